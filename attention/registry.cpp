@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heed/attention/base/headed.h"
+#include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/settings_source.h"
 
@@ -114,8 +115,15 @@ std::unique_ptr<Attention> make_attention(const std::string& spec, const Attenti
 }
 
 AttentionFactory attention_factory(const std::string& spec) {
-  full_spec(spec);
-  return [spec](const AttentionConfig& config, Rng& rng) { return make_attention(spec, config, rng); };
+  check_attention(spec);
+  return [layered = parse_layered_spec(spec)](const AttentionConfig& config, Rng& rng) {
+    layered.check_layers(config.layers);
+    return make_attention(layered.of(config.layer), config, rng);
+  };
+}
+
+void check_attention(const std::string& text) {
+  for (const std::string& one : parse_layered_spec(text).all()) full_spec(one);
 }
 
 std::string full_spec(const std::string& spec) {

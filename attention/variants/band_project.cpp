@@ -1,5 +1,5 @@
-// Band projection: the softmax map with everything outside a band set to zero. Conti 2024, "Attention maps as
-// a sum of a structured and a sparse matrix".
+// Band projection: the softmax map with everything outside a band set to zero. Conti 2024, "An
+// alternative formulation of the attention pooling function in translation", section 2.1.
 //
 //   y_i = sum_{|i-j| <= w} a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d)) over all j
 //

@@ -1,5 +1,5 @@
 // Band and sparse error: the band of the softmax map, plus bounded weights at a few random positions. Conti
-// 2024, "Attention maps as a sum of a structured and a sparse matrix".
+// 2024, "An alternative formulation of the attention pooling function in translation", section 2.1.
 //
 //   A~ = B + clip(A - B, +-eps) o S,      A = softmax(q k^T / sqrt(d)),      B = A o 1[|i-j| <= w]
 //

@@ -1,5 +1,5 @@
 // Structured attention: a map that does not depend on the input, a structured matrix plus a sparse one. Conti
-// 2024, "Attention maps as a sum of a structured and a sparse matrix", section 3.
+// 2024, "An alternative formulation of the attention pooling function in translation", section 2.1.
 //
 //   y_i = sum_j w_ij v_j / sum_j |w_ij| over the keys that i may attend to,      w = |P| + clip(E, +-eps)
 //

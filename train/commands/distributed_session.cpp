@@ -6,6 +6,7 @@
 #include "heed/train/commands/run_session.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/run/initial_weights.h"
 
 namespace heed {
 namespace {
@@ -21,6 +22,7 @@ Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
     first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
   }
   spread_checkpoint(group, path, first->from);
+  spread_checkpoint(group, initial_folder(path), first->initial);
   return std::move(*first);
 }
 
@@ -42,7 +44,7 @@ int train_in_group(const ParsedArguments& arguments, ProcessGroup& group,
   std::optional<Opening> first;
   group.together_on_main([&] { first.emplace(open(group.size())); });
   Opening opening = given_by_first(group, std::move(first));
-  return train_in(opening.config, opening.folder, opening.from, arguments, group);
+  return train_in(opening, arguments, group);
 }
 
 /// How long others are waited for that give no sign of life, in seconds.

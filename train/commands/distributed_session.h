@@ -16,7 +16,9 @@ namespace heed {
 struct Opening {
   Config config;
   RunFolder folder;
-  std::optional<Checkpoint> from = {};
+  std::optional<Checkpoint> from = {};  ///< the run's own, to resume from
+  std::optional<Checkpoint> initial =
+      {};  ///< of another run (train/run/initial_weights.h), for the first step
 };
 
 /// How long several processes wait for one of them; see join_processes().

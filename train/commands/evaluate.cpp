@@ -55,13 +55,16 @@ int run_evaluate(const ParsedArguments& arguments) {
   bucket_words(arguments);  // a mistake in it is told before the work
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
-                           arguments.get("stride"));
+                           arguments.get("stride"), swap_of(arguments));
   apply_decoding(run.config, arguments);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
   const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
   const Path page = buckets.empty() ? Path() : write_length_page(run, buckets);
   if (arguments.has("json")) {
     Json out = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
+    if (arguments.has("attention")) out.set("attention", arguments.get("attention"));
+    if (arguments.has("cross-attention")) out.set("cross_attention", arguments.get("cross-attention"));
+    if (arguments.has("layers")) out.set("layers", arguments.get("layers"));
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
     if (!buckets.empty()) out.set("by_length", to_json(buckets));
     put_known(out, *run.config.task);
@@ -70,6 +73,7 @@ int run_evaluate(const ParsedArguments& arguments) {
   }
   io::printf("%s, checkpoint of step %lld\n", arguments.positional[0].c_str(),
              static_cast<long long>(run.checkpoint.step));
+  for (const std::string& line : transfer_words(run.transfer)) io::printf("  %s\n", line.c_str());
   for (const auto& [name, value] : evaluation.scores.list)
     io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
   for (const std::string& note : evaluation.notes) io::printf("  %s\n", note.c_str());
@@ -92,25 +96,26 @@ std::string test_data() {
 }  // namespace
 
 Command command::evaluate() {
-  return {
-      "evaluate",
-      "score a run on its test data",
-      "RUN",
-      "the folder of a run",
-      1,
-      1,
-      with_machine(with_decoding(
-          {{"checkpoint", "WHICH", "best, last or a step (default: best)"},
-           {"data", "PATH",
-            "other data in place of the run's, in the form that heed train --data takes for its task; "
-            "their test part is scored"},
-           {"stride", "N", "of language models: new tokens a window, the others of it are context"},
-           {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
-           {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"},
-           {"json", "", "one JSON object"}})),
-      false,
-      run_evaluate,
-      test_data};
+  std::vector<CommandOption> options{
+      {"checkpoint", "WHICH", "best, last or a step (default: best)"},
+      {"data", "PATH",
+       "other data in place of the run's, in the form that heed train --data takes for its task; their test "
+       "part is scored"},
+      {"stride", "N", "of language models: new tokens a window, the others of it are context"},
+      {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
+      {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"}};
+  for (const CommandOption& one : swap_options()) options.push_back(one);
+  options.push_back({"json", "", "one JSON object"});
+  return {"evaluate",
+          "score a run on its test data",
+          "RUN",
+          "the folder of a run",
+          1,
+          1,
+          with_machine(with_decoding(std::move(options))),
+          false,
+          run_evaluate,
+          test_data};
 }
 
 }  // namespace heed

@@ -51,7 +51,8 @@ int run_generate(const ParsedArguments& arguments) {
   const int64_t samples = arguments.integer("num-samples", 1), seed = arguments.integer("seed", 1);
   if (samples < 1) fail("--num-samples = ", samples, ". It must be at least 1.");
   if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
+  LoadedRun run =
+      load_run(arguments.positional[0], arguments.get("checkpoint"), "", false, "", swap_of(arguments));
   const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
   if (model == nullptr)
     fail("generate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
@@ -99,23 +100,25 @@ int run_generate(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::generate() {
+  std::vector<CommandOption> options{
+      {"prompt", "TEXT", "the prompt (default: a new line); -: each line of standard input"},
+      {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
+      {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
+      {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
+      {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
+      {"max-new-tokens", "N", "how many to make (default: 500)"},
+      {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
+      {"seed", "N", "of the draws (default: 1)"},
+      precision_option(),
+      {"checkpoint", "WHICH", "best, last or a step (default: best)"}};
+  for (const CommandOption& one : swap_options()) options.push_back(one);
   return {"generate",
           "generate text from a prompt, printed as it is made",
           "RUN",
           "the folder of a run of a language model",
           1,
           1,
-          with_machine(
-              {{"prompt", "TEXT", "the prompt (default: a new line); -: each line of standard input"},
-               {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
-               {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
-               {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
-               {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
-               {"max-new-tokens", "N", "how many to make (default: 500)"},
-               {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
-               {"seed", "N", "of the draws (default: 1)"},
-               precision_option(),
-               {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
+          with_machine(std::move(options)),
           false,
           run_generate};
 }

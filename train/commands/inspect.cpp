@@ -45,13 +45,15 @@ void write_files(const Path& out, const std::vector<MapView>& maps, const std::s
 
 int run_inspect(const ParsedArguments& arguments) {
   apply_machine(arguments);
-  LoadedRun run =
-      load_run(arguments.positional[0], arguments.get("checkpoint"), "", arguments.positional.size() < 2);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "",
+                           arguments.positional.size() < 2, "", swap_of(arguments));
   std::string caption;
   const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
   std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
   if (maps.empty())
-    fail("inspect: this run has no maps: its attentions make none, or it has none (--wiring sutskever or cho).");
+    fail(
+        "inspect: this run has no maps: its attentions make none, or it has none (--wiring sutskever or "
+        "cho).");
   const std::string kind = arguments.get("kind");
   const std::vector<std::string> kinds{"encoder", "decoder", "cross"};
   if (arguments.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
@@ -93,18 +95,20 @@ int run_inspect(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::inspect() {
+  std::vector<CommandOption> options{
+      {"kind", "WORD", "encoder, decoder or cross: what is printed"},
+      {"layer", "N", "from 0"},
+      {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
+      {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
+      {"checkpoint", "WHICH", "best, last or a step (default: best)"}};
+  for (const CommandOption& one : swap_options()) options.push_back(one);
   return {"inspect",
           "show the attention maps of a trained run for one input",
           "RUN [TEXT]",
           "the folder of a run, and the input; left out: one of its validation data",
           1,
           2,
-          with_machine(
-              {{"kind", "WORD", "encoder, decoder or cross: what is printed"},
-               {"layer", "N", "from 0"},
-               {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
-               {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
-               {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
+          with_machine(std::move(options)),
           false,
           run_inspect};
 }

@@ -1,6 +1,7 @@
 // Opening runs.
 #include "heed/train/commands/loaded_run.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "heed/core/io/files.h"
@@ -16,12 +17,13 @@ std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
 }
 
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride) {
+                   const std::string& stride, const AttentionSwap& swap) {
   RunFolder folder = RunFolder::look(run);
   Config config = read_config(io::read(folder.config()), folder.config().string());
   std::string wanted = which;
   if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
   Checkpoint checkpoint = open_checkpoint(run, wanted);
+  swap.apply(config);
   if (with_data) {
     if (!path.empty()) config.set("data.path", path, "--data: ", SetBy::command_line);
     if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
@@ -31,8 +33,29 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
   auto model = new_model(config, rng);
-  load_bytes(*model, checkpoint.file("model.safetensors"));
-  return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
+  WeightTransfer transfer;
+  if (swap.any()) {
+    transfer = transfer_weights(*model, checkpoint.file("model.safetensors"),
+                                (checkpoint.folder / "model.safetensors").string());
+  } else {
+    load_bytes(*model, checkpoint.file("model.safetensors"));
+  }
+  return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model), std::move(transfer)};
+}
+
+std::vector<std::string> transfer_words(const WeightTransfer& transfer) {
+  std::vector<std::string> out;
+  const auto list = [&](const char* what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    std::string line =
+        text(what, names.size() == 1 ? ", 1 tensor: " : text(", ", names.size(), " tensors: "));
+    constexpr size_t most = 4;
+    for (size_t i = 0; i < std::min(most, names.size()); ++i) line += (i > 0 ? ", " : "") + names[i];
+    out.push_back(line + (names.size() > most ? ", ..." : ""));
+  };
+  list("initialised, since the run lacks them", transfer.initialised);
+  list("left out, since the attention has none", transfer.unused);
+  return out;
 }
 
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "heed/nn/weight_transfer.h"
+#include "heed/train/commands/attention_swap.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/run/checkpoint_folder.h"
@@ -18,13 +20,18 @@ struct LoadedRun {
   Config config;
   Checkpoint checkpoint;
   std::unique_ptr<Module> model;
+  WeightTransfer transfer = {};  ///< what was done with each tensor, where the attention was swapped
 };
 
 /// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
 /// corpus is read too; `path` then replaces data.path when it is not empty, and data.stride is `stride` when
-/// that is not.
+/// that is not. `swap` puts another attention on the trained weights: what it has beside them is initialised
+/// from train.seed, and the error for weights that do not fit names the tensors.
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride = "");
+                   const std::string& stride = "", const AttentionSwap& swap = {});
+
+/// What a swap did with the weights, in lines for people: none where everything was copied.
+std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 
 /// What --precision asks of a model that makes tokens: bf16 rounds its weights and keeps copies of half the
 /// bytes, which products of few rows read; f32, the default, leaves all as trained. Fails on another word,

@@ -114,7 +114,8 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   out.data = data_of(arguments, table);
   const ParsedArguments settings = settings_in(arguments);
   out.adjusted = words_of(settings);
-  if (!out.adjusted.empty() && table.measure == Measure::crossover)
+  if (!out.adjusted.empty() &&
+      (table.measure == Measure::crossover || table.measure == Measure::map_distance))
     fail("reproduce: ", out.adjusted, " does not go with ", table.name, ", which trains nothing.");
   out.adjust = [settings](Config& config) { apply_settings(config, settings); };
   out.place.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);

@@ -2,6 +2,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
+#include "heed/train/run/initial_weights.h"
 
 namespace heed {
 namespace {
@@ -22,14 +23,16 @@ Opening open(const ParsedArguments& arguments) {
     config.set("train.on_nan", arguments.get("on-nan"), "--on-nan: ", SetBy::command_line);
   if (arguments.has("data")) config.set("data.path", arguments.get("data"), "--data: ", SetBy::command_line);
   config.check();
-  std::optional<Checkpoint> from;
+  std::optional<Checkpoint> from, initial;
   if (!list_checkpoints(path).empty())  // else it was stopped before its first
     from = open_checkpoint(path, arguments.get("checkpoint", "last"));
+  else
+    initial = read_initial(path);
   if (from && arguments.has("steps") && config.train.max_steps < from->step) {
     fail("resume: --steps ", config.train.max_steps, ", but the run has ", from->step, " steps at ",
          from->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");
   }
-  return {std::move(config), std::move(folder), std::move(from)};
+  return {std::move(config), std::move(folder), std::move(from), std::move(initial)};
 }
 
 int run_resume(const ParsedArguments& arguments) {

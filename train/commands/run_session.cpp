@@ -13,9 +13,10 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/version.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/commands/distributed_session.h"
+#include "heed/train/commands/given_weights.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/commands/resume_data_check.h"
+#include "heed/train/commands/session_data.h"
 #include "heed/train/commands/session_manifest.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/experiments/preset_diff.h"
@@ -75,35 +76,6 @@ bool scored(const RunFolder& folder, int64_t steps) {
   const Json scores = parse_json(io::read(path), path.string());
   const Json* of = scores.find("of");
   return of != nullptr && of->is_integer() && of->integer() == steps;
-}
-
-/// Reads the data: the first member trains what tokenizers there are to be trained, the others take them.
-void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress& progress,
-               ProcessGroup& group) {
-  std::vector<NamedBytes> artifacts = resume ? sealed_files(*resume) : std::vector<NamedBytes>{};
-  const auto load = [&] {
-    config.task->load(config, artifacts, [&](const std::string& line) {
-      const size_t gap = line.find("  ");
-      progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
-    });
-  };
-  group.together_on_main(load);
-  if (group.size() == 1) return;
-  const bool is_main = group.is_main();
-  if (is_main) artifacts = config.task->artifacts();
-  spread_files(group, artifacts);
-  group.together([&] {
-    if (!is_main) load();
-  });
-  std::string metadata;
-  for (const auto& [name, value] : config.task->metadata()) metadata += text("  ", name, ": ", value, "\n");
-  const std::string first = group.broadcast(metadata);
-  group.together([&] {
-    if (metadata != first) {
-      fail(Fault::data, "train: the data are not the same everywhere. Process 1 read\n", first,
-           describe_rank(group), "\n", metadata, "Give every machine the same --data.");
-    }
-  });
 }
 
 /// Which attentions the model has: not all of the settings are of every model. Empty where only the task
@@ -312,24 +284,28 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   tell_what_is_next(progress, config.train, trainer, outcome, resumable);
 }
 
-/// train_in() without what comes before.
-int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-              const ParsedArguments& arguments, ProcessGroup& group, const Path& whole) {
+/// train_in() without what comes before, in a folder of this session's run.
+int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group, const Path& whole) {
+  Config& config = opening.config;
+  RunFolder& folder = opening.folder;
+  const std::optional<Checkpoint>& resume = opening.from;
   const bool is_main = group.is_main();
   Progress progress;
   progress.quiet = !is_main || arguments.has("quiet");
   rounding_of(config.train.precision);  // refuses before anything is read
-  load_data(config, resume, progress, group);
+  load_data(config, resume ? &*resume : opening.initial ? &*opening.initial : nullptr, progress, group);
   const int64_t sharing = local_ranks(group).count;  // the machine's memory
   std::optional<StepTrace> trace;                    // before the trainer, which calls it
   if (arguments.has("trace") && whole == folder.path()) trace.emplace(arguments.get("trace"));
   std::unique_ptr<Trainer> trainer;
+  std::optional<Json> origin;
   group.together([&] {
     if (is_main && resume) check_same_data(config, folder);
     cap_to_free_memory({.sharing = sharing, .device_given = arguments.has("memory")});
     std::vector<TrainCallback*> callbacks = arguments.callbacks;
     if (trace) callbacks.push_back(&*trace);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
+    if (opening.initial && !resume) origin = use_given_weights(*opening.initial, trainer->model(), progress);
   });
   bool complete = false, all_taken = false;
   group.together_on_main([&] {
@@ -337,7 +313,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     complete = (all_taken || trainer->patience_exhausted()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write_own(folder.config(), to_toml(config));
-      write_manifest(config, folder, *trainer, arguments, group);
+      write_manifest(config, folder, *trainer, arguments, group, origin);
     }
     print_head(progress, config, *trainer, folder, group);
   });
@@ -380,7 +356,8 @@ int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& 
                                                         .config = to_toml(before)});
   std::optional<Checkpoint> resume;
   if (!list_checkpoints(path).empty()) resume = open_checkpoint(path, "last");
-  return train_one(before, own, resume, arguments, single_process(), folder.path());
+  Opening opening{std::move(before), std::move(own), std::move(resume)};
+  return train_one(opening, arguments, single_process(), folder.path());
 }
 
 }  // namespace
@@ -389,18 +366,17 @@ bool leaves_nothing(const ParsedArguments& arguments) {
   return arguments.has("fast-dev-run") && !arguments.has("out") && !arguments.has("name");
 }
 
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const ParsedArguments& arguments, ProcessGroup& group) {
-  if (config.train.pretrain != Pretrain::none && !resume) {
+int train_in(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group) {
+  if (opening.config.train.pretrain != Pretrain::none && !opening.from) {
     group.together([&] {
       if (group.size() > 1) {
         fail("train.pretrain is the work of one process, and ", group.size(),
              " were started. Begin the run with one; once it has a checkpoint, several may resume it.");
       }
     });
-    if (const int code = pretrain_in(config, folder, arguments); code != 0) return code;
+    if (const int code = pretrain_in(opening.config, opening.folder, arguments); code != 0) return code;
   }
-  return train_one(config, folder, resume, arguments, group, folder.path());
+  return train_one(opening, arguments, group, opening.folder.path());
 }
 
 }  // namespace heed

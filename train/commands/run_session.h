@@ -1,10 +1,7 @@
 // What train and resume share: the head of a run, its end, its report.
 #pragma once
 
-#include <optional>
-
-#include "heed/train/commands/command.h"
-#include "heed/train/loop/trainer.h"
+#include "heed/train/commands/distributed_session.h"
 
 namespace heed {
 
@@ -13,8 +10,7 @@ bool leaves_nothing(const ParsedArguments& arguments);
 
 /// Loads the data, trains (tokens first, where train.pretrain says so: see train/loop/pretraining.h), scores,
 /// writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. The members
-/// of a group call this together, all with the same config and checkpoint; the first alone writes.
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const ParsedArguments& arguments, ProcessGroup& group);
+/// of a group call this together, all with the same config and checkpoints; the first alone writes.
+int train_in(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group);
 
 }  // namespace heed

@@ -10,7 +10,8 @@
 namespace heed {
 
 void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
-                    const ParsedArguments& arguments, const ProcessGroup& group) {
+                    const ParsedArguments& arguments, const ProcessGroup& group,
+                    const std::optional<Json>& origin) {
   const std::optional<Json> before = folder.read_manifest();
   const Json session = session_facts(arguments.argv, group.size(), trainer.step());
   if (before) {
@@ -27,6 +28,11 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
   metadata.set("estimate", estimate_facts(trainer.estimate()));
   if (config.train.pretrain != Pretrain::none)
     metadata.set("pretraining", pretraining_facts(config, folder.path()));
+  const Json* known_origin = before ? before->find("from") : nullptr;
+  if (origin)
+    metadata.set("from", *origin);
+  else if (known_origin != nullptr)
+    metadata.set("from", *known_origin);
   for (const auto& [name, value] : config.task->metadata()) metadata.set(name, value);
   // A session that takes no step, because all were taken and only scores were missing, has none of its own.
   if (const Json* took = before ? before->find("took") : nullptr) metadata.set("took", *took);

@@ -93,7 +93,7 @@ std::string brief_option(const std::string& key) {
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   std::map<std::string, std::vector<Meaning>> meanings;
-  std::set<std::string> taken;
+  std::set<std::string> taken{"from"};  // a run that training begins from; languages are data.from and --into
   for (const TaskEntry& entry : tasks()) {
     Config config;
     config.task = entry.make();

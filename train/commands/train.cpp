@@ -14,13 +14,31 @@
 #include "heed/train/commands/run_session.h"
 #include "heed/train/config/development.h"
 #include "heed/train/loop/pretraining.h"
+#include "heed/train/run/initial_weights.h"
 
 namespace heed {
 namespace {
 
+/// The settings of a trained run, for another that begins from its weights.
+Config config_of_run(const Path& run) {
+  if (!io::exists(run / "config.toml")) {
+    fail(Fault::file, "train: --from ", shown(run.string()),
+         " is no run: it has no config.toml. Give the folder of a run; the language of sources is "
+         "--data.from.");
+  }
+  const RunFolder folder = RunFolder::look(run);
+  Config config = read_config(io::read(folder.config()), folder.config().string());
+  config.train.pretrain = Pretrain::none;  // its weights are trained already
+  config.train.pretrain_steps = 0;
+  return config;
+}
+
 Config config_of(const ParsedArguments& arguments) {
-  Config config = make_config(named_preset(arguments, "translate"));
+  Config config = arguments.has("from") ? config_of_run(arguments.get("from"))
+                                        : make_config(named_preset(arguments, "translate"));
   apply_settings(config, arguments);
+  if (arguments.has("from") && config.train.pretrain != Pretrain::none)
+    fail("train: --from gives the weights that training begins from, and so would --pretrain. Take one out.");
   if (arguments.has("fast-dev-run")) fast_dev_run(config);
   if (arguments.has("overfit")) overfit(config, arguments.integer("overfit", 0));
   config.check();
@@ -35,10 +53,18 @@ void check_modes(const ParsedArguments& arguments) {
                                    {"find-lr", "overfit"},
                                    {"find-lr", "trace"},
                                    {"dry-run", "trace"},
+                                   {"find-lr", "from"},
+                                   {"recipe", "from"},
                                    {"find-lr", "dry-run"}}) {
     if (arguments.has(one) && arguments.has(other))
       fail("train: --", one, " and --", other, " do not go together. Take one of them out.");
   }
+  if (arguments.has("from") && !arguments.positional.empty()) {
+    fail("train: --from takes the settings of its run, and '", shown(arguments.positional[0]),
+         "' names others. Take one of them out; single settings are options.");
+  }
+  if (arguments.has("from-checkpoint") && !arguments.has("from"))
+    fail("train: --from-checkpoint is for --from.");
   if (!arguments.has("find-lr")) {
     for (const char* option : {"find-lr-from", "find-lr-to", "find-lr-steps"}) {
       if (arguments.has(option)) fail("train: --", option, " is for --find-lr.");
@@ -114,6 +140,20 @@ int show_plan(Config config, const ParsedArguments& arguments) {
   return 0;
 }
 
+/// What a run without --name is called, before its number.
+std::string base_name(const ParsedArguments& arguments) {
+  if (arguments.has("from"))
+    return std::filesystem::absolute(arguments.get("from") + "/.").parent_path().filename();
+  const std::string what = named_preset(arguments, "translate");
+  return what.ends_with(".toml") ? Path(what).stem().string() : what;
+}
+
+/// The checkpoint that --from and --from-checkpoint name.
+Checkpoint trained_weights(const ParsedArguments& arguments) {
+  const Path run = arguments.get("from");
+  return open_checkpoint(run, arguments.get("from-checkpoint", best_step(run) ? "best" : "last"));
+}
+
 int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
@@ -121,11 +161,12 @@ int run_train(const ParsedArguments& arguments) {
   if (arguments.has("find-lr")) return find_rate(std::move(config), arguments);
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
   const RunsFolder runs(arguments);
-  const std::string what = named_preset(arguments, "translate");
-  const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
+  const std::string base = base_name(arguments);
+  std::optional<Checkpoint> initial;
+  if (arguments.has("from")) initial = trained_weights(arguments);
   Path made;  // by this process
   const auto open = [&](int64_t processes) {
-    widen_batch(config, processes);
+    if (!initial) widen_batch(config, processes);  // that of a run is of all its processes already
     rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
     RunFolder folder = RunFolder::create({.out = runs.path(),
                                           .name = arguments.get("name"),
@@ -133,7 +174,11 @@ int run_train(const ParsedArguments& arguments) {
                                           .command = arguments.command_line(),
                                           .config = to_toml(config)});
     made = folder.path();
-    return Opening{std::move(config), std::move(folder)};
+    if (initial) {
+      write_initial(made, *initial, arguments.get("from"));
+      initial = read_initial(made);
+    }
+    return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
   };
   return train_as_started(arguments, open, [&] {
     // A run that failed before it had anything to show has nothing to keep.
@@ -147,6 +192,10 @@ int run_train(const ParsedArguments& arguments) {
 Command command::train() {
   std::vector<CommandOption> options{
       recipe_option,
+      {"from", "RUN",
+       "settings and weights of a trained run in place of a preset: fine-tuning, with other settings and "
+       "another --attention where given"},
+      {"from-checkpoint", "WHICH", "of that run: best, last or a step (default: best)"},
       {"name", "NAME", "name of the run; numbered when not given"},
       {"out", "FOLDER", "folder of all runs (default: runs)"},
       {"dry-run", "", "print the settings and what the run would take, and stop"},

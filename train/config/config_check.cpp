@@ -1,6 +1,7 @@
 // Checks the values of a configuration, and that they go together.
 #include <utility>
 
+#include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
 #include "heed/train/config/config.h"
 #include "heed/train/config/setting_name.h"
@@ -78,10 +79,12 @@ void check_pretraining(const Config& config) {
   if (!why.empty()) fail(asked, " with the task ", config.task_name, ": ", why, ". Take it out.");
   if (train.pretrain_steps < 1)
     fail(asked, " does not give its length. Add --pretrain-steps N, such as 1000.");
-  const Traits& traits = variant_named(parse_spec(config.attention.encoder).name).traits;
-  if (causal && !traits.causal) {
-    fail(asked, " needs an attention that can look back only, and ", traits.name,
-         " mixes later keys in. Use --pretrain masked, or another --attention.");
+  for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
+    const Traits& traits = variant_named(parse_spec(spec).name).traits;
+    if (causal && !traits.causal) {
+      fail(asked, " needs an attention that can look back only, and ", traits.name,
+           " mixes later keys in. Use --pretrain masked, or another --attention.");
+    }
   }
 }
 
@@ -134,7 +137,7 @@ void check_values(const Config& config) {
                                   {"cross", &config.attention.cross}}) {
     if (spec == &config.attention.cross && *spec == no_attention) continue;  // check_kind() says where
     try {
-      full_spec(*spec);
+      check_attention(*spec);
     } catch (const Error& error) {
       throw Error(error.fault(), text("attention.", key, ": ", error.what()));
     }

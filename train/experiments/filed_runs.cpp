@@ -55,6 +55,7 @@ std::optional<ComparedRun> filed_run(const Path& path, const std::string& label,
     if (name == "step") out.step = std::llround(value);
     if (name == "of") out.steps = std::llround(value);
     if (name == "examples") out.examples = std::llround(value);
+    if (name == "steps_per_second") out.steps_per_second = value;
   }
   out.accuracy_baselines = pairs_in(path, fact_of(file, "baselines"));
   for (const auto& [name, value] : out.accuracy_baselines)
@@ -91,7 +92,8 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& 
       {"scores", pairs_text(run.scores)},
       {"tested", pairs_text({{"step", static_cast<double>(run.step)},
                              {"of", static_cast<double>(run.steps)},
-                             {"examples", static_cast<double>(run.examples)}})}};
+                             {"examples", static_cast<double>(run.examples)},
+                             {"steps_per_second", run.steps_per_second}})}};
   if (!run.accuracy_baselines.empty()) out.emplace_back("baselines", pairs_text(run.accuracy_baselines));
   return out;
 }

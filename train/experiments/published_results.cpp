@@ -18,6 +18,7 @@ namespace {
 Measure measure_named(const std::string& word) {
   if (word == "accuracy") return Measure::accuracy;
   if (word == "loss") return Measure::loss;
+  if (word == "map_distance") return Measure::map_distance;
   if (word == "bleu") return Measure::bleu;
   if (word == "crossover") return Measure::crossover;
   if (word == "steps_per_second") return Measure::steps_per_second;
@@ -38,6 +39,7 @@ bool flag(const Json& object, std::string_view key) {
 PublishedRow row_of(const std::string& name, const Json& json) {
   PublishedRow out{name, json.at("attention").text(), {}, text_or_nothing(json, "note")};
   for (const Json& value : json.at("values").list()) out.values.push_back(value.real());
+  if (const Json* tolerance = json.find("tolerance"); tolerance != nullptr) out.tolerance = tolerance->real();
   if (const Json* each = json.find("attention_in"); each != nullptr) {
     for (const auto& [column, spec] : each->members()) out.attention_in[column] = spec.text();
   }
@@ -45,6 +47,21 @@ PublishedRow row_of(const std::string& name, const Json& json) {
     for (const auto& [key, value] : settings->members()) out.settings.emplace_back(key, value.text());
   }
   return out;
+}
+
+PublishedColumn column_of(const std::string& name, const Json& json, Measure measure) {
+  const bool has_width = measure == Measure::map_distance;
+  return {.name = name,
+          .preset = text_or_nothing(json, "preset"),
+          .head_dim = measure == Measure::crossover ? json.at("head_dim").integer() : 0,
+          .causal = flag(json, "causal"),
+          .real_data = text_or_nothing(json, "real_data"),
+          .note = text_or_nothing(json, "note"),
+          .sentence = text_or_nothing(json, "sentence"),
+          .data = text_or_nothing(json, "data"),
+          .width = has_width ? json.at("width").integer() : 0,
+          .num_pos = has_width ? json.at("num_pos").integer() : 0,
+          .encoder_only = flag(json, "encoder_only")};
 }
 
 PublishedTable table_of(const std::string& name, const Json& json) {
@@ -58,13 +75,11 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .bubbles = flag(json, "bubbles"),
                      .maps = flag(json, "maps"),
                      .lengths = flag(json, "lengths"),
+                     .widths = flag(json, "widths"),
                      .columns = {},
                      .rows = {}};
   for (const auto& [column, metadata] : json.at("columns").members())
-    out.columns.push_back({column, text_or_nothing(metadata, "preset"),
-                           out.measure == Measure::crossover ? metadata.at("head_dim").integer() : 0,
-                           flag(metadata, "causal"), text_or_nothing(metadata, "real_data"),
-                           text_or_nothing(metadata, "note"), text_or_nothing(metadata, "sentence")});
+    out.columns.push_back(column_of(column, metadata, out.measure));
   for (const auto& [row, metadata] : json.at("rows").members()) {
     PublishedRow one = row_of(row, metadata);
     if (one.values.size() != out.columns.size())
@@ -118,11 +133,13 @@ double two_standard_errors(double percent, int64_t examples) {
   return 200 * std::sqrt(share * (1 - share) / static_cast<double>(examples));
 }
 
-Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error) {
+Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
-  const bool relative = table.measure == Measure::steps_per_second || table.measure == Measure::crossover;
-  const double room = std::max(relative ? table.tolerance * paper : table.tolerance, error);
-  const bool lower = table.measure == Measure::loss || table.measure == Measure::crossover;
+  const bool distance = table.measure == Measure::crossover || table.measure == Measure::map_distance;
+  const bool relative = table.measure == Measure::steps_per_second || distance;
+  const double allowed = tolerance > 0 ? tolerance : table.tolerance;
+  const double room = std::max(relative ? allowed * paper : allowed, error);
+  const bool lower = table.measure == Measure::loss || distance;
   const double gain = lower ? paper - ours : ours - paper;
   if (gain > room) return Verdict::better;
   return gain >= -room ? Verdict::reproduced : Verdict::below;

@@ -15,6 +15,7 @@ enum class Measure {
   loss,              ///< nats on the validation split; tolerance in nats
   bleu,              ///< of the test split, 0 to 100; tolerance in points
   crossover,         ///< a sequence length, lower is better; tolerance is a fraction of the paper's
+  map_distance,      ///< sum of absolute differences of maps, lower is better; tolerance as for crossover
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
   sooner             ///< speedup until the first row's last training loss is reached
 };
@@ -25,9 +26,13 @@ struct PublishedColumn {
   std::string preset;      ///< of our run; empty for a crossover
   int64_t head_dim = 0;    ///< of a crossover, which has no preset
   bool causal = false;     ///< of a crossover: with a causal mask
-  std::string real_data;   ///< the --data that the paper's values are for; empty: none
+  std::string real_data;   ///< the --data that the paper's values are for, or that it cannot do without
   std::string note{};      ///< explains the paper's value where necessary
   std::string sentence{};  ///< draws the cross-attention of each model while it translates this; empty: none
+  std::string data{};      ///< the file that is read unless --data says another, by find_data(); empty: none
+  int64_t width = 0;       ///< of map distances: w of bands and bars
+  int64_t num_pos = 0;     ///< of map distances: number of bars
+  bool encoder_only = false;  ///< rows replace the self-attention of the encoder alone
 };
 
 /// One model of a table.
@@ -38,6 +43,7 @@ struct PublishedRow {
   std::string note;                                             ///< what differs from the paper; may be empty
   std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
   std::vector<std::pair<std::string, std::string>> settings{};  ///< of its runs, besides the attention
+  double tolerance = 0;                                         ///< instead of the table's; 0: the table's
 
   /// The attention of this model on a task.
   const std::string& attention_on(const PublishedColumn& column) const;
@@ -54,6 +60,7 @@ struct PublishedTable {
   std::string runs_of{};                ///< the table whose runs these are too; empty: its own
   bool bubbles = false;                 ///< draws accuracy over speed, with memory as area
   bool maps = false;                    ///< draws the attention maps of the trained models side by side
+  bool widths = false;                  ///< draws score and loss over the width of the rows' windows
   bool lengths = false;  ///< draws BLEU over the length of the source, with a table of the same
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
@@ -71,8 +78,10 @@ std::string why_unknown(const std::string& spec);
 /// The comparison of our value with the paper's.
 enum class Verdict { reproduced, better, below, unknown };
 /// The verdict on a value, which is as good as the paper's within the larger of the table's tolerance and
-/// `error`: that of the seeds and of a test set of so many examples. Unknown where the paper has no value.
-Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error);
+/// `error`: that of the seeds and of a test set of so many examples. `tolerance` is a row's own; 0: the
+/// table's. Unknown where the paper has no value.
+Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error,
+                   double tolerance = 0);
 /// Two standard errors of an accuracy in percent that was scored on so many examples (binomial); 0 where
 /// their number is not known.
 double two_standard_errors(double percent, int64_t examples);

@@ -4,6 +4,7 @@
 
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -16,6 +17,22 @@ std::string lower(std::string words) {
 bool named(const std::vector<std::string>& patterns, const PublishedRow& row, const PublishedColumn& column) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return names_cell(pattern, row, column); });
+}
+
+/// Why the data of a column is missing; empty where it is there, and where it needs none.
+std::string why_no_data(const PublishedTable& table, const PublishedColumn& column,
+                        const ReproductionOptions& options) {
+  if (options.data.contains(column.name)) return "";
+  if (table.measure == Measure::map_distance && column.data.empty())
+    return text("not run: give --data ", column.name, "=PATH, ", column.real_data);
+  if (column.data.empty()) return "";
+  try {
+    find_data(column.data);
+    return "";
+  } catch (const Error&) {
+    return text("not run: ", column.data, " is not here; give --data ", column.name,
+                "=FILE, or set HEED_DATA to its folder");
+  }
 }
 
 /// Fails at a pattern that no cell has.
@@ -42,9 +59,14 @@ bool names_cell(const std::string& pattern, const PublishedRow& row, const Publi
          wanted == lower(row.name + "/" + column.name);
 }
 
+std::string data_of(const PublishedColumn& column, const ReproductionOptions& options) {
+  const auto given = options.data.find(column.name);
+  return given != options.data.end() ? given->second : column.data;
+}
+
 bool runs(const Work& work) {
   const std::string& spec = work.row->attention_on(*work.column);
-  return !spec.empty() && why_unknown(spec).empty();
+  return work.has_data && !spec.empty() && why_unknown(spec).empty();
 }
 
 std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
@@ -53,6 +75,7 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
   const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const PublishedColumn& column = table.columns[i];
+    const std::string missing = why_no_data(table, column, options);
     const bool column_asked = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
       return named(options.rows, one, column);
     });
@@ -60,13 +83,15 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
       const bool asked = named(options.rows, row, column);
       const bool first = &row == &table.rows.front() && ratio && column_asked;
       if (!options.rows.empty() && !asked && !first) continue;
-      Work work{&row, &column, i, asked, {}, {}, {}};
+      Work work{&row, &column, i, asked, missing.empty(), {}, {}, {}};
       work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
       const std::string& spec = row.attention_on(column);
       if (spec.empty())
         work.cell.remark = row.note;
       else if (const std::string why = why_unknown(spec); !why.empty())
         work.cell.remark = "not run: " + why;
+      else
+        work.cell.remark = missing;
       out.push_back(std::move(work));
     }
   }
@@ -93,11 +118,12 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
   if (config.model.kind == ModelKind::seq2seq) {
     config.set("attention.cross", spec, where);
   } else {
-    for (const char* place : {"attention.encoder", "attention.decoder"}) config.set(place, spec, where);
+    config.set("attention.encoder", spec, where);
+    if (!work.column->encoder_only) config.set("attention.decoder", spec, where);
   }
   options.adjust(config);
-  const auto data = options.data.find(work.column->name);
-  if (data != options.data.end()) config.set("data.path", data->second, "--data: ", SetBy::command_line);
+  const std::string data = data_of(*work.column, options);
+  if (!data.empty()) config.set("data.path", data, "--data: ", SetBy::command_line);
   config.train.seed += seed;
   config.check();
   return config;

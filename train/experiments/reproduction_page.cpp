@@ -172,6 +172,8 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);
   if (table.lengths) page += draw_by_length(table, options, all, ended);
   page += draw_alignments(table, options, all);
+  if (table.measure == Measure::map_distance) page += draw_distances(table, options, all);
+  if (table.widths) page += draw_widths(table, options, all, ended);
   if (table.maps) page += draw_maps(table, options, all);
   while (page.ends_with("\n\n")) page.pop_back();
   io::write(folder / (table.name + ".md"), page);

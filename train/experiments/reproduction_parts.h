@@ -1,6 +1,7 @@
 // Internal: shared by the parts of a reproduction.
 #pragma once
 
+#include "heed/attention/structure/head_structure.h"
 #include "heed/core/io/json.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/experiments/run_curve.h"
@@ -13,18 +14,20 @@ struct Work {
   const PublishedColumn* column;  ///< of the published table
   size_t column_index;            ///< index of `column`, for PublishedRow::values
   bool asked;                     ///< named in ReproductionOptions::rows
+  bool has_data;                  ///< the column's data is found, or it needs none
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed
   Cell cell;                      ///< what is known of it before its runs
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds.
   std::vector<ComparedRun> filed{};
+  HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
 };
 
 /// The cells that are wanted; a usage error for a pattern that names none.
 std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options);
 /// Sets a cell's remark and exit code instead of a value.
 void give_up(Work& work, const Error& why);
-/// True if a cell has an attention that this program can run.
+/// True if a cell has data, and an attention that this program can run.
 bool runs(const Work& work);
 
 /// The settings of a cell that needs training.
@@ -34,6 +37,8 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
 std::string deviations_of(const Work& work, Config& config);
 /// The validation score whose curve is drawn where it is logged: "accuracy"; else the loss is.
 std::string curve_score(const PublishedTable& table);
+/// The file that a column's runs read: that of --data, else its own; empty: the preset's.
+std::string data_of(const PublishedColumn& column, const ReproductionOptions& options);
 /// A number with commas: 50,000.
 std::string grouped(int64_t number);
 /// The runs of a cell that have scores or have failed, by the names of their plans.
@@ -56,6 +61,10 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 /// The same for Measure::crossover: lengths from which attention is faster than softmax.
 void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+
+/// The same for Measure::map_distance: how near maps are to structured matrices, by the search of the thesis
+/// and exactly.
+void distance_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 
 /// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
 Path lengths_folder(const Work& work, const ReproductionOptions& options);
@@ -108,5 +117,13 @@ std::string draw_alignments(const PublishedTable& table, const ReproductionOptio
 /// page that show it.
 std::string draw_lengths(const PublishedTable& table, const ReproductionOptions& options,
                          const std::vector<Work>& all);
+
+/// Writes what distance_cells() has found as CSV and pictures; the lines of the page that show it.
+std::string draw_distances(const PublishedTable& table, const ReproductionOptions& options,
+                           const std::vector<Work>& all);
+/// Draws the scores of a column over the width of its rows' windows, those of other attentions as levels; the
+/// lines of the page that show them. Nothing for a column with fewer than two windows.
+std::string draw_widths(const PublishedTable& table, const ReproductionOptions& options,
+                        const std::vector<Work>& all, const EndedRuns& ended);
 
 }  // namespace heed

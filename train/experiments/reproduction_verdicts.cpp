@@ -50,6 +50,14 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   return NAN;
 }
 
+/// The loss on the test split, in nats a token; NaN: none.
+double loss_of(const ComparedRun& run) {
+  for (const auto& [name, value] : run.scores) {
+    if (name == "loss") return value;
+  }
+  return NAN;
+}
+
 /// A validation metric of the scored checkpoint.
 double validated(const ComparedRun& run, const std::string& metric) {
   for (const MetricSeries& one : run.metrics) {
@@ -162,13 +170,15 @@ std::string curve_score(const PublishedTable& table) {
 Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
             const EndedRuns& ended, const ComparedRun* first) {
   Cell cell = work.cell;
-  std::vector<double> values, scores;
+  std::vector<double> values, scores, losses, speeds;
   const auto take = [&](const ComparedRun& run) {
     values.push_back(value_of(table, run, first));
     scores.push_back(score_in(table, run));
     cell.baselines = run.baselines;
     cell.examples = run.examples;
     if (values.size() == 1) cell.validation = validation_text(table, run);
+    if (table.measure == Measure::bleu)
+      losses.push_back(loss_of(run)), speeds.push_back(run.steps_per_second);
     if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
   };
   for (const PlannedRun& plan : work.plans) {
@@ -191,13 +201,17 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));
   if (!table.metric.empty() && cell.remark.empty())
     cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", work.column->note);
+  if (!losses.empty() && cell.remark.empty())
+    cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
+                       picture::fixed(spread_of(speeds).mean, 1), " steps/s");
   settle(table, options, work, cell);
   return cell;
 }
 
 void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell) {
   if (cell.ours.count == 0) return;
-  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error));
+  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error),
+                            work.row->tolerance);
   mind_data(table, options, work, cell);
   if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
 }

@@ -26,6 +26,11 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
         CHECK(column.head_dim > 0);
         continue;
       }
+      if (table.measure == Measure::map_distance) {
+        CHECK(column.width * column.num_pos <= 16);
+        CHECK(column.data.empty() != column.real_data.empty());  // what to give where there is no default
+        continue;
+      }
       for (const PublishedRow& row : table.rows) {
         CAPTURE(row.name);
         const std::string& spec = row.attention_on(column);

@@ -1,0 +1,46 @@
+// LayeredSpec: which attention stands in which layer, as one text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+/// Layers from `first` to `last`, both included, counted from 0.
+struct LayerRange {
+  int64_t first = 0;  ///< the lowest layer
+  int64_t last = 0;   ///< the highest layer
+};
+
+/// Parses "2", "1-11" or "0,4-6". Fails on any other text and on a range that runs backwards.
+std::vector<LayerRange> parse_layers(std::string_view text);
+
+/// An attention for all layers, and others for some: "softmax;1-11=casinoformer:exponent=0.5". A later part
+/// wins over an earlier one. attention_factory() (attention/variant.h) takes the text.
+struct LayeredSpec {
+  /// The attention of one range of layers.
+  struct Part {
+    LayerRange layers;  ///< where it stands
+    std::string spec;   ///< name:key=value,...
+  };
+  std::string base;         ///< of the layers that no part names
+  std::vector<Part> parts;  ///< in the order written
+
+  /// The spec of a layer.
+  const std::string& of(int64_t layer) const;
+  /// All specs, the base first.
+  std::vector<std::string> all() const;
+  /// Fails where a part names a layer that a model of `layers` layers does not have.
+  void check_layers(int64_t layers) const;
+};
+
+/// Parses "SPEC" or "SPEC;LAYERS=SPEC;...". Does not look the names up.
+LayeredSpec parse_layered_spec(std::string_view text);
+/// Fails on a text as parse_layered_spec() takes, one of whose specs no attention takes.
+void check_attention(const std::string& text);
+/// `text`, but with `spec` in these layers ("1-11"); empty layers: in all.
+std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers);
+
+}  // namespace heed

@@ -1,0 +1,135 @@
+// The random search of Conti 2024 and the generators of its notebook.
+#include "heed/attention/structure/random_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heed/core/error.h"
+#include "heed/core/random.h"
+
+namespace heed {
+namespace {
+
+void normalise_rows(SquareMatrix& map) {
+  for (int64_t i = 0; i < map.size; ++i) {
+    double sum = 0;
+    for (const double value : map.row(i)) sum += value;
+    for (int64_t j = 0; j < map.size; ++j) map.at(i, j) /= sum;
+  }
+}
+
+/// The distance of two maps, or infinity from the row on where it is above `limit` or not a number.
+double bounded_distance(const SquareMatrix& a, const SquareMatrix& b, double limit) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size; ++i) {
+    for (int64_t j = 0; j < a.size; ++j) sum += std::abs(a.at(i, j) - b.at(i, j));
+    if (!(sum < limit)) return std::numeric_limits<double>::infinity();
+  }
+  return sum;
+}
+
+}  // namespace
+
+double MapGenerator::uniform() {
+  if (left_ == 0) {
+    const Philox block = Philox::at(seed_, counter_++, stream_);
+    std::copy(std::begin(block.word), std::end(block.word), words_);
+    left_ = 4;
+  }
+  return words_[--left_] * 0x1p-32;
+}
+
+int64_t MapGenerator::below(int64_t count) {
+  return std::min(static_cast<int64_t>(uniform() * static_cast<double>(count)), count - 1);
+}
+
+void MapGenerator::add_noise(SquareMatrix& map, double size) {
+  // `map.size` distinct places, a share of 1 / n of all; those on the diagonal are dropped.
+  std::vector<int64_t> places;
+  while (static_cast<int64_t>(places.size()) < map.size) {
+    const int64_t place = below(map.size * map.size);
+    if (std::find(places.begin(), places.end(), place) != places.end()) continue;
+    places.push_back(place);
+    const double value = size * uniform();
+    if (place % (map.size + 1) != 0) map.values[static_cast<size_t>(place)] += value;
+  }
+}
+
+SquareMatrix MapGenerator::diagonal(int64_t size, double noise) {
+  SquareMatrix out = SquareMatrix::zeros(size);
+  for (int64_t i = 0; i < size; ++i) out.at(i, i) = 1 - 0.1 * uniform();
+  add_noise(out, noise);
+  normalise_rows(out);
+  return out;
+}
+
+SquareMatrix MapGenerator::band(int64_t size, int64_t width, double noise) {
+  SquareMatrix out = SquareMatrix::zeros(size);
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t last = std::min(i + width, size - 1);
+    for (int64_t j = std::max<int64_t>(i - width, 0); j <= last; ++j) {
+      if (uniform() < 0.6) out.at(i, j) = 0.7 + 0.3 * uniform();
+    }
+  }
+  add_noise(out, noise);
+  normalise_rows(out);
+  return out;
+}
+
+SquareMatrix MapGenerator::bars(int64_t size, int64_t num_pos, int64_t width, double weight) {
+  SquareMatrix out = SquareMatrix::zeros(size);
+  for (int64_t i = 0; i < size; ++i) out.at(i, i) = weight * (0.7 + 0.3 * uniform());
+  // Distinct places among the rows that bars leave, each widened by width - 1: every set of starts at least
+  // `width` apart is equally likely.
+  const int64_t room = size - num_pos * (width - 1);
+  std::vector<int64_t> starts;
+  while (static_cast<int64_t>(starts.size()) < num_pos) {
+    const int64_t place = below(room);
+    if (std::find(starts.begin(), starts.end(), place) == starts.end()) starts.push_back(place);
+  }
+  std::sort(starts.begin(), starts.end());
+  for (int64_t k = 0; k < num_pos; ++k) {
+    const int64_t start = starts[static_cast<size_t>(k)] + k * (width - 1);
+    for (int64_t i = start; i < start + width; ++i) std::swap(out.at(i, i), out.at(i, start));
+  }
+  add_noise(out, 0.5);
+  normalise_rows(out);
+  return out;
+}
+
+SearchResult random_search(const SquareMatrix& map, const SearchOptions& o) {
+  if (o.width < 1 || o.num_pos < 1 || o.num_pos * o.width > map.size) {
+    fail("structure: ", o.num_pos, " bars of height ", o.width, " do not fit into a map of ", map.size,
+         " rows. Both must be at least 1, and their product at most the number of rows.");
+  }
+  if (o.draws < 1 || o.grid < 2)
+    fail("structure: ", o.draws, " draws on a grid of ", o.grid, ". There must be at least 1, and 2 values.");
+  MapGenerator generator(o.seed, o.stream);
+  SearchResult out{.distance = std::numeric_limits<double>::infinity()};
+  const auto take = [&](MapFamily family, SquareMatrix candidate) {
+    ++out.candidates;
+    const double distance = bounded_distance(map, candidate, out.distance);
+    if (!(distance < out.distance)) return;
+    out.distance = distance;
+    out.family = family;
+    out.matrix = std::move(candidate);
+  };
+  const auto value = [&](int64_t step) {
+    return static_cast<double>(step) / static_cast<double>(o.grid - 1);
+  };
+  for (int64_t weight = 0; weight < o.grid; ++weight) {
+    for (int64_t unused = 0; unused < o.grid; ++unused) {  // a coefficient that the notebook never reads
+      for (int64_t noise = 0; noise < o.grid; ++noise) {
+        for (int64_t draw = 0; draw < o.draws; ++draw) {
+          take(MapFamily::diagonal, generator.diagonal(map.size, value(noise)));
+          take(MapFamily::band, generator.band(map.size, o.width, value(noise)));
+          take(MapFamily::bars, generator.bars(map.size, o.num_pos, o.width, value(weight)));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace heed

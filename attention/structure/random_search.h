@@ -1,0 +1,60 @@
+// The random search of Conti 2024: draws structured matrices and keeps the nearest to a map.
+//
+// The thesis says that tables 6 and 7 are made from 30 random matrices of each family. Its notebook draws 30
+// for each of 1,331 settings of three coefficients in 0, 0.1, ..., 1: about 120,000 candidates a head. That
+// is what is drawn here, from random numbers of our own.
+#pragma once
+
+#include <cstdint>
+
+#include "heed/attention/structure/map_families.h"
+
+namespace heed {
+
+/// How long to search, and among what.
+struct SearchOptions {
+  int64_t width = 3;    ///< w of bands and bars
+  int64_t num_pos = 2;  ///< number of bars
+  int64_t draws = 30;   ///< candidates of each family for each setting of the coefficients
+  int64_t grid = 11;    ///< values of each coefficient, from 0 to 1
+  uint64_t seed = 1;    ///< equal seeds give equal candidates
+  uint64_t stream = 0;  ///< tells the heads of one search apart
+};
+
+/// The nearest candidate.
+struct SearchResult {
+  SquareMatrix matrix;                 ///< rows sum to 1
+  double distance = 0;                 ///< sum_ij |A_ij - X_ij|; infinite where no candidate was usable
+  MapFamily family = MapFamily::band;  ///< the candidate's
+  int64_t candidates = 0;              ///< drawn, with those that were not usable
+};
+
+/// The nearest of draws * grid^3 candidates of each family to a map. Errors as nearest_map().
+SearchResult random_search(const SquareMatrix& map, const SearchOptions& options);
+
+/// Draws members of the families as the notebook of the thesis does. Every matrix is divided by its row sums;
+/// a row of zeros becomes NaN, and such a candidate is to be left out.
+class MapGenerator {
+ public:
+  MapGenerator(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+
+  /// Values of 0.9 to 1 on the diagonal, plus noise of size `noise`.
+  SquareMatrix diagonal(int64_t size, double noise);
+  /// Each entry of the band is kept with probability 0.6, with a value of 0.7 to 1; plus noise of size
+  /// `noise`.
+  SquareMatrix band(int64_t size, int64_t width, double noise);
+  /// Values of 0.7 to 1, times `weight`, on the diagonal; those of the rows of num_pos bars of height `width`
+  /// move into the column of the bar; plus noise of size 0.5.
+  SquareMatrix bars(int64_t size, int64_t num_pos, int64_t width, double weight);
+
+ private:
+  double uniform();  // in [0, 1)
+  int64_t below(int64_t count);
+  void add_noise(SquareMatrix& map, double size);
+
+  uint64_t seed_, stream_, counter_ = 0;
+  uint32_t words_[4] = {};
+  int left_ = 0;
+};
+
+}  // namespace heed

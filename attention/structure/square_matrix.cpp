@@ -1,0 +1,115 @@
+// Distances of square matrices, and singular values by one-sided Jacobi rotations.
+#include "heed/attention/structure/square_matrix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heed/core/error.h"
+
+namespace heed {
+namespace {
+
+SquareMatrix difference(const SquareMatrix& a, const SquareMatrix& b) {
+  if (a.size != b.size)
+    fail("structure: matrices of ", a.size, " and of ", b.size, " rows have no distance. Give equal sizes.");
+  SquareMatrix out = a;
+  for (size_t i = 0; i < out.values.size(); ++i) out.values[i] -= b.values[i];
+  return out;
+}
+
+/// Rotates two columns until they are orthogonal; true if they were not. Columns are rows of `columns` here.
+bool orthogonalise(double* p, double* q, int64_t length) {
+  double alpha = 0, beta = 0, gamma = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    alpha += p[i] * p[i];
+    beta += q[i] * q[i];
+    gamma += p[i] * q[i];
+  }
+  if (std::abs(gamma) <= 1e-15 * std::sqrt(alpha * beta) || gamma == 0) return false;
+  const double zeta = (beta - alpha) / (2 * gamma);
+  const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));
+  const double c = 1 / std::hypot(1.0, t), s = c * t;
+  for (int64_t i = 0; i < length; ++i) {
+    const double old = p[i];
+    p[i] = c * old - s * q[i];
+    q[i] = s * old + c * q[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+SquareMatrix SquareMatrix::zeros(int64_t size) {
+  return {size, std::vector<double>(static_cast<size_t>(size * size), 0.0)};
+}
+
+SquareMatrix SquareMatrix::identity(int64_t size) {
+  SquareMatrix out = zeros(size);
+  for (int64_t i = 0; i < size; ++i) out.at(i, i) = 1;
+  return out;
+}
+
+SquareMatrix SquareMatrix::uniform(int64_t size) {
+  SquareMatrix out = zeros(size);
+  std::fill(out.values.begin(), out.values.end(), 1 / static_cast<double>(size));
+  return out;
+}
+
+SquareMatrix SquareMatrix::of(int64_t size, std::span<const float> weights) {
+  if (size < 1 || static_cast<int64_t>(weights.size()) != size * size)
+    fail(Fault::data, "structure: ", weights.size(), " weights are no matrix of ", size,
+         " rows and columns.");
+  return {size, std::vector<double>(weights.begin(), weights.end())};
+}
+
+double entrywise_distance(const SquareMatrix& a, const SquareMatrix& b) {
+  double sum = 0;
+  for (const double value : difference(a, b).values) sum += std::abs(value);
+  return sum;
+}
+
+double frobenius_distance(const SquareMatrix& a, const SquareMatrix& b) {
+  double sum = 0;
+  for (const double value : difference(a, b).values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+double spectral_distance(const SquareMatrix& a, const SquareMatrix& b) {
+  return singular_values(difference(a, b)).front();
+}
+
+std::vector<double> singular_values(const SquareMatrix& a) {
+  if (!std::all_of(a.values.begin(), a.values.end(), [](double x) { return std::isfinite(x); }))
+    fail(Fault::data, "structure: a weight of the map is not finite, so it has no singular values.");
+  constexpr int max_sweeps = 60;        // ten are usual
+  std::vector<double> rows = a.values;  // those of the transposed matrix, which has the same singular values
+  bool rotated = true;
+  for (int sweep = 0; sweep < max_sweeps && rotated; ++sweep) {
+    rotated = false;
+    for (int64_t i = 0; i + 1 < a.size; ++i) {
+      for (int64_t j = i + 1; j < a.size; ++j)
+        rotated |= orthogonalise(rows.data() + i * a.size, rows.data() + j * a.size, a.size);
+    }
+  }
+  std::vector<double> out;
+  for (int64_t i = 0; i < a.size; ++i) {
+    double squares = 0;
+    for (int64_t j = 0; j < a.size; ++j) {
+      const double value = rows[static_cast<size_t>(i * a.size + j)];
+      squares += value * value;
+    }
+    out.push_back(std::sqrt(squares));
+  }
+  std::sort(out.rbegin(), out.rend());
+  return out;
+}
+
+int64_t rank(const SquareMatrix& a) {
+  const std::vector<double> values = singular_values(a);
+  const double least = values.front() * static_cast<double>(a.size) *
+                       static_cast<double>(std::numeric_limits<float>::epsilon());
+  return std::count_if(values.begin(), values.end(), [&](double value) { return value > least; });
+}
+
+}  // namespace heed

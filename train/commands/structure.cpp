@@ -1,0 +1,174 @@
+// heed structure: how near the maps of heads are to structured matrices.
+#include <algorithm>
+#include <map>
+
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/inspect/stored_maps.h"
+#include "heed/train/report/structure_report.h"
+
+namespace heed {
+namespace {
+
+StructureOptions structure_options(const ParsedArguments& arguments) {
+  StructureOptions out;
+  const auto within = [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most)
+      fail("--", name, " = ", value, ". It must be ", least, " to ", most, ".");
+    return value;
+  };
+  out.width = within("width", arguments.integer("width", out.width), 0, max_structured_size);
+  out.num_pos = within("num-pos", arguments.integer("num-pos", out.num_pos), 1, max_structured_size);
+  out.errors = within("errors", arguments.integer("errors", out.errors), 0, max_structured_size);
+  out.max_width = within("max-width", arguments.integer("max-width", out.max_width), 0, max_structured_size);
+  out.search_draws = within("search", arguments.integer("search", 0), 0, 1000);
+  out.seed = static_cast<uint64_t>(within("seed", arguments.integer("seed", 1), 0, max_integer));
+  out.dropout = arguments.number("dropout", out.dropout);
+  out.eps = arguments.number("eps", out.eps);
+  if (!(out.dropout >= 0 && out.dropout < 1))
+    fail("--dropout = ", out.dropout, ". It must be at least 0 and below 1.");
+  if (!(out.eps >= 0)) fail("--eps = ", out.eps, ". It must be at least 0, such as 0.1.");
+  if (arguments.has("errors") && out.eps == 0) fail("--errors goes with --eps: add --eps 0.1.");
+  return out;
+}
+
+/// Collects the structure of each head over maps that come one after the other.
+class StructureOfHeads {
+ public:
+  StructureOfHeads(const StructureOptions& options, std::string kind)
+      : options_(options), kind_(std::move(kind)) {}
+
+  void add(const MapView& map) {
+    if (!kind_.empty() && map.kind.find(kind_) == std::string::npos) return;
+    if (map.queries != map.keys) {
+      ++not_square_;
+      return;
+    }
+    const bool is_new = !found_.contains(map.name);
+    if (is_new) names_.push_back(map.name);
+    std::vector<std::vector<HeadStructure>>& heads = found_[map.name];
+    if (is_new) heads.resize(static_cast<size_t>(map.heads));
+    if (static_cast<int64_t>(heads.size()) != map.heads)
+      fail(Fault::data, "structure: ", map.name, " has ", map.heads, " heads here and ", heads.size(),
+           " before.");
+    std::vector<HeadStructure> made(heads.size());
+    parallel_rows(map.heads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t head = begin; head < end; ++head) {
+        const size_t cells = static_cast<size_t>(map.queries * map.keys);
+        const auto weights = std::span(map.weights).subspan(static_cast<size_t>(head) * cells, cells);
+        made[static_cast<size_t>(head)] =
+            head_structure(SquareMatrix::of(map.queries, weights), options_, static_cast<uint64_t>(head));
+      }
+    });
+    for (size_t head = 0; head < heads.size(); ++head) heads[head].push_back(std::move(made[head]));
+  }
+
+  std::vector<AnalysedHead> heads() const {
+    std::vector<AnalysedHead> out;
+    for (const std::string& name : names_) {
+      const auto& heads = found_.at(name);
+      for (size_t head = 0; head < heads.size(); ++head)
+        out.push_back({name, static_cast<int64_t>(head), static_cast<int64_t>(heads[head].size()),
+                       mean_structure(heads[head])});
+    }
+    return out;
+  }
+
+  int64_t not_square() const { return not_square_; }
+
+ private:
+  const StructureOptions& options_;
+  std::string kind_;
+  std::vector<std::string> names_;  // in the order of their first map
+  std::map<std::string, std::vector<std::vector<HeadStructure>>> found_;
+  int64_t not_square_ = 0;
+};
+
+std::string kind_asked(const ParsedArguments& arguments) {
+  const std::string kind = arguments.get("kind");
+  const std::vector<std::string> kinds{"encoder", "decoder"};
+  if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+    fail("--kind '", kind, "' is unknown.", suggestion(kind, kinds));
+  return kind;
+}
+
+void write_structure(const Path& out, const std::vector<AnalysedHead>& heads, const StructureOptions& options,
+                     const std::string& title) {
+  io::make_directories(out);
+  io::write(out / "structure.html", structure_page(heads, options, title));
+  io::write(out / "structure.json", structure_json(heads, options).dump(1) + "\n");
+  std::string last;
+  int64_t number = 0;
+  for (const AnalysedHead& one : heads) {
+    if (one.map == last) continue;
+    last = one.map;
+    io::write(out / text("sweep-", number++, ".svg"), chart_svg(structure_chart(heads, one.map)));
+  }
+}
+
+int run_structure(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const StructureOptions options = structure_options(arguments);
+  const Path source = arguments.positional[0];
+  StructureOfHeads structure(options, kind_asked(arguments));
+  if (io::exists(source / "config.toml")) {
+    const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
+    LoadedRun run = load_run(source, arguments.get("checkpoint"), "", input.empty());
+    std::string caption;
+    for (const MapView& map : run.config.task->maps(*run.model, input, caption)) structure.add(map);
+    if (!arguments.has("json")) io::print(caption + "\n\n");
+  } else {
+    for (const char* option : {"checkpoint"}) {
+      if (arguments.has(option))
+        fail("structure: --", option, " is for a run, and ", source.string(), " is none.");
+    }
+    if (arguments.positional.size() > 1)
+      fail("structure: a TEXT goes with a run, and ", source.string(), " is none. Leave it out.");
+    visit_stored_maps(source, [&](const MapView& map) { structure.add(map); });
+  }
+  const std::vector<AnalysedHead> heads = structure.heads();
+  if (heads.empty())
+    fail(Fault::data, "structure: ", source.string(), " has no square map of this kind; ",
+         structure.not_square(), " maps have not as many queries as keys.");
+  if (arguments.has("json"))
+    io::print(structure_json(heads, options).dump() + "\n");
+  else
+    io::print(structure_text(heads, options));
+  if (!arguments.has("json") && structure.not_square() > 0)
+    io::print(text(structure.not_square(), " maps left out: their queries and keys are not equally many\n"));
+  if (!arguments.has("out")) return 0;
+  const Path out = arguments.get("out");
+  write_structure(out, heads, options, source.filename().string());
+  if (!arguments.has("json")) io::print(text("page: ", (out / "structure.html").string(), "\n"));
+  return 0;
+}
+
+}  // namespace
+
+Command command::structure() {
+  return {"structure",
+          "measure how near the maps of heads are to diagonal, band and bar matrices (Conti 2024)",
+          "MAPS|RUN [TEXT]",
+          "a .npy [heads, n, n] or .safetensors file, a folder of heed maps, or a run and an input for it",
+          1,
+          2,
+          with_machine(
+              {{"width", "W", "of the band and of the bars (default: 3)"},
+               {"num-pos", "N", "bars: rare tokens that W rows attend to (default: 2)"},
+               {"dropout", "P", "share of a row's band that is zero (default: 0)"},
+               {"eps", "E", "size of an error at most (default: 0, no errors)"},
+               {"errors", "N", "errors in a row at most (default: 1)"},
+               {"max-width", "W", "greatest w of the sweep (default: 32)"},
+               {"search", "DRAWS", "the random search of the thesis too, which draws 30 (default: 0, none)"},
+               {"seed", "N", "of the search (default: 1)"},
+               {"kind", "WORD", "encoder or decoder: only these maps"},
+               {"json", "", "all numbers as JSON"},
+               {"out", "FOLDER", "a page, the JSON and the sweep as SVG go here"},
+               {"checkpoint", "WHICH", "of a run: best, last or a step (default: best)"}}),
+          false,
+          run_structure};
+}
+
+}  // namespace heed

@@ -1,0 +1,211 @@
+// Measures how near attention maps are to structured matrices: by the random search of Conti 2024, and
+// exactly.
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/experiments/subprocess.h"
+#include "heed/train/inspect/stored_maps.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
+#include "heed/train/report/structure_report.h"
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t draws_of_thesis = 30;
+
+/// The number of the head that a row is about, from 0; -1: the mean over all.
+int64_t head_of(const PublishedRow& row) {
+  const std::string prefix = "head-";
+  return row.name.starts_with(prefix) ? std::stoll(row.name.substr(prefix.size())) - 1 : -1;
+}
+
+/// The file with the maps of a run's encoder for one sentence, by `heed inspect`.
+Path maps_of_run(const Path& run, const ReproductionOptions& options) {
+  const Path folder = options.place.folder / "maps" / file_word(run.filename().string());
+  std::vector<std::string> arguments{"inspect", run.string(), "--out", folder.string()};
+  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
+  const ChildEnd end = run_child(arguments, [] {});
+  if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
+  if (end.code != 0) throw Error(fault_of(end), reason(end));
+  return folder / "maps.safetensors";
+}
+
+/// The heads of the first square map of a column's data.
+std::vector<SquareMatrix> heads_of(const PublishedColumn& column, const ReproductionOptions& options) {
+  Path source = find_data(data_of(column, options));
+  if (io::exists(source / "config.toml")) source = maps_of_run(source, options);
+  std::vector<SquareMatrix> out;
+  visit_stored_maps(source, [&](const MapView& map) {
+    if (!out.empty() || map.queries != map.keys) return;
+    const auto cells = static_cast<size_t>(map.queries * map.keys);
+    for (size_t head = 0; head < static_cast<size_t>(map.heads); ++head)
+      out.push_back(SquareMatrix::of(map.queries, std::span(map.weights).subspan(head * cells, cells)));
+  });
+  if (out.empty()) fail(Fault::data, source.string(), " holds no square map.");
+  return out;
+}
+
+/// A head of a column, and the distance that the search finds with each seed.
+struct SearchedHead {
+  HeadStructure structure;
+  std::vector<double> searched;
+};
+
+std::vector<SearchedHead> searched_heads(const PublishedColumn& column, const ReproductionOptions& options) {
+  const std::vector<SquareMatrix> maps = heads_of(column, options);
+  if (column.width * column.num_pos > maps.front().size) {
+    fail(Fault::data, "the maps of ", column.name, " have ", maps.front().size, " rows, and ", column.num_pos,
+         " bars of height ", column.width, " do not fit. Give maps of a longer sentence.");
+  }
+  std::vector<SearchedHead> out(maps.size());
+  for (int64_t seed = 1; seed <= options.seeds; ++seed) {
+    stop_if_asked(options.place.budget);
+    parallel_rows(static_cast<int64_t>(maps.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t head = begin; head < end; ++head) {
+        SearchedHead& one = out[static_cast<size_t>(head)];
+        const HeadStructure made = head_structure(maps[static_cast<size_t>(head)],
+                                                  {.width = column.width,
+                                                   .num_pos = column.num_pos,
+                                                   .search_draws = draws_of_thesis,
+                                                   .seed = static_cast<uint64_t>(seed)},
+                                                  static_cast<uint64_t>(head));
+        one.searched.push_back(made.of("search").entrywise);
+        if (seed == 1) one.structure = made;
+      }
+    });
+  }
+  return out;
+}
+
+std::string baseline_of(const HeadStructure& s) {
+  std::string out = text("exact ", picture::fixed(s.nearest(), 2));
+  for (const char* name : {"zero", "uniform", "identity"})
+    out += text(", ", name, " ", picture::fixed(s.of(name).entrywise, 2));
+  return out;
+}
+
+/// For how many heads a matrix is nearer than the paper's: "zero 7, uniform 0, exact 8 of 8".
+std::string nearer_than_paper(const PublishedTable& table, size_t column,
+                              const std::vector<SearchedHead>& heads) {
+  int64_t zero = 0, uniform = 0, exact = 0, count = 0;
+  for (const PublishedRow& row : table.rows) {
+    const int64_t head = head_of(row);
+    const double paper = row.values[column];
+    if (head < 0 || head >= static_cast<int64_t>(heads.size()) || !std::isfinite(paper)) continue;
+    const HeadStructure& s = heads[static_cast<size_t>(head)].structure;
+    ++count;
+    zero += s.of("zero").entrywise < paper ? 1 : 0;
+    uniform += s.of("uniform").entrywise < paper ? 1 : 0;
+    exact += s.nearest() < paper ? 1 : 0;
+  }
+  if (count == 0) return "";
+  return text("nearer than the paper's matrix: the zero matrix for ", zero, ", the uniform one for ", uniform,
+              ", the nearest member for ", exact, " of ", count, " heads");
+}
+
+/// The mean over all heads, seed by seed.
+SearchedHead mean_head(const std::vector<SearchedHead>& heads) {
+  SearchedHead out;
+  std::vector<HeadStructure> structures;
+  for (const SearchedHead& one : heads) structures.push_back(one.structure);
+  out.structure = mean_structure(structures);
+  for (size_t seed = 0; seed < heads.front().searched.size(); ++seed) {
+    double sum = 0;
+    for (const SearchedHead& one : heads) sum += one.searched[seed];
+    out.searched.push_back(sum / static_cast<double>(heads.size()));
+  }
+  return out;
+}
+
+void fill_cell(Work& work, const PublishedTable& table, const std::vector<SearchedHead>& heads) {
+  const int64_t head = head_of(*work.row);
+  if (head >= static_cast<int64_t>(heads.size())) {
+    work.cell.remark = text("the maps have ", heads.size(), " heads");
+    return;
+  }
+  const SearchedHead found = head < 0 ? mean_head(heads) : heads[static_cast<size_t>(head)];
+  work.cell.ours = spread_of(found.searched);
+  work.cell.baseline = baseline_of(found.structure);
+  work.structure = found.structure;
+  if (head < 0) work.cell.remark = nearer_than_paper(table, work.column_index, heads);
+}
+
+}  // namespace
+
+void distance_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
+  const StopSignals signals;
+  Progress progress;
+  progress.quiet = options.place.quiet;
+  for (const PublishedColumn& column : table.columns) {
+    std::vector<Work*> own;
+    for (Work& work : all) {
+      if (work.column == &column && runs(work)) own.push_back(&work);
+    }
+    if (own.empty()) continue;
+    progress.say("search", text(column.name, ": ", options.seeds, options.seeds == 1 ? " seed" : " seeds"));
+    try {
+      const std::vector<SearchedHead> heads = searched_heads(column, options);
+      for (Work* work : own) fill_cell(*work, table, heads);
+    } catch (const Error& error) {
+      for (Work* work : own) give_up(*work, error);
+    }
+  }
+}
+
+std::string draw_distances(const PublishedTable& table, const ReproductionOptions& options,
+                           const std::vector<Work>& all) {
+  const std::vector<std::string> names{"diagonal", "band", "bars", "zero", "uniform", "identity"};
+  std::string out;
+  for (const PublishedColumn& column : table.columns) {
+    std::string rows, csv = "head,paper,search,exact";
+    for (const std::string& name : names) csv += "," + name;
+    csv += ",rank,spectral_norm\n";
+    Chart chart{.title = column.name + ": distance of each head's map", .x_label = "head"};
+    for (const char* name : {"paper", "search", "exact", "zero", "uniform", "identity"})
+      chart.series.push_back({.name = name});
+    std::vector<AnalysedHead> analysed;
+    for (const Work& work : all) {
+      if (work.column != &column || work.cell.ours.count == 0) continue;
+      const HeadStructure& s = work.structure;
+      const double head = static_cast<double>(head_of(*work.row) + 1);
+      std::vector<double> numbers{work.cell.paper, work.cell.ours.mean, s.nearest()};
+      for (const char* name : {"zero", "uniform", "identity"}) numbers.push_back(s.of(name).entrywise);
+      rows += "| " + work.row->name;
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        rows += " | " + (std::isfinite(numbers[i]) ? picture::fixed(numbers[i], 2) : std::string("-"));
+        if (head < 1 || !std::isfinite(numbers[i])) continue;
+        chart.series[i].x.push_back(head);
+        chart.series[i].y.push_back(numbers[i]);
+      }
+      rows += " |\n";
+      csv += work.row->name;
+      for (size_t i = 0; i < 3; ++i)
+        csv += std::isfinite(numbers[i]) ? text(",", numbers[i]) : std::string(",");
+      for (const std::string& name : names) csv += text(",", s.of(name).entrywise);
+      csv += text(",", s.rank, ",", s.spectral, "\n");
+      if (head >= 1) analysed.push_back({column.name, head_of(*work.row) + 1, 1, s});
+    }
+    if (rows.empty()) continue;
+    std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
+    const std::string base = text(table.name, "-", file_word(column.name));
+    io::make_directories(options.results_folder());
+    io::write(options.results_folder() / (base + ".csv"), csv);
+    out += text("## ", column.name, "\n\n| head | paper | search | exact | zero | uniform | identity |\n",
+                "|---|---:|---:|---:|---:|---:|---:|\n", rows, "\n");
+    if (!chart.series.empty()) out += put_picture(options, base + ".svg", chart.title, chart_svg(chart));
+    if (!analysed.empty()) {
+      const Chart sweep = structure_chart(analysed, column.name);
+      out += put_picture(options, base + "-sweep.svg", sweep.title, chart_svg(sweep));
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,203 @@
+// The structure of heads as text, JSON and a page.
+#include "heed/train/report/structure_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/map_page.h"
+#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/terminal.h"
+#include "heed/train/report/report.h"
+
+namespace heed {
+namespace {
+
+/// The maps among the heads, each once, in their order.
+std::vector<std::string> maps_among(const std::vector<AnalysedHead>& heads) {
+  std::vector<std::string> out;
+  for (const AnalysedHead& one : heads) {
+    if (std::find(out.begin(), out.end(), one.map) == out.end()) out.push_back(one.map);
+  }
+  return out;
+}
+
+/// A cell of a table: right-aligned under its name.
+struct TableCell {
+  std::string name, value;
+};
+
+std::vector<TableCell> cells_of(const AnalysedHead& one) {
+  const HeadStructure& s = one.structure;
+  std::vector<TableCell> out{{"head", text(one.head)},
+                             {"tokens", text(s.size)},
+                             {"rank", text(s.rank)},
+                             {"2-norm", picture::fixed(s.spectral, 2)}};
+  for (const ComparedMatrix& matrix : s.matrices)
+    out.push_back({matrix.name, picture::fixed(matrix.entrywise, 2)});
+  return out;
+}
+
+/// The widths at which the terminal shows the sweep.
+std::vector<size_t> shown_widths(const HeadStructure& s) {
+  std::vector<size_t> out;
+  for (const size_t w : {0, 1, 2, 3, 5, 8, 10, 16, 24, 32}) {
+    if (w < s.sweep.size()) out.push_back(w);
+  }
+  return out;
+}
+
+std::string lines_of_table(const std::vector<std::vector<TableCell>>& rows) {
+  std::string out;
+  for (size_t row = 0; row <= rows.size(); ++row) {
+    const std::vector<TableCell>& cells = rows[row == 0 ? 0 : row - 1];
+    for (size_t i = 0; i < cells.size(); ++i) {
+      size_t width = cells[i].name.size();
+      for (const auto& other : rows)
+        width = std::max(width, other[std::min(i, other.size() - 1)].value.size());
+      const std::string& words = row == 0 ? cells[i].name : cells[i].value;
+      out += std::string(2 + width - words.size(), ' ') + words;
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+/// What a reader has to know about the maps besides the distances.
+std::string remarks_of(const std::vector<AnalysedHead>& heads, const std::string& map) {
+  double least = INFINITY, greatest = -INFINITY;
+  int64_t below = 0, count = 0, maps = 0;
+  for (const AnalysedHead& one : heads) {
+    if (one.map != map) continue;
+    least = std::min(least, one.structure.least_row);
+    greatest = std::max(greatest, one.structure.greatest_row);
+    maps = one.num_maps;
+    ++count;
+    below += one.structure.of("uniform").entrywise < one.structure.nearest() ? 1 : 0;
+  }
+  std::string out;
+  if (maps > 1) out += text("means over ", maps, " maps of each head\n");
+  if (least < 0.999 || greatest > 1.001)
+    out += text("rows sum to ", picture::fixed(least, 2), " to ", picture::fixed(greatest, 2),
+                ": dropout was on when these maps were taken, or the attention does not normalise\n");
+  if (below > 0)
+    out += text("the uniform matrix is nearer than the nearest member of all families for ", below, " of ",
+                count, " heads\n");
+  return out;
+}
+
+std::string families_text(const StructureOptions& o) {
+  std::string out = text("sum of absolute differences to the nearest diagonal, band (w = ", o.width,
+                         ") and bars (", o.num_pos, " of height ", o.width, ")");
+  if (o.dropout > 0) out += text("; of a row's band ", o.dropout, " is zero");
+  if (o.eps > 0) out += text("; with at most ", o.errors, " errors a row of at most ", o.eps);
+  return out;
+}
+
+std::string html_table(const std::vector<AnalysedHead>& heads, const std::string& map) {
+  std::string out =
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Distances\">\n<table>\n";
+  bool first = true;
+  for (const AnalysedHead& one : heads) {
+    if (one.map != map) continue;
+    const std::vector<TableCell> cells = cells_of(one);
+    if (first) {
+      out += "<thead><tr>";
+      for (const TableCell& cell : cells) out += "<th scope=\"col\">" + picture::escape(cell.name) + "</th>";
+      out += "</tr></thead>\n<tbody>\n";
+    }
+    first = false;
+    out += "<tr>";
+    for (const TableCell& cell : cells) out += "<td>" + picture::escape(cell.value) + "</td>";
+    out += "</tr>\n";
+  }
+  return out + "</tbody>\n</table>\n</div>\n";
+}
+
+}  // namespace
+
+std::string structure_text(const std::vector<AnalysedHead>& heads, const StructureOptions& options) {
+  std::string out = families_text(options) + "\n";
+  for (const std::string& map : maps_among(heads)) {
+    std::vector<std::vector<TableCell>> distances, sweep;
+    for (const AnalysedHead& one : heads) {
+      if (one.map != map) continue;
+      distances.push_back(cells_of(one));
+      std::vector<TableCell> shares{{"head", text(one.head)}};
+      for (const size_t w : shown_widths(one.structure))
+        shares.push_back({text("w=", w), picture::fixed(one.structure.sweep[w] / one.structure.mass, 3)});
+      sweep.push_back(std::move(shares));
+    }
+    out += text("\n", terminal_word(map), "\n", lines_of_table(distances),
+                "share of the mass outside the band |i - j| <= w\n", lines_of_table(sweep),
+                remarks_of(heads, map));
+  }
+  return out;
+}
+
+Json structure_json(const std::vector<AnalysedHead>& heads, const StructureOptions& o) {
+  Json list = Json::List();
+  for (const AnalysedHead& one : heads) {
+    const HeadStructure& s = one.structure;
+    Json distances = Json::object();
+    for (const ComparedMatrix& m : s.matrices) {
+      distances.append(m.name, Json::object({{"entrywise", m.entrywise},
+                                             {"mean", m.mean},
+                                             {"frobenius", m.frobenius},
+                                             {"spectral", m.spectral},
+                                             {"rank", m.rank},
+                                             {"note", m.note}}));
+    }
+    Json sweep = Json::List();
+    for (const double value : s.sweep) sweep.push(value);
+    list.push(Json::object({{"map", one.map},
+                            {"head", one.head},
+                            {"maps", one.num_maps},
+                            {"tokens", s.size},
+                            {"mass", s.mass},
+                            {"least_row_sum", s.least_row},
+                            {"greatest_row_sum", s.greatest_row},
+                            {"frobenius", s.frobenius},
+                            {"spectral", s.spectral},
+                            {"rank", s.rank},
+                            {"distances", distances},
+                            {"band_distance_by_width", sweep}}));
+  }
+  return Json::object({{"width", o.width},
+                       {"num_pos", o.num_pos},
+                       {"dropout", o.dropout},
+                       {"eps", o.eps},
+                       {"errors", o.eps > 0 ? o.errors : 0},
+                       {"search_draws", o.search_draws},
+                       {"seed", static_cast<int64_t>(o.seed)},
+                       {"heads", list}});
+}
+
+Chart structure_chart(const std::vector<AnalysedHead>& heads, const std::string& map) {
+  Chart out{.title = map + ": share of the mass outside the band", .x_label = "w, diagonals to either side"};
+  for (const AnalysedHead& one : heads) {
+    if (one.map != map) continue;
+    Series line{.name = text("head ", one.head)};
+    for (size_t w = 0; w < one.structure.sweep.size(); ++w) {
+      line.x.push_back(static_cast<double>(w));
+      line.y.push_back(one.structure.sweep[w] / one.structure.mass);
+    }
+    out.series.push_back(std::move(line));
+  }
+  return out;
+}
+
+std::string structure_page(const std::vector<AnalysedHead>& heads, const StructureOptions& options,
+                           const std::string& title) {
+  std::string body;
+  for (const std::string& map : maps_among(heads)) {
+    body += "<h2>" + picture::escape(map) + "</h2>\n" + html_table(heads, map);
+    if (const std::string remarks = remarks_of(heads, map); !remarks.empty())
+      body += "<p class=\"subtitle\">" + picture::escape(remarks) + "</p>\n";
+    body += "<div class=\"charts\">\n" + chart_figure(structure_chart(heads, map)) + "</div>\n";
+  }
+  return picture::page(title, families_text(options), body,
+                       {picture::script_tools(), picture::script_charts()});
+}
+
+}  // namespace heed

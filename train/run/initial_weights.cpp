@@ -1,0 +1,41 @@
+// Keeps and reads the weights that a run begins from.
+#include "heed/train/run/initial_weights.h"
+
+#include <filesystem>
+
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* origin_file = "origin.json";
+
+}  // namespace
+
+Path initial_folder(const Path& run) { return run / "initial"; }
+
+void write_initial(const Path& run, const Checkpoint& from, const Path& origin) {
+  std::vector<NamedBytes> files{{"model.safetensors", from.file("model.safetensors")}};
+  for (const auto& [name, bytes] : from.files) {
+    if (name.starts_with("tokenizer.")) files.push_back({name, bytes});
+  }
+  const Json facts =
+      Json::object({{"run", Json(std::filesystem::absolute(origin).lexically_normal().string())},
+                    {"step", from.step},
+                    {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
+  files.push_back({origin_file, facts.dump(1) + "\n"});
+  io::make_directories(initial_folder(run));
+  write_checkpoint(initial_folder(run), from.step, files);
+}
+
+std::optional<Checkpoint> read_initial(const Path& run) {
+  if (!io::exists(initial_folder(run)) || list_checkpoints(initial_folder(run)).empty()) return {};
+  return open_checkpoint(initial_folder(run), "last");
+}
+
+Json origin_facts(const Checkpoint& initial) {
+  return parse_json(initial.file(origin_file), (initial.folder / origin_file).string());
+}
+
+}  // namespace heed
