@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
@@ -109,7 +110,13 @@ class Recall final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoGrad no_tape;
+    return maps_with(module, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    std::optional<NoGrad> no_tape;
+    refuse_gradients(no_tape, parts);
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -119,8 +126,9 @@ class Recall final : public Task {
              ".");
     }
     const Batch batch = made(testing, index, index + 1);
-    MapRecorder recorder;
-    dynamic_cast<Classifier&>(module)(batch.tensors[0], {}, {.recorder = &recorder});
+    MapRecorder recorder = recorder_for(parts);
+    const Tensor logits = dynamic_cast<Classifier&>(module)(batch.tensors[0], {}, {.recorder = &recorder});
+    explain_choice(logits, parts);
     std::vector<std::string> labels;
     for (const double token : batch.tensors[0].to_doubles()) {
       const int64_t id = static_cast<int64_t>(token) - 1 - options_.keys;
@@ -128,11 +136,11 @@ class Recall final : public Task {
                               : text("key ", id / options_.values, ": ", id % options_.values));
     }
     caption = text("test sequence ", index, ", the answer is ",
-                   static_cast<int64_t>(batch.tensors[1].to_doubles()[0]));
+                   static_cast<int64_t>(batch.tensors[1].to_doubles()[0]), "; the model says ",
+                   likeliest(logits)[0]);
     std::vector<MapView> views;
-    for (const MapRecorder::Map& map : recorder.maps)
-      views.push_back(
-          map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+    for (size_t i = 0; i < recorder.maps.size(); ++i)
+      views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));
     return views;
   }
 

@@ -69,19 +69,6 @@ bool balanced(const std::string& markup) {
   return open.empty();
 }
 
-std::string decoded(const std::string& base64) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  unsigned bits = 0, held = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<unsigned>(digits.find(c));
-    held += 6;
-    if (held >= 8) out += static_cast<char>(bits >> (held -= 8) & 255);
-  }
-  return out;
-}
-
 std::string between(const std::string& text, const std::string& from, const std::string& to) {
   const size_t begin = text.find(from) + from.size();
   return text.substr(begin, text.find(to, begin) - begin);
@@ -250,49 +237,8 @@ TEST_CASE("picture html: the content policy names style and script by their hash
   CHECK(page.find("setAttribute(\"style\"") == std::string::npos);
 }
 
-TEST_CASE("picture html: weights come back from the page to better than three decimals") {
-  MapView map = translated(1);
-  for (size_t i = 0; i < map.weights.size(); ++i) map.weights[i] = 1.3F * std::sin(static_cast<float>(i));
-  map.weights[3] = NAN;
-  const std::string page = maps_section({map});
-  const double low = std::stod(between(page, "\"low\":", ",")),
-               high = std::stod(between(page, "\"high\":", ","));
-  const std::string bytes = decoded(between(page, "\"weights\":\"", "\""));
-  REQUIRE(bytes.size() == 2 * map.weights.size());
-  for (size_t i = 0; i < map.weights.size(); ++i) {
-    const unsigned code =
-        static_cast<unsigned char>(bytes[2 * i]) | static_cast<unsigned char>(bytes[2 * i + 1]) << 8;
-    if (i == 3)
-      CHECK(code == 65535);
-    else
-      CHECK(low + (high - low) * code / 65534 == Approx(map.weights[i]).margin(3e-5));
-  }
-}
-
-TEST_CASE("picture html: long maps are carried in tiles, single weights while the budget lasts") {
-  MapView map;
-  map.kind = "encoder self";
-  map.heads = 2;
-  map.queries = map.keys = 40;
-  map.weights.assign(2 * 40 * 40, 1.0F / 40);
-  map.query_tokens.assign(40, "a");
-  map.key_tokens = map.query_tokens;
-  HtmlOptions options;
-  options.longest = 32;
-  options.tiles = 16;
-  options.single_weights = 3200;
-  const std::string page = maps_section({map, map}, options);
-  CHECK(count(page, "\"tile\":[3,3]") == 2);
-  CHECK(count(page, "\"rows\":[\"0–2\"") == 2);
-  CHECK(count(page, "\"whole\":{") == 1);
-  CHECK(count(page, "\"whole\":null") == 1);
-  options.longest = 40;
-  CHECK(count(maps_section({map}, options), "\"tile\":[1,1]") == 1);
-}
-
 TEST_CASE("picture html: the scripts can stand inside a page") {
-  for (const std::string_view script :
-       {picture::script_tools(), picture::script_views(), picture::script_maps()}) {
+  for (const std::string_view script : picture::map_scripts()) {
     CHECK(script.find("</script") == std::string_view::npos);
     CHECK(script.find("<!--") == std::string_view::npos);
     CHECK(script.find("innerHTML") == std::string_view::npos);

@@ -1,8 +1,7 @@
-// Long sequences: data, batches, maps.
+// Long sequences: data, batches, scores.
 #include "heed/train/tasks/lra/lra.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "heed/attention/variant.h"
@@ -16,10 +15,7 @@ namespace {
 
 constexpr int64_t max_examples = 10'000'000;      // of a split
 constexpr int64_t max_baseline_examples = 10000;  // for fitting and for scoring baselines
-constexpr int64_t shown_tokens = 256;             // of a map
-// Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
-constexpr int64_t mapped_tokens = 1024;
-constexpr int64_t window = 32;  // batches whose inputs are sorted by length together
+constexpr int64_t window = 32;                    // batches whose inputs are sorted by length together
 
 }  // namespace
 
@@ -325,45 +321,6 @@ Tensor LongTask::loss(Module& model, const Batch& batch, const ForwardContext& c
         context.losses, scores, targets,
         asked_of_each(batch.tensors.back(), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
   return cross_entropy(scores, targets, context.training() ? smoothing_ : 0);
-}
-
-std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
-  const NoGrad no_tape;
-  int64_t index = 0;
-  const Sequences& set = splits_.test;
-  if (!given.empty()) {
-    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
-    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
-      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
-  }
-  Sequences one{
-      .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
-  for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = set.at(index, part);
-    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, mapped_tokens))));
-  }
-  const int64_t first_and_only[] = {0};
-  MapRecorder recorder;
-  logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
-  std::vector<std::string> labels;
-  if (options_.pool == Pool::first) labels.emplace_back("first");
-  const std::string_view bytes = one.at(0);
-  for (size_t place = 0; place < bytes.size(); ++place) {
-    if (tokens().drop_zeros && bytes[place] == '\0') continue;
-    if (static_cast<int64_t>(labels.size()) == shown_tokens) break;
-    labels.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
-  }
-  if (labels.empty()) labels.emplace_back("nothing");
-  caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
-  if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
-    caption +=
-        text(", the first ", labels.size(), " of ", all, " tokens",
-             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
-  std::vector<MapView> views;
-  for (const MapRecorder::Map& map : recorder.maps)
-    views.push_back(
-        map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
-  return views;
 }
 
 }  // namespace heed
