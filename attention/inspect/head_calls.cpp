@@ -26,7 +26,7 @@ std::vector<float> cut_to(const Tensor& x, int64_t rows, int64_t columns) {
   return contiguous(view::slice(view::slice(x, 2, 0, rows), 3, 0, columns)).to_host();
 }
 
-double largest(const Tensor& x) {
+double largest_size(const Tensor& x) {
   double most = 0;
   for (const float value : x.to_host()) most = std::max(most, std::abs(static_cast<double>(value)));
   return most;
@@ -95,8 +95,8 @@ void add_attribution(MapView& view, const MapRecorder::Map& map, const MapRecord
   const NoGrad no_grad;
   const Tensor weights = first_of(map.weights, shape[1]), values = first_of(call.values, shape[1]),
                output = first_of(call.output, shape[1]);
-  const double apart = largest(matmul(weights, values) - output);
-  if (!(apart <= 1e-3 * largest(output))) return;
+  const double apart = largest_size(matmul(weights, values) - output);
+  if (!(apart <= 1e-3 * largest_size(output))) return;
   const Tensor slopes = matmul(first_of(grad, shape[1]), transpose(values, 2, 3));
   view.attribution = cut_to(weights * slopes, view.queries, view.keys);
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t exact_numbers = 200'000;      // of a block, stored as f32
 constexpr int64_t factor_numbers = 1'000'000;  // of all factors of a page
-constexpr double steps = 65534;
+constexpr double code_steps = 65534;
 constexpr unsigned not_finite = 65535;
 
 /// Appends the low `count` bytes, the lowest first.
@@ -36,7 +36,7 @@ struct Scale {
   uint32_t code(float x) const {
     if (!std::isfinite(x)) return not_finite;
     const double span = static_cast<double>(high) - low;
-    return static_cast<uint32_t>(span > 0 ? std::round((static_cast<double>(x) - low) / span * steps) : 0);
+    return static_cast<uint32_t>(span > 0 ? std::round((static_cast<double>(x) - low) / span * code_steps) : 0);
   }
   std::string json_fields() const { return text("\"low\":", json(low), ",\"high\":", json(high)); }
 };

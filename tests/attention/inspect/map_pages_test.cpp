@@ -7,6 +7,7 @@
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/map_text.h"
 #include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/paper_svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/core/io/hash.h"
@@ -171,6 +172,43 @@ TEST_CASE("picture svg: long maps are drawn in tiles that are named") {
   const std::string svg = map_svg(map, 0);
   CHECK(svg.find("each tile is 3 x 3 tokens") != std::string::npos);
   CHECK(count(svg, "</title></rect>") == 100 * 100);
+}
+
+TEST_CASE("picture svg: a figure for print is as wide as a column, grey, with tokens that can be read") {
+  MapView map = translated();
+  map.weights[2] = -0.4F;
+  map.weights[3] = NAN;
+  const std::string svg = paper_svg(map, 0);
+  CHECK(balanced(svg));
+  CHECK(svg.find("width=\"84mm\"") != std::string::npos);
+  CHECK(svg.find("vecchio") != std::string::npos);
+  CHECK(svg.find("\u2581") == std::string::npos);
+  CHECK(count(svg, "url(#below)") == 1);
+  CHECK(count(svg, "url(#bad)") == 1);
+  CHECK(count(svg, "font-size=\"2.469\"") == 9);  // 7 points in millimetres, each token
+  // Greys darken with the weight, black is 1.
+  MapView ends = translated(1);
+  ends.weights.assign(20, 0);
+  ends.weights[0] = 1;
+  CHECK(count(paper_svg(ends, 0), "fill=\"rgb(0,0,0)\"") == 1);
+  MapView wide = translated(1);
+  wide.keys = wide.queries = 300;
+  wide.weights.assign(300 * 300, 1.0F / 300);
+  wide.query_tokens.assign(300, "token");
+  wide.key_tokens = wide.query_tokens;
+  CHECK(paper_svg(wide, 0).find("keys, 1 to 300") != std::string::npos);
+  CHECK_THROWS_AS(paper_svg(map, 2), Error);
+}
+
+TEST_CASE("picture text: the mean of the heads, and what numbers are that are no weights") {
+  const MapView map = translated(3), mean = mean_of_heads(map);
+  CHECK(mean.heads == 1);
+  CHECK(mean.at(0, 2, 3) == Approx((map.at(0, 2, 3) + map.at(1, 2, 3) + map.at(2, 2, 3)) / 3));
+  TextOptions options;
+  options.note = "shares of the largest";
+  const auto all = lines(map_text(mean, 0, options));
+  CHECK(all[0].find("cross, mean of 3 heads") != std::string::npos);
+  CHECK(all[1] == "  shares of the largest");
 }
 
 TEST_CASE("picture svg: a contact sheet has every head of every map") {
