@@ -41,11 +41,31 @@ struct MapRecorder {
     Tensor weights;        ///< weights [B, H, Tq, Tk], without history
     Tensor drawn = {};     ///< of hard attentions: 1 at the sampled keys, 0 elsewhere
   };
+  /// What the heads of one call worked with, without history; kept while keep_heads is set.
+  struct HeadCall {
+    const Module* module;       ///< the attention that was called
+    Tensor values = {};         ///< [B, H or fewer, Tk, dv]
+    Tensor output = {};         ///< [B, H, Tq, dv]: of each head, before the output projection
+    Tensor output_grad = {};    ///< a leaf of zeros added to `output`: after backward(), grad_of() it is the
+                                ///< gradient of the heads' outputs; empty under NoGrad
+    Tensor query_factors = {};  ///< [B, H, Tq, d]: their products with key_factors, times `scale`, are scores
+    Tensor key_factors = {};    ///< [B, H or fewer, Tk, d]; both empty where a score is no product
+    double scale = 1;           ///< of the products
+  };
   /// Called by attentions; keeps the numbers without their history.
   void record(const Module& module, const Tensor& map, const Tensor& drawn = {}) {
     maps.push_back({&module, map.detach(), drawn ? drawn.detach() : Tensor()});
   }
-  std::vector<Map> maps;  ///< in the order of the forward pass
+  /// Called by attentions inside a call that is kept: the queries and keys whose products it weighs by.
+  void factors(const Module& module, const Tensor& queries, const Tensor& keys, double scale) {
+    if (calls.empty() || calls.back().module != &module) return;
+    calls.back().query_factors = queries.detach();
+    calls.back().key_factors = keys.detach();
+    calls.back().scale = scale;
+  }
+  std::vector<Map> maps;    ///< in the order of the forward pass
+  bool keep_heads = false;  ///< keep `calls` too, of attentions with heads that are called without a cache
+  std::vector<HeadCall> calls;  ///< in the order of the forward pass
 };
 
 struct AttentionInput;

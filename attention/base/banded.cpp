@@ -151,6 +151,8 @@ Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const AttentionIn
 
 Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
   const int64_t first = recall(heads, input);
+  if (input.context.recorder != nullptr)
+    input.context.recorder->factors(*this, heads.q, heads.k, scale(heads.q));
   if (modifiers().on_scores() || input.mask.bias()) return attend_by_map(heads, input, first);
   if (input.context.recorder != nullptr) {
     const NoGrad no_grad;

@@ -17,6 +17,7 @@ bool DottedAttention::needs_map(const AttentionInput& input) const {
 Tensor DottedAttention::attend(Heads heads, const AttentionInput& input) {
   const int64_t first_query = recall(heads, input);
   align(heads);
+  if (input.context.recorder != nullptr) input.context.recorder->factors(*this, heads.q, heads.k, scale_);
   if (needs_map(input)) return attend_by_map(heads, input, first_query);
   if (input.context.recorder != nullptr) {
     const NoGrad no_grad;

@@ -122,7 +122,18 @@ Tensor HeadedAttention::on_heads(Heads heads, const AttentionInput& input) {
     heads.k = repeated(heads.k, num_heads);
     heads.v = repeated(heads.v, num_heads);
   }
+  const bool is_kept =
+      input.context.recorder != nullptr && input.context.recorder->keep_heads && input.cache == nullptr;
+  if (is_kept) input.context.recorder->calls.push_back({.module = this, .values = heads.v.detach()});
   Tensor y = attend(std::move(heads), input);
+  if (is_kept) {
+    MapRecorder::HeadCall& call = input.context.recorder->calls.back();
+    call.output = y.detach();
+    if (recording()) {
+      call.output_grad = leaf(Tensor::zeros(y.shape(), y.dtype(), y.device()));
+      y = y + call.output_grad;
+    }
+  }
   if (input.cache != nullptr) input.cache->queries += num_queries;
   return y;
 }

@@ -92,6 +92,7 @@ void KernelizedAttention::show(const Heads& phi, const AttentionInput& input) co
   }
   const NoGrad no_grad;
   const int64_t first = input.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
+  input.context.recorder->factors(*this, prepared(phi.q, terms_), prepared(phi.k, terms_), terms_.scale);
   input.context.recorder->record(*this, polynomial_map(phi.q, phi.k, terms_, input.mask, first));
 }
 

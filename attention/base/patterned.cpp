@@ -157,8 +157,10 @@ Tensor PatternedAttention::attend(Heads heads, const AttentionInput& input) {
   if (input.mask.bias())
     fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
   const int64_t first_query = recall(heads, input);
-  if (input.context.recorder != nullptr)
+  if (input.context.recorder != nullptr) {
+    input.context.recorder->factors(*this, heads.q, heads.k, scale(heads.q));
     input.context.recorder->record(*this, dense_map(heads, input, first_query));
+  }
   return attend_pattern(heads, input, first_query);
 }
 

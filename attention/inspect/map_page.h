@@ -14,19 +14,21 @@ namespace heed {
 struct HtmlOptions {
   std::string title = "Attention maps";  ///< heading and title of the page
   std::string subtitle{};                ///< a line below the title: the sentence, the run
-  int64_t longest = 512;                 ///< tokens per side up to which single weights are shown
+  int64_t longest = 512;                 ///< tokens per side up to which every single weight is shown
   int64_t tiles = 256;                   ///< tiles per side for longer maps
-  int64_t single_weights =
-      24'000'000;  ///< stored for the zoom windows of all long maps together; 2 bytes each
+  int64_t long_bytes = 9'000'000;       ///< for single weights of all longer maps together, before base64
 };
 
-/// A self-contained page: thumbnails of all layers and heads, matrix with values, lines between tokens,
-/// statistics, SVG and PNG by a click. It loads nothing and works from a local file. Weights are stored in
-/// 65,534 steps, so three decimals are exact to half a unit. Throws a data Error for an inconsistent map, a
-/// usage Error when there is no map.
+/// A self-contained page: thumbnails of all layers and heads, one head as matrix, as lines between tokens, in
+/// the text and over a picture, the queries and keys behind its weights, rollout and attribution where the
+/// maps have them, statistics, SVG and PNG by a click. It loads nothing and works from a local file. Small
+/// maps are stored exactly, others in 65,534 steps between the smallest and the largest weight. Of a map
+/// longer than `longest` the page has tiles, and as many of the largest weights of each row as `long_bytes`
+/// permits, with the bound on those left out. Throws a data Error for an inconsistent map, a usage Error when
+/// there is no map.
 std::string maps_page(const std::vector<MapView>& maps, const HtmlOptions& options = {});
 
-/// Only the section; the surrounding page needs picture::style() and, at its end, the three scripts in order.
+/// Only the section; the surrounding page needs picture::style() and, at its end, picture::map_scripts().
 std::string maps_section(const std::vector<MapView>& maps, const HtmlOptions& options = {});
 
 namespace picture {

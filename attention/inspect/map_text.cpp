@@ -165,6 +165,7 @@ std::string map_text(const MapView& map, int64_t head, const TextOptions& option
   }
 
   std::string out = heading(map, head);
+  if (!options.note.empty()) out += "  " + options.note + "\n";
   for (int64_t first = 0, end = 0; first < columns; first = end) {
     int64_t used = margin;
     for (end = first; end < columns; ++end) {

@@ -14,6 +14,7 @@ struct TextOptions {
   int64_t rows = 48;    ///< maximum of queries and of keys shown; the rest is cut with a note
   int64_t label = 14;   ///< maximum columns of a token; longer ones end in an ellipsis
   bool colour = false;  ///< add colours; the shades alone are complete
+  std::string note{};   ///< what the numbers are, where they are no weights; below the heading
 };
 
 /// Options for the current standard output: its width, and colour on a terminal unless NO_COLOR is set or

@@ -37,11 +37,78 @@ void check(const MapView& map) {
           " queries. Give one token a row.");
   if (static_cast<int64_t>(map.key_tokens.size()) != map.keys)
     wrong("it has ", map.key_tokens.size(), " key tokens for ", map.keys, " keys. Give one token a column.");
+  if (!map.attribution.empty() && map.attribution.size() != expected)
+    wrong("it has ", map.attribution.size(), " attributions for ", expected, " weights. Give one a weight.");
+  if (!map.rollout.empty() && static_cast<int64_t>(map.rollout.size()) != map.queries * map.keys)
+    wrong("its rollout has ", map.rollout.size(), " numbers. It must have one for each of ", map.queries,
+          " queries x ", map.keys, " keys.");
+  const auto rows = static_cast<size_t>(map.heads * map.factor_width);
+  if (map.query_factors.size() != rows * static_cast<size_t>(map.queries) ||
+      map.key_factors.size() != rows * static_cast<size_t>(map.keys))
+    wrong("it has ", map.query_factors.size(), " and ", map.key_factors.size(),
+          " numbers of queries and keys. With factor_width ", map.factor_width, ", each of ", map.heads,
+          " heads has that many for each query and each key.");
+  if (const TokenPicture* picture = map.picture.get()) {
+    const int64_t side = std::max<int64_t>(picture->patch, 1),
+                  squares = picture->height / side * (picture->width / side);
+    if (picture->height % side != 0 || picture->width % side != 0 || map.queries != picture->tokens() ||
+        map.keys != picture->tokens())
+      wrong("its picture of ", picture->height, " x ", picture->width, " pixels has ", picture->tokens(),
+            " tokens of ", side, " x ", side, ". The map must have as many queries and keys.");
+    for (const int32_t place : picture->places)
+      if (place < 0 || place >= squares)
+        wrong("a token is square ", place, " of its picture, which has ", squares, ".");
+    if (static_cast<int64_t>(picture->pixels.size()) != picture->height * picture->width * picture->channels)
+      wrong("its picture has ", picture->pixels.size(), " numbers for ", picture->height, " x ",
+            picture->width, " pixels of ", picture->channels, ". Give one a channel.");
+  }
+}
+
+MapView mean_of_heads(const MapView& map) {
+  MapView out{.name = map.name,
+              .kind = text(map.kind, ", mean of ", map.heads, " heads"),
+              .layer = map.layer,
+              .heads = 1,
+              .queries = map.queries,
+              .keys = map.keys};
+  out.query_tokens = map.query_tokens;
+  out.key_tokens = map.key_tokens;
+  const auto size = static_cast<size_t>(map.queries * map.keys);
+  for (size_t i = 0; i < size; ++i) {
+    double sum = 0;
+    for (size_t head = 0; head < static_cast<size_t>(map.heads); ++head) sum += map.weights[head * size + i];
+    out.weights.push_back(static_cast<float>(sum / static_cast<double>(map.heads)));
+  }
+  return out;
 }
 
 int64_t tile_extent(int64_t extent, int64_t limit) {
   if (limit < 1) fail("pooled: limit is ", limit, ". It must be at least 1.");
   return (extent + limit - 1) / limit;
+}
+
+std::vector<float> pooled(const std::vector<float>& numbers, int64_t heads, int64_t queries, int64_t keys,
+                          int64_t queries_per_tile, int64_t keys_per_tile) {
+  const int64_t columns = (keys + keys_per_tile - 1) / keys_per_tile;
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(heads * columns * ((queries + queries_per_tile - 1) / queries_per_tile)));
+  std::vector<double> row(static_cast<size_t>(columns));
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t first = 0; first < queries; first += queries_per_tile) {
+      const int64_t end = std::min(first + queries_per_tile, queries);
+      row.assign(row.size(), 0);
+      for (int64_t query = first; query < end; ++query) {
+        const float* from = numbers.data() + (head * queries + query) * keys;
+        for (int64_t tile = 0; tile < columns; ++tile) {
+          double sum = 0;
+          for (int64_t key = tile * keys_per_tile; key < std::min((tile + 1) * keys_per_tile, keys); ++key)
+            sum += from[key];
+          row[static_cast<size_t>(tile)] += sum;
+        }
+      }
+      for (const double sum : row) out.push_back(static_cast<float>(sum / static_cast<double>(end - first)));
+    }
+  return out;
 }
 
 MapView pooled(const MapView& map, int64_t limit) {
@@ -53,18 +120,7 @@ MapView pooled(const MapView& map, int64_t limit) {
   out.key_tokens = ranges(map.key_tokens, keys_per_tile);
   out.queries = static_cast<int64_t>(out.query_tokens.size());
   out.keys = static_cast<int64_t>(out.key_tokens.size());
-  out.weights.reserve(static_cast<size_t>(out.heads * out.queries * out.keys));
-  std::vector<double> row(static_cast<size_t>(out.keys));
-  for (int64_t head = 0; head < map.heads; ++head)
-    for (int64_t first = 0; first < map.queries; first += queries_per_tile) {
-      const int64_t end = std::min(first + queries_per_tile, map.queries);
-      row.assign(row.size(), 0);
-      for (int64_t query = first; query < end; ++query)
-        for (int64_t key = 0; key < map.keys; ++key)
-          row[static_cast<size_t>(key / keys_per_tile)] += map.at(head, query, key);
-      for (const double sum : row)
-        out.weights.push_back(static_cast<float>(sum / static_cast<double>(end - first)));
-    }
+  out.weights = pooled(map.weights, map.heads, map.queries, map.keys, queries_per_tile, keys_per_tile);
   return out;
 }
 

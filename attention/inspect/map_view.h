@@ -2,12 +2,37 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace heed {
 
-/// One attention map of all heads of a module, recorded when evaluating and without padding.
+/// The picture whose square patches, row by row, are the tokens of an input.
+struct TokenPicture {
+  int64_t height = 0;             ///< rows of pixels
+  int64_t width = 0;              ///< pixels of a row
+  int64_t channels = 1;           ///< 1: grey, 3: red, green and blue
+  std::vector<uint8_t> pixels{};  ///< [height, width, channels]
+  int64_t patch = 1;              ///< side of a token's square; divides height and width
+  int64_t first = 0;              ///< tokens before those of the picture: 1 with a classifying token
+  std::vector<int32_t> places{};  ///< the square of each token, counted by rows; empty: 0, 1, 2, ...
+  /// Tokens of an input with this picture.
+  int64_t tokens() const {
+    const int64_t side = patch > 0 ? patch : 1;
+    return first + (places.empty() ? (height / side) * (width / side) : static_cast<int64_t>(places.size()));
+  }
+};
+
+/// Which optional parts of the maps of an input are wanted.
+struct MapParts {
+  bool factors = false;      ///< the queries and keys behind the weights
+  bool attribution = false;  ///< gradient times weight, of the log probability of what the model chooses
+  int64_t longest = 0;       ///< tokens of an input that is not given as text; 0: as many as the task shows
+};
+
+/// One attention map of all heads of a module, recorded when evaluating and without padding. What stands
+/// after the tokens is optional.
 struct MapView {
   std::string name{};                       ///< module path: "encoder.0.attention"
   std::string kind{};                       ///< "encoder self", "decoder self" or "cross"
@@ -19,19 +44,36 @@ struct MapView {
   std::vector<std::string> query_tokens{};  ///< one per row
   std::vector<std::string> key_tokens{};    ///< one per column
 
+  std::vector<float> attribution{};    ///< [heads, queries, keys]: weight times gradient of the chosen output
+  std::vector<float> rollout{};        ///< [queries, keys], of all layers up to this one: see add_rollout()
+  std::vector<float> query_factors{};  ///< [heads, queries, factor_width]: see key_factors
+  std::vector<float>
+      key_factors{};         ///< [heads, keys, factor_width]: scores are products of both, times scale
+  int64_t factor_width = 0;  ///< 0: no factors
+  double factor_scale = 1;   ///< multiplies each product
+  std::shared_ptr<const TokenPicture> picture{};  ///< whose patches are queries and keys; null: there is none
+
   /// The weight of one key for one query in one head.
   float at(int64_t head, int64_t query, int64_t key) const {
     return weights[static_cast<size_t>((head * queries + query) * keys + key)];
   }
 };
 
-/// Throws a data Error that names the map and the sizes when extents, weights and tokens disagree.
+/// Throws a data Error that names the map and the sizes when extents, weights, tokens or optional parts
+/// disagree.
 void check(const MapView& map);
+
+/// The mean of a map's heads as a map of one head; optional parts are left out.
+MapView mean_of_heads(const MapView& map);
 
 /// The map in tiles, at most `limit` per side. A tile's weight is the mean over its queries of the sum over
 /// its keys, so row sums are preserved. Tokens become ranges of positions ("16–31"). Returns a map that is
 /// small enough unchanged.
 MapView pooled(const MapView& map, int64_t limit);
+
+/// Numbers [heads, queries, keys] in tiles of so many queries by keys, as pooled() makes them of weights.
+std::vector<float> pooled(const std::vector<float>& numbers, int64_t heads, int64_t queries, int64_t keys,
+                          int64_t queries_per_tile, int64_t keys_per_tile);
 
 /// Positions per tile of `pooled(map, limit)` along a side of `extent` tokens; 1 without pooling.
 int64_t tile_extent(int64_t extent, int64_t limit);

@@ -11,6 +11,21 @@ std::string_view script_tools() { return embedded_file("attention/inspect/page_t
 
 std::string_view script_views() { return embedded_file("attention/inspect/page_views.js"); }
 
+std::string_view script_data() { return embedded_file("attention/inspect/page_data.js"); }
+
+std::string_view script_tokens() { return embedded_file("attention/inspect/page_tokens.js"); }
+
+std::string_view script_overview() { return embedded_file("attention/inspect/page_overview.js"); }
+
+std::string_view script_long() { return embedded_file("attention/inspect/page_long.js"); }
+
+std::string_view script_drawing() { return embedded_file("attention/inspect/page_drawing.js"); }
+
 std::string_view script_maps() { return embedded_file("attention/inspect/page_maps.js"); }
+
+std::vector<std::string_view> map_scripts() {
+  return {script_tools(),    script_data(), script_views(), script_tokens(),
+          script_overview(), script_long(), script_maps(),  script_drawing()};
+}
 
 }  // namespace heed::picture

@@ -1,284 +1,220 @@
-// The viewer of a section of attention maps; needs page_tools.js and page_views.js.
+// The viewer of a section of attention maps: what is chosen, the controls, the keyboard; needs the other page scripts.
 
-// A block of weights as the page carries it: base64 of 16-bit steps between low and high, [heads, rows, columns].
-heed.Block = class {
-  constructor(json, heads) {
-    Object.assign(this, json);
-    this.heads = heads;
-  }
-  code(head, i, j) {
-    if (!this.codes) {
-      const text = atob(this.weights), bytes = new Uint8Array(text.length);
-      for (let at = 0; at < text.length; ++at) bytes[at] = text.charCodeAt(at);
-      const view = new DataView(bytes.buffer);
-      this.codes = Uint16Array.from({length: bytes.length / 2}, (_, at) => view.getUint16(2 * at, true));
-      this.weights = null;
-    }
-    return this.codes[(head * this.rows.length + i) * this.columns.length + j];
-  }
-  // The weight of a head; the head after the last one is their mean.
-  at(head, i, j) {
-    if (head < this.heads) {
-      const code = this.code(head, i, j);
-      return code === 65535 ? NaN : this.low + (this.high - this.low) * code / 65534;
-    }
-    let sum = 0;
-    for (let h = 0; h < this.heads; ++h) sum += this.at(h, i, j);
-    return sum / this.heads;
-  }
-  largest(head) {
-    let most = 0;
-    for (let i = 0; i < this.rows.length; ++i)
-      for (let j = 0; j < this.columns.length; ++j) most = Math.max(most, this.at(head, i, j) || 0);
-    return most || 1;
-  }
-};
-
-heed.kindNames = {"encoder self": "Encoder self", "decoder self": "Decoder self", "cross": "Cross"};
+heed.viewNames = {matrix: "Matrix", lines: "Lines", text: "Text", picture: "Picture", neurons: "Neurons", overview: "All heads"};
 
 heed.Maps = class {
   constructor(root) {
     const json = JSON.parse(root.querySelector("script").textContent);
     this.root = root;
     this.groups = [];
-    json.maps.forEach((map, index) => {
-      map.view = new heed.Block(map.view, map.heads);
-      if (map.whole) map.whole = new heed.Block(map.whole, map.heads);
-      let group = this.groups.find((one) => one.kind === map.kind);
+    json.maps.forEach((one, index) => {
+      const map = new heed.Map(one, json);
+      let group = this.groups.find((other) => other.kind === map.kind);
       if (!group) this.groups.push(group = {kind: map.kind, maps: []});
       group.maps.push(map);
-      if (index === json.first.map) this.state = {kind: map.kind, map, head: json.first.head, view: "matrix"};
+      if (index === json.first.map)
+        this.state = {kind: map.kind, map, head: json.first.head, view: map.picture ? "picture" : "matrix", shown: "weights"};
     });
     for (const group of this.groups) group.maps.sort((a, b) => a.layer - b.layer);
     this.chosen = new Set([this.state.head]);
-    this.ownScale = false;
+    this.scaleTo = this.state.map.isTiled ? "common" : "one";
+    this.query = null;
+    this.filter = {text: "", of: "queries", specials: true, least: 0};
+    this.window = new heed.Window(this);
     this.build();
     this.readHash();
     this.render();
-    heed.scheme.addEventListener("change", () => this.render());
-    addEventListener("hashchange", () => this.readHash() && this.render());
+    const redraw = () => this.render();
+    heed.scheme.addEventListener("change", redraw);
+    addEventListener("beforeprint", () => (heed.isPrinting = true, redraw()));
+    addEventListener("afterprint", () => (heed.isPrinting = false, redraw()));
+    addEventListener("hashchange", () => this.readHash() && redraw());
     let width = innerWidth;
     addEventListener("resize", () => {
       if (Math.abs(innerWidth - width) < 24) return;
       width = innerWidth;
-      this.render();
+      redraw();
     });
   }
 
-  // The address remembers what is shown: #cross-0-3-lines, or "mean" for the mean of the heads.
+  // The address remembers what is shown: #cross-0-3-lines, with "mean" for the mean of the heads, "-all" for the lines of
+  // all heads, and then ";attribution" or ";rollout" and ";query=5" where they are chosen.
   readHash() {
-    const found = decodeURIComponent(location.hash).match(/^#(.+)-(\d+)-(\d+|mean)-(matrix|lines)(-all)?$/);
+    const [place, ...more] = decodeURIComponent(location.hash).split(";");
+    const found = place.match(/^#(.+)-(\d+)-(\d+|mean)-([a-z]+?)(-all)?$/);
     const group = found && this.groups.find((one) => one.kind.replaceAll(" ", "-") === found[1]);
     const map = group && group.maps.find((one) => one.layer === +found[2]);
-    if (!map || (found[3] !== "mean" && +found[3] >= map.heads)) return false;
-    this.state = {kind: group.kind, map, head: found[3] === "mean" ? map.heads : +found[3], view: found[4]};
+    if (!map || (found[3] !== "mean" && +found[3] >= map.heads) || !this.hasView(map, found[4])) return false;
+    const shown = more.find((word) => word in heed.shownNames && map.has(word)) || "weights";
+    this.state = {kind: group.kind, map, head: found[3] === "mean" ? map.heads : +found[3], view: found[4], shown};
     this.chosen = new Set(found[5] ? Array.from({length: map.heads}, (_, head) => head) : [this.state.head]);
+    const query = more.find((word) => /^query=\d+$/.test(word));
+    this.query = query && +query.slice(6) < map.queries ? +query.slice(6) : null;
     return true;
   }
   writeHash() {
-    const {kind, map, view} = this.state, all = this.chosen.size === map.heads && map.heads > 1 ? "-all" : "";
+    const {kind, map, view, shown} = this.state, all = this.chosen.size === map.heads && map.heads > 1 ? "-all" : "";
+    const more = (shown === "weights" ? "" : `;${shown}`) + (this.query === null ? "" : `;query=${this.query}`);
     try {
-      history.replaceState(null, "", `#${kind.replaceAll(" ", "-")}-${map.layer}-${this.headName("mean")}-${view}${all}`);
+      history.replaceState(null, "", `#${kind.replaceAll(" ", "-")}-${map.layer}-${this.headName("mean")}-${view}${all}${more}`);
     } catch {
       // Some browsers refuse to change the address of a local file; nothing is lost.
     }
+  }
+  hasView(map, view) {
+    return view in heed.viewNames && (view !== "picture" || Boolean(map.picture)) && (view !== "neurons" || Boolean(map.factors)) &&
+      (view !== "text" || !map.picture);
   }
   headName(mean = "mean of the heads") {
     return this.state.head < this.state.map.heads ? String(this.state.head) : mean;
   }
   title() {
-    const {kind, map, head, view} = this.state, several = view === "lines" && this.chosen.size > 1;
+    const {kind, map, head, view, shown} = this.state, several = view === "lines" && this.chosen.size > 1;
+    const name = `${heed.kindNames[kind] || kind} attention`;
+    if (view === "overview") return "All layers and heads";
+    if (shown === "rollout") return `${name}, rollout of layers 0 to ${map.layer}`;
     const heads = several && this.chosen.size === map.heads ? "all heads"
       : several ? `heads ${[...this.chosen].sort((a, b) => a - b).join(" ")}`
       : head < map.heads ? `head ${head}` : "mean of the heads";
-    return `${heed.kindNames[kind] || kind} attention, layer ${map.layer}, ${heads}`;
+    return `${name}, layer ${map.layer}, ${heads}${shown === "attribution" ? ", weight times gradient" : ""}`;
   }
   fileName() {
     return `${this.title().toLowerCase().replaceAll(",", "").replaceAll(" ", "-")}-${this.state.view}`;
   }
   change(part) {
-    if (part.kind && part.kind !== this.state.kind) {
+    const before = this.state;
+    if (part.kind && part.kind !== before.kind && !part.map) {
       const group = this.groups.find((one) => one.kind === part.kind);
-      part.map = group.maps.find((one) => one.layer === this.state.map.layer) || group.maps[0];
-      part.head = Math.min(this.state.head, part.map.heads - 1);
+      part.map = group.maps.find((one) => one.layer === before.map.layer) || group.maps[0];
+      part.head = Math.min(before.head, part.map.heads - 1);
     }
-    Object.assign(this.state, part);
+    this.state = {...before, ...part};
+    const {map} = this.state;
+    if (part.map && part.map.kind !== before.map.kind) this.query = null;
+    if (!map.has(this.state.shown)) this.state.shown = "weights";
+    if (!this.hasView(map, this.state.view)) this.state.view = "matrix";
+    if (this.state.view === "neurons") this.state.head = Math.min(this.state.head, map.heads - 1);
     if ("head" in part) this.chosen = new Set([this.state.head]);
     heed.tip.hide();
     this.render();
     this.writeHash();
   }
+  // Keeps a query in every view; the same one again lets it go.
+  pick(query) {
+    this.query = query === this.query ? null : query;
+    heed.tip.hide();
+    this.render();
+    this.writeHash();
+  }
+
+  // The picture that is saved.
+  svg() {
+    return this.state.view === "overview" ? heed.overviewSvg(this) : this.picture.querySelector("svg");
+  }
+
+  // What is shown, the head of it, and what the tooltip says of one of its numbers.
+  layered() {
+    return this.state.map[this.state.shown];
+  }
+  headOf() {
+    return this.state.shown === "rollout" ? 0 : this.state.head;
+  }
+  read(i, j) {
+    const {map, shown} = this.state, layered = this.layered(), head = this.headOf(), value = layered.single(head, i, j);
+    if (value === undefined) return [`below ${heed.number(layered.bound(head, i))}`, "not among the largest of its row, which this page has"];
+    const lines = [heed.number(value)];
+    if (shown === "attribution") lines.push(`weight ${heed.number(map.weights.single(head, i, j))}`);
+    return lines;
+  }
+  // Indices of the rows and columns that the filter leaves.
+  visible() {
+    const {map} = this.state, {text, of, specials} = this.filter, wanted = text.toLowerCase();
+    const keep = (labels, side) => labels.map((_, at) => at).filter((at) => map.isTiled || ((specials || !heed.isSpecial(labels[at])) &&
+      (!wanted || (of !== side && of !== "both") || labels[at].toLowerCase().includes(wanted))));
+    return {rows: keep(map.rowLabels, "queries"), columns: keep(map.columnLabels, "keys")};
+  }
 
   build() {
-    const choice = (words, pressed, click) =>
-      heed.make("button", {type: "button", "aria-pressed": String(pressed()), onclick: click}, words);
-    this.kinds = heed.make("div", {class: "choice", role: "group", "aria-label": "Kind of attention"});
-    this.thumbs = heed.make("div", {class: "thumbs", role: "group", "aria-label": "All layers and heads"});
+    const group = (label, name = "choice") => heed.make("div", {class: name, role: "group", "aria-label": label});
+    this.kinds = group("Kind of attention");
+    this.shownChoice = group("What is shown");
+    this.views = group("View");
+    this.scale = group("Colour scale");
+    this.chips = group("Heads shown", "chips");
+    this.thumbs = heed.make("div");
     this.table = heed.make("div", {class: "scroll"});
     this.heading = heed.make("h3", {"aria-live": "polite"});
-    this.views = heed.make("div", {class: "choice", role: "group", "aria-label": "View"});
-    this.scale = heed.make("div", {class: "choice", role: "group", "aria-label": "Colour scale"});
-    this.chips = heed.make("div", {class: "chips", role: "group", "aria-label": "Heads shown"});
     this.picture = heed.make("div", {class: "picture scroll"});
-    this.note = heed.make("p", {class: "note"});
-    this.zoom = heed.make("div", {class: "zoom"});
-    this.choice = choice;
+    this.note = heed.make("div", {class: "notes"});
+    this.numbers = heed.make("details", {class: "as-table"}, heed.make("summary", {}, "These numbers as a table"), heed.make("div", {class: "scroll"}));
+    this.numbers.addEventListener("toggle", () => this.renderNumbers());
+    const changed = (part) => {
+      Object.assign(this.filter, part);
+      this.render();
+    };
+    this.filterText = heed.make("input", {type: "search", "aria-label": "Show only tokens that contain", size: 10, oninput: (event) => changed({text: event.target.value})});
+    this.filterOf = heed.make("select", {"aria-label": "Which tokens are filtered", onchange: (event) => changed({of: event.target.value})},
+      ...["queries", "keys", "both"].map((name) => heed.make("option", {value: name}, name)));
+    this.specials = heed.make("button", {type: "button", class: "quiet", title: "Show special tokens: [SOS], <s> and the like",
+      onclick: () => changed({specials: !this.filter.specials})}, "special tokens");
+    this.least = heed.make("input", {type: "range", min: 0, max: 0.5, step: 0.01, value: 0, "aria-label": "Leave out weights below this share of the scale",
+      oninput: (event) => changed({least: +event.target.value})});
+    this.leastWord = heed.make("output", {}, "");
+    this.filterBar = heed.make("div", {class: "bar filter", role: "search"}, heed.make("label", {}, "Filter ", this.filterText), this.filterOf, this.specials,
+      heed.make("label", {}, "at least ", this.least, this.leastWord));
+    const help = heed.make("button", {type: "button", class: "quiet", title: "Keyboard", "aria-label": "Keyboard help", onclick: () => this.help()}, "?");
     const saving = heed.make("div", {class: "choice right"},
-      ...heed.saveButtons(() => this.picture.querySelector("svg"), () => this.fileName()));
-    this.root.append(
-      heed.make("div", {class: "overview"}, this.kinds, this.thumbs, this.table),
-      heed.make("div", {class: "detail"}, this.heading,
-        heed.make("div", {class: "bar"}, this.views, this.scale, saving), this.chips, this.picture, this.note, this.zoom));
-    this.thumbs.addEventListener("keydown", (event) => this.moveInThumbs(event));
+      ...heed.saveButtons(() => this.svg(), () => this.fileName()), help);
+    this.overviewBox = heed.make("div", {class: "overview"}, this.thumbs, this.table);
+    this.root.append(heed.make("div", {class: "controls"}, this.kinds, this.shownChoice, this.views, saving), this.overviewBox,
+      heed.make("div", {class: "detail"}, this.heading, heed.make("div", {class: "bar"}, this.scale, this.filterBar),
+        this.chips, this.picture, this.note, this.window.root, this.numbers));
+  }
+  choice(words, pressed, click) {
+    return heed.make("button", {type: "button", "aria-pressed": String(pressed), onclick: click}, words);
   }
 
   render() {
-    const {kind, map, head, view} = this.state;
+    const {kind, map, view, shown} = this.state, focus = heed.focusKeeper(this.root);
     this.kinds.replaceChildren(...this.groups.map((group) => this.choice(heed.kindNames[group.kind] || group.kind,
-      () => group.kind === kind, () => this.change({kind: group.kind}))));
+      group.kind === kind, () => this.change({kind: group.kind}))));
     this.kinds.hidden = this.groups.length < 2;
-    this.views.replaceChildren(...[["matrix", "Matrix"], ["lines", "Lines"]].map(([name, words]) =>
-      this.choice(words, () => view === name, () => this.change({view: name}))));
-    this.scale.replaceChildren(...[[false, "0 to 1"], [true, "0 to largest"]].map(([own, words]) =>
-      this.choice(words, () => this.ownScale === own, () => {
-        this.ownScale = own;
-        this.render();
-      })));
-    this.scale.hidden = view !== "matrix";
+    const sources = Object.keys(heed.shownNames).filter((name) => map.has(name));
+    this.shownChoice.replaceChildren(...sources.map((name) => this.choice(heed.shownNames[name], shown === name, () => this.change({shown: name}))));
+    this.shownChoice.hidden = sources.length < 2;
+    this.views.replaceChildren(...Object.keys(heed.viewNames).filter((name) => this.hasView(map, name)).map((name) =>
+      this.choice(heed.viewNames[name], view === name, () => this.change({view: name}))));
+    const scales = [["one", "0 to 1"], ["largest", "0 to largest"], ...(map.isTiled ? [["common", "0 to 99 %"]] : [])];
+    if (!scales.some(([name]) => name === this.scaleTo)) this.scaleTo = "one";
+    this.scale.replaceChildren(...scales.map(([name, words]) => this.choice(words, this.scaleTo === name, () => {
+      this.scaleTo = name;
+      this.render();
+    })));
+    this.scale.hidden = view !== "matrix" || shown === "attribution";
     this.heading.textContent = this.title();
-    this.renderThumbs();
-    this.renderTable();
-    this.chips.hidden = view !== "lines" || map.heads < 2;
-    const width = Math.max(280, this.picture.clientWidth || 560);
-    const {view: block} = map;
-    if (view === "matrix") {
-      this.picture.replaceChildren(heed.matrix({rows: block.rows, columns: block.columns,
-        value: (i, j) => block.at(head, i, j), top: this.ownScale ? block.largest(head) : 1, width: width - 190,
-        label: `${this.title()}, ${block.rows.length} queries by ${block.columns.length} keys. Arrow keys read the weights.`,
-        pick: map.whole ? (i, j) => this.renderZoom(i * map.tile[0], j * map.tile[1]) : null}));
-    } else {
-      this.renderChips();
-      const heads = [...this.chosen].sort((a, b) => a - b);
-      this.picture.replaceChildren(heed.lines({rows: block.rows, columns: block.columns, width,
-        heads: heads.map((one) => ({name: one, colour: heed.series(one), value: (i, j) => block.at(one, i, j)})),
-        label: `${this.title()} as lines. Arrow keys walk over the tokens.`}));
+    const isWide = view === "overview";
+    this.root.classList.toggle("wide", isWide);
+    this.overviewBox.hidden = isWide;
+    this.filterBar.hidden = isWide || map.isTiled || view === "picture" || view === "neurons";
+    this.specials.setAttribute("aria-pressed", String(this.filter.specials));
+    this.specials.hidden = ![...map.rowLabels, ...map.columnLabels].some(heed.isSpecial);
+    this.leastWord.textContent = this.filter.least.toFixed(2);
+    this.chips.hidden = view !== "lines" || map.heads < 2 || shown === "rollout";
+    if (!isWide) {
+      const group = this.groups.find((one) => one.kind === kind), count = Math.max(...group.maps.map((one) => one.heads)) + 2;
+      const grid = heed.thumbnails(this, group, heed.clamp(Math.floor((this.thumbs.clientWidth - 56) / count) - 6, 22, 84));
+      grid.addEventListener("keydown", (event) => heed.moveInThumbnails(this, group, event));
+      this.thumbs.replaceChildren(grid);
+      this.table.replaceChildren(heed.statisticsTable(this));
     }
-    const tiled = map.tile[0] > 1 || map.tile[1] > 1;
-    this.note.textContent = !tiled ? "" : `${map.queries} queries and ${map.keys} keys are shown in tiles of ` +
-      `${map.tile[0]} by ${map.tile[1]} tokens. ` + (map.whole ? "Click a tile to see its weights one by one."
-        : "The single weights are too many for this page; they are in the saved matrices.");
-    this.note.hidden = !tiled;
-    this.zoom.replaceChildren();
-    if (tiled && map.whole && view === "matrix") this.renderZoom(...(this.corner || [0, 0]));
-  }
-
-  renderThumbs() {
-    const group = this.groups.find((one) => one.kind === this.state.kind);
-    const heads = Math.max(...group.maps.map((map) => map.heads)), columns = heads + (heads > 1 ? 1 : 0);
-    const size = heed.clamp(Math.floor((this.thumbs.clientWidth - 56) / columns) - 6, 22, 84);
-    this.thumbs.style.gridTemplateColumns = `48px repeat(${columns}, ${size}px)`;
-    const cells = [heed.make("span", {class: "mark side"}, "head")];
-    for (let head = 0; head < columns; ++head)
-      cells.push(heed.make("span", {class: "mark", "aria-hidden": "true"}, head < heads ? String(head) : "mean"));
-    for (const map of group.maps) {
-      cells.push(heed.make("span", {class: "mark side", title: map.name}, `layer ${map.layer}`));
-      for (let head = 0; head < columns; ++head) {
-        if (head >= map.heads && head < heads) {
-          cells.push(heed.make("span"));
-          continue;
-        }
-        const index = Math.min(head, map.heads), here = map === this.state.map && index === this.state.head;
-        const name = index < map.heads ? `head ${index}, entropy ${heed.short(map.statistics[index].entropy, 2)}` : "mean of the heads";
-        const {rows, columns: keys} = map.view, ratio = rows.length / keys.length;
-        const canvas = map.thumbnails?.[heed.scheme.matches]?.[index] ||
-          heed.pixels(rows.length, keys.length, (i, j) => map.view.at(index, i, j), 1);
-        ((map.thumbnails ||= {})[heed.scheme.matches] ||= [])[index] = canvas;
-        canvas.style.width = `${ratio > 1 ? size / ratio : size}px`;
-        canvas.style.height = `${ratio > 1 ? size : size * ratio}px`;
-        cells.push(heed.make("button", {type: "button", class: "thumb", "aria-pressed": String(here),
-          tabindex: here ? 0 : -1, "aria-label": `layer ${map.layer}, ${name}`, title: `layer ${map.layer}, ${name}`,
-          onclick: () => this.change({map, head: index})}, canvas));
-      }
-    }
-    const focused = this.thumbs.contains(document.activeElement);
-    this.thumbs.replaceChildren(...cells);
-    if (focused) this.thumbs.querySelector("[aria-pressed=true]")?.focus();
-  }
-  moveInThumbs(event) {
-    const step = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const {maps} = this.groups.find((one) => one.kind === this.state.kind);
-    const map = maps[heed.clamp(maps.indexOf(this.state.map) + step[0], 0, maps.length - 1)];
-    this.change({map, head: heed.clamp(this.state.head + step[1], 0, map.heads > 1 ? map.heads : 0)});
-  }
-
-  renderChips() {
-    const {map} = this.state, all = this.chosen.size === map.heads;
-    const chip = (head) => heed.make("button", {type: "button", class: "chip", "aria-pressed": String(this.chosen.has(head)),
-      style: `--chip:${heed.series(head)}`, "aria-label": `head ${head}`, onclick: () => {
-        if (!this.chosen.delete(head)) this.chosen.add(head);
-        this.chosen.delete(map.heads);
-        if (!this.chosen.size) this.chosen.add(head);
-        this.render();
-        this.writeHash();
-      }}, String(head));
-    this.chips.replaceChildren(heed.make("span", {class: "mark"}, "heads"),
-      ...Array.from({length: map.heads}, (_, head) => chip(head)),
-      heed.make("button", {type: "button", class: "quiet", onclick: () => {
-        this.chosen = new Set(all ? [Math.min(this.state.head, map.heads - 1)] : Array.from({length: map.heads}, (_, h) => h));
-        this.render();
-        this.writeHash();
-      }}, all ? "only one" : "all"));
-  }
-
-  renderTable() {
-    const {map} = this.state, diagonal = map.kind === "cross" ? "diagonal" : "self";
-    const names = [["head", "head of this layer"], ["entropy", "mean entropy of a row in nats; the bar ends at uniform attention"],
-      ["largest", "mean of the largest weight in each row, the end of the sentence left out"],
-      [diagonal, "mean weight on the key at the query's own place"], ["previous", "mean weight one place before"],
-      ["next", "mean weight one place after"], ["near", "mean weight within three places"],
-      ["distance", "mean distance between query and key"], ["favourite", "the key with the largest mean weight"]];
-    const row = (one, head) => {
-      const favourite = map.favourites[head];
-      return heed.make("tr", {"aria-selected": String(head === this.state.head), onclick: () => this.change({head})},
-        heed.make("th", {scope: "row"}, heed.make("button", {type: "button", class: "plain"}, String(head))),
-        heed.make("td", {class: "meter", style: `--part:${(one.entropy / (one.uniform || 1)).toFixed(3)}`},
-          heed.short(one.entropy, 2)),
-        ...[one.confidence, one.diagonal, one.previous, one.next, one.near].map((value) => heed.make("td", {}, heed.short(value, 2))),
-        heed.make("td", {}, heed.short(one.distance, 1)),
-        heed.make("td", {class: "word", title: `${favourite} receives ${heed.short(one.mass, 3)} of all attention`},
-          ...(/^\u2581./.test(favourite) ? [heed.make("span", {class: "faint"}, "\u2581"), favourite.slice(1)] : [favourite])));
-    };
-    this.table.replaceChildren(heed.make("table", {class: "numbers"},
-      heed.make("caption", {}, `Layer ${map.layer}: what each head does. Uniform attention has entropy ` +
-        `${map.statistics[0].uniform.toFixed(2)}.`),
-      heed.make("thead", {}, heed.make("tr", {}, ...names.map(([name, help]) => heed.make("th", {scope: "col", title: help}, name)))),
-      heed.make("tbody", {}, ...map.statistics.map(row))));
-  }
-
-  // The window of single weights around a tile that was picked in a long map.
-  renderZoom(row, column) {
-    const {map, head} = this.state, {whole} = map, size = 40;
-    const first = heed.clamp(row - size / 2, 0, Math.max(0, whole.rows.length - size));
-    const from = heed.clamp(column - size / 2, 0, Math.max(0, whole.columns.length - size));
-    this.corner = [first + size / 2, from + size / 2];
-    const rows = whole.rows.slice(first, first + size), columns = whole.columns.slice(from, from + size);
-    const value = (i, j) => whole.at(head, first + i, from + j);
-    let top = 0;
-    rows.forEach((_, i) => columns.forEach((_, j) => top = Math.max(top, value(i, j) || 0)));
-    const pan = (words, help, down, right) => heed.make("button", {type: "button", class: "quiet", "aria-label": help,
-      title: help, onclick: () => this.renderZoom(this.corner[0] + down * size / 2, this.corner[1] + right * size / 2)}, words);
-    const svg = heed.matrix({rows, columns, value, top: this.ownScale ? top || 1 : 1,
-      width: Math.max(280, this.picture.clientWidth - 190),
-      label: `Single weights of queries ${first} to ${first + rows.length - 1} and keys ${from} to ${from + columns.length - 1}`});
-    this.zoom.replaceChildren(heed.make("div", {class: "bar"},
-      heed.make("h4", {}, `Queries ${first}–${first + rows.length - 1}, keys ${from}–${from + columns.length - 1}`),
-      heed.make("div", {class: "choice right"}, pan("←", "earlier keys", 0, -1), pan("→", "later keys", 0, 1),
-        pan("↑", "earlier queries", -1, 0), pan("↓", "later queries", 1, 0),
-        ...heed.saveButtons(() => svg, () => `${this.fileName()}-${first}-${from}`))),
-      heed.make("div", {class: "picture scroll"}, svg));
+    if (!this.chips.hidden) this.renderChips();
+    this.window.frame = null;
+    this.picture.replaceChildren(...this.draw(Math.max(280, this.picture.clientWidth || 560)));
+    this.note.replaceChildren(...this.notes().map((words) => heed.make("p", {class: "note"}, words)));
+    const hasWindow = map.isTiled && view === "matrix" && map.hasSingles(shown);
+    this.window.root.hidden = !hasWindow;
+    if (hasWindow) this.window.render();
+    this.renderNumbers();
+    focus();
   }
 };
-
-heed.viewers = [...document.querySelectorAll("section.maps")].map((root) => new heed.Maps(root));

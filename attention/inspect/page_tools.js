@@ -38,15 +38,41 @@ heed.mix = (ramp, t) => {
   const share = Math.min(1, (t - low[0]) / (high[0] - low[0]));
   return [1, 2, 3].map((c) => Math.round(low[c] + share * (high[c] - low[c])));
 };
+// On paper everything is light.
+heed.isPrinting = false;
+heed.isDark = () => heed.scheme.matches && !heed.isPrinting;
+heed.theme = () => heed.ramps[heed.isDark() ? "dark" : "light"];
 heed.shade = (weight) => {
-  const ramps = heed.ramps[heed.scheme.matches ? "dark" : "light"];
+  const ramps = heed.theme();
   if (!Number.isFinite(weight)) return ramps.none;
-  return `rgb(${heed.mix(weight < 0 ? ramps.warm : ramps.cool, Math.abs(weight))})`;
+  return `rgb(${heed.mix(weight < 0 ? ramps.warm : ramps.cool, Math.min(1, Math.abs(weight)))})`;
+};
+// The same as four bytes, from a table of 512 steps each way.
+heed.shadeBytes = () => {
+  const ramps = heed.theme(), tables = heed.shadeTables ||= new Map();
+  if (!tables.has(ramps)) {
+    const table = new Uint8Array(4 * 1026);
+    const put = (at, colour) => table.set([...colour, 255], 4 * at);
+    for (let i = 0; i <= 512; ++i) {
+      put(512 + i, heed.mix(ramps.cool, i / 512));
+      put(512 - i, heed.mix(i ? ramps.warm : ramps.cool, i / 512));
+    }
+    put(1025, ramps.none.match(/\d+/g).map(Number));
+    tables.set(ramps, new Uint32Array(table.buffer));
+  }
+  const table = tables.get(ramps);
+  return (weight) => table[Number.isFinite(weight) ? Math.round(512 + 512 * heed.clamp(weight, -1, 1)) : 1025];
+};
+// Ink that can be read on a shade.
+heed.inkOn = (weight) => {
+  const [red, green, blue] = heed.shade(weight).match(/\d+/g).map(Number);
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#16191d" : "#ffffff";
 };
 heed.series = (index) => `var(--series-${index % 8})`;
 
 // Numbers: three decimals, and small ones with three significant digits.
 heed.number = (value) => {
+  if (value === undefined) return "left out";
   if (!Number.isFinite(value)) return "not finite";
   if (value === 0 || Math.abs(value) >= 0.001) return value.toFixed(3);
   return value.toExponential(1);
@@ -58,6 +84,7 @@ heed.word = (token, attributes) => {
   const mark = token.startsWith("\u2581") && token.length > 1;
   return heed.draw("text", attributes, ...(mark ? [heed.draw("tspan", {opacity: 0.3}, "\u2581"), token.slice(1)] : [token]));
 };
+heed.tick = (value) => String(Math.abs(value) >= 0.01 || value === 0 ? +value.toFixed(3) : +value.toPrecision(2));
 heed.short = (value, decimals) => (Number.isFinite(value) ? value.toFixed(decimals) : "–");
 
 // One tooltip for the page, read aloud politely.
@@ -90,6 +117,8 @@ heed.measure = (words, font = "12px system-ui, sans-serif") => {
 heed.styles = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linejoin",
   "opacity", "font-family", "font-size", "font-weight", "text-anchor", "shape-rendering", "image-rendering"];
 heed.standalone = (svg) => {
+  const isLoose = !svg.isConnected; // styles are known of what is in the page alone
+  if (isLoose) document.body.append(svg);
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")], copies = [copy, ...copy.querySelectorAll("*")];
   originals.forEach((original, i) => {
@@ -108,6 +137,7 @@ heed.standalone = (svg) => {
   copy.setAttribute("height", height);
   const paper = getComputedStyle(document.body).backgroundColor;
   copy.prepend(heed.draw("rect", {width, height, fill: paper}));
+  if (isLoose) svg.remove();
   return {text: new XMLSerializer().serializeToString(copy), width, height};
 };
 heed.bitmap = ({text, width, height}, zoom = 3) => new Promise((resolve, reject) => {

@@ -1,9 +1,12 @@
 // One head as a matrix, several heads as lines between tokens; needs page_tools.js.
 
-// A matrix: {rows, columns, value(i, j), top, width, label, pick(i, j)}; `top` is the weight of the darkest shade.
-heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
+// A matrix: {rows, columns, value(i, j), top, width, label}, with `top` the weight of the darkest shade. Optional:
+// shown(i, j), what is drawn where it is not the value; read(i, j), the lines of the tooltip; pick(i, j), called by a
+// click on a cell, pickRow(i) by one on a row's token; marked, a row that stays marked; isSigned, for numbers below zero.
+heed.matrix = ({rows, columns, value, top, width, label, pick, pickRow, marked, read, isSigned, shown = value,
+  height = 620}) => {
   const cells = rows.length * columns.length;
-  const room = heed.clamp(Math.min(width / columns.length, 620 / rows.length), 1.5, 34);
+  const room = heed.clamp(Math.min(width / columns.length, height / rows.length), 0.25, 34);
   const side = room >= 6 ? Math.floor(room) : room;
   const labelled = side >= 8, font = heed.clamp(side * 0.8, 9, 13), face = `${font}px system-ui, sans-serif`;
   const upright = side < 15;
@@ -27,10 +30,10 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
     for (let i = 0; i < rows.length; ++i)
       for (let j = 0; j < columns.length; ++j)
         body.append(heed.draw("rect", {x: left + side * j, y: above + side * i, width: side, height: side,
-          fill: heed.shade(value(i, j) / top)}));
+          fill: heed.shade(shown(i, j) / top)}));
   } else {
     body.append(heed.draw("image", {x: left, y: above, width: mapWidth, height: mapHeight, preserveAspectRatio: "none",
-      style: "image-rendering:pixelated", href: heed.pixels(rows.length, columns.length, value, top).toDataURL()}));
+      style: "image-rendering:pixelated", href: heed.pixels(rows.length, columns.length, shown, top).toDataURL()}));
   }
   svg.append(body, heed.draw("rect", {class: "frame", x: left, y: above, width: mapWidth, height: mapHeight}));
 
@@ -56,6 +59,10 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
   const rowBand = heed.draw("rect", {class: "band", x: left, width: mapWidth, height: side, visibility: "hidden"});
   const columnBand = heed.draw("rect", {class: "band", y: above, width: side, height: mapHeight, visibility: "hidden"});
   svg.append(rowBand, columnBand, cursor);
+  if (marked >= 0 && marked < rows.length) {
+    svg.append(heed.draw("rect", {class: "pinned", x: left, y: above + side * marked, width: mapWidth, height: side}));
+    rowLabels[marked]?.classList.add("pin");
+  }
   let here = null;
   const go = (i, j, x, y) => {
     if (here) for (const word of [rowLabels[here[0]], columnLabels[here[1]]]) word?.classList.remove("on");
@@ -66,7 +73,7 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
     for (const word of [rowLabels[i], columnLabels[j]]) word?.classList.add("on");
     for (const mark of [cursor, rowBand]) mark.setAttribute("y", above + side * i);
     for (const mark of [cursor, columnBand]) mark.setAttribute("x", left + side * j);
-    heed.tip.show(x, y, `${rows[i]} → ${columns[j]}`, heed.number(value(i, j)));
+    heed.tip.show(x, y, `${rows[i]} → ${columns[j]}`, ...(read ? read(i, j) : [heed.number(value(i, j))]));
   };
   const cellAt = (event) => {
     const {x, y} = heed.place(svg, event), i = Math.floor((y - above) / side), j = Math.floor((x - left) / side);
@@ -83,12 +90,13 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
   svg.addEventListener("pointerleave", () => go(null));
   svg.addEventListener("blur", () => go(null));
   svg.addEventListener("click", (event) => {
-    const cell = cellAt(event);
+    const cell = cellAt(event), {x, y} = heed.place(svg, event), i = Math.floor((y - above) / side);
     if (cell && pick) pick(...cell);
+    else if (pickRow && (cell || x < left) && i >= 0 && i < rows.length) pickRow(i);
   });
   svg.addEventListener("keydown", (event) => {
     const step = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
-    if (event.key === "Enter" && here && pick) pick(...here);
+    if (event.key === "Enter" && here) (pick ? pick(...here) : pickRow?.(here[0]));
     if (event.key === "Escape") go(null);
     if (!step) return;
     event.preventDefault();
@@ -96,6 +104,7 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
     visit(heed.clamp(i, 0, rows.length - 1), heed.clamp(j, 0, columns.length - 1));
   });
   svg.visit = visit;
+  svg.frame = {left, above, side};
   return svg;
 };
 
@@ -103,18 +112,16 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
 heed.pixels = (rows, columns, value, top) => {
   const canvas = heed.make("canvas", {width: columns, height: rows});
   const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
-  for (let i = 0, at = 0; i < rows; ++i)
-    for (let j = 0; j < columns; ++j, at += 4) {
-      const parts = heed.shade(value(i, j) / top).match(/\d+/g);
-      image.data.set([+parts[0], +parts[1], +parts[2], 255], at);
-    }
+  const colour = heed.shadeBytes(), pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0, at = 0; i < rows; ++i) for (let j = 0; j < columns; ++j, ++at) pixels[at] = colour(value(i, j) / top);
   context.putImageData(image, 0, 0);
   return canvas;
 };
 
-// Lines from queries to keys: {rows, columns, heads: [{name, colour, value(i, j)}], width, label}.
-// A token under the pointer (or the one that the arrow keys chose) keeps its lines; the rest fade.
-heed.lines = ({rows, columns, heads, width, label}) => {
+// Lines from queries to keys: {rows, columns, heads: [{name, colour, value(i, j)}], width, label, top, least, pick(i),
+// marked}. A token under the pointer (or the one that the arrow keys chose, or row `marked`) keeps its lines; the rest
+// fade. Lines of less than `least` of the largest weight `top` are left out; those of numbers below zero are dashed.
+heed.lines = ({rows, columns, heads, width, label, top: full = 1, least = 0.03, pick, marked = -1}) => {
   const most = Math.max(rows.length, columns.length), step = heed.clamp(720 / most, 5, 24);
   const font = heed.clamp(step * 0.6, 5, 13), face = `bold ${font}px system-ui, sans-serif`;
   const [rowWords, columnWords] = [rows.map(heed.cut), columns.map(heed.cut)];
@@ -133,10 +140,11 @@ heed.lines = ({rows, columns, heads, width, label}) => {
   const bend = span * 0.42;
   for (const head of heads)
     rows.forEach((_, i) => {
-      let picks = columns.map((_, j) => [head.value(i, j), j]).filter(([weight]) => weight > 0.03);
-      if (columns.length > 40) picks = picks.sort((a, b) => b[0] - a[0]).slice(0, 8);
+      let picks = columns.map((_, j) => [head.value(i, j), j]).filter(([weight]) => Math.abs(weight) / full > least);
+      if (columns.length > 40) picks = picks.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 8);
       for (const [weight, j] of picks) {
-        const line = heed.draw("path", {class: "link", stroke: head.colour, "stroke-opacity": Math.min(1, weight).toFixed(3),
+        const line = heed.draw("path", {class: "link", stroke: head.colour, "stroke-opacity": Math.min(1, Math.abs(weight) / full).toFixed(3),
+          "stroke-dasharray": weight < 0 ? "3 3" : null,
           d: `M${left} ${middle(i)}C${left + bend} ${middle(i)} ${right - bend} ${middle(j)} ${right} ${middle(j)}`});
         groups.query[i].append(line);
         groups.key[j].push(line);
@@ -165,18 +173,18 @@ heed.lines = ({rows, columns, heads, width, label}) => {
     other.forEach((_, k) => {
       const weights = heads.map((head) => (side === "query" ? head.value(at, k) : head.value(k, at)));
       const mean = weights.reduce((sum, weight) => sum + weight, 0) / weights.length;
-      if (Math.max(...weights) >= 0.05) words[side === "query" ? "key" : "query"][k].classList.add("on");
+      if (Math.max(...weights.map(Math.abs)) / full >= 0.05) words[side === "query" ? "key" : "query"][k].classList.add("on");
       if (side !== "query") return;
       weights.slice(0, 24).forEach((weight, h) => notes.append(heed.draw("rect", {x: right + rightWidth + 14 + 7 * h,
         y: middle(k) - step * 0.4, width: 6, height: step * 0.8, fill: heads[h].colour,
-        "fill-opacity": heed.clamp(weight, 0, 1).toFixed(3)})));
-      if (mean >= 0.005) notes.append(heed.draw("text", {class: "axis", x: right + rightWidth + 20 + bars,
-        y: middle(k) + 4}, mean.toFixed(3)));
+        "fill-opacity": heed.clamp(Math.abs(weight) / full, 0, 1).toFixed(3)})));
+      if (Math.abs(mean) / full >= 0.005) notes.append(heed.draw("text", {class: "axis", x: right + rightWidth + 20 + bars,
+        y: middle(k) + 4}, heed.number(mean)));
     });
     if (side === "key") {
       const total = heads.reduce((sum, head) => sum + rows.reduce((all, _, i) => all + head.value(i, at), 0), 0);
       notes.append(heed.draw("text", {class: "axis", x: right + rightWidth + 14, y: middle(at) + 4},
-        `mean ${(total / heads.length / rows.length).toFixed(3)}`));
+        `mean ${heed.number(total / heads.length / rows.length)}`));
     }
   };
   svg.addEventListener("pointermove", (event) => {
@@ -185,14 +193,18 @@ heed.lines = ({rows, columns, heads, width, label}) => {
     if (side && at >= 0 && at < words[side].length) go(side, at);
     else if (!side || at < 0) go(null);
   });
-  svg.addEventListener("pointerleave", () => go(null));
-  svg.addEventListener("blur", () => go(null));
+  const rest = () => (marked >= 0 && marked < rows.length ? go("query", marked) : go(null));
+  rest();
+  svg.addEventListener("pointerleave", rest);
+  svg.addEventListener("blur", rest);
+  svg.addEventListener("click", () => here?.[0] === "query" && pick?.(here[1]));
   svg.addEventListener("keydown", (event) => {
     let [side, at] = here || ["query", -1];
     if (event.key === "ArrowDown") ++at;
     else if (event.key === "ArrowUp") --at;
     else if (event.key === "ArrowLeft") side = "query";
     else if (event.key === "ArrowRight") side = "key";
+    else if (event.key === "Enter" && here?.[0] === "query") return pick?.(here[1]);
     else return event.key === "Escape" ? go(null) : undefined;
     event.preventDefault();
     go(side, heed.clamp(at, 0, words[side].length - 1));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/tasks/task.h"
@@ -88,19 +89,27 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      int64_t extra, std::string& caption) {
-  const NoGrad no_tape;
+                                      int64_t extra, std::string& caption, const MapParts& parts) {
   const std::vector<int32_t> ids = framed(source, sentence, max_length);
   const Source batch = rectangle({ids}, source.pad());
-  MapRecorder encoder_probe, decoder_probe;
-  const Tensor states = model.encode(batch.ids, batch.lengths, {.recorder = &encoder_probe});
   const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + extra, max_length - 1);
-  const std::vector<int32_t> made =
-      greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
+  MapRecorder recorder = recorder_for(parts);
+  std::optional<NoGrad> no_tape;
+  refuse_gradients(no_tape, parts);
+  const Tensor states = model.encode(batch.ids, batch.lengths, {.recorder = &recorder});
+  std::vector<int32_t> made;
+  {
+    const NoGrad decoding;
+    made = greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
+  }
   std::vector<int32_t> read = made, written = made;
   read.insert(read.begin(), target.start());
   written.push_back(target.end());
-  model.decode(rectangle({read}, target.pad()).ids, states, batch.lengths, {.recorder = &decoder_probe});
+  const Tensor hidden =
+      model.decode(rectangle({read}, target.pad()).ids, states, batch.lengths, {.recorder = &recorder});
+  if (parts.attribution)
+    explain_choice(reshape(model.logits(hidden), Shape{static_cast<int64_t>(written.size()), -1}), parts,
+                   written);
   caption = sentence + "  \u2192  " + target.decode(made);
   std::vector<MapView> views;
   const auto layer_of = [](const std::string& name) {
@@ -108,19 +117,16 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
     return at == std::string::npos ? int64_t{0} : static_cast<int64_t>(std::stoll(name.substr(at + 7)));
   };
   const std::vector<std::string> in = pieces(source, ids);
-  const auto show = [&](const MapRecorder::Map& map) {
-    const std::string name = name_of(model, map.module);
-    if (name.starts_with("encoder")) {
-      views.push_back(map_view(model, map, "encoder self", layer_of(name), in, in));
-    } else if (name.find(".cross") != std::string::npos) {
-      views.push_back(map_view(model, map, "cross", layer_of(name), pieces(target, written), in));
-    } else {
-      views.push_back(
-          map_view(model, map, "decoder self", layer_of(name), pieces(target, read), pieces(target, read)));
-    }
-  };
-  for (const MapRecorder::Map& map : encoder_probe.maps) show(map);
-  for (const MapRecorder::Map& map : decoder_probe.maps) show(map);
+  const std::vector<std::string> out = pieces(target, written), fed = pieces(target, read);
+  for (size_t i = 0; i < recorder.maps.size(); ++i) {
+    const std::string name = name_of(model, recorder.maps[i].module);
+    if (name.starts_with("encoder"))
+      views.push_back(map_view(model, recorder, i, "encoder self", layer_of(name), in, in));
+    else if (name.find(".cross") != std::string::npos)
+      views.push_back(map_view(model, recorder, i, "cross", layer_of(name), out, in));
+    else
+      views.push_back(map_view(model, recorder, i, "decoder self", layer_of(name), fed, fed));
+  }
   return views;
 }
 

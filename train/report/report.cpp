@@ -110,10 +110,9 @@ std::string report_html(const ReportData& report) {
   }
   if (!report.settings.empty())
     body += text("<h2>Settings</h2>\n<pre tabindex=\"0\">", escape(report.settings), "</pre>\n");
-  return picture::page(
-      report.title, report.subtitle, body,
-      {picture::script_tools(), picture::script_views(), picture::script_maps(), picture::script_charts()},
-      report.confusion ? shades() : "");
+  std::vector<std::string_view> scripts = picture::map_scripts();
+  scripts.push_back(picture::script_charts());
+  return picture::page(report.title, report.subtitle, body, scripts, report.confusion ? shades() : "");
 }
 
 }  // namespace heed

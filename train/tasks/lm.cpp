@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
@@ -120,7 +121,13 @@ class LanguageModel final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoGrad no_tape;
+    return maps_with(module, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    std::optional<NoGrad> no_tape;
+    refuse_gradients(no_tape, parts);
     auto& model = dynamic_cast<DecoderOnly&>(module);
     std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
     if (ids.empty()) fail("inspect: give a text of at least one token.");
@@ -129,15 +136,15 @@ class LanguageModel final : public Task {
            " at most. Shorten it.");
     }
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
-    MapRecorder recorder;
-    model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.recorder = &recorder});
+    MapRecorder recorder = recorder_for(parts);
+    const Tensor logits =
+        model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.recorder = &recorder});
+    explain_choice(reshape(logits, Shape{-1, logits.extent(-1)}), parts);
     std::vector<std::string> labels;
     for (int32_t id : ids) labels.push_back(data_.tokenizer().piece(id));
     std::vector<MapView> views;
-    for (const MapRecorder::Map& map : recorder.maps) {
-      views.push_back(
-          map_view(model, map, "decoder self", static_cast<int64_t>(views.size()), labels, labels));
-    }
+    for (size_t i = 0; i < recorder.maps.size(); ++i)
+      views.push_back(map_view(model, recorder, i, "decoder self", static_cast<int64_t>(i), labels, labels));
     return views;
   }
 

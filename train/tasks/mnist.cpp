@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/hash.h"
 #include "heed/data/batching/shuffle.h"
@@ -167,7 +168,13 @@ class Mnist final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoGrad no_tape;
+    return maps_with(module, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    std::optional<NoGrad> no_tape;
+    refuse_gradients(no_tape, parts);
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -176,14 +183,22 @@ class Mnist final : public Task {
         fail("inspect: '", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
       }
     }
-    MapRecorder recorder;
-    dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.recorder = &recorder});
-    caption = caption_of(index);
+    MapRecorder recorder = recorder_for(parts);
+    const Tensor logits =
+        dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.recorder = &recorder});
+    explain_choice(logits, parts);
+    caption = caption_of(index) + "; the model says " + likeliest(logits)[0];
+    const auto pixels = test_.images.pixels.begin() + index * 784;
+    const auto picture = std::make_shared<TokenPicture>();
+    picture->height = picture->width = 28;
+    picture->pixels.assign(pixels, pixels + 784);
+    picture->patch = options_.patch;
+    picture->first = options_.pool == Pool::first ? 1 : 0;
     const std::vector<std::string> labels = patch_names();
     std::vector<MapView> views;
-    for (const MapRecorder::Map& map : recorder.maps) {
-      views.push_back(
-          map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+    for (size_t i = 0; i < recorder.maps.size(); ++i) {
+      views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));
+      views.back().picture = picture;
     }
     return views;
   }

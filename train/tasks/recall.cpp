@@ -3,6 +3,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
@@ -110,7 +111,13 @@ class Recall final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoGrad no_tape;
+    return maps_with(module, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    std::optional<NoGrad> no_tape;
+    refuse_gradients(no_tape, parts);
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -120,14 +127,15 @@ class Recall final : public Task {
              ".");
     }
     const ExampleBatch one = test_batch(std::vector<int64_t>{index}, 0);
-    MapRecorder recorder;
-    dynamic_cast<Classifier&>(module)(one.batch.tensors[0], {}, {.recorder = &recorder});
-    caption = one.rows[0].caption;
+    MapRecorder recorder = recorder_for(parts);
+    const Tensor logits =
+        dynamic_cast<Classifier&>(module)(one.batch.tensors[0], {}, {.recorder = &recorder});
+    explain_choice(logits, parts);
     const std::vector<std::string>& labels = one.rows[0].input;
+    caption = one.rows[0].caption + "; the model says " + likeliest(logits)[0];
     std::vector<MapView> views;
-    for (const MapRecorder::Map& map : recorder.maps)
-      views.push_back(
-          map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+    for (size_t i = 0; i < recorder.maps.size(); ++i)
+      views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));
     return views;
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/io/files.h"
@@ -53,6 +54,11 @@ Evaluation Task::test(Module& model, const DecodeOptions&) const {
 
 std::vector<MapView> Task::maps(Module&, const std::string&, std::string&) const {
   fail("this task gives no attention maps. A task gives them by overriding Task::maps().");
+}
+
+std::vector<MapView> Task::maps_with(Module& model, const std::string& text, const MapParts&,
+                                     std::string& caption) const {
+  return maps(model, text, caption);
 }
 
 namespace {
@@ -124,6 +130,14 @@ MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& 
   const Tensor cut =
       view::slice(view::slice(view::slice(map.weights, 0, row, row + 1), 2, 0, queries), 3, 0, keys);
   view.weights = cut.to_host();
+  return view;
+}
+
+MapView map_view(Module& model, const MapRecorder& recorder, size_t index, const std::string& kind,
+                 int64_t layer, const std::vector<std::string>& query_tokens,
+                 const std::vector<std::string>& key_tokens) {
+  MapView view = map_view(model, recorder.maps.at(index), kind, layer, query_tokens, key_tokens);
+  add_head_parts(view, recorder, index);
   return view;
 }
 

@@ -133,6 +133,9 @@ class Task {
   /// Attention maps of one example, given as text (empty: one of the validation split), and its caption. The
   /// default is an error that says that the task gives none.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const;
+  /// The same with optional parts, for `heed inspect`. The default gives maps() without them.
+  virtual std::vector<MapView> maps_with(Module& model, const std::string& text, const MapParts& parts,
+                                         std::string& caption) const;
 
   // Test examples one by one, for statistics of attention heads and for ablations: train/inspect/ asks for
   // them. A task that gives them overrides the four functions.
@@ -180,6 +183,11 @@ std::unique_ptr<Module> new_model(const Config& config, Rng& rng);
 MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
                  int64_t row = 0);
+
+/// The same with the optional parts that the recorder kept of map number `index`.
+MapView map_view(Module& model, const MapRecorder& recorder, size_t index, const std::string& kind,
+                 int64_t layer, const std::vector<std::string>& query_tokens,
+                 const std::vector<std::string>& key_tokens);
 
 /// The tokenizer in a checkpoint's file tokenizer.ROLE.KIND; null when there is none for this role.
 std::unique_ptr<Tokenizer> artifact_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);

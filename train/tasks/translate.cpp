@@ -180,12 +180,17 @@ class Translate final : public Task {
   }
 
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
+    return maps_with(model, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
     const std::string sentence = !given.empty()
                                      ? given
                                      : (data_.validation_text.empty() ? std::string("The old man smiles.")
                                                                       : data_.validation_text[0].source);
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence, data_.source(), data_.target(),
-                            data_.max_length, data_.extra, caption);
+                            data_.max_length, data_.extra, caption, parts);
   }
 
   int64_t test_examples() const override { return tested().size(); }

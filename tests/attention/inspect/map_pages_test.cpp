@@ -7,6 +7,7 @@
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/map_text.h"
 #include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/paper_svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/core/io/hash.h"
@@ -67,19 +68,6 @@ bool balanced(const std::string& markup) {
     }
   }
   return open.empty();
-}
-
-std::string decoded(const std::string& base64) {
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  unsigned bits = 0, held = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<unsigned>(digits.find(c));
-    held += 6;
-    if (held >= 8) out += static_cast<char>(bits >> (held -= 8) & 255);
-  }
-  return out;
 }
 
 std::string between(const std::string& text, const std::string& from, const std::string& to) {
@@ -186,6 +174,43 @@ TEST_CASE("picture svg: long maps are drawn in tiles that are named") {
   CHECK(count(svg, "</title></rect>") == 100 * 100);
 }
 
+TEST_CASE("picture svg: a figure for print is as wide as a column, grey, with tokens that can be read") {
+  MapView map = translated();
+  map.weights[2] = -0.4F;
+  map.weights[3] = NAN;
+  const std::string svg = paper_svg(map, 0);
+  CHECK(balanced(svg));
+  CHECK(svg.find("width=\"84mm\"") != std::string::npos);
+  CHECK(svg.find("vecchio") != std::string::npos);
+  CHECK(svg.find("\u2581") == std::string::npos);
+  CHECK(count(svg, "url(#below)") == 1);
+  CHECK(count(svg, "url(#bad)") == 1);
+  CHECK(count(svg, "font-size=\"2.469\"") == 9);  // 7 points in millimetres, each token
+  // Greys darken with the weight, black is 1.
+  MapView ends = translated(1);
+  ends.weights.assign(20, 0);
+  ends.weights[0] = 1;
+  CHECK(count(paper_svg(ends, 0), "fill=\"rgb(0,0,0)\"") == 1);
+  MapView wide = translated(1);
+  wide.keys = wide.queries = 300;
+  wide.weights.assign(300 * 300, 1.0F / 300);
+  wide.query_tokens.assign(300, "token");
+  wide.key_tokens = wide.query_tokens;
+  CHECK(paper_svg(wide, 0).find("keys, 1 to 300") != std::string::npos);
+  CHECK_THROWS_AS(paper_svg(map, 2), Error);
+}
+
+TEST_CASE("picture text: the mean of the heads, and what numbers are that are no weights") {
+  const MapView map = translated(3), mean = mean_of_heads(map);
+  CHECK(mean.heads == 1);
+  CHECK(mean.at(0, 2, 3) == Approx((map.at(0, 2, 3) + map.at(1, 2, 3) + map.at(2, 2, 3)) / 3));
+  TextOptions options;
+  options.note = "shares of the largest";
+  const auto all = lines(map_text(mean, 0, options));
+  CHECK(all[0].find("cross, mean of 3 heads") != std::string::npos);
+  CHECK(all[1] == "  shares of the largest");
+}
+
 TEST_CASE("picture svg: a contact sheet has every head of every map") {
   const std::string sheet = contact_sheet_svg({translated(2), translated(3)}, "run <1>");
   CHECK(balanced(sheet));
@@ -250,49 +275,8 @@ TEST_CASE("picture html: the content policy names style and script by their hash
   CHECK(page.find("setAttribute(\"style\"") == std::string::npos);
 }
 
-TEST_CASE("picture html: weights come back from the page to better than three decimals") {
-  MapView map = translated(1);
-  for (size_t i = 0; i < map.weights.size(); ++i) map.weights[i] = 1.3F * std::sin(static_cast<float>(i));
-  map.weights[3] = NAN;
-  const std::string page = maps_section({map});
-  const double low = std::stod(between(page, "\"low\":", ",")),
-               high = std::stod(between(page, "\"high\":", ","));
-  const std::string bytes = decoded(between(page, "\"weights\":\"", "\""));
-  REQUIRE(bytes.size() == 2 * map.weights.size());
-  for (size_t i = 0; i < map.weights.size(); ++i) {
-    const unsigned code =
-        static_cast<unsigned char>(bytes[2 * i]) | static_cast<unsigned char>(bytes[2 * i + 1]) << 8;
-    if (i == 3)
-      CHECK(code == 65535);
-    else
-      CHECK(low + (high - low) * code / 65534 == Approx(map.weights[i]).margin(3e-5));
-  }
-}
-
-TEST_CASE("picture html: long maps are carried in tiles, single weights while the budget lasts") {
-  MapView map;
-  map.kind = "encoder self";
-  map.heads = 2;
-  map.queries = map.keys = 40;
-  map.weights.assign(2 * 40 * 40, 1.0F / 40);
-  map.query_tokens.assign(40, "a");
-  map.key_tokens = map.query_tokens;
-  HtmlOptions options;
-  options.longest = 32;
-  options.tiles = 16;
-  options.single_weights = 3200;
-  const std::string page = maps_section({map, map}, options);
-  CHECK(count(page, "\"tile\":[3,3]") == 2);
-  CHECK(count(page, "\"rows\":[\"0–2\"") == 2);
-  CHECK(count(page, "\"whole\":{") == 1);
-  CHECK(count(page, "\"whole\":null") == 1);
-  options.longest = 40;
-  CHECK(count(maps_section({map}, options), "\"tile\":[1,1]") == 1);
-}
-
 TEST_CASE("picture html: the scripts can stand inside a page") {
-  for (const std::string_view script :
-       {picture::script_tools(), picture::script_views(), picture::script_maps()}) {
+  for (const std::string_view script : picture::map_scripts()) {
     CHECK(script.find("</script") == std::string_view::npos);
     CHECK(script.find("<!--") == std::string_view::npos);
     CHECK(script.find("innerHTML") == std::string_view::npos);

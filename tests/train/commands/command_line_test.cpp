@@ -347,6 +347,32 @@ TEST_CASE("command line: a translator from its first step to its maps") {
           .code == 0);
   CHECK(io::exists(shell.scratch / "there/maps.html"));
   check_refused(shell, {"inspect", "runs/first", "A man.", "--head", "9"}, 2, {"--head = 9"});
+  for (const char* name : {"cross-0-attribution.npy", "encoder-self-0-rollout.npy"})
+    CHECK(io::exists(shell.scratch / "there" / name));
+  CHECK(!io::exists(shell.scratch / "there/cross-0-head-0-paper.svg"));
+  CHECK(shell.run({"inspect", "runs/first", "A man.", "--paper", "--out", "paper"}).code == 0);
+  CHECK(io::exists(shell.scratch / "paper/cross-0-head-0-paper.svg"));
+  const std::string page = io::read(shell.scratch / "there/maps.html");
+  for (const char* part : {"\"attribution\":{", "\"rollout\":{", "\"softmax\":true"}) {
+    CAPTURE(part);
+    CHECK_THAT(page, containing(part));
+  }
+  // In the terminal any head, their mean, attribution and rollout; nothing is written.
+  const Result mean =
+      shell.run({"inspect", "runs/first", "A man.", "--terminal", "--kind", "encoder", "--head", "mean"});
+  CHECK_THAT(mean.out, containing("encoder self, mean of "));
+  CHECK_THAT(mean.out, !containing("matrices"));
+  CHECK_THAT(shell.run({"inspect", "runs/first", "A man.", "--terminal", "--show", "attribution"}).out,
+             containing("weight times gradient, as shares of the largest"));
+  CHECK_THAT(
+      shell.run({"inspect", "runs/first", "A man.", "--terminal", "--kind", "decoder", "--show", "rollout"})
+          .out,
+      containing("decoder self, rollout of layers 0 to 0"));
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--terminal", "--show", "rollout"}, 2,
+                {"--show rollout: this map has none", "self-attention"});
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--show", "atribution"}, 2, {"attribution"});
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--terminal", "--out", "x"}, 2, {"--terminal"});
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--longest", "0"}, 2, {"--longest = 0"});
   check_refused(shell, {"inspect", "runs/first", "A man.", "--layer", "9"}, 2,
                 {"There are: encoder self layer 0"});
 

@@ -48,6 +48,8 @@ class Image final : public LongTask {
             {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
   }
 
+  int64_t picture_side() const override { return side_; }
+
   std::string token_name(uint8_t, int64_t place) const override {
     return text(place / side_, ",", place % side_);
   }

@@ -1,4 +1,4 @@
-// Long sequences: data, batches, maps.
+// Long sequences: data, batches, scores.
 #include "heed/train/tasks/lra/lra.h"
 
 #include <algorithm>

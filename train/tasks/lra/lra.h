@@ -71,7 +71,11 @@ class LongTask : public Task {
   Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const final;
   Scores validate(Module& model) const final;
   Evaluation test(Module& model, const DecodeOptions& decode) const final;
-  std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const final;
+  std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const final {
+    return maps_with(model, given, {}, caption);
+  }
+  std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const final;
   int64_t test_examples() const final;
   std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const final;
   ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const final;
@@ -105,6 +109,8 @@ class LongTask : public Task {
   virtual LongSplits read(const Path& path, const Log& log) const = 0;
   /// Baselines fitted to `train_set` and scored on `test_set`.
   virtual std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const = 0;
+  /// The side of the square picture whose pixels, grey and row by row, are the bytes; 0: they are no picture.
+  virtual int64_t picture_side() const { return 0; }
   /// The label of a token on a map.
   virtual std::string token_name(uint8_t byte, int64_t place) const = 0;
 

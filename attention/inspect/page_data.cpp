@@ -1,0 +1,274 @@
+// Writes maps as JSON: numbers in base64, exact where they are few.
+#include "heed/attention/inspect/page_data.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+
+namespace heed::picture {
+namespace {
+
+constexpr size_t exact_numbers = 200'000;      // of a block, stored as f32
+constexpr int64_t factor_numbers = 1'000'000;  // of all factors of a page
+constexpr double code_steps = 65534;
+constexpr unsigned not_finite = 65535;
+
+/// Appends the low `count` bytes, the lowest first.
+void append(std::string& bytes, uint32_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
+}
+
+/// Steps between the smallest number (at most 0) and the largest (at least 0).
+struct Scale {
+  float low = 0, high = 0;
+  explicit Scale(const std::vector<float>& numbers) {
+    for (const float x : numbers)
+      if (std::isfinite(x)) {
+        low = std::min(low, x);
+        high = std::max(high, x);
+      }
+  }
+  uint32_t code(float x) const {
+    if (!std::isfinite(x)) return not_finite;
+    const double span = static_cast<double>(high) - low;
+    return static_cast<uint32_t>(span > 0 ? std::round((static_cast<double>(x) - low) / span * code_steps) : 0);
+  }
+  std::string json_fields() const { return text("\"low\":", json(low), ",\"high\":", json(high)); }
+};
+
+std::string shape_json(int64_t heads, int64_t rows, int64_t columns) {
+  return text("\"shape\":[", heads, ",", rows, ",", columns, "],");
+}
+
+std::string tokens_json(const std::vector<std::string>& words) {
+  std::string out = "[";
+  for (const std::string& word : words) {
+    if (out.size() > 1) out += ',';
+    out += json(visible(word));
+  }
+  return out + "]";
+}
+
+/// Lists that several maps share, each written once.
+class TokenLists {
+ public:
+  size_t index(const std::vector<std::string>& words) {
+    const auto found = std::find(lists_.begin(), lists_.end(), words);
+    if (found != lists_.end()) return static_cast<size_t>(found - lists_.begin());
+    lists_.push_back(words);
+    return lists_.size() - 1;
+  }
+  std::string json_array() const {
+    std::string out = "[";
+    for (const auto& words : lists_) out += (out.size() > 1 ? ",\n" : "") + tokens_json(words);
+    return out + "]";
+  }
+
+ private:
+  std::vector<std::vector<std::string>> lists_;
+};
+
+std::string statistics_json(const MapView& map) {
+  std::string numbers, favourites;
+  for (const HeadStatistics& one : head_statistics(map)) {
+    const std::string comma = numbers.empty() ? "" : ",";
+    numbers += text(comma, "{\"entropy\":", json(one.entropy), ",\"uniform\":", json(one.uniform_entropy),
+                    ",\"confidence\":", json(one.confidence), ",\"diagonal\":", json(one.diagonal),
+                    ",\"previous\":", json(one.previous), ",\"next\":", json(one.next),
+                    ",\"near\":", json(one.band[3]), ",\"distance\":", json(one.distance),
+                    ",\"mass\":", json(one.favourite_mass), "}");
+    favourites += comma + json(visible(map.key_tokens[static_cast<size_t>(one.favourite)]));
+  }
+  return text("\"statistics\":[", numbers, "],\"favourites\":[", favourites, "]");
+}
+
+/// The smallest and largest row sum of each head, and the mean weight that each key receives.
+std::string sums_json(const MapView& map) {
+  std::string sums = "[";
+  std::vector<float> received;
+  for (int64_t head = 0; head < map.heads; ++head) {
+    std::vector<double> column(static_cast<size_t>(map.keys));
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t query = 0; query < map.queries; ++query) {
+      double sum = 0;
+      for (int64_t key = 0; key < map.keys; ++key) {
+        sum += map.at(head, query, key);
+        column[static_cast<size_t>(key)] += map.at(head, query, key);
+      }
+      low = std::min(low, sum);
+      high = std::max(high, sum);
+    }
+    sums += text(head > 0 ? "," : "", "[", json(low), ",", json(high), "]");
+    for (const double sum : column)
+      received.push_back(static_cast<float>(sum / static_cast<double>(map.queries)));
+  }
+  return text("\"sums\":", sums, "],\"received\":", block_json(received, map.heads, 1, map.keys));
+}
+
+/// True where the weights are a softmax of the products of the factors: in each row, log weight less score is
+/// the same for every key that has weight.
+bool explains_weights(const MapView& map) {
+  const int64_t width = map.factor_width, stride = std::max<int64_t>(1, map.queries / 64);
+  for (int64_t head = 0; head < map.heads; ++head)
+    for (int64_t query = 0; query < map.queries; query += stride) {
+      double low = INFINITY, high = -INFINITY;
+      const float* q = map.query_factors.data() + (head * map.queries + query) * width;
+      for (int64_t key = 0; key < map.keys; ++key) {
+        const double weight = map.at(head, query, key);
+        if (!(weight > 1e-6)) continue;
+        const float* k = map.key_factors.data() + (head * map.keys + key) * width;
+        const double rest = std::log(weight) - map.factor_scale * std::inner_product(q, q + width, k, 0.0);
+        low = std::min(low, rest);
+        high = std::max(high, rest);
+      }
+      if (high - low > 1e-2) return false;
+    }
+  return true;
+}
+
+std::string factors_json(const MapView& map, int64_t& budget) {
+  const auto count = static_cast<int64_t>(map.query_factors.size() + map.key_factors.size());
+  if (map.factor_width == 0 || count > budget) return "null";
+  budget -= count;
+  return text("{\"scale\":", json(map.factor_scale),
+              ",\"softmax\":", explains_weights(map) ? "true" : "false",
+              ",\"queries\":", block_json(map.query_factors, map.heads, map.queries, map.factor_width),
+              ",\"keys\":", block_json(map.key_factors, map.heads, map.keys, map.factor_width), "}");
+}
+
+std::string picture_json(const TokenPicture& picture) {
+  std::string places = "null";
+  if (!picture.places.empty()) {
+    places = "[";
+    for (const int32_t place : picture.places) places += text(places.size() > 1 ? "," : "", place);
+    places += "]";
+  }
+  const std::string bytes(picture.pixels.begin(), picture.pixels.end());
+  return text("{\"height\":", picture.height, ",\"width\":", picture.width,
+              ",\"channels\":", picture.channels, ",\"patch\":", picture.patch, ",\"first\":", picture.first,
+              ",\"places\":", places, ",\"pixels\":\"", base64(bytes), "\"}");
+}
+
+bool is_long(const MapView& map, const HtmlOptions& options) {
+  return std::max(map.queries, map.keys) > options.longest;
+}
+
+/// How the maps of a page share its bytes.
+struct Budget {
+  int64_t bytes_of_head = 0;  ///< for single weights of one head of a long map
+  int64_t factors = factor_numbers;
+  Budget(const std::vector<MapView>& maps, const HtmlOptions& options) {
+    int64_t heads = 0;
+    for (const MapView& map : maps)
+      if (is_long(map, options))
+        heads += map.heads * (map.attribution.empty() ? 1 : 2) + (map.rollout.empty() ? 0 : 1);
+    bytes_of_head = options.long_bytes / std::max<int64_t>(heads, 1);
+  }
+};
+
+/// Numbers as {"view", "whole"}: the view is drawn first; the whole is null where it is the view itself, or
+/// where not even eight numbers a row are within the budget.
+std::string layered_json(const std::vector<float>& numbers, int64_t heads, const MapView& map,
+                         const HtmlOptions& options, const Budget& budget) {
+  if (!is_long(map, options))
+    return text("{\"view\":", block_json(numbers, heads, map.queries, map.keys), ",\"whole\":null}");
+  const int64_t queries_per_tile = tile_extent(map.queries, options.tiles),
+                keys_per_tile = tile_extent(map.keys, options.tiles);
+  const std::vector<float> tiles =
+      pooled(numbers, heads, map.queries, map.keys, queries_per_tile, keys_per_tile);
+  const int64_t rows = (map.queries + queries_per_tile - 1) / queries_per_tile,
+                columns = (map.keys + keys_per_tile - 1) / keys_per_tile;
+  std::string whole = "null";
+  const int64_t fit = budget.bytes_of_head / (4 * map.queries);
+  if (map.queries * map.keys * 2 <= budget.bytes_of_head)
+    whole = block_json(numbers, heads, map.queries, map.keys);
+  else if (fit >= 8 && map.keys <= 65536)
+    whole = largest_json(numbers, heads, map.queries, map.keys, std::min(fit, map.keys));
+  return text("{\"view\":", block_json(tiles, heads, rows, columns), ",\"whole\":", whole, "}");
+}
+
+}  // namespace
+
+std::string block_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns) {
+  std::string bytes;
+  const std::string shape = shape_json(heads, rows, columns);
+  if (numbers.size() <= exact_numbers) {
+    bytes.reserve(numbers.size() * 4);
+    for (const float x : numbers) append(bytes, std::bit_cast<uint32_t>(x), 4);
+    return text("{", shape, "\"code\":\"f32\",\"bytes\":\"", base64(bytes), "\"}");
+  }
+  const Scale scale(numbers);
+  bytes.reserve(numbers.size() * 2);
+  for (const float x : numbers) append(bytes, scale.code(x), 2);
+  return text("{", shape, "\"code\":\"u16\",", scale.json_fields(), ",\"bytes\":\"", base64(bytes), "\"}");
+}
+
+std::string largest_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns,
+                         int64_t count) {
+  const Scale scale(numbers);
+  const auto size = [&](float x) { return std::isfinite(x) ? std::abs(x) : INFINITY; };
+  std::string codes, places;
+  std::vector<float> rest;
+  std::vector<uint32_t> order(static_cast<size_t>(columns));
+  for (int64_t row = 0; row < heads * rows; ++row) {
+    const float* from = numbers.data() + row * columns;
+    const auto larger = [&](uint32_t a, uint32_t b) {
+      return size(from[a]) != size(from[b]) ? size(from[a]) > size(from[b]) : a < b;
+    };
+    std::iota(order.begin(), order.end(), 0U);
+    if (count < columns) std::nth_element(order.begin(), order.begin() + count, order.end(), larger);
+    rest.push_back(count < columns ? size(from[order[static_cast<size_t>(count)]]) : 0);
+    std::sort(order.begin(), order.begin() + count);
+    for (int64_t i = 0; i < count; ++i) {
+      append(places, order[static_cast<size_t>(i)], 2);
+      append(codes, scale.code(from[order[static_cast<size_t>(i)]]), 2);
+    }
+  }
+  return text("{", shape_json(heads, rows, columns), "\"code\":\"top\",\"count\":", count, ",",
+              scale.json_fields(), ",\"places\":\"", base64(places), "\",\"bytes\":\"", base64(codes),
+              "\",\"rest\":", block_json(rest, heads, rows, 1), "}");
+}
+
+std::string maps_json(const std::vector<MapView>& maps, const HtmlOptions& options) {
+  const HeadChoice first = first_head(maps);
+  TokenLists lists;
+  Budget budget(maps, options);
+  std::vector<const TokenPicture*> pictures;
+  std::string list, images;
+  for (const MapView& map : maps) {
+    check(map);
+    std::string picture = "null";
+    if (map.picture) {
+      const auto found = std::find(pictures.begin(), pictures.end(), map.picture.get());
+      picture = text(found - pictures.begin());
+      if (found == pictures.end()) {
+        images += (pictures.empty() ? "" : ",") + picture_json(*map.picture);
+        pictures.push_back(map.picture.get());
+      }
+    }
+    const bool tiled = is_long(map, options);
+    const auto layered = [&](const std::vector<float>& numbers, int64_t heads) {
+      return numbers.empty() ? std::string("null") : layered_json(numbers, heads, map, options, budget);
+    };
+    list += text(list.empty() ? "" : ",\n", "{\"name\":", json(map.name), ",\"kind\":", json(map.kind),
+                 ",\"layer\":", map.layer, ",\"heads\":", map.heads, ",\"queries\":", map.queries,
+                 ",\"keys\":", map.keys, ",\"rows\":", lists.index(map.query_tokens),
+                 ",\"columns\":", lists.index(map.key_tokens), ",\"tile\":[",
+                 tiled ? tile_extent(map.queries, options.tiles) : 1, ",",
+                 tiled ? tile_extent(map.keys, options.tiles) : 1, "],\"picture\":", picture, ",",
+                 statistics_json(map), ",", sums_json(map), ",\"weights\":", layered(map.weights, map.heads),
+                 ",\"attribution\":", layered(map.attribution, map.heads),
+                 ",\"rollout\":", layered(map.rollout, 1), ",\"factors\":", factors_json(map, budget.factors),
+                 "}");
+  }
+  return text("{\"first\":{\"map\":", first.map, ",\"head\":", first.head,
+              "},\n\"tokens\":", lists.json_array(), ",\n\"pictures\":[", images, "],\n\"maps\":[", list,
+              "]}");
+}
+
+}  // namespace heed::picture

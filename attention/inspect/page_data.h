@@ -1,0 +1,24 @@
+// The numbers of a page of maps, as JSON with base64 inside: what page_data.js reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heed/attention/inspect/map_page.h"
+
+namespace heed::picture {
+
+/// Numbers [heads, rows, columns] as a JSON object: f32 where they are few, otherwise 16-bit steps between
+/// the smallest (at most 0) and the largest; code 65535 is a number that is not finite.
+std::string block_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns);
+
+/// The `count` largest magnitudes of each row, with their columns, and the largest magnitude left out of each
+/// row.
+std::string largest_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns,
+                         int64_t count);
+
+/// Everything that the viewer needs: tokens, pictures, and each map with its weights, attribution, rollout,
+/// factors and statistics. Throws as maps_page() does.
+std::string maps_json(const std::vector<MapView>& maps, const HtmlOptions& options);
+
+}  // namespace heed::picture

@@ -1,0 +1,131 @@
+// Figures for print, in millimetres.
+#include "heed/attention/inspect/paper_svg.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+
+namespace heed {
+namespace {
+
+using picture::escape;
+using picture::trimmed;
+
+constexpr double point = 25.4 / 72;  // millimetres
+
+/// A grey whose lightness falls evenly with the weight; small weights stay visible.
+std::string grey(double weight) {
+  if (!std::isfinite(weight)) return "url(#bad)";
+  const double share = std::pow(std::clamp(std::abs(weight), 0.0, 1.0), 0.8);
+  const auto level = static_cast<int>(std::lround(255 * (1 - share)));
+  return text("rgb(", level, ",", level, ",", level, ")");
+}
+
+/// The words of a token in print: without the mark of a word's beginning.
+std::vector<std::string> printed(const std::vector<std::string>& tokens) {
+  constexpr std::string_view mark = "\u2581";
+  std::vector<std::string> out;
+  for (const std::string& token : tokens) {
+    std::string word = picture::visible(token);
+    if (word.size() > mark.size() && word.starts_with(mark)) word = word.substr(mark.size());
+    out.push_back(picture::shorten(word, 18));
+  }
+  return out;
+}
+
+double widest_mm(const std::vector<std::string>& words, double size) {
+  int64_t columns = 1;
+  for (const std::string& word : words) columns = std::max(columns, picture::display_width(word));
+  return static_cast<double>(columns) * size * 0.5;  // a generous mean advance of a serif face
+}
+
+std::string rectangle(double x, double y, double width, double height, const std::string& fill,
+                      const std::string& more = "") {
+  return text("<rect x=\"", trimmed(x, 3), "\" y=\"", trimmed(y, 3), "\" width=\"", trimmed(width, 3),
+              "\" height=\"", trimmed(height, 3), "\" fill=\"", fill, "\"", more, "/>\n");
+}
+
+std::string words_at(double x, double y, const std::string& words, double size, const std::string& more) {
+  return text("<text x=\"", trimmed(x, 3), "\" y=\"", trimmed(y, 3), "\" font-size=\"", trimmed(size, 3),
+              "\" ", more, ">", escape(words), "</text>\n");
+}
+
+}  // namespace
+
+std::string paper_svg(const MapView& original, int64_t head, const PaperOptions& options) {
+  check(original);
+  if (head < 0 || head >= original.heads)
+    fail("paper_svg: head ", head, " does not exist in '", original.name, "'. Choose 0 to ",
+         original.heads - 1, ".");
+  const MapView map = pooled(original, options.limit);
+  const std::vector<std::string> queries = printed(map.query_tokens), keys = printed(map.key_tokens);
+  const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
+  const double bar = 9.5;  // the scale and its numbers
+  // The face shrinks until a cell is as tall as a line, which again leaves more room for the cells.
+  double size = 7 * point, left = 0, side = 0;
+  bool labelled = true;
+  for (;; size -= 0.25 * point) {
+    labelled = size >= 4.5 * point;
+    left = labelled ? widest_mm(queries, size) + 1.5 : 4;
+    side = (options.width_mm - left - bar) / std::max(columns, 1.0);
+    if (!labelled || side >= size * 0.95) break;
+  }
+  side = std::min(side, 6.0);
+  const double above = labelled ? widest_mm(keys, size) + 1.5 : 4, width = side * columns,
+               height = side * rows;
+  const double total = std::max(above + height, above + 12) + 0.5;
+
+  std::string out =
+      text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", trimmed(options.width_mm, 2),
+           "mm\" height=\"", trimmed(total, 2), "mm\" viewBox=\"0 0 ", trimmed(options.width_mm, 2), " ",
+           trimmed(total, 2), "\" role=\"img\" font-family=\"'STIX Two Text', 'Times New Roman', ",
+           "Times, serif\" fill=\"#000000\">\n<title>",
+           escape(text(map.kind, " attention, layer ", map.layer, ", head ", head)),
+           "</title>\n<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" "
+           "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><path d=\"M0 0V0.8\" "
+           "stroke=\"#000000\" stroke-width=\"0.5\"/></pattern><pattern id=\"bad\" width=\"1\" "
+           "height=\"1\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0L1 1M1 0L0 1\" "
+           "stroke=\"#000000\" stroke-width=\"0.15\"/></pattern></defs>\n");
+  for (int64_t query = 0; query < map.queries; ++query)
+    for (int64_t key = 0; key < map.keys; ++key) {
+      const float weight = map.at(head, query, key);
+      const double x = left + side * static_cast<double>(key), y = above + side * static_cast<double>(query);
+      if (weight == 0) continue;
+      out += rectangle(x, y, side, side, grey(weight));
+      if (weight < 0) out += rectangle(x, y, side, side, "url(#below)");
+    }
+  out += rectangle(left, above, width, height, "none", " stroke=\"#000000\" stroke-width=\"0.15\"");
+  for (int64_t query = 0; labelled && query < map.queries; ++query)
+    out += words_at(left - 0.8, above + side * (static_cast<double>(query) + 0.5) + size * 0.33,
+                    queries[static_cast<size_t>(query)], size, "text-anchor=\"end\"");
+  for (int64_t key = 0; labelled && key < map.keys; ++key) {
+    const double x = left + side * (static_cast<double>(key) + 0.5) + size * 0.33, y = above - 0.8;
+    out += words_at(x, y, keys[static_cast<size_t>(key)], size,
+                    text("transform=\"rotate(-90 ", trimmed(x, 3), " ", trimmed(y, 3), ")\""));
+  }
+  if (!labelled) {
+    out += words_at(left + width / 2, 2.8, text("keys, 1 to ", original.keys), 7 * point,
+                    "text-anchor=\"middle\"");
+    out += words_at(
+        2.8, above + height / 2, text("queries, 1 to ", original.queries), 7 * point,
+        text("text-anchor=\"middle\" transform=\"rotate(-90 2.8 ", trimmed(above + height / 2, 3), ")\""));
+  }
+  constexpr int levels = 24;
+  const double tall = std::clamp(height, 12.0, 24.0), x = left + width + 2;
+  for (int level = 0; level < levels; ++level)
+    out += rectangle(x, above + tall * level / levels, 1.8, tall / levels + 0.02,
+                     grey(1 - (level + 0.5) / levels));
+  out += rectangle(x, above, 1.8, tall, "none", " stroke=\"#000000\" stroke-width=\"0.15\"");
+  for (const double share : {0.0, 0.5, 1.0})
+    out += words_at(x + 2.6,
+                    above + tall * (1 - share) +
+                        (share == 1   ? 1.6
+                         : share == 0 ? 0
+                                      : 0.8),
+                    trimmed(share, 1), 6 * point, "");
+  return out + "</svg>\n";
+}
+
+}  // namespace heed

@@ -1,0 +1,77 @@
+// Attention maps of one long input, with the picture that its tokens are pixels of.
+#include <algorithm>
+#include <charconv>
+
+#include "heed/attention/inspect/head_calls.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/lra/token_prediction.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t shown_tokens = 256;  // of a map
+// Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
+constexpr int64_t mapped_tokens = 1024;
+
+}  // namespace
+
+std::vector<MapView> LongTask::maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                         std::string& caption) const {
+  std::optional<NoGrad> no_tape;
+  refuse_gradients(no_tape, parts);
+  const int64_t most_read = parts.longest > 0 ? parts.longest : mapped_tokens,
+                most_shown = parts.longest > 0 ? parts.longest : shown_tokens;
+  int64_t index = 0;
+  const Sequences& set = splits_.test;
+  if (!given.empty()) {
+    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
+    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
+      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
+  }
+  Sequences one{
+      .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
+  for (int64_t part = 0; part < set.parts; ++part) {
+    const std::string_view bytes = set.at(index, part);
+    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, most_read))));
+  }
+  const int64_t first_and_only[] = {0};
+  MapRecorder recorder = recorder_for(parts);
+  const Tensor scores =
+      logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
+  explain_choice(scores, parts);
+  std::vector<std::string> labels;
+  if (options_.pool == Pool::first) labels.emplace_back("first");
+  const std::string_view bytes = one.at(0);
+  std::vector<int32_t> places;
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    if (tokens().drop_zeros && bytes[place] == '\0') continue;
+    if (static_cast<int64_t>(labels.size()) == most_shown) break;
+    places.push_back(static_cast<int32_t>(place));
+    labels.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
+  }
+  if (labels.empty()) labels.emplace_back("nothing");
+  caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
+  if (predicts_classes())
+    caption += "; the model says " + classes()[static_cast<size_t>(likeliest(scores)[0])];
+  if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
+    caption +=
+        text(", the first ", labels.size(), " of ", all, " tokens",
+             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
+  std::shared_ptr<TokenPicture> picture;
+  if (const int64_t side = picture_side(); side > 0 && !places.empty()) {
+    picture = std::make_shared<TokenPicture>();
+    picture->height = picture->width = side;
+    const std::string_view whole = set.at(index, 0);
+    picture->pixels.assign(whole.begin(), whole.end());
+    picture->first = options_.pool == Pool::first ? 1 : 0;
+    picture->places = places;
+  }
+  std::vector<MapView> views;
+  for (size_t i = 0; i < recorder.maps.size(); ++i) {
+    views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));
+    views.back().picture = picture;
+  }
+  return views;
+}
+
+}  // namespace heed
