@@ -74,8 +74,8 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .runs_of = text_or_nothing(json, "runs_of"),
                      .bubbles = flag(json, "bubbles"),
                      .maps = flag(json, "maps"),
-                     .lengths = flag(json, "lengths"),
                      .widths = flag(json, "widths"),
+                     .lengths = flag(json, "lengths"),
                      .columns = {},
                      .rows = {}};
   for (const auto& [column, metadata] : json.at("columns").members())

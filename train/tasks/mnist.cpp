@@ -187,7 +187,7 @@ class Mnist final : public Task {
     const Tensor logits =
         dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.recorder = &recorder});
     explain_choice(logits, parts);
-    caption = caption_of(index) + "; the model says " + likeliest(logits)[0];
+    caption = text(caption_of(index), "; the model says ", likeliest(logits)[0]);
     const auto pixels = test_.images.pixels.begin() + index * 784;
     const auto picture = std::make_shared<TokenPicture>();
     picture->height = picture->width = 28;

@@ -132,7 +132,7 @@ class Recall final : public Task {
         dynamic_cast<Classifier&>(module)(one.batch.tensors[0], {}, {.recorder = &recorder});
     explain_choice(logits, parts);
     const std::vector<std::string>& labels = one.rows[0].input;
-    caption = one.rows[0].caption + "; the model says " + likeliest(logits)[0];
+    caption = text(one.rows[0].caption, "; the model says ", likeliest(logits)[0]);
     std::vector<MapView> views;
     for (size_t i = 0; i < recorder.maps.size(); ++i)
       views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));

@@ -1,20 +1,11 @@
-// Long inputs one by one: attention maps of one, and test examples by number.
+// Test examples of long inputs by their numbers: tokens, lengths, batches and scores.
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
-namespace {
-
-constexpr int64_t shown_tokens = 256;  // of a map
-// Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
-constexpr int64_t mapped_tokens = 1024;
-
-}  // namespace
-
 std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
   std::vector<std::string> names;
   if (options_.pool == Pool::first) names.emplace_back("first");
@@ -24,38 +15,6 @@ std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
   }
   if (names.empty()) names.emplace_back("nothing");
   return names;
-}
-
-std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
-  const NoGrad no_tape;
-  int64_t index = 0;
-  const Sequences& set = splits_.test;
-  if (!given.empty()) {
-    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
-    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
-      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
-  }
-  Sequences one{
-      .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
-  for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = set.at(index, part);
-    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, mapped_tokens))));
-  }
-  const int64_t first_and_only[] = {0};
-  MapRecorder recorder;
-  logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
-  std::vector<std::string> labels = token_names(one.at(0));
-  labels.resize(std::min(labels.size(), static_cast<size_t>(shown_tokens)));
-  caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
-  if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
-    caption +=
-        text(", the first ", labels.size(), " of ", all, " tokens",
-             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
-  std::vector<MapView> views;
-  for (const MapRecorder::Map& map : recorder.maps)
-    views.push_back(
-        map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
-  return views;
 }
 
 Sequences LongTask::cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const {
