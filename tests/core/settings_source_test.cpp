@@ -2,6 +2,7 @@
 #include "heed/core/settings_source.h"
 
 #include "heed/core/device.h"
+#include "heed/core/error.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;

@@ -27,6 +27,7 @@
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
+#include "heed/train/report/run_charts.h"
 #include "heed/train/run/registration.h"
 
 namespace heed {
@@ -43,23 +44,6 @@ std::string score_line(const Scores& scores) {
   for (const auto& [name, value] : scores.list)
     out += (out.empty() ? "" : "  ") + score_name(name) + " " + shortened(value);
   return out;
-}
-
-Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
-               const std::vector<std::pair<std::string, std::string>>& names, double mark) {
-  Chart chart;
-  chart.title = title;
-  chart.mark = mark;
-  for (const auto& [key, label] : names) {
-    for (const MetricSeries& one : all) {
-      if (one.name != key) continue;
-      Series series{.name = label};
-      series.x.assign(one.steps.begin(), one.steps.end());
-      series.y = one.values;
-      chart.series.push_back(std::move(series));
-    }
-  }
-  return chart;
 }
 
 ReportCard pretraining_card(const Json& metadata) {
@@ -184,12 +168,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
                                      "Loss of pre-training, nats a token",
                                      {{"loss", "training"}, {"valid_loss", "validation"}}, NAN));
   }
-  for (const auto& [key, title] :
-       {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
-    Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);
-    chart.y_most = score_most(key);
-    if (!chart.series.empty()) report.charts.push_back(std::move(chart));
-  }
+  for (Chart& chart : score_charts(metrics, mark)) report.charts.push_back(std::move(chart));
   if (const std::vector<LengthBucket> buckets = bleu_by_length(evaluation.sentences); buckets.size() > 1)
     report.charts.push_back(length_chart({length_series("test", buckets)}));
   report.samples = evaluation.samples;
