@@ -21,6 +21,7 @@ Measure measure_named(const std::string& word) {
   if (word == "crossover") return Measure::crossover;
   if (word == "steps_per_second") return Measure::steps_per_second;
   if (word == "sooner") return Measure::sooner;
+  if (word == "swapped") return Measure::swapped;
   fail(Fault::internal, "published_results.json: measure '", word, "' is unknown.");
 }
 
@@ -61,8 +62,9 @@ PublishedTable table_of(const std::string& name, const Json& json) {
   for (const auto& [column, metadata] : json.at("columns").members())
     out.columns.push_back({column, text_or_nothing(metadata, "preset"),
                            out.measure == Measure::crossover ? metadata.at("head_dim").integer() : 0,
-                           flag(metadata, "causal"), text_or_nothing(metadata, "real_data"),
-                           text_or_nothing(metadata, "note")});
+                           flag(metadata, "causal"),
+                           out.measure == Measure::swapped ? metadata.at("exponent").real() : 0,
+                           text_or_nothing(metadata, "real_data"), text_or_nothing(metadata, "note")});
   for (const auto& [row, metadata] : json.at("rows").members()) {
     PublishedRow one = row_of(row, metadata);
     if (one.values.size() != out.columns.size())
@@ -119,6 +121,7 @@ Verdict verdict_on(const PublishedTable& table, double paper, double ours, doubl
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
   const bool relative = table.measure == Measure::steps_per_second || table.measure == Measure::crossover;
   const double room = std::max(relative ? table.tolerance * paper : table.tolerance, error);
+  if (table.measure == Measure::swapped) return Verdict::unknown;  // another model
   const bool lower = table.measure == Measure::loss || table.measure == Measure::crossover;
   const double gain = lower ? paper - ours : ours - paper;
   if (gain > room) return Verdict::better;

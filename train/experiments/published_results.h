@@ -15,7 +15,8 @@ enum class Measure {
   loss,              ///< nats on the validation split; tolerance in nats
   crossover,         ///< a sequence length, lower is better; tolerance is a fraction of the paper's
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
-  sooner             ///< speedup until the first row's last training loss is reached
+  sooner,            ///< speedup until the first row's last training loss is reached
+  swapped            ///< a statistic of a trained model under other attentions, lower is better; not judged
 };
 
 /// One task of a table.
@@ -24,6 +25,7 @@ struct PublishedColumn {
   std::string preset;     ///< of our run; empty for a crossover
   int64_t head_dim = 0;   ///< of a crossover, which has no preset
   bool causal = false;    ///< of a crossover: with a causal mask
+  double exponent = 0;    ///< of a tree: E of its l^E buds
   std::string real_data;  ///< the --data that the paper's values are for; empty: none
   std::string note{};     ///< explains the paper's value where necessary
 };

@@ -27,6 +27,8 @@ void measure_cells(const PublishedTable& table, const ReproductionOptions& optio
   try {
     if (table.measure == Measure::steps_per_second)
       time_cells(table, options, all);
+    else if (table.measure == Measure::swapped)
+      swap_cells(table, options, all);
     else
       cross_cells(table, options, all);
   } catch (const Stopped& stopped) {
@@ -86,7 +88,8 @@ Reproduction reproduce(const PublishedTable& table, const ReproductionOptions& o
   check_data(table, options);
   std::vector<Work> all = wanted_cells(table, options);
   Reproduction result;
-  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover)
+  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover ||
+      table.measure == Measure::swapped)
     measure_cells(table, options, all, result);
   else
     train_cells(table, options, all, result);

@@ -164,6 +164,7 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   for (const PublishedColumn& column : table.columns) page += draw_curves(table, options, all, column);
   if (table.bubbles) page += draw_bubbles(table, options, all, ended);
   if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);
+  if (table.measure == Measure::swapped) page += draw_swaps(table, options, all);
   if (table.maps) page += draw_maps(table, options, all);
   while (page.ends_with("\n\n")) page.pop_back();
   io::write(folder / (table.name + ".md"), page);

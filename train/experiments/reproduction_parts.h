@@ -16,6 +16,7 @@ struct Work {
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed
   Cell cell;                      ///< what is known of it before its runs
+  Path measured{};                ///< of Measure::swapped: the file with its statistics; empty: none yet
 };
 
 /// The cells that are wanted; a usage error for a pattern that names none.
@@ -54,6 +55,12 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 /// The same for Measure::crossover: lengths from which attention is faster than softmax.
 void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+
+/// The same for Measure::swapped: statistics of the run of the options under each cell's attention.
+void swap_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// Tables and curves of these statistics over E, and the paper's equations checked; the lines of the page.
+std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& options,
+                       const std::vector<Work>& all);
 
 /// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
 Path lengths_folder(const Work& work, const ReproductionOptions& options);
