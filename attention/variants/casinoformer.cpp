@@ -4,9 +4,20 @@
 //   y_i = sum_n e_n V_n / sum_n |n| e_n,      e_n = exp(q_i . K_n / (|n| sqrt(d)))
 //
 // K_n and V_n are sums over the |n| keys below bud n; denominator=paper omits |n| in the denominator, as
-// algorithm 1 of the paper does. Splits are sampled when training, otherwise the largest mass is split. Buds
-// are shared by all heads and get no gradient. The n^(1 + E) buds are stored for the backward pass in 4 bytes
-// each. The layer's dropout is not applied: sampling is the noise.
+// algorithm 1 of the paper does. select=sample draws P splits at once by mass, without replacement; training
+// draws anew in each step. Evaluation and generation draw from (seed, layer, position of the query) alone:
+// the same input gives the same bits, in one call or step by step, beside other sequences or alone.
+// select=argmax splits the largest mass, one bud at a time from the root. Buds are shared by all heads and
+// get no gradient. The n^(1 + E) buds are stored for the backward pass in 4 bytes each. The layer's dropout
+// is not applied: sampling is the noise.
+//
+// Masses of buds (mass=), with x = q . K_n / (|n| sqrt(d)), summed over heads. Of the paper: uniform 1; edh
+// base^(distance of the last key) - base^(1 + distance of the first); align exp(x); posalign, rff, favor and
+// favor_relu phi(q) . phi(K)_n / |n| with the features of attention/support/tree_features.h, posalign as
+// exponent. Ours (core/kernels/content/tree_moments.h), each head's share of its own sum Z: expected
+// |n| exp(x + s / 2) / Z with s the variance of scores below n, by columns; gap |n| (exp(x + s / 2) - exp(x))
+// / Z, the attention that is lost without a split; lookahead, what a split into l and r finds of it:
+// (|l| exp(x_l) + |r| exp(x_r) - |n| exp(x)) / Z.
 //
 // Parameters: projection [H, d, d] of the features (masses rff, favor, favor_relu; a fixed draw with
 // orthogonal rows); draws [Tq, m], optional: uniform numbers in [0, 1) that decide the splits of a query in
@@ -16,6 +27,7 @@
 #include "heed/attention/support/tree.h"
 #include "heed/attention/support/tree_features.h"
 #include "heed/attention/variant.h"
+#include "heed/core/kernels/content/tree_moments.h"
 
 namespace heed {
 namespace {
@@ -34,22 +46,24 @@ struct CasinoformerOptions {
   double scale = 0;
 
   void fields(Fields& f) {
-    f("mass", Choice(mass, {"uniform", "edh", "align", "posalign", "rff", "favor", "favor_relu"}),
+    f("mass",
+      Choice(mass, {"uniform", "edh", "align", "posalign", "rff", "favor", "favor_relu", "lookahead",
+                    "expected", "gap"}),
       "which buds are split");
     f("exponent", exponent, "E: l keys give ceil(l^E) buds; 1 is softmax");
     f("denominator", Choice(denominator, {"counted", "paper"}),
       "counted: a bud counts as often as it has keys; paper: once, so rows sum to more than one");
     f("select", Choice(where, {"sample", "argmax"}),
-      "sample: draw splits by mass while there is noise; argmax: always the largest mass");
+      "sample: draw splits by mass, in evaluation from `seed`; argmax: always the largest mass");
     f("parallel", parallel, {0, 1 << 20},
       "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
     f("include_self", include_self, "a causal query sees its own key");
     f("base", base, "of edh: how fast mass decays with distance");
     f("mass_reduce", Choice(mass_reduce, {"mean", "sum"}),
-      "mass of a bud: the mean over its keys, or their sum");
+      "mass of a bud by align to favor_relu: the mean over its keys, or their sum");
     f("redraw", Choice(redraw, {"per_sequence", "per_token"}),
       "per_token: another random projection at each position, as the paper's code does");
-    f("seed", seed, "of the projections of redraw=per_token");
+    f("seed", seed, "of the splits drawn in evaluation, and of the projections of redraw=per_token");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -84,13 +98,27 @@ class Casinoformer final : public HeadedAttention {
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override;
 
-  Tensor grow(const Tensor& q, const Tensor& phi_q, const TreeNodes& nodes, kernel::BudTerms terms) const {
+  Tensor grow(const Tensor& q, const Tensor& phi_q, const TreeNodes& nodes,
+              const kernel::BudTerms& terms) const {
     const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(terms)}, DType::i32, q.device());
-    const bool aligned = options_.mass == TreeMass::align, looks = options_.mass >= TreeMass::align;
+    const TreeMass mass = options_.mass;
+    if (is_of_moments(mass)) {
+      const bool ahead = mass == TreeMass::lookahead;
+      const kernel::MomentTerms moments{.growth = terms,
+                                        .mass = ahead                        ? kernel::MomentMass::lookahead
+                                                : mass == TreeMass::expected ? kernel::MomentMass::expected
+                                                                             : kernel::MomentMass::gap};
+      launch<kernel::MomentBuds>(q.device(), q.detach(), ahead ? nodes.keys : nodes.features, moments, buds);
+      return buds;
+    }
+    const bool aligned = mass == TreeMass::align, looks = mass >= TreeMass::align;
     launch<kernel::TreeBuds>(q.device(), aligned || !looks ? q.detach() : phi_q,
                              aligned ? nodes.keys : nodes.features, terms, buds);
     return buds;
   }
+  kernel::BudTerms terms_of(const kernel::TreeReach& reach) const;
+  /// Decides how this call draws its splits, for so many queries.
+  void set_draws(kernel::BudTerms& terms, int64_t queries, const ForwardContext& context) const;
 
   CasinoformerOptions options_;
   TreeFeatures features_;
@@ -118,53 +146,60 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
     first = config().cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
     nodes = tree_nodes(heads, features_);
   }
-  const int64_t keys = heads.k.extent(2);
-  kernel::BudTerms terms{.reach = {.keys = keys,
-                                   .causal = input.mask.is_causal(),
-                                   .self = options_.include_self,
-                                   .first_query = first,
-                                   .key_lengths = input.mask.key_lengths()},
-                         .mass = options_.mass == TreeMass::uniform    ? kernel::BudMass::uniform
-                                 : options_.mass == TreeMass::edh      ? kernel::BudMass::decay
-                                 : options_.mass <= TreeMass::posalign ? kernel::BudMass::exponential
-                                                                       : kernel::BudMass::positive,
-                         .scale = scale_,
-                         .base = options_.base,
-                         .by_sum = options_.mass_reduce == CasinoformerOptions::sum,
-                         .exponent = options_.exponent,
-                         .parallel = options_.parallel};
-  const Tensor phi_q = features_(heads.q, first);
-  const bool chance = draws_ || (options_.where == CasinoformerOptions::sample && input.context.training());
-  // Recorded maps are those without sampling.
-  const bool steady = !chance || (!draws_ && input.context.recorder != nullptr);
-  const Tensor expected = steady ? grow(heads.q, phi_q, nodes, terms) : Tensor();
-  Tensor buds = expected;
-  if (chance) {
-    terms.greedy = false;
-    const int64_t wanted = kernel::bud_draws(terms);
-    if (draws_) {
-      if (draws_.rank() != 2 || draws_.extent(0) != heads.q.extent(2) || draws_.extent(1) < wanted) {
-        fail("attention 'casinoformer': draws ", draws_.shape(), " for ", heads.q.extent(2), " queries and ",
-             keys, " keys. They must be [", heads.q.extent(2), ", ", wanted, "] or wider.");
-      }
-      terms.draws = contiguous(cast(draws_.detach(), DType::f64));
-    } else {
-      terms.draw = input.context.rng->next();
-    }
-    buds = grow(heads.q, phi_q, nodes, terms);
-  }
+  kernel::BudTerms terms = terms_of({.keys = heads.k.extent(2),
+                                     .causal = input.mask.is_causal(),
+                                     .self = options_.include_self,
+                                     .first_query = first,
+                                     .key_lengths = input.mask.key_lengths()});
+  set_draws(terms, heads.q.extent(2), input.context);
+  const Tensor phi_q = is_of_moments(options_.mass) ? Tensor() : features_(heads.q, first);
   const kernel::TreeTerms tree{.scale = scale_,
                                .counted = options_.denominator == CasinoformerOptions::counted,
                                .reach = terms.reach,
-                               .buds = buds,
+                               .buds = grow(heads.q, phi_q, nodes, terms),
                                .key_nodes = nodes.keys,
                                .value_nodes = nodes.values};
   if (input.context.recorder != nullptr) {
-    kernel::TreeTerms seen = tree;
-    if (expected) seen.buds = expected;
-    input.context.recorder->record(*this, tree_map(heads.q, heads.k, seen));
+    // Without the noise of training: the buds of evaluation. In evaluation these are the output's own.
+    kernel::TreeTerms shown = tree;
+    if (input.context.training() && !terms.greedy && !draws_) {
+      set_draws(terms, heads.q.extent(2), {});
+      shown.buds = grow(heads.q, phi_q, nodes, terms);
+    }
+    input.context.recorder->record(*this, tree_map(heads.q, heads.k, shown));
   }
   return tree_attention(heads.q, heads.k, heads.v, tree);
+}
+
+kernel::BudTerms Casinoformer::terms_of(const kernel::TreeReach& reach) const {
+  return {.reach = reach,
+          .mass = options_.mass == TreeMass::uniform    ? kernel::BudMass::uniform
+                  : options_.mass == TreeMass::edh      ? kernel::BudMass::decay
+                  : options_.mass <= TreeMass::posalign ? kernel::BudMass::exponential
+                                                        : kernel::BudMass::positive,
+          .scale = scale_,
+          .base = options_.base,
+          .by_sum = options_.mass_reduce == CasinoformerOptions::sum,
+          .exponent = options_.exponent,
+          .parallel = options_.parallel,
+          .greedy = !draws_ && options_.where == CasinoformerOptions::argmax};
+}
+
+void Casinoformer::set_draws(kernel::BudTerms& terms, int64_t queries, const ForwardContext& context) const {
+  if (terms.greedy) return;
+  if (draws_) {
+    const int64_t wanted = kernel::bud_draws(terms);
+    if (draws_.rank() != 2 || draws_.extent(0) != queries || draws_.extent(1) < wanted) {
+      fail("attention 'casinoformer': draws ", draws_.shape(), " for ", queries, " queries and ",
+           terms.reach.keys, " keys. They must be [", queries, ", ", wanted, "] or wider.");
+    }
+    terms.draws = contiguous(cast(draws_.detach(), DType::f64));
+  } else if (context.training()) {
+    terms.draw = context.rng->next();
+  } else {  // without a tick: by position
+    terms.draw = {.seed = static_cast<uint64_t>(options_.seed),
+                  .stream = static_cast<uint64_t>(config().layer)};
+  }
 }
 
 }  // namespace

@@ -80,5 +80,5 @@ TEST_CASE("weight transfer: only attentions may lack a tensor") {
   Plain to(8, 2);
   CHECK_THROWS_WITH(
       transfer_weights(to, save_bytes(alone), "file"),
-      containing("last.weight [8, 4] is missing there") && containing("weight f32 [8, 4] is missing here"));
+      containing("last.weight [4, 8] is missing there") && containing("weight f32 [4, 8] is missing here"));
 }

@@ -12,5 +12,6 @@ void bench_gemm(const ParsedArguments& arguments);       ///< products relative 
 void bench_limits(const ParsedArguments& arguments);     ///< the device's peak rates
 void bench_ops(const ParsedArguments& arguments);  ///< other kernels, relative to one pass over their memory
 void bench_decode(const ParsedArguments& arguments);  ///< greedy decoding and beam search
+void bench_step(const ParsedArguments& arguments);    ///< one token of an attention layer after a history
 
 }  // namespace heed::bench

@@ -27,7 +27,8 @@ const std::array bench_parts{
     Part{"gemm", bench::bench_gemm, 0, {}},
     Part{"limits", bench::bench_limits, 0, {}},
     Part{"ops", bench::bench_ops, 1, {}},
-    Part{"decode", bench::bench_decode, 64, {"out"}, true}};
+    Part{"decode", bench::bench_decode, 64, {"out"}, true},
+    Part{"step", bench::bench_step, 64, {"from", "longest", "head-dim", "rounds"}}};
 
 /// The command takes the options of all its parts; fails at those that this part does not use.
 void refuse_options(const ParsedArguments& arguments, const Part& part) {
@@ -73,7 +74,10 @@ std::string what_there_is() {
       "in each precision\n"
       "  limits                            rates of memory and of large products, and what asking costs\n"
       "  ops [WORD]                        what is no product, against one pass over its memory\n"
-      "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n\nRows:\n";
+      "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n"
+      "  step [SPEC ...]                   one token of one attention layer after a history, beside "
+      "softmax\n\n"
+      "Rows:\n";
   for (const bench::Row& row : bench::rows()) {
     std::string name = row.name;
     name.resize(std::max<size_t>(name.size(), 20), ' ');
@@ -88,15 +92,18 @@ Command command::bench() {
   return {
       "bench",
       "time training, decoding, matrix products and ops, beside the machine's limits",
-      "train|attention|dropout|gemm|limits|ops|decode [NAME ...]",
+      "train|attention|dropout|gemm|limits|ops|decode|step [NAME ...]",
       "what is timed, and of that only what is named",
       1,
       65,
       with_machine(
-          {{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
-           {"from", "N", "shortest length, which is doubled (default: 256 for attention, 64 for dropout)"},
-           {"longest", "N", "greatest length (default: 4096 for attention, 16384 for dropout)"},
-           {"head-dim", "N", "D of a head (default: 32 for attention, 32 and 64 for dropout)"},
+          {{"rounds", "N",
+            "steps that train times (default: as many as fit into 4 seconds), tokens of step (default: 50)"},
+           {"from", "N",
+            "shortest length, which is doubled (default: 256 for attention, 64 for dropout, 4096 for step)"},
+           {"longest", "N",
+            "greatest length (default: 4096 for attention, 16384 for dropout, --from for step)"},
+           {"head-dim", "N", "D of a head (default: 32 for attention, 32 and 64 for dropout, 64 for step)"},
            {"rate", "P", "dropout: the share that is dropped (default: 0.1)"},
            {"seconds", "S",
             "attention: no length whose step is foreseen to take longer (default: 2); dropout: time of a row "

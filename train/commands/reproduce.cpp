@@ -111,11 +111,22 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
     fail("--longest = ", out.max_length, ". It must be 64 to 16777216.");
   if (arguments.has("longest") && table.measure != Measure::crossover)
     fail("reproduce: --longest is for tables of lengths; ", table.name, " has none.");
+  const bool swapped = table.measure == Measure::swapped;
+  for (const char* option : {"run", "windows"}) {
+    if (arguments.has(option) && !swapped)
+      fail("reproduce: --", option, " is for tables of a trained model; ", table.name, " trains its own.");
+  }
+  out.run = arguments.get("run");
+  if (swapped && out.run.empty()) {
+    fail("reproduce: ", table.name, " takes a trained language model: --run RUN. Train one, as in ",
+         program_name(), " train shakespeare-cpu --data tinyshakespeare.txt --max-length 256.");
+  }
+  out.max_windows = arguments.integer("windows", 0);
+  if (out.max_windows < 0) fail("--windows = ", out.max_windows, ". It must be 1 or more, or 0 for all.");
   out.data = data_of(arguments, table);
   const ParsedArguments settings = settings_in(arguments);
   out.adjusted = words_of(settings);
-  if (!out.adjusted.empty() &&
-      (table.measure == Measure::crossover || table.measure == Measure::map_distance))
+  if (!out.adjusted.empty() && !trains(table.measure) && table.measure != Measure::steps_per_second)
     fail("reproduce: ", out.adjusted, " does not go with ", table.name, ", which trains nothing.");
   out.adjust = [settings](Config& config) { apply_settings(config, settings); };
   out.place.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
@@ -157,33 +168,36 @@ int run_reproduce(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::reproduce() {
-  return {
-      "reproduce",
-      "reproduce a published table and compare with the paper; without a name: list the tables",
-      "TABLE",
-      "a published table; left out: which there are",
-      0,
-      1,
-      with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
-                    {"seeds", "N", "runs of each (default: 1)"},
-                    {"budget", "TIME",
-                     "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same "
-                     "command goes on"},
-                    {"limit", "SECONDS",
-                     "skips cells predicted to take longer unless named in --rows (default: 600; none "
-                     "with --budget)"},
-                    {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
-                    {"results", "FOLDER",
-                     "where curves, pictures and the page go (default: results in the table's folder)"},
-                    {"longest", "N",
-                     "of tables of lengths: the longest that is measured (default: twice the paper's)"},
-                    {"out", "FOLDER", "where its folder lies (default: runs)"},
-                    {"quiet", "", "print nothing while working"}}),
-      true,
-      run_reproduce,
-      tables,
-      false,
-      false};
+  return {"reproduce",
+          "reproduce a published table and compare with the paper; without a name: list the tables",
+          "TABLE",
+          "a published table; left out: which there are",
+          0,
+          1,
+          with_machine(
+              {{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
+               {"seeds", "N", "runs of each (default: 1)"},
+               {"budget", "TIME",
+                "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same "
+                "command goes on"},
+               {"limit", "SECONDS",
+                "skips cells predicted to take longer unless named in --rows (default: 600; none "
+                "with --budget)"},
+               {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
+               {"results", "FOLDER",
+                "where curves, pictures and the page go (default: results in the table's folder)"},
+               {"longest", "N",
+                "of tables of lengths: the longest that is measured (default: twice the paper's)"},
+               {"run", "RUN", "of casinoformer-figure2: the trained language model"},
+               {"windows", "N",
+                "of casinoformer-figure2: windows of each of the two portions of the text (default: all)"},
+               {"out", "FOLDER", "where its folder lies (default: runs)"},
+               {"quiet", "", "print nothing while working"}}),
+          true,
+          run_reproduce,
+          tables,
+          false,
+          false};
 }
 
 }  // namespace heed

@@ -23,6 +23,7 @@ Measure measure_named(const std::string& word) {
   if (word == "crossover") return Measure::crossover;
   if (word == "steps_per_second") return Measure::steps_per_second;
   if (word == "sooner") return Measure::sooner;
+  if (word == "swapped") return Measure::swapped;
   fail(Fault::internal, "published_results.json: measure '", word, "' is unknown.");
 }
 
@@ -61,6 +62,7 @@ PublishedColumn column_of(const std::string& name, const Json& json, Measure mea
           .data = text_or_nothing(json, "data"),
           .width = has_width ? json.at("width").integer() : 0,
           .num_pos = has_width ? json.at("num_pos").integer() : 0,
+          .exponent = measure == Measure::swapped ? json.at("exponent").real() : 0,
           .encoder_only = flag(json, "encoder_only")};
 }
 
@@ -91,6 +93,11 @@ PublishedTable table_of(const std::string& name, const Json& json) {
 }
 
 }  // namespace
+
+bool trains(Measure measure) {
+  return measure == Measure::accuracy || measure == Measure::loss || measure == Measure::bleu ||
+         measure == Measure::sooner;
+}
 
 const std::vector<PublishedTable>& published() {
   static const std::vector<PublishedTable> all = [] {
@@ -135,6 +142,7 @@ double two_standard_errors(double percent, int64_t examples) {
 
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
+  if (table.measure == Measure::swapped) return Verdict::unknown;  // another model
   const bool distance = table.measure == Measure::crossover || table.measure == Measure::map_distance;
   const bool relative = table.measure == Measure::steps_per_second || distance;
   const double allowed = tolerance > 0 ? tolerance : table.tolerance;

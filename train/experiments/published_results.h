@@ -17,8 +17,12 @@ enum class Measure {
   crossover,         ///< a sequence length, lower is better; tolerance is a fraction of the paper's
   map_distance,      ///< sum of absolute differences of maps, lower is better; tolerance as for crossover
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
-  sooner             ///< speedup until the first row's last training loss is reached
+  sooner,            ///< speedup until the first row's last training loss is reached
+  swapped            ///< a statistic of a trained model under other attentions, lower is better; not judged
 };
+
+/// Whether a table of this measure trains models; others measure this machine or something that is there.
+bool trains(Measure measure);
 
 /// One task of a table.
 struct PublishedColumn {
@@ -32,6 +36,7 @@ struct PublishedColumn {
   std::string data{};      ///< the file that is read unless --data says another, by find_data(); empty: none
   int64_t width = 0;       ///< of map distances: w of bands and bars
   int64_t num_pos = 0;     ///< of map distances: number of bars
+  double exponent = 0;     ///< of a tree: E of its l^E buds
   bool encoder_only = false;  ///< rows replace the self-attention of the encoder alone
 };
 

@@ -29,6 +29,8 @@ void measure_cells(const PublishedTable& table, const ReproductionOptions& optio
       time_cells(table, options, all);
     else if (table.measure == Measure::map_distance)
       distance_cells(table, options, all);
+    else if (table.measure == Measure::swapped)
+      swap_cells(table, options, all);
     else
       cross_cells(table, options, all);
   } catch (const Stopped& stopped) {
@@ -88,11 +90,10 @@ Reproduction reproduce(const PublishedTable& table, const ReproductionOptions& o
   check_data(table, options);
   std::vector<Work> all = wanted_cells(table, options);
   Reproduction result;
-  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover ||
-      table.measure == Measure::map_distance)
-    measure_cells(table, options, all, result);
-  else
+  if (trains(table.measure))
     train_cells(table, options, all, result);
+  else
+    measure_cells(table, options, all, result);
   return result;
 }
 

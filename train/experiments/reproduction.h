@@ -27,6 +27,8 @@ struct ReproductionOptions {
   std::string adjusted{};      ///< the same as typed, for the header of curves: "--steps 100"
   int64_t max_length = 0;      ///< longest sequence of a crossover; 0: twice the paper's crossover
   double length_seconds = 60;  ///< of a crossover: no step of a longer sequence than takes this long
+  Path run{};                  ///< of Measure::swapped: the trained language model
+  int64_t max_windows = 0;     ///< of Measure::swapped: windows of each portion of the text; 0: all
 
   /// `results`, or where they go by default.
   Path results_folder() const { return results.empty() ? place.folder / "results" : results; }

@@ -174,6 +174,7 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   page += draw_alignments(table, options, all);
   if (table.measure == Measure::map_distance) page += draw_distances(table, options, all);
   if (table.widths) page += draw_widths(table, options, all, ended);
+  if (table.measure == Measure::swapped) page += draw_swaps(table, options, all);
   if (table.maps) page += draw_maps(table, options, all);
   while (page.ends_with("\n\n")) page.pop_back();
   io::write(folder / (table.name + ".md"), page);

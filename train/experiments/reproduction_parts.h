@@ -21,6 +21,7 @@ struct Work {
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds.
   std::vector<ComparedRun> filed{};
   HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
+  Path measured{};            ///< of Measure::swapped: the file with its statistics; empty: none yet
 };
 
 /// The cells that are wanted; a usage error for a pattern that names none.
@@ -65,6 +66,11 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
 /// The same for Measure::map_distance: how near maps are to structured matrices, by the search of the thesis
 /// and exactly.
 void distance_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// The same for Measure::swapped: statistics of the run of the options under each cell's attention.
+void swap_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// Tables and curves of these statistics over E, and the paper's equations checked; the lines of the page.
+std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& options,
+                       const std::vector<Work>& all);
 
 /// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
 Path lengths_folder(const Work& work, const ReproductionOptions& options);

@@ -6,13 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/attention/head_rows.h"
-#include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/kernels/content/tree.h"
-#include "heed/core/kernels/simd/simd.h"
-#include "heed/core/operation_count.h"
-#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/kernels/content/tree_growth.h"
 
 namespace heed::kernel {
 
@@ -84,152 +80,11 @@ class Masses {
   std::vector<TreeView<T>> views_;
 };
 
-struct Bud {
-  TreeNode node;
-  double mass;
-};
-
-/// Numbers for the draws of one query.
-class Dice {
- public:
-  Dice(const BudTerms& terms, int64_t row, int64_t query)
-      : terms_(terms), row_(static_cast<uint64_t>(row)), query_(query) {
-    if (!terms.draws) high_ = Draw::high(terms.draw.stream, *terms.draw.tick.data<int64_t>());
-  }
-  double next() {
-    const int64_t n = drawn_++;
-    if (terms_.draws) return terms_.draws.data<double>()[query_ * terms_.draws.extent(1) + n];
-    const Philox bits = Philox::at(terms_.draw.seed, (row_ << 24) + static_cast<uint64_t>(n), high_);
-    return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
-  }
-
- private:
-  const BudTerms& terms_;
-  uint64_t row_, high_ = 0;
-  int64_t query_, drawn_ = 0;
-};
-
-template <class T>
-class Growth {
- public:
-  Growth(const Tensor& a, const Tensor& nodes, const BudTerms& terms)
-      : masses_(a, nodes, terms), terms_(terms), heap_(terms.greedy ? 1 : bud_capacity(terms)) {}
-
-  /// Buds of one query, in order of their leaves.
-  /// `row` numbers the query among those of the whole batch: its draws depend on it.
-  const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t row) {
-    buds_.clear();
-    const int64_t leaves = terms_.reach.leaves(b, i);
-    if (leaves == 0) return buds_;
-    masses_.look(b, i, leaves);
-    if (terms_.greedy) {
-      greedily(leaves);
-    } else {
-      Dice dice(terms_, row, i);
-      by_chance(leaves, dice);
-    }
-    const auto size = static_cast<uint64_t>(buds_.size());
-    masses_.flops += static_cast<int64_t>(size * static_cast<uint64_t>(std::bit_width(size)));
-    std::sort(buds_.begin(), buds_.end(),
-              [](const Bud& x, const Bud& y) { return x.node.begin() < y.node.begin(); });
-    return buds_;
-  }
-  int64_t flops() const { return masses_.flops; }
-
- private:
-  /// Puts the parts of a bud into its place and at the end; a bud without a right part becomes its left one.
-  void split(size_t at, int64_t leaves, double mass) {
-    const TreeNode node = buds_[at].node;
-    if (node.right().begin() >= leaves) {
-      buds_[at] = {node.left(), mass};
-      return;
-    }
-    buds_[at] = {node.left(), masses_.of(node.left())};
-    buds_.push_back({node.right(), masses_.of(node.right())});
-  }
-
-  void greedily(int64_t leaves) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
-    const auto after = [&](size_t x, size_t y) {
-      const Bud &one = buds_[x], &other = buds_[y];
-      return one.mass < other.mass || (one.mass == other.mass && one.node.begin() > other.node.begin());
-    };
-    const TreeNode root{tree_height(leaves), 0};
-    buds_.push_back({root, masses_.of(root)});
-    order_.assign(1, 0);
-    while (buds_.size() < wanted) {
-      std::pop_heap(order_.begin(), order_.end(), after);
-      const size_t at = order_.back(), before = buds_.size();
-      split(at, leaves, buds_[at].mass);
-      std::push_heap(order_.begin(), order_.end(), after);
-      if (buds_.size() > before) {
-        order_.push_back(before);
-        std::push_heap(order_.begin(), order_.end(), after);
-      }
-      masses_.flops += 3 * std::bit_width(order_.size());
-    }
-  }
-
-  void by_chance(int64_t leaves, Dice& dice) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
-    heap_.clear();
-    int64_t open = 0;  // buds that can be split
-    const auto place = [&](size_t at) {
-      heap_.set(static_cast<int64_t>(at), buds_[at].mass);
-      if (buds_[at].mass > 0) ++open;
-    };
-    const int64_t height = tree_height(leaves);
-    const int64_t level =
-        std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(terms_.parallel)) - 1));
-    for (TreeNode node{level, 0}; node.begin() < leaves; ++node.index) {
-      buds_.push_back({node, masses_.of(node)});
-      place(buds_.size() - 1);
-    }
-    while (buds_.size() < wanted) {
-      drawn_.clear();
-      for (int64_t n = std::min(terms_.parallel, open); n > 0; --n) {
-        const int64_t slot = heap_.draw(dice.next());
-        drawn_.push_back({static_cast<size_t>(slot), buds_[static_cast<size_t>(slot)].mass});
-        heap_.set(slot, 0);
-        --open;
-        masses_.flops += 3 * std::bit_width(static_cast<uint64_t>(buds_.size()));
-      }
-      for (const auto& [slot, mass] : drawn_) {
-        const size_t before = buds_.size();
-        split(slot, leaves, mass);
-        place(slot);
-        if (buds_.size() > before) place(before);
-      }
-    }
-  }
-
-  Masses<T> masses_;
-  const BudTerms& terms_;
-  SumHeap heap_;
-  std::vector<Bud> buds_;
-  std::vector<size_t> order_;
-  std::vector<std::pair<size_t, double>> drawn_;
-};
-
-/// buds[b, i, :] = rows of the nodes that query i looks at, in the order of their leaves, then -1. One task
-/// is some queries (b, i).
 template <class T>
 void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
-  const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);
-  int32_t* to = buds.data<int32_t>();
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
-  const int64_t each = bud_capacity(terms) * (4 * width + 16) + 1;
-  const auto skipped = static_cast<int64_t>(skipped_draws(batch * queries));  // queries of other processes
-  parallel_rows(batch * queries, flops_per_task / each, [&](int64_t begin, int64_t end) {
-    Growth<T> growth(a, nodes, terms);
-    for (int64_t at = begin; at < end; ++at) {
-      const std::vector<Bud>& found = growth.grow(at / queries, at % queries, skipped + at);
-      int32_t* row = to + at * capacity;
-      for (const Bud& bud : found) *row++ = static_cast<int32_t>(bud.node.row());
-      std::fill(row, to + (at + 1) * capacity, -1);
-    }
-    Count::add(growth.flops());
-  });
+  grow_all_buds(terms, bud_capacity(terms) * (4 * width + 16) + 1, buds,
+                [&] { return Masses<T>(a, nodes, terms); });
 }
 
 }  // namespace

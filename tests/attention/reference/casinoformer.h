@@ -125,4 +125,41 @@ inline std::vector<double> bud_features(const std::string& mass, const Matrix& x
   return out;
 }
 
+/// Mean of scale q . k over the positions begin <= j < end, and its variance without products of columns.
+inline std::pair<double, double> score_moments(const Matrix& q, int64_t i, const Matrix& k, int64_t begin,
+                                               int64_t end, double scale) {
+  const auto count = static_cast<double>(end - begin);
+  double mean = 0, variance = 0;
+  for (int64_t c = 0; c < q.columns; ++c) {
+    double sum = 0, squares = 0;
+    for (int64_t j = begin; j < end; ++j) {
+      sum += k.at(j, c);
+      squares += k.at(j, c) * k.at(j, c);
+    }
+    mean += q.at(i, c) * sum / count;
+    variance += q.at(i, c) * q.at(i, c) * (squares / count - sum * sum / (count * count));
+  }
+  return {scale * mean, scale * scale * variance};
+}
+
+/// The share of one head in the mass of a bud by `lookahead`, `expected` or `gap`.
+inline double moment_mass(const std::string& mass, const Matrix& q, int64_t i, const Matrix& k,
+                          int64_t leaves, int64_t begin, int64_t end, double scale) {
+  const bool ahead = mass == "lookahead";
+  const auto weight = [&](int64_t from, int64_t to, bool with_variance) {
+    const auto [mean, variance] = score_moments(q, i, k, from, to, scale);
+    return static_cast<double>(to - from) * std::exp(mean + (with_variance ? variance / 2 : 0));
+  };
+  int64_t size = 1;  // of the nodes that the total is summed over: at most 16
+  while (16 * size < leaves) size *= 2;
+  double total = 0;
+  for (int64_t at = 0; at < leaves; at += size) total += weight(at, std::min(at + size, leaves), !ahead);
+  if (mass == "expected") return weight(begin, end, true) / total;
+  if (mass == "gap") return (weight(begin, end, true) - weight(begin, end, false)) / total;
+  int64_t half = 1;
+  while (2 * half < end - begin) half *= 2;
+  return (weight(begin, begin + half, false) + weight(begin + half, end, false) - weight(begin, end, false)) /
+         total;
+}
+
 }  // namespace heed::reference

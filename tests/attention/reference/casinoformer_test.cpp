@@ -81,7 +81,7 @@ struct Formula {
   std::string spec() const {
     return text("casinoformer:mass=", mass, ",exponent=", exponent,
                 ",denominator=", counted ? "counted" : "paper", ",include_self=", self ? "true" : "false",
-                ",mass_reduce=", by_sum ? "sum" : "mean", ",base=0.8");
+                ",mass_reduce=", by_sum ? "sum" : "mean", ",base=0.8,select=argmax");
   }
 };
 
@@ -116,6 +116,10 @@ void compare(const Formula& f, const Try& t) {
         for (int64_t h = 0; h < t.heads; ++h) {
           const Matrix q = Alone::part(one.q.detach(), b * t.heads + h),
                        k = Alone::part(one.k.detach(), b * t.heads + h);
+          if (f.mass == "lookahead" || f.mass == "expected" || f.mass == "gap") {
+            mass += reference::moment_mass(f.mass, q, i, k, leaves, begin, end, scale);
+            continue;
+          }
           double along = 0;
           if (f.mass == "align") {
             for (int64_t j = begin; j < end; ++j) along += reference::dot(q, i, k, j);
@@ -129,7 +133,7 @@ void compare(const Formula& f, const Try& t) {
           }
           mass += f.mass.ends_with("align") ? std::exp(scale * along / size) : std::max(along / size, 0.0);
         }
-        return mass * (f.by_sum ? size : 1) + 1e-10;
+        return std::max(mass, 0.0) * (f.by_sum ? size : 1) + 1e-10;
       }));
     }
     for (int64_t h = 0; h < t.heads; ++h) {
@@ -157,6 +161,15 @@ TEST_CASE("reference: casinoformer, greedy buds by every mass", "[casinoformer]"
   for (const char* mass : {"uniform", "edh", "align", "posalign", "rff", "favor", "favor_relu"}) {
     for (const Try& t : tries) compare({.mass = mass}, t);
     compare({.mass = mass, .by_sum = true}, tries[3]);
+  }
+}
+
+TEST_CASE("reference: casinoformer, greedy buds by the moments of scores", "[casinoformer]") {
+  for (const char* mass : {"lookahead", "expected", "gap"}) {
+    for (const Try& t : tries) compare({.mass = mass}, t);
+    // More keys than Z has nodes, a number that is no power of two.
+    compare({.mass = mass, .exponent = 0.6}, {1, 2, 4, 75, 8, 3, true, false});
+    compare({.mass = mass, .exponent = 0.6}, {2, 1, 3, 50, 3, 3, false, true});
   }
 }
 
@@ -228,7 +241,8 @@ TEST_CASE("casinoformer: draws come from the noise, or from those given", "[casi
   CHECK(with(1) != tree().to_doubles());
   Alone greedy("casinoformer:parallel=2,select=argmax", t);
   Rng noise(1);
-  CHECK(greedy({.rng = &noise}).to_doubles() == tree().to_doubles());
+  CHECK(greedy({.rng = &noise}).to_doubles() == greedy().to_doubles());
+  CHECK(greedy().to_doubles() != tree().to_doubles());
 
   class Give final : public Fields {
    public:
@@ -254,6 +268,74 @@ TEST_CASE("casinoformer: draws come from the noise, or from those given", "[casi
   CHECK(given(Shape{40, 15}, 1) == once);
   CHECK(given(Shape{40, 20}, 2) != once);
   CHECK_THROWS_WITH(given(Shape{40, 14}, 1), containing("[40, 15] or wider"));
+}
+
+TEST_CASE("casinoformer: evaluation draws by seed, layer and position, and nothing else", "[casinoformer]") {
+  const Try t{2, 2, 40, 40, 4, 4, true, false};
+  Alone tree("casinoformer:parallel=2", t);
+  const std::vector<double> y = tree().to_doubles();
+  CHECK(tree().to_doubles() == y);
+  CHECK(Alone("casinoformer:parallel=2,seed=2", t)().to_doubles() != y);
+  // A sequence gets the same beside another as alone.
+  const auto second = [](const Tensor& x) { return contiguous(view::slice(x, 0, 1, 2)); };
+  const std::vector<double> both = second(tree()).to_doubles();
+  Alone alone("casinoformer:parallel=2", t);
+  alone.q = second(tree.q);
+  alone.k = second(tree.k);
+  alone.v = second(tree.v);
+  CHECK(alone().to_doubles() == both);
+  // The last token by itself gets what it gets among the others.
+  auto& headed = dynamic_cast<HeadedAttention&>(*alone.made);
+  const auto cache = headed.new_cache();
+  Tensor last;
+  for (int64_t i = 0; i < 40; ++i) {
+    const auto at = [i](const Tensor& x) { return contiguous(view::slice(x, 2, i, i + 1)); };
+    const NoGrad quiet;
+    last = headed.on_heads({at(alone.q), at(alone.k), at(alone.v)},
+                           {.mask = Mask::causal(), .cache = cache.get()});
+  }
+  CHECK(last.to_doubles() == contiguous(view::slice(alone(), 2, 39, 40)).to_doubles());
+}
+
+TEST_CASE("casinoformer: P and E matter in evaluation", "[casinoformer]") {
+  const Try t{1, 2, 64, 64, 4, 4, true, false};
+  const auto run = [&](const std::string& options) {
+    return Alone("casinoformer:" + options, t)().to_doubles();
+  };
+  const std::vector<double> y = run("exponent=0.5,parallel=1");
+  CHECK(run("exponent=0.5,parallel=4") != y);
+  CHECK(run("exponent=0.7,parallel=1") != y);
+  CHECK(run("exponent=1,parallel=1") == run("exponent=1,parallel=8"));
+  // P buds at once begin at the level of P nodes: of 64 keys and 8 buds, P = 8 looks at blocks of 8 keys.
+  MapRecorder recorder;
+  Alone blocks("casinoformer:exponent=0.5,parallel=8", t);
+  blocks({.recorder = &recorder});
+  const std::vector<double> map = recorder.maps.at(0).weights.to_doubles();
+  for (size_t j = 0; j < 64; ++j) CHECK(map[63 * 64 + j] == map[63 * 64 + j / 8 * 8]);
+}
+
+TEST_CASE("casinoformer: a recorded map is of the draw of the output, in training of that of evaluation",
+          "[casinoformer]") {
+  const Try t{1, 2, 48, 48, 4, 4, true, false};
+  Alone tree("casinoformer:parallel=2", t);
+  MapRecorder recorder;
+  const std::vector<double> y = tree({.recorder = &recorder}).to_doubles();
+  for (int64_t h = 0; h < 2; ++h) {
+    const Matrix map = Alone::part(recorder.maps.at(0).weights, h), v = Alone::part(tree.v, h);
+    double worst = 0;
+    for (int64_t i = 0; i < 48; ++i) {
+      for (int64_t c = 0; c < 4; ++c) {
+        double sum = 0;
+        for (int64_t j = 0; j < 48; ++j) sum += map.at(i, j) * v.at(j, c);
+        worst = std::max(worst, std::abs(sum - y[static_cast<size_t>((h * 48 + i) * 4 + c)]));
+      }
+    }
+    CHECK(worst < 1e-12);
+  }
+  Rng noise(4);
+  MapRecorder noisy;
+  CHECK(tree({.rng = &noise, .recorder = &noisy}).to_doubles() != y);
+  CHECK(noisy.maps.at(0).weights.to_doubles() == recorder.maps.at(0).weights.to_doubles());
 }
 
 TEST_CASE("casinoformer: what a token's own projection changes", "[casinoformer]") {

@@ -1,0 +1,127 @@
+// heed reproduce casinoformer-figure2 in short: statistics of a tiny model whose answers are known, and the
+// paper's equations.
+#include "heed/train/experiments/attention_errors.h"
+
+#include <cmath>
+
+#include "heed/tests/train/shell.h"
+#include "heed/train/experiments/tree_claims.h"
+
+using namespace heed;
+
+namespace {
+
+/// A language model of two layers on generated verse.
+struct Trained : Shell {
+  explicit Trained(const std::vector<std::string>& more) {
+    const Result result = run(with({"train",
+                                    "lm",
+                                    "--name",
+                                    "run",
+                                    "--layers",
+                                    "2",
+                                    "--d-model",
+                                    "16",
+                                    "--heads",
+                                    "2",
+                                    "--d-ff",
+                                    "16",
+                                    "--max-length",
+                                    "24",
+                                    "--data.num_examples",
+                                    "3000",
+                                    "--batch-size",
+                                    "4",
+                                    "--threads",
+                                    "1",
+                                    "--out",
+                                    ".",
+                                    "--quiet"},
+                                   more));
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+  }
+  AttentionErrors errors(int64_t windows) const { return AttentionErrors(scratch / "run", windows); }
+};
+
+}  // namespace
+
+TEST_CASE("attention errors: E = 1 is exact, and coarser trees are not") {
+  const Trained shell({"--steps", "20", "--lr", "1e-2"});
+  const AttentionErrors errors = shell.errors(0);
+  const double exact = errors.perplexity("softmax", 0);
+  CHECK(errors.perplexity("casinoformer:exponent=1", 0) == Approx(exact).epsilon(1e-5));
+  const AttentionErrors::Distance none = errors.distance("casinoformer:exponent=1", 0);
+  CHECK(none.divergence < 1e-5);
+  CHECK(none.outputs < 1e-5);
+  const AttentionErrors::Distance coarse = errors.distance("casinoformer:exponent=0", 0);
+  CHECK(coarse.divergence > 100 * none.divergence + 1e-6);
+  CHECK(coarse.outputs > 0.01);
+  CHECK(errors.distance("casinoformer:exponent=0.6", 0).outputs < coarse.outputs);
+  CHECK(errors.perplexity("softmax", 1) != exact);  // another portion
+  // The published statistic repeats by its seed.
+  const std::string spec = "casinoformer:exponent=0.5,denominator=paper,include_self=false";
+  CHECK(errors.own_perplexity(spec, 0, 1) == errors.own_perplexity(spec, 0, 1));
+  CHECK(errors.own_perplexity(spec, 0, 1) != errors.own_perplexity(spec, 0, 2));
+}
+
+TEST_CASE("attention errors: a model that knows nothing has known statistics") {
+  // Embeddings next to zero are logits next to zero: every token is as probable.
+  const Trained shell({"--embedding-std", "1e-20", "--steps", "1", "--lr", "0", "--weight-decay", "0"});
+  const AttentionErrors errors = shell.errors(2);
+  const double vocabulary = errors.perplexity("softmax", 0);
+  CHECK(vocabulary == Approx(std::round(vocabulary)).epsilon(1e-5));
+  // 23 draws of 24 positions.
+  CHECK(errors.own_perplexity("softmax", 0, 1) == Approx(std::pow(vocabulary, 23.0 / 24)).epsilon(1e-4));
+  CHECK(errors.tokens() == 2 * 24);
+}
+
+TEST_CASE("reproduce: a trained model under other attentions, measured once") {
+  const Trained shell({"--steps", "4"});
+  const std::vector<std::string> words{"reproduce", "casinoformer-figure2",
+                                       "--run",     "run",
+                                       "--windows", "1",
+                                       "--rows",    "exact,Gap-argmax/E=0.5,EDH/E=0.2",
+                                       "--out",     "."};
+  const Result first = shell.run(words);
+  CAPTURE(first.err);
+  REQUIRE(first.code == 0);
+  for (const char* part : {"exact/E=0.9", "Gap-argmax/E=0.5", "perplexity ", "28.2", "11.2", " nats"})
+    CHECK_THAT(first.out, containing(part));
+  const Path folder = shell.scratch / "reproduce-casinoformer-figure2";
+  CHECK(io::list(folder / "cells").size() == 3);  // exact attention does not depend on E
+  const std::string page = io::read(folder / "results/casinoformer-figure2.md");
+  for (const char* part :
+       {"teacher forced", "own samples", "Kullback-Leibler", "equation 11", "| Gap-argmax |"})
+    CHECK_THAT(page, containing(part));
+  CHECK(io::exists(folder / "results/casinoformer-figure2-perplexity.svg"));
+  const Result again = shell.run(words);
+  CHECK(again.out == first.out);
+  CHECK(again.err.find("measure") == std::string::npos);
+
+  check_refused(shell, {"reproduce", "casinoformer-figure2"}, 2, {"--run RUN"});
+  check_refused(shell, {"reproduce", "casinoformer-figure2", "--run", "nowhere"}, 5, {"nowhere"});
+  check_refused(shell, {"reproduce", "fast-table1", "--run", "run"}, 2, {"--run is for tables of a trained"});
+  check_refused(shell, {"reproduce", "casinoformer-figure2", "--run", "run", "--steps", "3"}, 2,
+                {"trains nothing"});
+}
+
+TEST_CASE("tree claims: the paper's closed formulas") {
+  CHECK(relu_kernel(1) == Approx(0.5));
+  CHECK(relu_kernel(0) == Approx(1 / (2 * std::acos(-1))));
+  CHECK(relu_kernel(-1) == Approx(0).margin(1e-15));
+  for (const double rho : {-1.0, 0.0, 1.0})
+    CHECK(relu_kernel_approximation(rho) == Approx(relu_kernel(rho)).margin(1e-15));
+  const double rho = std::sin(1.0 / 9);
+  CHECK(relu_kernel_approximation(rho) / relu_kernel_approximation(-rho) == Approx(1.4445).epsilon(1e-4));
+  CHECK(relu_kernel(rho) / relu_kernel(-rho) == Approx(1.4187).epsilon(1e-4));
+  const ClampedFourier equal = clamped_fourier(1, 20, 1);
+  CHECK(equal.mean == Approx(std::exp(8)));
+  CHECK(equal.deviation == Approx(0).margin(1e-6));
+  CHECK(clamped_fourier(0, 300, 1).mean > 50);  // exact: 1
+  for (const Claim& one : tree_claims()) {
+    CAPTURE(one.what);
+    CHECK_FALSE(one.ours.empty());
+    if (one.what.starts_with("equation 1")) CHECK(one.ours == one.published);
+  }
+}

@@ -1,0 +1,101 @@
+// heed bench step: one token of decoding by one attention layer after a long history, beside softmax.
+#include <algorithm>
+
+#include "heed/attention/variant.h"
+#include "heed/core/operation_count.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/measure.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr int64_t step_heads = 8, chunk = 256;
+constexpr const char* step_reference = "softmax";
+
+/// One layer with its cache, after a history.
+struct SteppedLayer {
+  std::string spec;
+  int64_t width;
+  std::unique_ptr<Attention> layer;
+  std::unique_ptr<AttentionCache> cache;
+  std::vector<double> seconds = {};
+
+  SteppedLayer(const std::string& text, int64_t head_dim, int64_t history)
+      : spec(text), width(step_heads * head_dim) {
+    Rng rng(1);
+    layer = make_attention(
+        spec, {.d_model = width, .heads = step_heads, .causal = true, .max_length = 2 * history}, rng);
+    cache = layer->new_cache();
+    if (!cache) fail("bench step: the attention '", spec, "' does not decode step by step. Choose another.");
+    for (int64_t at = 0; at < history; at += chunk) attend(std::min(chunk, history - at));
+  }
+
+  /// The next tokens of a random input.
+  void attend(int64_t tokens) {
+    Rng rng(2 + static_cast<uint64_t>(cache->length));
+    const Tensor x(Shape{1, tokens, width});
+    fill_normal(x, 0, 1, rng);
+    seconds.push_back(timed([&] {
+      layer->forward({.queries = x, .keys = x, .mask = Mask::causal(), .cache = cache.get()});
+      synchronize(default_device);
+    }));
+  }
+};
+
+std::vector<std::string> step_specs(const ParsedArguments& arguments) {
+  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
+  if (specs.empty()) specs = {"casinoformer:exponent=0.5"};
+  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
+  std::erase(specs, step_reference);
+  specs.insert(specs.begin(), step_reference);
+  return specs;
+}
+
+}  // namespace
+
+void bench_step(const ParsedArguments& arguments) {
+  const int64_t shortest = arguments.integer("from", 4096), longest = arguments.integer("longest", shortest);
+  const int64_t head_dim = arguments.integer("head-dim", 64), rounds = arguments.integer("rounds", 50);
+  if (shortest < 16 || longest > (int64_t{1} << 20) || longest < shortest)
+    fail("bench step: --from ", shortest, " --longest ", longest,
+         ". They must be 16 to 1048576, and the second not below the first.");
+  if (head_dim < 1 || head_dim > 1024) fail("--head-dim = ", head_dim, ". It must be 1 to 1024.");
+  if (rounds < 1 || rounds > 100000) fail("--rounds = ", rounds, ". It must be 1 to 100000.");
+  const NoGrad no_grad;
+  Table table({{"attention", "attention"},
+               {"history", "history", 0},
+               {"d", "width", 0},
+               {"us a token", "us", 1},
+               {"softmax / it", "speedup", 2},
+               {"kflops", "kflops", 1}},
+              arguments.has("json"));
+  for (int64_t history = shortest; history <= longest; history *= 2) {
+    std::vector<SteppedLayer> layers;
+    for (const std::string& spec : step_specs(arguments)) layers.emplace_back(spec, head_dim, history);
+    std::vector<int64_t> flops(layers.size());
+    const ContextSwitches interruptions;
+    for (SteppedLayer& one : layers) one.attend(1);  // unmeasured
+    for (SteppedLayer& one : layers) one.seconds.clear();
+    // In turn, so that what disturbs the machine disturbs all alike.
+    for (int64_t round = 0; round < rounds; ++round) {
+      for (size_t i = 0; i < layers.size(); ++i) {
+        Count::reset();
+        layers[i].attend(1);
+        flops[i] = Count::flops();
+      }
+    }
+    const double reference = median(layers[0].seconds);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const double taken = median(layers[i].seconds);
+      table.row(with_machine_facts(Json::object({{"attention", Json(layers[i].spec)},
+                                                 {"history", history},
+                                                 {"width", head_dim},
+                                                 {"us", 1e6 * taken},
+                                                 {"speedup", reference / taken},
+                                                 {"kflops", static_cast<double>(flops[i]) / 1e3},
+                                                 {"interruptions_per_s", interruptions.per_second()}})));
+    }
+  }
+}
+
+}  // namespace heed::bench

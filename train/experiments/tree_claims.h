@@ -1,0 +1,37 @@
+// Equations and figures of the Casinoformer paper that need no model, computed again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// A statement of the paper, and what comes out here.
+struct Claim {
+  std::string what;       ///< equation, figure or section, and what it says
+  std::string published;  ///< as the paper has it; empty where it gives no number
+  std::string ours;       ///< computed, in the same unit
+  std::string verdict;    ///< one sentence
+};
+
+/// E[(w . q)_+ (w . k)_+] for unit vectors of cosine similarity `rho`, w uniform on the sphere of radius
+/// sqrt(D): (rho + g(rho)) / 4 of equation 8.
+double relu_kernel(double rho);
+/// The paper's approximation of it: (rho + 1)^(log2 pi) / (2 pi).
+double relu_kernel_approximation(double rho);
+
+/// The estimate of exp(q . k / sqrt(D)) by random Fourier features, clamped at zero, over many draws.
+struct ClampedFourier {
+  double exact = 0;      ///< exp(q . k / sqrt(D))
+  double mean = 0;       ///< of the clamped estimates
+  double deviation = 0;  ///< of the clamped estimates, divided by their mean
+};
+/// Figure 4's setting, D = R = 64 and |q| = |k| = 8: R / 2 random directions, `samples` draws from `seed`.
+ClampedFourier clamped_fourier(double cosine, int samples, unsigned seed);
+
+/// Equations 3, 8, 10 and 11, section 4.5 and figure 4.
+std::vector<Claim> tree_claims();
+/// The same as a section of a page, in Markdown.
+std::string claims_text(const std::vector<Claim>& claims);
+
+}  // namespace heed
