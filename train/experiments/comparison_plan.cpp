@@ -106,11 +106,26 @@ std::string to_string(const Stopped& stopped) {
 
 int exit_code(const Stopped& stopped) { return stopped.signal == 0 ? 0 : 128 + stopped.signal; }
 
-PlannedRun plan_run(Config config, const std::string& label) {
-  PlannedRun out{.label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config)};
-  std::string settings = config.task_name + "\n";
+namespace {
+
+/// The planned run of a config that begins from the run named `from`, or from no run.
+PlannedRun planned(Config& config, const std::string& label, const std::string& from) {
+  PlannedRun out{
+      .label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config), .from = from};
+  std::string settings = config.task_name + "\n" + (from.empty() ? from : from + "\n");
   for (const OptionText& option : options_of(config)) settings += option.name + "=" + option.value + "\n";
   out.name = text(plain(label), "-seed", out.seed, "-", sha256_hex(settings).substr(0, 10));
+  return out;
+}
+
+}  // namespace
+
+PlannedRun plan_run(Config config, const std::string& label) { return planned(config, label, ""); }
+
+PlannedRun plan_run_from(const PlannedRun& base, Config config, const std::string& label,
+                         std::vector<std::string> changes) {
+  PlannedRun out = planned(config, label, base.name);
+  out.changes = std::move(changes);
   return out;
 }
 
@@ -165,8 +180,13 @@ class Trainings {
     if (!begun) {
       const Path file = options_.folder / "plans" / (plan.name + ".toml");
       io::write(file, plan.plan);
-      arguments = {"train",  file.string(), "--out",  run.parent_path().string(),
-                   "--name", plan.name,     "--quiet"};
+      arguments = {"train", file.string()};
+      if (!plan.from.empty()) {
+        arguments = {"train", "--from", (run.parent_path() / plan.from).string()};
+        for (const std::string& change : plan.changes) arguments.insert(arguments.end(), {"--set", change});
+      }
+      arguments.insert(arguments.end(),
+                       {"--out", run.parent_path().string(), "--name", plan.name, "--quiet"});
     }
     arguments.insert(arguments.end(), options_.machine.begin(), options_.machine.end());
     const double began = seconds_now();

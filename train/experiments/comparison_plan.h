@@ -13,10 +13,13 @@ namespace heed {
 
 /// One run of a comparison.
 struct PlannedRun {
-  std::string label;  ///< of the row in the table
-  int64_t seed = 0;   ///< train.seed of the run
-  std::string name;   ///< folder name: label, seed and a hash of all settings
-  std::string plan;   ///< text of config.toml
+  std::string label;   ///< of the row in the table
+  int64_t seed = 0;    ///< train.seed of the run
+  std::string name;    ///< folder name: label, seed and a hash of all settings
+  std::string plan;    ///< text of config.toml
+  std::string from{};  ///< name of the run whose weights it begins from; empty: none
+  std::vector<std::string>
+      changes{};  ///< of a run with `from`: KEY=VALUE where its settings differ from that's
 };
 
 /// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
@@ -29,6 +32,11 @@ bool is_trained(const PlannedRun& plan, const Path& folder);
 
 /// The planned run of a config. Two plans have the same name exactly when all settings are equal.
 PlannedRun plan_run(Config config, const std::string& label);
+/// The same, beginning from the trained weights of another planned run, whose settings it has but for
+/// `changes`
+/// ("KEY=VALUE"). Its name depends on that run's, too.
+PlannedRun plan_run_from(const PlannedRun& base, Config config, const std::string& label,
+                         std::vector<std::string> changes);
 
 /// How to make the runs of a comparison.
 struct ComparisonOptions {

@@ -41,6 +41,7 @@ PublishedRow row_of(const std::string& name, const Json& json) {
   PublishedRow out{name, json.at("attention").text(), {}, text_or_nothing(json, "note")};
   for (const Json& value : json.at("values").list()) out.values.push_back(value.real());
   if (const Json* tolerance = json.find("tolerance"); tolerance != nullptr) out.tolerance = tolerance->real();
+  out.from = text_or_nothing(json, "from");
   if (const Json* each = json.find("attention_in"); each != nullptr) {
     for (const auto& [column, spec] : each->members()) out.attention_in[column] = spec.text();
   }

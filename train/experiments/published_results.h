@@ -49,6 +49,7 @@ struct PublishedRow {
   std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
   std::vector<std::pair<std::string, std::string>> settings{};  ///< of its runs, besides the attention
   double tolerance = 0;                                         ///< instead of the table's; 0: the table's
+  std::string from{};  ///< the row above whose trained weights its runs begin from; empty: none
 
   /// The attention of this model on a task.
   const std::string& attention_on(const PublishedColumn& column) const;

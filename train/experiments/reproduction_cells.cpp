@@ -82,7 +82,10 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
     for (const PublishedRow& row : table.rows) {
       const bool asked = named(options.rows, row, column);
       const bool first = &row == &table.rows.front() && ratio && column_asked;
-      if (!options.rows.empty() && !asked && !first) continue;
+      const bool begun_from = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
+        return one.from == row.name && named(options.rows, one, column);
+      });
+      if (!options.rows.empty() && !asked && !first && !begun_from) continue;
       Work work{&row, &column, i, asked, missing.empty(), {}, {}, {}};
       work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
       const std::string& spec = row.attention_on(column);

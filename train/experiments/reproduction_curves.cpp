@@ -73,6 +73,7 @@ std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTabl
   std::vector<std::pair<std::string, std::string>> out{
       {"command", command_of(table, options, work, plan)},
       {"attention", work.row->attention_on(*work.column)},
+      {"begins from", work.row->from.empty() ? "weights drawn at random" : "the row " + work.row->from},
       {"recipe", work.column->preset},
       {"changed", work.cell.changed.empty() ? "nothing" : work.cell.changed},
       {"seed", text(plan.seed)}};

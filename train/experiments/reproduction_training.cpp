@@ -11,14 +11,41 @@
 namespace heed {
 namespace {
 
+/// The label of a cell's runs: rows that differ by more than their attention are told apart by their names.
+std::string label_of(const PublishedRow& row, const PublishedColumn& column) {
+  return row.settings.empty() && row.from.empty() ? row.attention_on(column) : row.name;
+}
+
+/// The run of a cell that begins from the run of another row with the same seed.
+PlannedRun plan_from_row(const PublishedTable& table, const Work& work, Config config,
+                         const ReproductionOptions& options, int64_t seed) {
+  const auto base = std::find_if(table.rows.begin(), table.rows.end(),
+                                 [&](const PublishedRow& one) { return one.name == work.row->from; });
+  if (base == table.rows.end())
+    fail(Fault::internal, "published_results.json: ", table.name, " has no row ", work.row->from, ".");
+  Work of_base = work;
+  of_base.row = &*base;
+  Config base_config = config_of(of_base, options, seed);
+  const std::vector<OptionText> before = options_of(base_config), after = options_of(config);
+  std::vector<std::string> changes;
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (after[i].value != before[i].value) changes.push_back(after[i].name + "=" + after[i].value);
+  }
+  return plan_run_from(plan_run(std::move(base_config), label_of(*base, *work.column)), std::move(config),
+                       label_of(*work.row, *work.column), std::move(changes));
+}
+
 /// Plans a cell's runs; none if it is predicted to take too long and was not named.
-void plan_cell(Work& work, const ReproductionOptions& options, Progress& progress) {
-  const std::string& spec = work.row->attention_on(*work.column);
+void plan_cell(const PublishedTable& table, Work& work, const ReproductionOptions& options,
+               Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed) {
     Config config = config_of(work, options, seed);
     if (seed == 0) work.cell.changed = deviations_of(work, config);
-    // Rows that differ by more than their attention are told apart by their names.
-    work.plans.push_back(plan_run(std::move(config), work.row->settings.empty() ? spec : work.row->name));
+    if (!work.row->from.empty()) {
+      work.plans.push_back(plan_from_row(table, work, std::move(config), options, seed));
+      continue;
+    }
+    work.plans.push_back(plan_run(std::move(config), label_of(*work.row, *work.column)));
   }
   const Path& folder = options.place.folder;
   const auto left = std::count_if(work.plans.begin(), work.plans.end(),
@@ -123,7 +150,7 @@ class TableRuns {
     for (Work& work : all_) {
       if (!runs(work)) continue;
       try {
-        plan_cell(work, options_, progress);
+        plan_cell(table_, work, options_, progress);
       } catch (const Error& error) {
         give_up(work, error);
       }

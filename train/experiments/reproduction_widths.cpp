@@ -39,8 +39,7 @@ double mean_score(const Work& work, const EndedRuns& ended, const std::string& s
 /// The lines of a column: one over w for all windows, and a level for each row without a width.
 std::vector<Series> lines_over_width(const std::vector<Work>& all, const EndedRuns& ended,
                                      const PublishedColumn& column, const std::string& score) {
-  Series windows{.name = "window"};
-  std::vector<Series> levels;
+  std::vector<Series> windows{{.name = "window, from scratch"}, {.name = "window, fine-tuned"}}, levels;
   double narrowest = std::numeric_limits<double>::infinity(), widest = 0;
   for (const Work& work : all) {
     const double value = mean_score(work, ended, score);
@@ -52,11 +51,13 @@ std::vector<Series> lines_over_width(const std::vector<Work>& all, const EndedRu
     }
     narrowest = std::min(narrowest, *width);
     widest = std::max(widest, *width);
-    windows.x.push_back(*width);
-    windows.y.push_back(value);
+    Series& line = windows[work.row->from.empty() ? 0 : 1];
+    line.x.push_back(*width);
+    line.y.push_back(value);
   }
-  if (windows.x.size() < 2) return {};
-  std::vector<Series> out{windows};
+  std::erase_if(windows, [](const Series& one) { return one.x.size() < 2; });
+  if (windows.empty()) return {};
+  std::vector<Series> out = std::move(windows);
   for (Series& level : levels) {
     level.x = {narrowest, widest};
     out.push_back(level);
