@@ -35,6 +35,7 @@
 #include "heed/train/decode/load_translator.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/fit.h"
+#include "heed/train/loop/keep_maps.h"
 #include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/metric.h"
 #include "heed/train/optim/optimizer.h"

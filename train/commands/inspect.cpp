@@ -11,6 +11,7 @@
 #include "heed/core/io/npy.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/loaded_run.h"
 
 namespace heed {
@@ -44,6 +45,7 @@ void write_files(const Path& out, const std::vector<MapView>& maps, const std::s
 }
 
 int run_inspect(const ParsedArguments& arguments) {
+  if (const std::optional<int> code = run_inspect_mode(arguments)) return *code;
   apply_machine(arguments);
   LoadedRun run =
       load_run(arguments.positional[0], arguments.get("checkpoint"), "", arguments.positional.size() < 2);
@@ -92,18 +94,21 @@ int run_inspect(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::inspect() {
+  std::vector<CommandOption> options{
+      {"kind", "WORD", "encoder, decoder or cross: what is printed"},
+      {"layer", "N", "from 0"},
+      {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
+      {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
+      {"checkpoint", "WHICH", "best, last or a step (default: best)"}};
+  for (const CommandOption& one : inspect_mode_options()) options.push_back(one);
   return {"inspect",
-          "show the attention maps of a trained run for one input",
-          "RUN [TEXT]",
-          "the folder of a run, and the input; left out: one of its validation data",
+          "show the attention maps of a trained run for one input; of several runs, side by side",
+          "RUN... [TEXT]",
+          "the folder of a run, or of several that are compared, and the input; left out: one of the "
+          "validation data",
           1,
-          2,
-          with_machine(
-              {{"kind", "WORD", "encoder, decoder or cross: what is printed"},
-               {"layer", "N", "from 0"},
-               {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
-               {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
-               {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
+          17,
+          with_machine(std::move(options)),
           false,
           run_inspect};
 }

@@ -12,11 +12,12 @@
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/version.h"
-#include "heed/nn/encoder_models.h"
+#include "heed/train/commands/attention_words.h"
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/commands/resume_data_check.h"
 #include "heed/train/commands/session_manifest.h"
+#include "heed/train/commands/session_maps.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/overfit.h"
@@ -102,20 +103,6 @@ void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress
            describe_rank(group), "\n", metadata, "Give every machine the same --data.");
     }
   });
-}
-
-/// Which attentions the model has: not all of the settings are of every model. Empty where only the task
-/// knows.
-std::string attention_words(const Config& config, Module& model) {
-  const AttentionOptions& attention = config.attention;
-  if (dynamic_cast<DecoderOnly*>(&model) != nullptr) return "attention " + attention.decoder;
-  if (dynamic_cast<EncoderModel*>(&model) != nullptr) return "attention " + attention.encoder;
-  if (dynamic_cast<TranslationModel*>(&model) == nullptr) return "";  // of a task that knows itself
-  if (config.model.kind == ModelKind::transformer)
-    return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
-  return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
-              config.model.recurrent.wiring == Wiring::bahdanau ? "bahdanau" : "luong", ", cross-attention ",
-              attention.cross);
 }
 
 void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
@@ -317,12 +304,15 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   const int64_t sharing = local_ranks(group).count;  // the machine's memory
   std::optional<StepTrace> trace;                    // before the trainer, which calls it
   if (arguments.has("trace") && whole == folder.path()) trace.emplace(arguments.get("trace"));
+  std::optional<KeepMaps> maps;
   std::unique_ptr<Trainer> trainer;
   group.together([&] {
     if (is_main && resume) check_same_data(config, folder);
     cap_to_free_memory({.sharing = sharing, .device_given = arguments.has("memory")});
+    if (config.train.maps_every > 0) maps.emplace(maps_on_the_way(config, folder));
     std::vector<TrainCallback*> callbacks = arguments.callbacks;
     if (trace) callbacks.push_back(&*trace);
+    if (maps) callbacks.push_back(&*maps);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
   });
   bool complete = false, all_taken = false;
@@ -346,6 +336,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   }
   const TrainResult outcome = trainer->run();
   if (trace) progress.say("trace", trace->finish(trainer->model()));
+  if (maps && is_main) progress.say("maps", kept_words(*maps, folder, outcome.seconds));
   if (!outcome.finished()) {
     progress.say("stopped", leaves_nothing(arguments)
                                 ? text("at step ", outcome.step)

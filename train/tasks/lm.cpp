@@ -5,6 +5,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
+#include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/tasks/lm_data.h"
 #include "heed/train/tasks/task_declarations.h"
@@ -122,12 +123,7 @@ class LanguageModel final : public Task {
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
     const NoGrad no_tape;
     auto& model = dynamic_cast<DecoderOnly&>(module);
-    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
-    if (ids.empty()) fail("inspect: give a text of at least one token.");
-    if (static_cast<int64_t>(ids.size()) > max_length_) {
-      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
-           " at most. Shorten it.");
-    }
+    const std::vector<int32_t> ids = ids_of(given);
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
     MapRecorder recorder;
     model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.recorder = &recorder});
@@ -141,7 +137,33 @@ class LanguageModel final : public Task {
     return views;
   }
 
+  LensView logit_lens(Module& module, const std::string& given) const override {
+    const NoGrad no_tape;
+    const std::vector<int32_t> ids = ids_of(given);
+    const auto piece = [&](int32_t id) { return data_.tokenizer().piece(id); };
+    LensView lens = lens_view(dynamic_cast<DecoderOnly&>(module).layer_logits(
+                                  Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())})),
+                              piece);
+    lens.caption = as_utf8(decode_lines(data_.tokenizer(), ids));
+    for (const int32_t id : ids) lens.tokens.push_back(piece(id));
+    lens.next.assign(lens.tokens.begin() + 1, lens.tokens.end());
+    lens.next.emplace_back();
+    check(lens);
+    return lens;
+  }
+
  private:
+  /// The tokens of a text, or of the opening where it is empty.
+  std::vector<int32_t> ids_of(const std::string& given) const {
+    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
+    if (ids.empty()) fail("inspect: give a text of at least one token.");
+    if (static_cast<int64_t>(ids.size()) > max_length_) {
+      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
+           " at most. Shorten it.");
+    }
+    return ids;
+  }
+
   static Batch tensors(const WindowBatch& windows) {
     const Shape shape{windows.input.rows, windows.input.columns};
     Batch batch;

@@ -175,15 +175,27 @@ class Translate final : public Task {
   }
 
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
-    const std::string sentence = !given.empty()
-                                     ? given
-                                     : (data_.validation_text.empty() ? std::string("The old man smiles.")
-                                                                      : data_.validation_text[0].source);
-    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence, data_.source(), data_.target(),
-                            data_.max_length, data_.extra, caption);
+    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), data_.max_length, data_.extra, caption);
+  }
+
+  std::string example_text() const override {
+    if (data_.validation_text.empty()) return {};
+    return data_.validation_text[0].source + " ||| " + data_.validation_text[0].target;
+  }
+
+  LensView logit_lens(Module& model, const std::string& given) const override {
+    return translation_lens(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), data_.max_length, data_.extra);
   }
 
  private:
+  /// The text of maps(), or one to look at where it is empty.
+  std::string sentence_of(const std::string& given) const {
+    if (!given.empty()) return given;
+    return data_.validation_text.empty() ? "The old man smiles." : data_.validation_text[0].source;
+  }
+
   static Rows cut(const Rows& all, const BatchRows& rows) {
     const auto at = [&](const std::vector<int32_t>& from, int64_t width) {
       return std::vector<int32_t>(from.begin() + rows.first * width,
