@@ -177,6 +177,19 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
   return norm ? (*norm)(x) : x;
 }
 
+std::vector<Tensor> TransformerStack::outputs(const Tensor& input, const Mask& mask, const Tensor& encoded,
+                                              const Mask& encoded_mask, const ForwardContext& context) const {
+  const ModuleScope within(this);
+  const auto finished = [&](const Tensor& x) { return norm ? (*norm)(x) : x; };
+  Tensor x = input;
+  std::vector<Tensor> out{finished(x)};
+  for (const auto& block : blocks) {
+    x = (*block)(x, mask, encoded, encoded_mask, nullptr, context);
+    out.push_back(finished(x));
+  }
+  return out;
+}
+
 std::vector<BlockCache> TransformerStack::new_cache() const {
   std::vector<BlockCache> cache;
   for (const auto& block : blocks) cache.push_back(block->new_cache());
@@ -257,6 +270,14 @@ Tensor EncoderDecoder::next(const Tensor& ids, Decoding& state) const {
   return logits(reshape(last, Shape{ids.extent(0), -1}));
 }
 
+std::vector<Tensor> EncoderDecoder::layer_logits(const Tensor& ids, const Tensor& encoded,
+                                                 const Tensor& lengths) const {
+  std::vector<Tensor> out =
+      decoder.outputs(target(ids, 0, nullptr), Mask::causal(), encoded, Mask::lengths(lengths), {});
+  for (Tensor& x : out) x = logits(x);
+  return out;
+}
+
 void EncoderDecoder::fields(Fields& f) {
   f("source", source);
   f("target", target);
@@ -280,6 +301,12 @@ Tensor DecoderOnly::logits(const Tensor& hidden) const {
 
 Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
   return logits(decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context));
+}
+
+std::vector<Tensor> DecoderOnly::layer_logits(const Tensor& ids) const {
+  std::vector<Tensor> out = decoder.outputs(embedder(ids, 0, nullptr), Mask::causal(), {}, {}, {});
+  for (Tensor& x : out) x = logits(x);
+  return out;
 }
 
 Decoding DecoderOnly::start() const {

@@ -75,6 +75,10 @@ class TransformerStack final : public Module {
   /// x [B, T, width] -> [B, T, width]; the other arguments as in Block, with one cache per block.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     std::vector<BlockCache>* cache, const ForwardContext& context) const;
+  /// The output of each block [B, T, width] with the final norm applied as if it were the last one; the
+  /// first is that of x itself. Equal to the stack cut to so many blocks; the last equals operator().
+  std::vector<Tensor> outputs(const Tensor& x, const Mask& mask, const Tensor& encoded,
+                              const Mask& encoded_mask, const ForwardContext& context) const;
   std::vector<BlockCache> new_cache() const;  ///< one empty cache per block
   void fields(Fields& f) override;
   std::vector<std::unique_ptr<Block>> blocks;  ///< config.layers blocks, the lowest first
@@ -137,6 +141,10 @@ class EncoderDecoder final : public TranslationModel {
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
+  /// What each layer of the decoder would predict (nostalgebraist 2020, "interpreting GPT: the logit lens"):
+  /// final norm and output layer on the embeddings, then on each block's output, [B, T, V] each. Arguments
+  /// as of decode(); the last is logits(decode(...)).
+  std::vector<Tensor> layer_logits(const Tensor& target, const Tensor& encoded, const Tensor& lengths) const;
   void fields(Fields& f) override;
 
   Embedder source;                 ///< embeds source ids
@@ -157,6 +165,9 @@ class DecoderOnly final : public AutoregressiveModel {
   /// The state before the first token.
   Decoding start() const;
   Tensor next(const Tensor& ids, Decoding& state) const override;
+  /// What each layer would predict for ids i32 [B, T], as EncoderDecoder::layer_logits() has it; the last is
+  /// what operator() gives.
+  std::vector<Tensor> layer_logits(const Tensor& ids) const;
   void fields(Fields& f) override;
 
   Embedder embedder;               ///< ids to vectors

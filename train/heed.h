@@ -37,6 +37,7 @@
 #include "heed/train/decode/sampling.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/fit.h"
+#include "heed/train/loop/keep_maps.h"
 #include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/metric.h"
 #include "heed/train/optim/optimizer.h"

@@ -9,6 +9,7 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/faults/fault_injection.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/commands/session_maps.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/checkpoint_folder.h"
 
@@ -99,6 +100,8 @@ inline TrainResult sit(const Path& run, Config config, int64_t stop_at = -1,
   std::optional<FaultInjection> planted;
   std::vector<TrainCallback*> callbacks;
   if (!fault.empty()) callbacks.push_back(&planted.emplace(fault));
+  std::optional<KeepMaps> maps;
+  if (config.train.maps_every > 0) callbacks.push_back(&maps.emplace(maps_on_the_way(config, folder)));
   Trainer trainer(config, folder, from, progress, single_process(), callbacks);
   if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   return trainer.run();

@@ -5,6 +5,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/side_by_side_runs.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/run/run_folder.h"
 
@@ -109,9 +110,12 @@ int run_compare(const ParsedArguments& arguments) {
   } else {
     comparison = of_folders(arguments.positional);
   }
+  write_compared_maps(comparison, folder);
   write_comparison(comparison, folder);
   io::print(comparison_text(comparison));
   io::print(text("page: ", (folder / "compare.html").string(), "\n"));
+  if (!comparison.maps.empty())
+    io::print(text("heads side by side: ", (folder / comparison.maps).string(), "\n"));
   return exit_code(comparison);
 }
 

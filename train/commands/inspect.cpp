@@ -3,6 +3,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/inspect_output.h"
 #include "heed/train/commands/loaded_run.h"
 
@@ -12,6 +13,7 @@ namespace {
 constexpr int64_t longest_example = 1024;  // a map has the square of this many numbers for every head
 
 int run_inspect(const ParsedArguments& arguments) {
+  if (const std::optional<int> code = run_inspect_mode(arguments)) return *code;
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "",
                            arguments.positional.size() < 2, "", swap_of(arguments));
@@ -63,13 +65,15 @@ Command command::inspect() {
       {"paper", "", "write figures for print too: 84 mm wide, black on white"},
       {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
       {"checkpoint", "WHICH", "best, last or a step (default: best)"}};
+  for (const CommandOption& one : inspect_mode_options()) options.push_back(one);
   for (const CommandOption& one : swap_options()) options.push_back(one);
   return {"inspect",
-          "show the attention maps of a trained run for one input",
-          "RUN [TEXT]",
-          "the folder of a run, and the input; left out: one of its validation data",
+          "show the attention maps of a trained run for one input; of several runs, side by side",
+          "RUN... [TEXT]",
+          "the folder of a run, or of several that are compared, and the input; left out: one of the "
+          "validation data",
           1,
-          2,
+          17,
           with_machine(std::move(options)),
           false,
           run_inspect};

@@ -12,12 +12,13 @@
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/version.h"
-#include "heed/nn/encoder_models.h"
+#include "heed/train/commands/attention_words.h"
 #include "heed/train/commands/given_weights.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/commands/resume_data_check.h"
 #include "heed/train/commands/session_data.h"
 #include "heed/train/commands/session_manifest.h"
+#include "heed/train/commands/session_maps.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"
@@ -62,19 +63,6 @@ bool scored(const RunFolder& folder, int64_t steps) {
   return of != nullptr && of->is_integer() && of->integer() == steps;
 }
 
-/// Which attentions the model has: not all of the settings are of every model. Empty where only the task
-/// knows.
-std::string attention_words(const Config& config, Module& model) {
-  const AttentionOptions& attention = config.attention;
-  if (dynamic_cast<DecoderOnly*>(&model) != nullptr) return "attention " + attention.decoder;
-  if (dynamic_cast<EncoderModel*>(&model) != nullptr) return "attention " + attention.encoder;
-  if (dynamic_cast<TranslationModel*>(&model) == nullptr) return "";  // of a task that knows itself
-  if (config.model.kind == ModelKind::transformer)
-    return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
-  return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
-              to_string(config.model.recurrent.wiring),
-              has_attention(config.model.recurrent.wiring) ? ", cross-attention " + attention.cross
-                                                           : ", a fixed context without attention");
 }
 
 void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
@@ -276,13 +264,16 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
   const int64_t sharing = local_ranks(group).count;  // the machine's memory
   std::optional<StepTrace> trace;                    // before the trainer, which calls it
   if (arguments.has("trace") && whole == folder.path()) trace.emplace(arguments.get("trace"));
+  std::optional<KeepMaps> maps;
   std::unique_ptr<Trainer> trainer;
   std::optional<Json> origin;
   group.together([&] {
     if (is_main && resume) check_same_data(config, folder);
     cap_to_free_memory({.sharing = sharing, .device_given = arguments.has("memory")});
+    if (config.train.maps_every > 0) maps.emplace(maps_on_the_way(config, folder));
     std::vector<TrainCallback*> callbacks = arguments.callbacks;
     if (trace) callbacks.push_back(&*trace);
+    if (maps) callbacks.push_back(&*maps);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
     if (opening.initial && !resume) origin = use_given_weights(*opening.initial, trainer->model(), progress);
   });
@@ -307,6 +298,7 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
   }
   const TrainResult outcome = trainer->run();
   if (trace) progress.say("trace", trace->finish(trainer->model()));
+  if (maps && is_main) progress.say("maps", kept_words(*maps, folder, outcome.seconds));
   if (!outcome.finished()) {
     progress.say("stopped", leaves_nothing(arguments)
                                 ? text("at step ", outcome.step)

@@ -68,6 +68,11 @@ void TrainOptions::fields(Fields& f) {
   f("skip_limit", skip_limit, {1, max_integer},
     "consecutive steps that on_nan = skip may skip before the run stops");
   f("detect_anomaly", detect_anomaly, "check the output of every op for values that are not finite (slow)");
+  f("maps_every", maps_every, {0, max_integer},
+    "steps between attention maps of one input that the run keeps on the way; 0: none");
+  f("maps_of", maps_of, "that input, as inspect takes it; empty: the first of the validation data");
+  f("maps_keep", maps_keep, {2, 10000},
+    "steps whose maps are kept at most: beyond that, every second one goes and maps_every doubles");
   f("overfit_batches", overfit_batches, {0, max_integer},
     "train and validate on the first so many batches alone, to see whether the model can learn; 0: on all");
 }

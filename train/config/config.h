@@ -82,6 +82,9 @@ struct TrainOptions {
   OnNan on_nan = OnNan::stop;  ///< at a step whose loss or gradient is not finite
   int64_t skip_limit = 10;     ///< skipped steps in a row before a run that skips stops all the same
   bool detect_anomaly = false;  ///< check every op for values that are not finite
+  int64_t maps_every = 0;   ///< steps between attention maps kept on the way; 0: none. See loop/keep_maps.h
+  std::string maps_of;      ///< the input of these maps; empty: the first of the validation split
+  int64_t maps_keep = 100;  ///< steps whose maps are kept at most
   /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
   /// leaves it out, which calls a loss function for nothing but training.
   bool estimate = true;

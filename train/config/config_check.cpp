@@ -62,6 +62,12 @@ void check_kind(const Config& config) {
   }
 }
 
+void check_maps(const TrainOptions& train) {
+  if (train.maps_every == 0 && !train.maps_of.empty()) {
+    fail("train.maps_of = ", shown(train.maps_of), ", but no maps are kept. Add --maps-every N, such as 50.");
+  }
+}
+
 void check_pretraining(const Config& config) {
   const TrainOptions& train = config.train;
   if (train.overfit_batches > 0 && train.pretrain != Pretrain::none) {
@@ -143,6 +149,7 @@ void check_values(const Config& config) {
     }
   }
   check_kind(config);
+  check_maps(config.train);
   check_pretraining(config);
 }
 

@@ -6,6 +6,7 @@
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
+#include "heed/train/decode/logit_lens.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -46,6 +47,43 @@ Source rectangle(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::vector<std::string> out;
   for (int32_t id : ids) out.push_back(tokenizer.piece(id));
+  return out;
+}
+
+/// A sentence, and what the decoder reads and writes for it.
+struct Translated {
+  std::vector<int32_t> ids;                // of the sentence
+  Source source;                           // the same as a batch of one
+  Tensor states;                           // [1, S, width]: the encoder's output
+  std::vector<int32_t> read_ids, written;  // of the decoder: [SOS] a b c, and a b c [EOS]
+  Tensor read;                             // i32 [1, T]
+  std::string caption;                     // "sentence -> translation"
+};
+
+/// Translates greedily, or takes the target behind "|||".
+Translated translated(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
+                      const Tokenizer& target, int64_t max_length, int64_t extra,
+                      const ForwardContext& context) {
+  constexpr std::string_view between = " ||| ";
+  const size_t at = sentence.find(between);
+  Translated out;
+  out.ids = framed(source, sentence.substr(0, at), max_length);
+  out.source = rectangle({out.ids}, source.pad());
+  out.states = model.encode(out.source.ids, out.source.lengths, context);
+  const int64_t room = std::min<int64_t>(static_cast<int64_t>(out.ids.size()) + extra, max_length - 1);
+  if (at == std::string::npos) {
+    const NoGrad decoding;
+    out.written =
+        greedy(model, model.start(out.states, out.source.lengths), {room}, decode_ids(target))[0].ids;
+  } else {
+    out.written = target.encode(sentence.substr(at + between.size()));
+    out.written.resize(std::min(out.written.size(), static_cast<size_t>(max_length - 1)));
+  }
+  out.caption = sentence.substr(0, at) + "  \u2192  " + target.decode(out.written);
+  out.read_ids = out.written;
+  out.read_ids.insert(out.read_ids.begin(), target.start());
+  out.written.push_back(target.end());
+  out.read = rectangle({out.read_ids}, target.pad()).ids;
   return out;
 }
 
@@ -90,34 +128,23 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                       int64_t extra, std::string& caption, const MapParts& parts) {
-  const std::vector<int32_t> ids = framed(source, sentence, max_length);
-  const Source batch = rectangle({ids}, source.pad());
-  const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + extra, max_length - 1);
   MapRecorder recorder = recorder_for(parts);
   std::optional<NoGrad> no_tape;
   refuse_gradients(no_tape, parts);
-  const Tensor states = model.encode(batch.ids, batch.lengths, {.recorder = &recorder});
-  std::vector<int32_t> made;
-  {
-    const NoGrad decoding;
-    made = greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
-  }
-  std::vector<int32_t> read = made, written = made;
-  read.insert(read.begin(), target.start());
-  written.push_back(target.end());
-  const Tensor hidden =
-      model.decode(rectangle({read}, target.pad()).ids, states, batch.lengths, {.recorder = &recorder});
+  const Translated one =
+      translated(model, sentence, source, target, max_length, extra, {.recorder = &recorder});
+  const Tensor hidden = model.decode(one.read, one.states, one.source.lengths, {.recorder = &recorder});
   if (parts.attribution)
-    explain_choice(reshape(model.logits(hidden), Shape{static_cast<int64_t>(written.size()), -1}), parts,
-                   written);
-  caption = sentence + "  \u2192  " + target.decode(made);
+    explain_choice(reshape(model.logits(hidden), Shape{static_cast<int64_t>(one.written.size()), -1}), parts,
+                   one.written);
+  caption = one.caption;
   std::vector<MapView> views;
   const auto layer_of = [](const std::string& name) {
     const size_t at = name.find("blocks.");
     return at == std::string::npos ? int64_t{0} : static_cast<int64_t>(std::stoll(name.substr(at + 7)));
   };
-  const std::vector<std::string> in = pieces(source, ids);
-  const std::vector<std::string> out = pieces(target, written), fed = pieces(target, read);
+  const std::vector<std::string> in = pieces(source, one.ids), out = pieces(target, one.written),
+                                 fed = pieces(target, one.read_ids);
   for (size_t i = 0; i < recorder.maps.size(); ++i) {
     const std::string name = name_of(model, recorder.maps[i].module);
     if (name.starts_with("encoder"))
@@ -128,6 +155,25 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
       views.push_back(map_view(model, recorder, i, "decoder self", layer_of(name), fed, fed));
   }
   return views;
+}
+
+LensView translation_lens(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
+                          const Tokenizer& target, int64_t max_length, int64_t extra) {
+  const auto* layers = dynamic_cast<const EncoderDecoder*>(&model);
+  if (layers == nullptr) {
+    fail(
+        "inspect: a recurrent translator (model.kind = seq2seq) has no logit lens: its layers have no common "
+        "output layer. Transformers have one.");
+  }
+  const NoGrad no_tape;
+  const Translated one = translated(model, sentence, source, target, max_length, extra, {});
+  LensView lens = lens_view(layers->layer_logits(one.read, one.states, one.source.lengths),
+                            [&](int32_t id) { return target.piece(id); });
+  lens.caption = one.caption;
+  lens.tokens = pieces(target, one.read_ids);
+  lens.next = pieces(target, one.written);
+  check(lens);
+  return lens;
 }
 
 }  // namespace heed

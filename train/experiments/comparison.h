@@ -75,6 +75,8 @@ struct Comparison {
   bool higher_is_better = true;     ///< of that score
   std::vector<ComparedRun> runs{};  ///< in the order given
   std::vector<ComparedRow> rows{};  ///< one for each label
+  std::string maps{};               ///< file beside the page with attention maps side by side; empty: none
+  std::string maps_missing{};       ///< why there is none, where one was tried
 };
 /// Compares runs: groups them by label and computes means.
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);

@@ -74,6 +74,12 @@ std::string comparison_html(const Comparison& comparison) {
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
     body += "<h2>Speed against " + escape(score_name(comparison.score)) + "</h2>\n<figure>\n" +
             bubbles_figure(bubbles) + "</figure>\n";
+  if (!comparison.maps.empty())
+    body += text("<h2>Attention maps</h2>\n<p><a href=\"", escape(comparison.maps),
+                 "\">Heads side by side</a>: one input, heads matched by their maps, differences.</p>\n");
+  if (!comparison.maps_missing.empty())
+    body += text("<h2>Attention maps</h2>\n<p class=\"subtitle\">None side by side: ",
+                 escape(comparison.maps_missing), "</p>\n");
   std::string figures;
   for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
   if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";

@@ -37,6 +37,8 @@ Config pretraining_config(Config& whole) {
   out.train.pretrain = Pretrain::none;
   out.train.pretrain_steps = 0;
   out.train.pretrain_rate = 0;
+  out.train.maps_every = 0;  // its model has other outputs
+  out.train.maps_of.clear();
   return out;
 }
 

@@ -31,6 +31,9 @@ struct TrainContext {
 class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
+  /// The first step of this session is about to be taken. `step`: how many were taken before, 0 for a new
+  /// run; files of later steps are those of a session that this one takes the place of.
+  virtual void before_training(const TrainContext&) {}
   /// Whether before_step() and after_backward() are wanted. Steps then run op by op: a replayed CUDA graph
   /// calls nobody, and batches are not made ahead.
   virtual bool inside_steps() const { return false; }

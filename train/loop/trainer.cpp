@@ -74,6 +74,7 @@ TrainResult Trainer::train() {
   step_.synchronize();
   checkpoints_.truncate();
   log_.begin(total_);
+  callbacks_.call(&TrainCallback::before_training, TrainContext{state_.step, *model_, group_});
   std::optional<Trace> trace;
   if (config_.train.detect_anomaly) trace.emplace(names_in(*model_));
   const int64_t save_every = config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every

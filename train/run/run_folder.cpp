@@ -153,7 +153,8 @@ void check_entries(const RunFolder& run) {
                            run.samples(), run.path() / "lock", run.path() / "scores.json"}) {
     io::check_regular(file);
   }
-  for (const Path& folder : {run.checkpoints(), run.tensorboard()}) io::check_directory(folder);
+  for (const Path& folder : {run.checkpoints(), run.tensorboard(), run.path() / "maps"})
+    io::check_directory(folder);
   io::check_regular(run.checkpoints() / "best.json");
 }
 

@@ -6,6 +6,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
+#include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/tasks/lm_data.h"
 #include "heed/train/tasks/task_declarations.h"
@@ -129,12 +130,7 @@ class LanguageModel final : public Task {
     std::optional<NoGrad> no_tape;
     refuse_gradients(no_tape, parts);
     auto& model = dynamic_cast<DecoderOnly&>(module);
-    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
-    if (ids.empty()) fail("inspect: give a text of at least one token.");
-    if (static_cast<int64_t>(ids.size()) > max_length_) {
-      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
-           " at most. Shorten it.");
-    }
+    const std::vector<int32_t> ids = ids_of(given);
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
     MapRecorder recorder = recorder_for(parts);
     const Tensor logits =
@@ -175,7 +171,33 @@ class LanguageModel final : public Task {
                               examples.batch.tensors[1], counts);
   }
 
+  LensView logit_lens(Module& module, const std::string& given) const override {
+    const NoGrad no_tape;
+    const std::vector<int32_t> ids = ids_of(given);
+    const auto piece = [&](int32_t id) { return data_.tokenizer().piece(id); };
+    LensView lens = lens_view(dynamic_cast<DecoderOnly&>(module).layer_logits(
+                                  Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())})),
+                              piece);
+    lens.caption = as_utf8(decode_lines(data_.tokenizer(), ids));
+    for (const int32_t id : ids) lens.tokens.push_back(piece(id));
+    lens.next.assign(lens.tokens.begin() + 1, lens.tokens.end());
+    lens.next.emplace_back();
+    check(lens);
+    return lens;
+  }
+
  private:
+  /// The tokens of a text, or of the opening where it is empty.
+  std::vector<int32_t> ids_of(const std::string& given) const {
+    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
+    if (ids.empty()) fail("inspect: give a text of at least one token.");
+    if (static_cast<int64_t>(ids.size()) > max_length_) {
+      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
+           " at most. Shorten it.");
+    }
+    return ids;
+  }
+
   static Batch tensors(const WindowBatch& windows) {
     const Shape shape{windows.input.rows, windows.input.columns};
     Batch batch;

@@ -83,6 +83,12 @@ std::vector<ReportSample> Task::test_outputs(Module&, std::span<const int64_t>, 
   return {};
 }
 
+LensView Task::logit_lens(Module&, const std::string&) const {
+  fail(
+      "this task gives no logit lens: its models do not predict tokens. Language models and translators do "
+      "(tasks lm and translate).");
+}
+
 std::string tensor_name(const std::vector<std::string>& names, size_t index) {
   return index < names.size() ? names[index] : text("tensor_", index);
 }

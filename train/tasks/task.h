@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/attention/inspect/lens_view.h"
 #include "heed/attention/inspect/map_view.h"
 #include "heed/data/batching/batch.h"
 #include "heed/data/tokenizers/tokenizer.h"
@@ -154,6 +155,14 @@ class Task {
   /// texts. `editor` edits heads in each step; null: none.
   virtual std::vector<ReportSample> test_outputs(Module& model, std::span<const int64_t> numbers,
                                                  const DecodeOptions& decode, HeadEditor* editor) const;
+
+  /// The text for maps() and logit_lens() of the first example of the validation split, with what a model
+  /// should answer, so that every model reads the same tokens. The data must be loaded. Empty, the default:
+  /// those of an empty text are the same for all models.
+  virtual std::string example_text() const { return {}; }
+  /// What each layer would predict for a text, as maps() takes it. The default is an error that says that
+  /// the task's models predict no tokens.
+  virtual LensView logit_lens(Module& model, const std::string& text) const;
 
   /// A shard of batch number `position`, padded as the whole batch is; no tensors when the shard is empty.
   /// The default is right when every tensor has a row for each example and all examples weigh the same.

@@ -185,12 +185,8 @@ class Translate final : public Task {
 
   std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
-    const std::string sentence = !given.empty()
-                                     ? given
-                                     : (data_.validation_text.empty() ? std::string("The old man smiles.")
-                                                                      : data_.validation_text[0].source);
-    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence, data_.source(), data_.target(),
-                            data_.max_length, data_.extra, caption, parts);
+    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), data_.max_length, data_.extra, caption, parts);
   }
 
   int64_t test_examples() const override { return tested().size(); }
@@ -237,7 +233,23 @@ class Translate final : public Task {
     return out;
   }
 
+  std::string example_text() const override {
+    if (data_.validation_text.empty()) return {};
+    return data_.validation_text[0].source + " ||| " + data_.validation_text[0].target;
+  }
+
+  LensView logit_lens(Module& model, const std::string& given) const override {
+    return translation_lens(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), data_.max_length, data_.extra);
+  }
+
  private:
+  /// The text of maps(), or one to look at where it is empty.
+  std::string sentence_of(const std::string& given) const {
+    if (!given.empty()) return given;
+    return data_.validation_text.empty() ? "The old man smiles." : data_.validation_text[0].source;
+  }
+
   /// What test() scores: the test pairs, or those of validation where there are none.
   const PairBatches& tested() const { return data_.test_text.empty() ? *data_.validation : *data_.test; }
   const std::vector<Pair>& tested_text() const {

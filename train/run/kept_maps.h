@@ -1,0 +1,58 @@
+// Attention maps of one input that a run keeps on the way: the files RUN/maps/step_000400.safetensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/map_view.h"
+#include "heed/core/error.h"
+
+namespace heed {
+
+/// Bytes that all kept maps of a run may take together, and so a page of them: more tokens are pooled.
+inline constexpr int64_t kept_maps_bytes = int64_t{16} << 20;
+
+/// What is known of a head at a kept step, from the map before it was pooled.
+struct KeptHead {
+  double entropy = 0;          ///< mean over rows, in nats
+  double uniform_entropy = 0;  ///< the same for equal weights
+  double confidence = 0;       ///< mean largest weight
+  double diagonal = 0;         ///< mean weight of key i for query i
+  double previous = 0;         ///< mean weight of key i - 1
+  double next = 0;             ///< mean weight of key i + 1
+  double induction = 0;        ///< induction_score(); NaN where no token occurs twice
+};
+
+/// The maps of one step.
+struct KeptMaps {
+  int64_t step = 0;                          ///< steps taken; 0: the untrained model
+  std::string input{};                       ///< as Task::maps() takes it
+  std::string caption{};                     ///< as Task::maps() gives it: the model's answer may change
+  std::vector<MapView> maps{};               ///< pooled where they are long
+  std::vector<std::vector<KeptHead>> heads;  ///< [maps][heads]
+};
+
+/// Mean weight on the token behind the latest earlier occurrence of the query's token, over the queries whose
+/// token occurred before (Olsson et al. 2022, arXiv 2209.11895). NaN where none did, or where the map is not
+/// of a sequence with itself.
+double induction_score(const MapView& map, int64_t head);
+
+/// The steps between kept maps at `step`: `every`, doubled until steps 0 to `step` give at most `most`.
+int64_t kept_interval(int64_t step, int64_t every, int64_t most);
+
+/// RUN/maps.
+Path kept_maps_folder(const Path& run);
+/// The steps that are kept, ascending.
+std::vector<int64_t> list_kept_maps(const Path& run);
+/// Writes the maps of a step, pooled into kept_maps_bytes / `most` bytes, with the statistics of the whole
+/// ones. Returns the bytes of the file. Fault::file where RUN/maps is no folder.
+int64_t write_kept_maps(const Path& run, int64_t step, const std::string& input, const std::string& caption,
+                        const std::vector<MapView>& maps, int64_t most);
+/// Reads the maps of a step; Fault::data where the file is damaged, Fault::file where there is none.
+KeptMaps read_kept_maps(const Path& run, int64_t step);
+/// Removes the maps of a step; nothing happens when there are none.
+void drop_kept_maps(const Path& run, int64_t step);
+
+}  // namespace heed
