@@ -198,7 +198,8 @@ void Casinoformer::set_draws(kernel::BudTerms& terms, int64_t queries, const For
     terms.draw = context.rng->next();
   } else {  // without a tick: by position
     terms.draw = {.seed = static_cast<uint64_t>(options_.seed),
-                  .stream = static_cast<uint64_t>(config().layer)};
+                  .stream = static_cast<uint64_t>(config().layer),
+                  .tick = {}};
   }
 }
 

@@ -63,8 +63,6 @@ bool scored(const RunFolder& folder, int64_t steps) {
   return of != nullptr && of->is_integer() && of->integer() == steps;
 }
 
-}
-
 void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
                 const ProcessGroup& group) {
   if (group.size() > 1) {

@@ -12,7 +12,6 @@
 #include "heed/core/io/number_text.h"
 #include "heed/data/text/text.h"
 #include "heed/train/config/environment_variables.h"
-#include "heed/train/config/setting_name.h"
 #include "heed/train/config/toml_check.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/task.h"

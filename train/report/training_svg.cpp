@@ -86,7 +86,7 @@ std::string film_shown(double begin, double end, double seconds) {
 
 /// The loss from the first to the last frame, with a marker that moves from frame to frame.
 std::string film_loss(const TrainingMaps& training, const std::vector<size_t>& frames, double top,
-                      double right, double seconds) {
+                      double film_right, double seconds) {
   const double first = static_cast<double>(training.frames.front().step),
                last = std::max(static_cast<double>(training.frames.back().step), first + 1);
   double most = 0;
@@ -95,7 +95,7 @@ std::string film_loss(const TrainingMaps& training, const std::vector<size_t>& f
   }
   if (most <= 0) return "";
   const auto across = [&](double x) {
-    return film_left + (x - first) / (last - first) * (right - film_left);
+    return film_left + (x - first) / (last - first) * (film_right - film_left);
   };
   const auto down = [&](double y) { return top + loss_height * (1 - y / most); };
   std::string out;
@@ -109,11 +109,11 @@ std::string film_loss(const TrainingMaps& training, const std::vector<size_t>& f
     }
     out += text("<path fill=\"none\" stroke=\"var(--series-", i % 8, ")\" stroke-width=\"1.6\" d=\"", path,
                 "\"/>\n");
-    out += film_text(right, top + 10 + 14 * static_cast<double>(i), one.name,
+    out += film_text(film_right, top + 10 + 14 * static_cast<double>(i), one.name,
                      text("text-anchor=\"end\" font-size=\"11\" fill=\"var(--series-", i % 8, ")\""));
   }
   out += text("<path stroke=\"var(--line)\" d=\"M", trimmed(film_left, 1), " ", trimmed(top + loss_height, 1),
-              "H", trimmed(right, 1), "\"/>\n");
+              "H", trimmed(film_right, 1), "\"/>\n");
   out += film_text(film_left - 8, top + 9, trimmed(most, 2),
                    "text-anchor=\"end\" font-size=\"11\" fill=\"var(--muted)\"");
   out += film_text(film_left - 8, top + loss_height, "0",
