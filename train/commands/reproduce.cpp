@@ -13,9 +13,11 @@ namespace heed {
 namespace {
 
 std::string tables() {
+  size_t width = 0;
+  for (const PublishedTable& table : published()) width = std::max(width, table.name.size());
   std::string out = "Tables:\n";
   for (const PublishedTable& table : published())
-    out += "  " + table.name + std::string(20 - table.name.size(), ' ') + table.about + "\n";
+    out += "  " + table.name + std::string(width + 2 - table.name.size(), ' ') + table.about + "\n";
   return out;
 }
 
