@@ -9,24 +9,27 @@ Object.assign(heed.Maps.prototype, {
     if (view === "picture") return [this.drawPictures(width)];
     if (view === "text") return [this.drawText(width)];
     const {rows, columns} = this.visible(), {least} = this.filter;
-    if (!rows.length || !columns.length) return [heed.make("p", {class: "note"}, "The filter leaves no token. Escape clears it.")];
+    if (!rows.length || !columns.length)
+      return [heed.make("p", {class: "note"}, "The filter leaves no token. Escape clears it.")];
     const words = {rows: rows.map((i) => map.rowLabels[i]), columns: columns.map((j) => map.columnLabels[j])};
     const isSigned = shown === "attribution";
     if (view === "matrix") {
-      const top = this.top(), value = (i, j) => layered.at(head, rows[i], columns[j]);
+      const hasWindow = map.isTiled && map.hasSingles(shown), top = this.top();
+      const value = (i, j) => layered.at(head, rows[i], columns[j]);
       const svg = heed.matrix({...words, value, top, isSigned, width: width - 190,
         shown: least > 0 ? (i, j) => (Math.abs(value(i, j)) / top < least ? 0 : value(i, j)) : value,
         read: map.isTiled ? null : (i, j) => this.read(rows[i], columns[j]),
         label: `${this.title()}, ${rows.length} queries by ${columns.length} keys. Arrow keys read the weights.`,
         marked: this.query === null ? -1 : map.isTiled ? Math.floor(this.query / map.tile[0]) : rows.indexOf(this.query),
         pickRow: map.isTiled ? null : (i) => this.pick(rows[i]),
-        pick: map.isTiled && map.hasSingles(shown) ? (i, j) => this.window.move((i + 0.5) * map.tile[0], (j + 0.5) * map.tile[1]) : null});
-      if (map.isTiled && map.hasSingles(shown)) this.window.attach(svg);
+        pick: hasWindow ? (i, j) => this.window.move((i + 0.5) * map.tile[0], (j + 0.5) * map.tile[1]) : null});
+      if (hasWindow) this.window.attach(svg);
       return [svg];
     }
     const heads = shown === "rollout" ? [0] : [...this.chosen].sort((a, b) => a - b);
     const top = shown === "attribution" ? Math.max(...heads.map((one) => layered.largest(one))) : 1;
-    return [heed.lines({...words, width, top, least: Math.max(least, 0.03), marked: this.query === null || map.isTiled ? -1 : rows.indexOf(this.query),
+    return [heed.lines({...words, width, top, least: Math.max(least, 0.03),
+      marked: this.query === null || map.isTiled ? -1 : rows.indexOf(this.query),
       pick: map.isTiled ? null : (i) => this.pick(rows[i]),
       heads: heads.map((one) => ({name: one, colour: heed.series(one), value: (i, j) => layered.at(one, rows[i], columns[j])})),
       label: `${this.title()} as lines. Arrow keys walk over the tokens, Enter keeps one.`})];
@@ -81,7 +84,8 @@ Object.assign(heed.Maps.prototype, {
         if (!received.has(key)) {
           let sum = 0;
           if (shown === "weights") {
-            for (let h = 0; h < map.heads; ++h) if (head === h || head === map.heads) sum += map.received.at(h, 0, key) / (head === map.heads ? map.heads : 1);
+            const some = head < map.heads ? [head] : Array.from({length: map.heads}, (_, h) => h);
+            for (const h of some) sum += map.received.at(h, 0, key) / some.length;
           } else {
             for (let i = 0; i < map.queries; ++i) sum += (layered.single(head, i, key) || 0) / map.queries;
           }
@@ -100,8 +104,9 @@ Object.assign(heed.Maps.prototype, {
       };
       return {name: shown === "rollout" ? "rollout" : head < map.heads ? `head ${head}` : "mean", weight, top};
     });
-    const chosen = this.query ?? (picture.first > 0 ? 0 : null), shownHead = shown === "rollout" ? 0 : Math.min(this.state.head, count - 1);
-    return heed.pictures({picture, heads: all, shownHead, chosen, width, pick: (query) => this.pick(query === null ? this.query : query),
+    const chosen = this.query ?? (picture.first > 0 ? 0 : null);
+    const shownHead = shown === "rollout" ? 0 : Math.min(this.state.head, count - 1);
+    return heed.pictures({picture, heads: all, shownHead, chosen, width, pick: (query) => this.pick(query ?? this.query),
       pickHead: (head) => this.change({head}),
       read: (query, key) => (query === null ? [heed.number(all[shownHead].weight(null, key))] : this.read(query, key)),
       label: `${this.title()} over the picture. Arrow keys choose the patch that looks, Enter keeps it.`});
@@ -119,29 +124,35 @@ Object.assign(heed.Maps.prototype, {
   notes() {
     const {map, view, shown} = this.state, out = [];
     if (shown === "attribution")
-      out.push("Attribution is weight times gradient: how much the log probability of what the model chose would grow, to first order, with this weight. Orange: it would fall.");
+      out.push("Attribution is weight times gradient: how much the log probability of what the model chose would grow, to first " +
+        `order, with this weight. ${view === "lines" ? "Dashed" : "Orange"}: it would fall.`);
     if (shown === "rollout")
-      out.push("Rollout follows the weights through all layers so far: the mean of the heads and the identity, each row divided by its sum, one layer times the next (Abnar and Zuidema 2020).");
+      out.push("Rollout follows the weights through all layers so far: the mean of the heads and the identity, each row divided " +
+        "by its sum, one layer times the next (Abnar and Zuidema 2020).");
     const [low, high] = map.sumRange(this.headOf());
     if (shown === "weights" && view !== "overview" && !(Math.abs(low - 1) < 0.002 && Math.abs(high - 1) < 0.002))
       out.push(`Rows do not sum to one here: they sum to ${heed.number(low)} to ${heed.number(high)}.`);
     if (view === "neurons") {
-      out.push(map.factors.softmax ? `The weights are the softmax of the scores; a score is the sum of the products times ${heed.tick(map.factors.scale)}.`
+      out.push(map.factors.softmax ? `The weights are the softmax of the scores; a score is the sum of the products ` +
+        `times ${heed.tick(map.factors.scale)}.`
         : "The weights are not a plain softmax of these products: this attention goes on with them in its own way.");
       if (map.keys > 48) out.push("The 48 keys with the largest weights are shown.");
     }
     if (view === "text" && this.textPart.count < map.queries)
-      out.push(`Tokens ${this.textPart.from} to ${this.textPart.from + this.textPart.count - 1} of ${map.queries} are shown. Keep a query in the matrix to see the text around it.`);
+      out.push(`Tokens ${this.textPart.from} to ${this.textPart.from + this.textPart.count - 1} of ${map.queries} are shown. ` +
+        "Keep a query in the matrix to see the text around it.");
     if (map.isTiled && view !== "overview") {
       const whole = this.layered()?.whole;
       if (view === "matrix" || view === "lines") out.push(`${map.queries} queries and ${map.keys} keys are shown in tiles of ` +
         `${map.tile[0]} by ${map.tile[1]} tokens. ` + (whole ? "Click a tile, or drag, to see its weights one by one."
         : "The single weights are too many for this page; they are in the saved matrices."));
-      if (whole && !whole.isComplete) out.push(`The page has the ${whole.count} largest weights of each row; of the others it has a bound. The saved matrices have all.`);
+      if (whole && !whole.isComplete) out.push(`The page has the ${whole.count} largest weights of each row; of the ` +
+        "others it has a bound. The saved matrices have all.");
     }
     const {rows, columns} = this.visible();
     if (view !== "overview" && (rows.length < map.rowLabels.length || columns.length < map.columnLabels.length))
-      out.push(`The filter leaves ${rows.length} of ${map.rowLabels.length} queries and ${columns.length} of ${map.columnLabels.length} keys. Weights are as without it.`);
+      out.push(`The filter leaves ${rows.length} of ${map.rowLabels.length} queries and ${columns.length} of ` +
+        `${map.columnLabels.length} keys. Weights are as without it.`);
     return out;
   },
   renderNumbers() {
@@ -184,7 +195,8 @@ Object.assign(heed.Maps.prototype, {
     if (views[key]) return this.hasView(map, views[key]) && (this.change({view: views[key]}), true);
     const actions = {
       "[": () => this.change({map: next(group.maps, map, -1)}), "]": () => this.change({map: next(group.maps, map, 1)}),
-      ",": () => this.change({head: (head + map.heads) % (map.heads + 1)}), ".": () => this.change({head: (head + 1) % (map.heads + 1)}),
+      ",": () => this.change({head: (head + map.heads) % (map.heads + 1)}),
+      ".": () => this.change({head: (head + 1) % (map.heads + 1)}),
       a: () => this.change({head: map.heads > 1 ? map.heads : 0}),
       k: () => this.change({kind: next(this.groups.map((one) => one.kind), kind, 1)}),
       w: () => this.change({shown: next(Object.keys(heed.shownNames).filter((name) => map.has(name)), shown, 1)}),
@@ -218,7 +230,8 @@ heed.focusKeeper = (root) => {
     if (!inside || document.contains(element)) return;
     const pressed = tag === "BUTTON" && [...root.querySelectorAll("button[aria-pressed=true]")].find((one) =>
       one.closest("[role=group]")?.getAttribute("aria-label") === label);
-    const same = [...root.querySelectorAll(tag)].find((one) => one.classList.value === name && (tag !== "BUTTON" || one.textContent === words));
+    const same = [...root.querySelectorAll(tag)].find((one) =>
+      one.classList.value === name && (tag !== "BUTTON" || one.textContent === words));
     (pressed || same)?.focus({preventScroll: true});
   };
 };

@@ -62,11 +62,15 @@ heed.Window = class {
     const drawn = (i, j) => value(i, j) ?? 0;
     let top = 0;
     rows.forEach((_, i) => columns.forEach((_, j) => top = Math.max(top, Math.abs(drawn(i, j)) || 0)));
-    const button = (words, help, click) => heed.make("button", {type: "button", class: "quiet", "aria-label": help, title: help, onclick: click}, words);
+    const button = (words, help, click) => heed.make("button", {type: "button", class: "quiet", "aria-label": help,
+      title: help, onclick: click}, words);
     const place = (label, at, most, set) => heed.make("label", {class: "place"}, `${label} `,
-      heed.make("input", {type: "number", min: 0, max: most - 1, value: at, onchange: (event) => set(heed.clamp(+event.target.value || 0, 0, most - 1))}));
-    const svg = heed.matrix({rows, columns, value, shown: drawn, top: viewer.scaleTo !== "one" || shown !== "weights" ? top || 1 : 1,
-      isSigned: shown === "attribution", width: Math.max(280, this.root.clientWidth - 190), read: (i, j) => viewer.read(first + i, from + j),
+      heed.make("input", {type: "number", min: 0, max: most - 1, value: at,
+        onchange: (event) => set(heed.clamp(+event.target.value || 0, 0, most - 1))}));
+    const isScaled = viewer.scaleTo !== "one" || shown !== "weights";
+    const svg = heed.matrix({rows, columns, value, shown: drawn, top: isScaled ? top || 1 : 1,
+      isSigned: shown === "attribution", width: Math.max(280, this.root.clientWidth - 190),
+      read: (i, j) => viewer.read(first + i, from + j),
       pickRow: (i) => viewer.pick(first + i), marked: viewer.query === null ? -1 : viewer.query - first,
       label: `Single weights of queries ${first} to ${first + rows.length - 1} and keys ${from} to ${from + columns.length - 1}`});
     svg.addEventListener("wheel", (event) => {

@@ -62,8 +62,8 @@ heed.Maps = class {
     }
   }
   hasView(map, view) {
-    return view in heed.viewNames && (view !== "picture" || Boolean(map.picture)) && (view !== "neurons" || Boolean(map.factors)) &&
-      (view !== "text" || !map.picture);
+    return view in heed.viewNames && (view !== "picture" || Boolean(map.picture)) &&
+      (view !== "neurons" || Boolean(map.factors)) && (view !== "text" || !map.picture);
   }
   headName(mean = "mean of the heads") {
     return this.state.head < this.state.map.heads ? String(this.state.head) : mean;
@@ -121,7 +121,8 @@ heed.Maps = class {
   }
   read(i, j) {
     const {map, shown} = this.state, layered = this.layered(), head = this.headOf(), value = layered.single(head, i, j);
-    if (value === undefined) return [`below ${heed.number(layered.bound(head, i))}`, "not among the largest of its row, which this page has"];
+    if (value === undefined)
+      return [`below ${heed.number(layered.bound(head, i))}`, "not among the largest of its row, which this page has"];
     const lines = [heed.number(value)];
     if (shown === "attribution") lines.push(`weight ${heed.number(map.weights.single(head, i, j))}`);
     return lines;
@@ -129,7 +130,8 @@ heed.Maps = class {
   // Indices of the rows and columns that the filter leaves.
   visible() {
     const {map} = this.state, {text, of, specials} = this.filter, wanted = text.toLowerCase();
-    const keep = (labels, side) => labels.map((_, at) => at).filter((at) => map.isTiled || ((specials || !heed.isSpecial(labels[at])) &&
+    const keep = (labels, side) => labels.map((_, at) => at).filter((at) =>
+      map.isTiled || ((specials || !heed.isSpecial(labels[at])) &&
       (!wanted || (of !== side && of !== "both") || labels[at].toLowerCase().includes(wanted))));
     return {rows: keep(map.rowLabels, "queries"), columns: keep(map.columnLabels, "keys")};
   }
@@ -146,23 +148,29 @@ heed.Maps = class {
     this.heading = heed.make("h3", {"aria-live": "polite"});
     this.picture = heed.make("div", {class: "picture scroll"});
     this.note = heed.make("div", {class: "notes"});
-    this.numbers = heed.make("details", {class: "as-table"}, heed.make("summary", {}, "These numbers as a table"), heed.make("div", {class: "scroll"}));
+    this.numbers = heed.make("details", {class: "as-table", "aria-label": "Numbers"},
+      heed.make("summary", {}, "These numbers as a table"), heed.make("div", {class: "scroll"}));
     this.numbers.addEventListener("toggle", () => this.renderNumbers());
     const changed = (part) => {
       Object.assign(this.filter, part);
       this.render();
     };
-    this.filterText = heed.make("input", {type: "search", "aria-label": "Show only tokens that contain", size: 10, oninput: (event) => changed({text: event.target.value})});
-    this.filterOf = heed.make("select", {"aria-label": "Which tokens are filtered", onchange: (event) => changed({of: event.target.value})},
+    this.filterText = heed.make("input", {type: "search", "aria-label": "Show only tokens that contain", size: 10,
+      oninput: (event) => changed({text: event.target.value})});
+    this.filterOf = heed.make("select", {"aria-label": "Which tokens are filtered",
+      onchange: (event) => changed({of: event.target.value})},
       ...["queries", "keys", "both"].map((name) => heed.make("option", {value: name}, name)));
     this.specials = heed.make("button", {type: "button", class: "quiet", title: "Show special tokens: [SOS], <s> and the like",
       onclick: () => changed({specials: !this.filter.specials})}, "special tokens");
-    this.least = heed.make("input", {type: "range", min: 0, max: 0.5, step: 0.01, value: 0, "aria-label": "Leave out weights below this share of the scale",
+    this.least = heed.make("input", {type: "range", min: 0, max: 0.5, step: 0.01, value: 0,
+      "aria-label": "Leave out weights below this share of the scale",
       oninput: (event) => changed({least: +event.target.value})});
     this.leastWord = heed.make("output", {}, "");
-    this.filterBar = heed.make("div", {class: "bar filter", role: "search"}, heed.make("label", {}, "Filter ", this.filterText), this.filterOf, this.specials,
+    this.filterBar = heed.make("div", {class: "bar filter", role: "search"},
+      heed.make("label", {}, "Filter ", this.filterText), this.filterOf, this.specials,
       heed.make("label", {}, "at least ", this.least, this.leastWord));
-    const help = heed.make("button", {type: "button", class: "quiet", title: "Keyboard", "aria-label": "Keyboard help", onclick: () => this.help()}, "?");
+    const help = heed.make("button", {type: "button", class: "quiet", title: "Keyboard", "aria-label": "Keyboard help",
+      onclick: () => this.help()}, "?");
     const saving = heed.make("div", {class: "choice right"},
       ...heed.saveButtons(() => this.svg(), () => this.fileName()), help);
     this.overviewBox = heed.make("div", {class: "overview"}, this.thumbs, this.table);
@@ -180,7 +188,8 @@ heed.Maps = class {
       group.kind === kind, () => this.change({kind: group.kind}))));
     this.kinds.hidden = this.groups.length < 2;
     const sources = Object.keys(heed.shownNames).filter((name) => map.has(name));
-    this.shownChoice.replaceChildren(...sources.map((name) => this.choice(heed.shownNames[name], shown === name, () => this.change({shown: name}))));
+    this.shownChoice.replaceChildren(...sources.map((name) =>
+      this.choice(heed.shownNames[name], shown === name, () => this.change({shown: name}))));
     this.shownChoice.hidden = sources.length < 2;
     this.views.replaceChildren(...Object.keys(heed.viewNames).filter((name) => this.hasView(map, name)).map((name) =>
       this.choice(heed.viewNames[name], view === name, () => this.change({view: name}))));

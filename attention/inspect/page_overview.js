@@ -5,7 +5,8 @@ heed.thumbnails = (viewer, group, size) => {
   const {map: shownMap, head: shownHead, shown} = viewer.state;
   const heads = Math.max(...group.maps.map((map) => map.heads)), hasRollout = group.maps.some((map) => map.has("rollout"));
   const columns = [...Array(heads).keys(), ...(heads > 1 ? ["mean"] : []), ...(hasRollout ? ["rollout"] : [])];
-  const grid = heed.make("div", {class: "thumbs", role: "group", "aria-label": `${heed.kindNames[group.kind] || group.kind}: all layers and heads`});
+  const grid = heed.make("div", {class: "thumbs", role: "group",
+    "aria-label": `${heed.kindNames[group.kind] || group.kind}: all layers and heads`});
   grid.style.gridTemplateColumns = `48px repeat(${columns.length}, ${size}px)`;
   grid.append(heed.make("span", {class: "mark side"}, "head"), ...columns.map((name) =>
     heed.make("span", {class: "mark", "aria-hidden": "true"}, String(name))));
@@ -67,7 +68,8 @@ heed.statisticsTable = (viewer) => {
       heed.make("th", {scope: "row"}, heed.make("button", {type: "button", class: "plain"}, String(head))),
       heed.make("td", {class: "meter", style: `--part:${heed.clamp(one.entropy / (one.uniform || 1), 0, 1).toFixed(3)}`},
         heed.short(one.entropy, 2)),
-      ...[one.confidence, one.diagonal, one.previous, one.next, one.near].map((value) => heed.make("td", {}, heed.short(value, 2))),
+      ...[one.confidence, one.diagonal, one.previous, one.next, one.near].map((value) =>
+        heed.make("td", {}, heed.short(value, 2))),
       heed.make("td", {}, heed.short(one.distance, 1)),
       heed.make("td", {class: "word", title: `${favourite} receives ${heed.short(one.mass, 3)} of all attention`},
         ...(/^\u2581./.test(favourite) ? [heed.make("span", {class: "faint"}, "\u2581"), favourite.slice(1)] : [favourite])));
@@ -75,7 +77,8 @@ heed.statisticsTable = (viewer) => {
   return heed.make("table", {class: "numbers"},
     heed.make("caption", {}, `Layer ${map.layer}: what each head does. Uniform attention has entropy ` +
       `${heed.short(map.statistics[0].uniform, 2)}.`),
-    heed.make("thead", {}, heed.make("tr", {}, ...names.map(([name, help]) => heed.make("th", {scope: "col", title: help}, name)))),
+    heed.make("thead", {}, heed.make("tr", {},
+      ...names.map(([name, help]) => heed.make("th", {scope: "col", title: help}, name)))),
     heed.make("tbody", {}, ...map.statistics.map(row)));
 };
 
@@ -85,19 +88,24 @@ heed.weightTable = ({rows, columns, value, title}) => {
   const number = (i, j) => heed.number(value(i, j));
   if (columns.length <= 40) {
     return heed.make("table", {class: "weights"}, heed.make("caption", {}, `${title}. Rows are queries, columns are keys.`),
-      heed.make("thead", {}, heed.make("tr", {}, heed.make("td"), ...columns.map((word) => heed.make("th", {scope: "col"}, word)))),
+      heed.make("thead", {}, heed.make("tr", {}, heed.make("td"),
+        ...columns.map((word) => heed.make("th", {scope: "col"}, word)))),
       heed.make("tbody", {}, ...rows.slice(0, 200).map((word, i) => heed.make("tr", {}, heed.make("th", {scope: "row"}, word),
         ...columns.map((_, j) => heed.make("td", {}, number(i, j)))))));
   }
-  const largest = (i) => columns.map((_, j) => j).sort((a, b) => Math.abs(value(i, b) || 0) - Math.abs(value(i, a) || 0)).slice(0, 12);
-  return heed.make("table", {class: "weights"}, heed.make("caption", {}, `${title}. Of each query, the twelve keys with the largest weights.`),
-    heed.make("thead", {}, heed.make("tr", {}, heed.make("th", {scope: "col"}, "query"), heed.make("th", {scope: "col"}, "keys"))),
+  const size = (i, j) => Math.abs(value(i, j)) || 0;
+  const largest = (i) => columns.map((_, j) => j).sort((a, b) => size(i, b) - size(i, a)).slice(0, 12);
+  return heed.make("table", {class: "weights"}, heed.make("caption", {},
+    `${title}. Of each query, the twelve keys with the largest weights.`),
+    heed.make("thead", {}, heed.make("tr", {},
+      heed.make("th", {scope: "col"}, "query"), heed.make("th", {scope: "col"}, "keys"))),
     heed.make("tbody", {}, ...rows.slice(0, 200).map((word, i) => heed.make("tr", {}, heed.make("th", {scope: "row"}, word),
       heed.make("td", {class: "list"}, largest(i).map((j) => `${columns[j]} ${number(i, j)}`).join("   "))))));
 };
 
 // The keys of the page, as a dialog.
-heed.keyboardHelp = [["m l t p n o", "matrix, lines, text, picture, neurons, overview of all heads"], ["[ ]", "earlier, later layer"],
+heed.keyboardHelp = [["m l t p n o", "matrix, lines, text, picture, neurons, overview of all heads"],
+  ["[ ]", "earlier, later layer"],
   [", .", "head before, head after"], ["a", "mean of the heads"], ["k", "next kind of attention"],
   ["w", "weights, attribution, rollout"], ["/", "filter tokens"], ["s", "special tokens"],
   ["arrows", "walk over tokens and weights in the picture"], ["Enter", "keep the query under the cursor; again: let go"],
@@ -114,19 +122,22 @@ heed.helpDialog = () => {
 
 // The large thumbnails as one picture for saving.
 heed.overviewSvg = (viewer) => {
-  const svg = heed.draw("svg", {}), box = 120, left = 76, names = viewer.groups.map((group) => heed.kindNames[group.kind] || group.kind);
+  const svg = heed.draw("svg", {}), box = 120, left = 76;
+  const names = viewer.groups.map((group) => heed.kindNames[group.kind] || group.kind);
   let y = 8, width = 0;
   viewer.groups.forEach((group, at) => {
     svg.append(heed.draw("text", {x: 8, y: y + 14, "font-weight": 600}, names[at]));
     y += 40;
     for (const map of group.maps) {
+      const source = viewer.state.shown === "attribution" && map.has("attribution") ? "attribution" : "weights";
       const ratio = map.queries / map.keys, [w, h] = [ratio > 1 ? box / ratio : box, ratio > 1 ? box : box * ratio];
       svg.append(heed.draw("text", {class: "axis", x: 8, y: y + h / 2 + 4}, `layer ${map.layer}`));
       for (let head = 0; head < map.heads; ++head) {
         const x = left + head * (box + 8);
-        if (map === group.maps[0]) svg.append(heed.draw("text", {class: "axis", x: x + w / 2, y: y - 7, "text-anchor": "middle"}, `head ${head}`));
+        if (map === group.maps[0]) svg.append(heed.draw("text", {class: "axis", x: x + w / 2, y: y - 7,
+          "text-anchor": "middle"}, `head ${head}`));
         svg.append(heed.draw("image", {x, y, width: w, height: h, preserveAspectRatio: "none", style: "image-rendering:pixelated",
-          href: heed.thumbnail(map, map.has(viewer.state.shown) && viewer.state.shown !== "rollout" ? viewer.state.shown : "weights", head).toDataURL()}),
+          href: heed.thumbnail(map, source, head).toDataURL()}),
           heed.draw("rect", {class: "frame", x, y, width: w, height: h}));
         width = Math.max(width, x + box + 8);
       }

@@ -45,7 +45,7 @@ heed.text = ({queries, keys, isSame, value, top, chosen, width, label, read, pic
     ring.setAttribute("visibility", i === null ? "hidden" : "visible");
     if (i === null) return;
     const {x, y, width: wide, height} = queryTokens[i];
-    heed.fill(ring, {x: x - 1, y: y - 1, width: wide + 2, height: height + 2}, []);
+    heed.fill(ring, {x: x + 1, y: y + 1, width: wide - 2, height: height - 2}, []);
   };
   const find = (tokens, {x, y}) => tokens.findIndex((token) =>
     x >= token.x && x < token.x + token.width + 2 && y >= token.y && y < token.y + token.height);
@@ -106,7 +106,8 @@ heed.overlay = ({picture, weight, top, side, x, y, marked = -1}) => {
   const image = context.createImageData(columns, rows), count = picture.places?.length ?? rows * columns;
   for (let token = 0; token < count; ++token) {
     const place = picture.places ? picture.places[token] : token, share = (weight(first + token) || 0) / top;
-    image.data.set([...(share < 0 ? [240, 140, 40] : [255, 64, 96]), Math.round(235 * Math.sqrt(Math.min(1, Math.abs(share))))], 4 * place);
+    const opacity = Math.round(235 * Math.sqrt(Math.min(1, Math.abs(share))));
+    image.data.set([...(share < 0 ? [240, 140, 40] : [255, 64, 96]), opacity], 4 * place);
   }
   context.putImageData(image, 0, 0);
   group.append(heed.draw("image", {x, y, width: width * scale, height: height * scale, preserveAspectRatio: "none",
@@ -123,12 +124,14 @@ heed.overlay = ({picture, weight, top, side, x, y, marked = -1}) => {
 // Where a picture was looked at: {picture, heads: [{name, weight(query or null, key), top}], shownHead, chosen, width, label,
 // read(query, key), pick(query)}. Without a chosen query the weights are what each patch receives from all queries.
 heed.pictures = ({picture, heads, shownHead, chosen, width, label, read, pick, pickHead}) => {
-  const side = Math.min(400, Math.floor((width - 24) / 2)), small = heed.clamp(Math.floor((width - 12) / heads.length) - 12, 56, 132);
+  const side = Math.min(400, Math.floor((width - 24) / 2));
+  const small = heed.clamp(Math.floor((width - 12) / heads.length) - 12, 56, 132);
   const per = Math.max(1, Math.floor((width + 12) / (small + 12))), rows = Math.ceil(heads.length / per);
   const H = side + 56 + rows * (small + 26);
   const svg = heed.draw("svg", {class: "photos", viewBox: `0 0 ${width} ${H}`, tabindex: 0, role: "img", "aria-label": label,
     style: `width:${width}px`});
-  const {patch, first} = picture, columns = picture.width / patch, tokens = picture.places ? picture.places.length : columns * picture.height / patch;
+  const {patch, first} = picture, columns = picture.width / patch;
+  const tokens = picture.places ? picture.places.length : columns * picture.height / patch;
   const size = side / Math.max(picture.width, picture.height) * patch;
   const layer = heed.draw("g");
   svg.append(layer);
@@ -136,15 +139,18 @@ heed.pictures = ({picture, heads, shownHead, chosen, width, label, read, pick, p
   const go = (query) => {
     here = query;
     const head = heads[shownHead];
-    const what = query === null ? "what each patch receives, the mean over all queries"
-      : query < first ? "from the classifying token" : `from the marked patch`;
+    const whose = query === null ? "what each patch receives, the mean over all queries"
+      : query < first ? "from the classifying token" : "from the marked patch";
+    const what = `${whose}; full colour: ${heed.number(head.top(query))}`;
     layer.replaceChildren(heed.draw("text", {class: "axis", x: 0, y: 12}, what),
-      heed.overlay({picture, weight: (key) => head.weight(query, key), top: head.top(query), side, x: 0, y: 22, marked: query ?? -1}),
+      heed.overlay({picture, weight: (key) => head.weight(query, key), top: head.top(query), side, x: 0, y: 22,
+        marked: query ?? -1}),
       heed.overlay({picture, weight: () => 0, top: 1, side, x: side + 24, y: 22}),
       ...heads.flatMap((one, at) => {
         const x = at % per * (small + 12), y = side + 62 + Math.floor(at / per) * (small + 26);
         return [heed.draw("text", {class: at === shownHead ? "axis on" : "axis", x, y: y - 5}, one.name),
-          heed.overlay({picture, weight: (key) => one.weight(query, key), top: one.top(query), side: small, x, y, marked: query ?? -1})];
+          heed.overlay({picture, weight: (key) => one.weight(query, key), top: one.top(query), side: small, x, y,
+            marked: query ?? -1})];
       }));
   };
   go(chosen);
@@ -184,7 +190,8 @@ heed.pictures = ({picture, heads, shownHead, chosen, width, label, read, pick, p
 heed.patchName = (picture, token) => {
   if (token === null) return "all";
   if (token < picture.first) return "classifying token";
-  const place = picture.places ? picture.places[token - picture.first] : token - picture.first, columns = picture.width / picture.patch;
+  const place = picture.places ? picture.places[token - picture.first] : token - picture.first,
+    columns = picture.width / picture.patch;
   return `${Math.floor(place / columns)},${place % columns}`;
 };
 
@@ -210,9 +217,12 @@ heed.neurons = ({query, keys, vector, keyVector, size, scale, weight, width, lab
   const svg = heed.draw("svg", {class: "neurons", viewBox: `0 0 ${width} ${above + rows.length * step + 8}`, tabindex: 0,
     role: "img", "aria-label": label, style: `width:${width}px`});
   const [atK, atP, atS] = [left, left + strip + 16, left + 2 * strip + 32], atW = atS + bar + 12;
-  const put = (x, y, words, anchor, extra = {}) => svg.append(heed.draw("text", {x, y, "text-anchor": anchor, class: "axis", ...extra}, words));
+  const put = (x, y, words, anchor, extra = {}) => svg.append(heed.draw("text", {x, y, "text-anchor": anchor,
+    class: "axis", ...extra}, words));
   put(atK, 12, "query q", "start");
-  for (const [x, words] of [[atK, "keys k"], [atP, "q × k, element by element"], [atS, isSoftmax ? "score" : "sum of products"], [atW, "weight"]])
+  const titles = [[atK, "keys k"], [atP, "q × k, element by element"], [atS, isSoftmax ? "score" : "sum of products"],
+    [atW, "weight"]];
+  for (const [x, words] of titles)
     put(x, above - 6, words, "start");
   put(left - 8, 31, heed.cut(query), "end", {class: "pin", "font-size": font});
   const cells = (values, top, x, y) => heed.draw("image", {x, y, width: strip, height: step - 5, preserveAspectRatio: "none",

@@ -143,7 +143,8 @@ heed.lines = ({rows, columns, heads, width, label, top: full = 1, least = 0.03, 
       let picks = columns.map((_, j) => [head.value(i, j), j]).filter(([weight]) => Math.abs(weight) / full > least);
       if (columns.length > 40) picks = picks.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 8);
       for (const [weight, j] of picks) {
-        const line = heed.draw("path", {class: "link", stroke: head.colour, "stroke-opacity": Math.min(1, Math.abs(weight) / full).toFixed(3),
+        const line = heed.draw("path", {class: "link", stroke: head.colour,
+          "stroke-opacity": Math.min(1, Math.abs(weight) / full).toFixed(3),
           "stroke-dasharray": weight < 0 ? "3 3" : null,
           d: `M${left} ${middle(i)}C${left + bend} ${middle(i)} ${right - bend} ${middle(j)} ${right} ${middle(j)}`});
         groups.query[i].append(line);

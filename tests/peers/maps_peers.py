@@ -32,7 +32,10 @@ def page_maps(page):
         if block['code'] == 'f32':
             weights = np.frombuffer(raw, '<f4').reshape(block['shape'])
         elif block['code'] == 'u16':
-            weights = block['low'] + (block['high'] - block['low']) * np.frombuffer(raw, '<u2').reshape(block['shape']) / 65534
+            weights = (
+                block['low']
+                + (block['high'] - block['low']) * np.frombuffer(raw, '<u2').reshape(block['shape']) / 65534
+            )
         else:
             continue
         yield one['kind'], one['layer'], data['tokens'][one['rows']], data['tokens'][one['columns']], weights
@@ -59,7 +62,7 @@ def judge_rollout(folder):
 def bertviz_attention(html):
     """The attentions inside BertViz's HTML: {name: [layers, heads, queries, keys]}."""
     start = html.index('"attention": [')
-    listed = json.JSONDecoder().raw_decode(html[start + len('"attention": '):])[0]
+    listed = json.JSONDecoder().raw_decode(html[start + len('"attention": ') :])[0]
     return {one['name']: np.array(one['attn'], np.float64) for one in listed}
 
 
@@ -75,11 +78,19 @@ def judge_bertviz(maps):
         stacks.setdefault(kind, []).append((layer, queries, keys, weights))
     for stack in stacks.values():
         stack.sort(key=lambda one: one[0])
-    given = {kind: [torch.tensor(np.array(one[3], np.float32))[None] for one in stack] for kind, stack in stacks.items()}
+    given = {
+        kind: [torch.tensor(np.array(one[3], np.float32))[None] for one in stack] for kind, stack in stacks.items()
+    }
     for draw in (head_view, model_view):
         if 'cross' in stacks:
-            html = draw(encoder_attention=given['encoder self'], decoder_attention=given['decoder self'], cross_attention=given['cross'],
-                        encoder_tokens=list(stacks['encoder self'][0][1]), decoder_tokens=list(stacks['decoder self'][0][1]), html_action='return')
+            html = draw(
+                encoder_attention=given['encoder self'],
+                decoder_attention=given['decoder self'],
+                cross_attention=given['cross'],
+                encoder_tokens=list(stacks['encoder self'][0][1]),
+                decoder_tokens=list(stacks['decoder self'][0][1]),
+                html_action='return',
+            )
             pairs = {'Encoder': 'encoder self', 'Decoder': 'decoder self', 'Cross': 'cross'}
         else:
             kind = next(iter(stacks))
