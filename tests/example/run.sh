@@ -39,6 +39,11 @@ case $name in
     at_least "$said" 0.9
     grep -q '<svg' cross.svg && grep -q '</svg>' cross.svg || fault "cross.svg is no picture"
     ;;
+  trace_heads)
+    said=$("$program")
+    [ "$(echo "$said" | grep -c 'head [0-3]$')" = 12 ] || fault "it does not name 12 heads: $said"
+    at_least "$(echo "$said" | grep cross | sort -rn | head -n 1)" 30
+    ;;
   translate)
     "$heed" train translate --quiet --name tiny --steps 4 --set data.num_examples=300 --set data.validation=12 \
       --set data.test_size=8 --set data.bleu_pairs=2 --set model.d_model=16 --set model.heads=2 --set model.d_ff=16 \

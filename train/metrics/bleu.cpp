@@ -170,6 +170,11 @@ std::string Bleu::summary() const {
   return line;
 }
 
+Bleu bleu_of_counts(Bleu counts) {
+  finish(counts);
+  return counts;
+}
+
 std::string bleu_signature() {
   return "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:heed-" HEED_VERSION;
 }

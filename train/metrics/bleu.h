@@ -29,6 +29,9 @@ struct Bleu {
 /// Scores". A usage error when the numbers of sentences differ.
 Bleu corpus_bleu(std::span<const std::string> outputs, std::span<const std::string> references);
 
+/// The score of counts alone, such as sums over sentences: correct, total, length and reference_length.
+Bleu bleu_of_counts(Bleu counts);
+
 /// The settings in sacreBLEU's format:
 /// nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:heed-...
 std::string bleu_signature();

@@ -1,0 +1,70 @@
+// Measures of attention heads that add up over many maps: where heads look, how sharply, and on which tokens.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heed/attention/inspect/map_view.h"
+
+namespace heed {
+
+/// How often each token occurs in the examples, for heads that look at rare ones.
+using TokenCounts = std::unordered_map<std::string, int64_t>;
+
+/// True for marks such as [SOS], </s> and <|endoftext|>.
+bool is_special_token(std::string_view token);
+/// True for a token of punctuation marks alone, past the mark of a word's beginning (U+2581).
+bool is_punctuation_token(std::string_view token);
+
+/// Sums over the rows of maps of one head; `row` means a query. mean_of() divides them.
+struct HeadSums {
+  static constexpr int64_t max_band = 10;    ///< widest band
+  static constexpr int64_t max_offset = 10;  ///< farthest offset that is counted by itself
+
+  double examples = 0;         ///< maps
+  double rows = 0;             ///< queries of all maps
+  double entropy = 0;          ///< -sum a log a, nats; weights below zero count as zero
+  double uniform_entropy = 0;  ///< the same for equal weights on all visible keys
+  double information = 0;      ///< over maps: entropy of the mean row less mean entropy, times rows
+  double confidence = 0;       ///< largest weight, end-of-sentence column left out (Voita et al. 2019)
+  double distance = 0;         ///< sum_j a_ij |i - j|
+  double offset = 0;           ///< sum_j a_ij (j - i)
+  double total = 0;            ///< sum_j a_ij: 1, or what the attention makes it
+  double self = 0, previous = 0, next = 0;                 ///< weights of keys i, i - 1, i + 1
+  double self_rows = 0, previous_rows = 0, next_rows = 0;  ///< queries for which that key exists
+  double first = 0;                                        ///< weight of key 0
+  double punctuation = 0;                                  ///< on punctuation
+  double same_word = 0;  ///< on other keys whose token is the query's; in cross-attention on any such key
+  std::map<std::string, double> special{};  ///< on each special token, by its name
+  double end_from_end = 0, end_rows = 0;    ///< on the end of the sentence, of queries that are an end
+  double end_from_rest = 0;                 ///< the same of all other queries
+  std::array<double, max_band + 1> band{};  ///< within |i - j| <= w
+  std::array<double, 2 * max_offset + 1> at_offset{};  ///< rows whose largest weight is at j - i = index - 10
+  double rarest = 0, two_rarest = 0;  ///< rows whose largest weight is on the rarest word, or one of two
+  double rare_rows = 0;               ///< queries that see a word which is no special token
+  double column = 0;                  ///< over maps: largest mean weight of a column
+  std::map<std::string, double> column_tokens{};  ///< maps in which that column is this token
+  double rank = 0, rank_maps = 0;                 ///< over some maps: effective rank
+
+  void add(const HeadSums& other);  ///< adds every sum
+};
+
+/// The sums of one head of one map. `counts` tells how rare tokens are; a token that it lacks is the rarest.
+HeadSums sums_of(const MapView& map, int64_t head, const TokenCounts& counts);
+
+/// The effective rank of one head: of its map, pooled into 64 tiles where it is longer.
+double rank_of_head(const MapView& map, int64_t head);
+
+/// Scores of one head on a sequence that repeats itself after `period` tokens (Olsson et al. 2022).
+struct RepeatScores {
+  double induction = 0;  ///< mean weight on the token after the previous occurrence of the query's token
+  double previous = 0;   ///< mean weight on the token before the query
+};
+/// Fails unless the map is square with more than `period` tokens.
+RepeatScores repeat_scores(const MapView& map, int64_t head, int64_t period);
+
+}  // namespace heed

@@ -1,0 +1,82 @@
+// heed heads: what each attention head of a run does over its test data.
+#include <algorithm>
+
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/inspection.h"
+#include "heed/train/inspect/head_report.h"
+
+namespace heed {
+namespace {
+
+int run_heads(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const int64_t examples = arguments.integer("examples", 2000);
+  if (examples < 1) fail("--examples = ", examples, ". Give at least 1.");
+  const int64_t max_tokens = arguments.integer("max-tokens", 1024);
+  if (max_tokens < 2) fail("--max-tokens = ", max_tokens, ". Give at least 2.");
+  HeadReportOptions options{.source = {.examples = examples, .max_tokens = max_tokens}};
+  if (arguments.has("file")) {
+    options.lines = lines_of_file(arguments.get("file"), "--file");
+    options.lines.resize(std::min(options.lines.size(), static_cast<size_t>(examples)));
+  }
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true);
+  options.phrasebook = is_phrasebook(run.config);
+  WorkProgress progress("examples");
+  const HeadReport report = head_report(*run.config.task, *run.model, options,
+                                        [&](int64_t done, int64_t all) { progress(done, all); });
+  Json json = head_report_json(report);
+  const Path out = output_folder(arguments, run, "heads");
+  const std::string title = run.folder.path().filename().string();
+  const std::string subtitle =
+      text("attention heads over ", report.examples, " ", options.lines.empty() ? "test examples" : "inputs",
+           ", checkpoint of step ", run.checkpoint.step);
+  Json named = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
+  for (const JsonMember& member : json.members()) named.append(member.key, member.value);
+  io::write_own(out / "heads.html", head_report_page(report, title + ": heads", subtitle));
+  io::write_own(out / "head-distances.svg", head_distances_svg(report));
+  io::write_own(out / "heads.json", named.dump(1) + "\n");
+  if (arguments.has("json")) {
+    io::print_data(named.dump() + "\n");
+    return 0;
+  }
+  io::print(subtitle + "\n\n" + head_report_text(report));
+  io::printf("\npage        %s\nnumbers     %s\ndistances   %s\ntime        %.1f s\n",
+             (out / "heads.html").c_str(), (out / "heads.json").c_str(), (out / "head-distances.svg").c_str(),
+             report.seconds);
+  return 0;
+}
+
+std::string words_of_roles() {
+  return "Roles: positional (largest weight at one offset in 90 % of rows), rare words (on the rarest in 50 "
+         "%), "
+         "alignment (10 points above\nthe best offset), previous token and induction (0.4 on repeated "
+         "sequences), "
+         "special tokens, punctuation, vertical (half of the\nweight), uniform (95 % of log n). "
+         "docs/tutorials/looking-at-heads.md has an example.";
+}
+
+}  // namespace
+
+Command command::heads() {
+  return {"heads",
+          "measure what each attention head does over the test data",
+          "RUN",
+          "the folder of a run",
+          1,
+          1,
+          with_machine(
+              {{"examples", "N", "the first test examples (default: 2000)"},
+               {"file", "FILE", "inputs in place of test examples, one a line, as heed inspect takes them"},
+               {"data", "PATH", "other data in place of the run's; their test part is looked at"},
+               {"max-tokens", "N", "longer inputs are cut to so many tokens (default: 1024)"},
+               {"checkpoint", "WHICH", "best, last or a step (default: best)"},
+               {"out", "FOLDER", "where the files go (default: RUN/heads)"},
+               {"json", "", "one JSON object in place of the table"}}),
+          false,
+          run_heads,
+          words_of_roles};
+}
+
+}  // namespace heed

@@ -1,0 +1,153 @@
+// Hard concrete gates: sigmoids of noisy logits, stretched beyond 0 and 1 and cut there.
+#include "heed/train/inspect/head_gates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "heed/autograd/tape.h"
+#include "heed/train/optim/optimizer.h"
+
+namespace heed {
+namespace {
+
+constexpr double temperature = 2.0 / 3, low = -0.1, high = 1.1;  // beta, gamma and zeta of Louizos et al.
+constexpr double initial_logit = 2;                              // most gates begin open
+
+/// The gates of every attention of a model: an editor that draws noise in training.
+class HeadGates final : public Module, public HeadEditor {
+ public:
+  HeadGates(const std::vector<ModelHead>& heads, uint64_t seed) : rng_(seed) {
+    for (const ModelHead& head : heads) {
+      if (modules_.empty() || modules_.back() != head.module) {
+        modules_.push_back(head.module);
+        counts_.push_back(0);
+      }
+      ++counts_.back();
+    }
+    for (const int64_t count : counts_) logits_.push_back(leaf(Tensor::full(Shape{count}, initial_logit)));
+    for (size_t i = 0; i < logits_.size(); ++i) names_.push_back(text("gate_", i));
+  }
+
+  void fields(Fields& f) override {
+    for (size_t i = 0; i < logits_.size(); ++i) f(names_[i].c_str(), logits_[i]);
+  }
+
+  Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) override {
+    const auto found = std::find(modules_.begin(), modules_.end(), &module);
+    if (found == modules_.end()) return heads;
+    const Tensor& logits = logits_[static_cast<size_t>(found - modules_.begin())];
+    std::vector<float> noise;
+    for (int64_t head = 0; head < logits.size(); ++head) {
+      const double u = std::clamp(rng_.uniform(), 1e-6, 1 - 1e-6);
+      noise.push_back(static_cast<float>(std::log(u / (1 - u))));
+    }
+    const Tensor drawn = Tensor::from(noise, logits.shape()).to(logits.device());
+    const Tensor gates = stretched(sigmoid((logits + drawn) / temperature));
+    return heads * cast(reshape(gates, Shape{1, gates.size(), 1, 1}), heads.dtype());
+  }
+
+  /// The expected number of open gates.
+  Tensor open() const {
+    Tensor total;
+    for (const Tensor& logits : logits_) {
+      const Tensor here = sum(sigmoid(logits - temperature * std::log(-low / high)));
+      total = total ? total + here : here;
+    }
+    return total;
+  }
+
+  std::vector<HeadGate> values(const std::vector<ModelHead>& heads) const {
+    std::vector<HeadGate> out;
+    for (const Tensor& logits : logits_) {
+      for (const double logit : logits.to_doubles()) {
+        const auto squash = [](double x) { return 1 / (1 + std::exp(-x)); };
+        out.push_back({.name = heads[out.size()].name,
+                       .open = squash(logit - temperature * std::log(-low / high)),
+                       .value = std::clamp(squash(logit) * (high - low) + low, 0.0, 1.0)});
+      }
+    }
+    return out;
+  }
+
+ private:
+  static Tensor stretched(const Tensor& s) { return minimum(maximum(s * (high - low) + low, 0.0), 1.0); }
+
+  Rng rng_;
+  std::vector<const Module*> modules_;
+  std::vector<int64_t> counts_;
+  std::vector<Tensor> logits_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
+                            const AblationOptions& measure, const DecodeOptions& decode,
+                            const std::function<void(int64_t, int64_t)>& told) {
+  const std::vector<ModelHead> heads = heads_of_model(task, model);
+  visit_tensors(model, [](const std::string&, Tensor& x) { x = x.detach(); });  // only gates are trained
+  HeadGates gates(heads, options.seed);
+  Optimizer optimizer(gates, {.kind = OptimizerKind::adam});
+  GateReport out;
+  double last_losses = 0;
+  const int64_t last = std::max<int64_t>(options.steps / 10, 1);
+  int64_t epoch = 0, count = task.plan(0), position = 0;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (position == count) {
+      count = task.plan(++epoch);
+      position = 0;
+    }
+    const Tensor loss = task.loss(model, task.batch(position++), {.editor = &gates});
+    if (step >= options.steps - last) last_losses += loss.item();
+    backward(loss + gates.open() * options.penalty);
+    optimizer.step(options.learning_rate);
+    if (told) told(step + 1, options.steps);
+  }
+  out.loss = last_losses / static_cast<double>(last);
+  out.gates = gates.values(heads);
+  AblationOptions closing = measure;
+  closing.by = {};
+  closing.curve = false;
+  closing.heads.clear();
+  constexpr double half = 0.5;
+  for (const HeadGate& gate : out.gates) {
+    if (gate.value >= half)
+      ++out.kept;
+    else
+      closing.heads += (closing.heads.empty() ? "" : ",") + gate.name;
+  }
+  if (closing.heads.empty()) return out;
+  const AblationReport closed = ablate_heads(task, model, closing, decode);
+  out.effect = closed.layers.empty() ? closed.heads[0] : closed.layers[0];
+  out.effect.name = "closed gates";
+  return out;
+}
+
+Json gates_json(const GateReport& report) {
+  Json gates{Json::List{}};
+  for (const HeadGate& gate : report.gates)
+    gates.push(Json::object({{"name", gate.name}, {"open", gate.open}, {"value", gate.value}}));
+  return Json::object({{"gates", std::move(gates)},
+                       {"kept", report.kept},
+                       {"loss_with_noise", report.loss},
+                       {"loss_change", report.effect.loss.value},
+                       {"loss_change_error", report.effect.loss.error}});
+}
+
+std::string gates_text(const GateReport& report) {
+  std::string out = "  gate           value  open\n";
+  for (const HeadGate& gate : report.gates) {
+    char line[96];
+    std::snprintf(line, sizeof line, "  %-13s  %5.2f  %4.2f\n", gate.name.c_str(), gate.value, gate.open);
+    out += line;
+  }
+  char line[160];
+  std::snprintf(line, sizeof line,
+                "  %lld of %zu heads stay; closing the others changes the loss by %+.4f +- %.4f\n",
+                static_cast<long long>(report.kept), report.gates.size(), report.effect.loss.value,
+                report.effect.loss.error);
+  return out + line;
+}
+
+}  // namespace heed

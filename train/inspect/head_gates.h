@@ -1,0 +1,46 @@
+// Trained gates of attention heads: which of them a converged model can do without.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heed/train/inspect/head_ablation.h"
+
+namespace heed {
+
+/// How gates are trained.
+struct GateOptions {
+  int64_t steps = 400;          ///< batches of training data
+  double penalty = 0.02;        ///< nats per target that an open gate costs: lambda
+  double learning_rate = 0.05;  ///< of Adam
+  uint64_t seed = 1;            ///< of the noise
+};
+
+/// A trained gate.
+struct HeadGate {
+  std::string name;  ///< of the head
+  double open = 0;   ///< probability that the gate is not 0
+  double value = 0;  ///< its value without noise, 0 to 1
+};
+
+/// Gates of all heads, and what closing them costs.
+struct GateReport {
+  std::vector<HeadGate> gates;  ///< in the order of heads
+  double loss = 0;              ///< of the last tenth of the steps, nats per target, without the penalty
+  int64_t kept = 0;             ///< gates with a value of at least 0.5
+  AblationEffect effect;        ///< of closing all others, by zero, on test examples
+};
+
+/// Multiplies each head's output by a gate before the output projection, and trains the gates alone, with a
+/// relaxed L0 penalty: lambda times the sum of the probabilities that gates are open (Louizos et al. 2018,
+/// arXiv 1712.01312; Voita et al. 2019, arXiv 1905.09418). The model keeps its weights, without dropout, and
+/// records no gradients any more. `told` hears of each step.
+GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
+                            const AblationOptions& measure, const DecodeOptions& decode,
+                            const std::function<void(int64_t, int64_t)>& told = {});
+
+Json gates_json(const GateReport& report);         ///< every number
+std::string gates_text(const GateReport& report);  ///< a table for terminals
+
+}  // namespace heed

@@ -1,0 +1,147 @@
+// The table of attention heads: sorting, the detail of a head with its examples, clustered distances; needs page_tools.js.
+
+heed.HeadReport = class {
+  static columns = [
+    ["head", "the attention and its number", (h) => h.name],
+    ["role", "by published criteria; the evidence is in the detail", (h) => h.roles.map((r) => r.name).join(", ")],
+    ["entropy", "nats, mean over queries; equal weights would have log n", (h) => h.measures.entropy],
+    ["of log n", "entropy as a share of that of equal weights", (h) => h.measures.entropy / h.measures.uniform_entropy],
+    ["confidence", "mean largest weight, end of sentence left out", (h) => h.measures.confidence],
+    ["self", "weight on the query's own position", (h) => h.measures.self],
+    ["previous", "weight on the position before", (h) => h.measures.previous],
+    ["next", "weight on the position after", (h) => h.measures.next],
+    ["first", "weight on the first token", (h) => h.measures.first],
+    ["special", "weight on marks such as [SOS] and [EOS]", (h) => h.measures.special],
+    ["punct.", "weight on punctuation", (h) => h.measures.punctuation],
+    ["same word", "weight on other positions with the query's token", (h) => h.measures.same_word],
+    ["distance", "mean distance of the weight, in tokens", (h) => h.measures.distance],
+    ["band 3", "weight within three positions", (h) => h.measures.band_3],
+    ["column", "largest mean weight of one column", (h) => h.measures.column],
+    ["rank", "effective rank of the maps", (h) => h.measures.effective_rank],
+    ["rarest", "rows whose largest weight is on the rarest word", (h) => h.measures.rarest_word_rows],
+    ["alignment", "agreement with the true word alignment", (h) => h.word_alignment && h.word_alignment.accuracy],
+    ["induction", "on repeated sequences", (h) => h.repeated_sequences && h.repeated_sequences.induction],
+  ];
+  constructor(root) {
+    Object.assign(this, JSON.parse(root.querySelector("script").textContent));
+    this.heads.forEach((head, i) => (head.maps = this.maps[i]));
+    const known = (read) => this.heads.some((head) => read(head) !== undefined && read(head) !== null);
+    this.shown = heed.HeadReport.columns.filter(([, , read]) => known(read));
+    [this.sort, this.down, this.kind] = [-1, true, "all"];
+    this.body = heed.make("tbody");
+    this.headings = this.shown.map(([name, help], i) => heed.make("th", {scope: "col", "aria-sort": "none"},
+      heed.make("button", {type: "button", title: help, onclick: () => this.order(i)}, name)));
+    const kinds = ["all", ...new Set(this.heads.map((head) => head.kind))];
+    this.kindButtons = kinds.map((kind) => heed.make("button", {type: "button", "aria-pressed": String(kind === "all"),
+      onclick: () => this.choose(kind)}, kind));
+    this.detail = heed.make("div", {class: "head-detail", "aria-live": "polite"});
+    root.append(
+      heed.make("div", {class: "bar"}, heed.make("div", {class: "choice", role: "group", "aria-label": "Kind of attention"},
+        ...this.kindButtons)),
+      heed.make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Measures of heads"},
+        heed.make("table", {class: "heads"}, heed.make("thead", {}, heed.make("tr", {}, ...this.headings)), this.body)),
+      heed.make("h2", {}, "One head"), this.detail,
+      heed.make("h2", {}, "Which heads look alike"),
+      heed.make("p", {class: "note"}, "Mean Jensen-Shannon divergence of the rows of two heads, in nats; similar heads are " +
+        "side by side, by average linkage. Equal maps: 0; maps that share no key: log 2 = 0.693."),
+      heed.make("div", {class: "squares"}, ...this.jensen_shannon.map((group) => this.square(group))));
+    this.fill();
+    this.select(this.heads[0]);
+    heed.scheme.addEventListener("change", () => this.select(this.chosen));
+  }
+  choose(kind) {
+    this.kind = kind;
+    this.kindButtons.forEach((button) => button.setAttribute("aria-pressed", String(button.textContent === kind)));
+    this.fill();
+  }
+  order(i) {
+    this.down = this.sort === i ? !this.down : i > 1;
+    this.sort = i;
+    this.headings.forEach((heading, j) =>
+      heading.setAttribute("aria-sort", j !== i ? "none" : this.down ? "descending" : "ascending"));
+    this.fill();
+  }
+  fill() {
+    const rows = this.heads.filter((head) => this.kind === "all" || head.kind === this.kind);
+    if (this.sort >= 0) {
+      const read = this.shown[this.sort][2], blank = (value) => value === undefined || value === null || value === "";
+      rows.sort((a, b) => {
+        const [x, y] = [read(a), read(b)];
+        if (blank(x) || blank(y)) return blank(x) - blank(y);
+        const least = typeof x === "string" ? x.localeCompare(y, "en", {numeric: true}) : x - y;
+        return this.down ? -least : least;
+      });
+    }
+    this.rows = new Map(rows.map((head) => [head, heed.make("tr", {tabindex: 0, "aria-selected": String(head === this.chosen),
+      onclick: () => this.select(head), onkeydown: (event) => this.key(event, head)},
+      ...this.shown.map(([, , read]) => heed.make("td", {}, this.cell(read(head)))))]));
+    this.body.replaceChildren(...this.rows.values());
+  }
+  cell(value) {
+    return value === undefined || value === null ? "–" : typeof value === "string" ? value || "–" : heed.short(value, 2);
+  }
+  key(event, head) {
+    const list = [...this.rows.keys()], at = list.indexOf(head);
+    const to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: list.length - 1, Enter: at}[event.key];
+    if (to === undefined || !list[to]) return;
+    event.preventDefault();
+    this.select(list[to]);
+    this.rows.get(list[to]).focus();
+  }
+  select(head) {
+    this.chosen = head;
+    for (const [other, row] of this.rows) row.setAttribute("aria-selected", String(other === head));
+    const terms = (list) => heed.make("dl", {}, ...list.flatMap(([name, value]) =>
+      [heed.make("dt", {}, name), heed.make("dd", {}, this.cell(value))]));
+    const words = head.roles.length ? head.roles.map((role) => heed.make("p", {},
+      heed.make("strong", {}, role.name), `: ${role.evidence}`)) : [heed.make("p", {class: "note"}, "No criterion holds.")];
+    const lists = [terms(Object.entries(head.measures).map(([name, value]) => [name.replaceAll("_", " "), value]))];
+    const more = (title, list) => list.length && lists.push(heed.make("h4", {}, title), terms(list));
+    more("weight on special tokens", Object.entries(head.special));
+    more("its heaviest column is, in so many of the maps", head.column_tokens.map((one) => [one.token, one.maps]));
+    if (head.word_alignment)
+      more("agreement with the word alignment (one offset)", Object.entries(head.word_alignment.kinds).map(([kind, one]) =>
+        [kind, `${heed.short(one.accuracy, 2)} (${heed.short(one.baseline, 2)})`]));
+    const figures = head.examples.map((one, i) => {
+      const svg = this.matrix(head.maps[i], `${head.name}, example ${one.number}`);
+      return heed.make("figure", {}, heed.make("figcaption", {}, `${one.number}: ${one.caption}`, heed.make("span",
+        {class: "right"}, ...heed.saveButtons(() => svg, () => `${head.name}-${one.number}`))), svg);
+    });
+    this.detail.replaceChildren(
+      heed.make("div", {}, heed.make("h3", {}, head.name), heed.make("p", {class: "note"}, head.module), ...words, ...lists),
+      heed.make("div", {}, heed.make("h3", {}, `Where it is most itself, by ${head.chosen_by.replaceAll("_", " ")}`),
+        heed.make("div", {class: "head-examples"}, ...figures)));
+  }
+  matrix({rows, columns, weights}, label) {
+    const side = heed.clamp(Math.floor(460 / Math.max(rows.length, columns.length)), 7, 20), labelled = side >= 10;
+    const left = labelled ? heed.measure(rows.map(heed.cut), "11px system-ui") + 10 : 4;
+    const above = labelled ? heed.measure(columns.map(heed.cut), "11px system-ui") + 10 : 4;
+    const [W, H] = [left + side * columns.length + 4, above + side * rows.length + 4];
+    const svg = heed.draw("svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label, style: `width:${W}px`,
+      "font-size": 11});
+    const top = Math.max(...weights.map((weight) => Math.abs(weight)), 1);
+    rows.forEach((word, i) => {
+      if (labelled) svg.append(heed.word(heed.cut(word), {x: left - 5, y: above + side * (i + 0.5) + 4, "text-anchor": "end"}));
+      columns.forEach((other, j) => {
+        const weight = weights[i * columns.length + j];
+        svg.append(heed.draw("rect", {x: left + side * j, y: above + side * i, width: side, height: side,
+          "shape-rendering": "crispEdges", fill: heed.shade(weight === null ? NaN : weight / top), onpointerleave: () => heed.tip.hide(),
+          onpointermove: (event) => heed.tip.show(event.clientX, event.clientY, `${word} to ${other}`,
+            weight === null ? "not finite" : (weight / 1000).toFixed(3))}));
+      });
+    });
+    if (labelled) columns.forEach((word, j) => {
+      const [x, y] = [left + side * (j + 0.5) + 4, above - 5];
+      svg.append(heed.word(heed.cut(word), {x, y, transform: `rotate(-90 ${x} ${y})`}));
+    });
+    return svg;
+  }
+  square(group) {
+    const names = group.order.map((i) => group.heads[i]), most = Math.max(...group.nats.flat(), 1e-9);
+    const weights = group.order.flatMap((i) => group.order.map((j) => Math.round(group.nats[i][j] * 1000)));
+    const svg = this.matrix({rows: names, columns: names, weights}, `distances of heads, ${group.kind}`);
+    return heed.make("figure", {}, heed.make("figcaption", {}, `${group.kind}, up to ${heed.short(most, 2)}`,
+      heed.make("span", {class: "right"}, ...heed.saveButtons(() => svg, () => `distances-${group.kind.replaceAll(" ", "-")}`))), svg);
+  }
+};
+for (const root of document.querySelectorAll("section.head-report")) new heed.HeadReport(root);
