@@ -87,7 +87,7 @@ Tensor row_ids(const std::vector<int32_t>& ids, Device device) {
   return constant_table<int32_t>(ids, Shape{1, 1, static_cast<int64_t>(ids.size())}, device);
 }
 
-Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {
+Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight, double rate, Rng* rng) {
   const int64_t width = (band.extent(3) - 1) / 2, queries = band.extent(2), h = band.extent(1),
                 batch = v.extent(0), dv = v.extent(3);
   // Blocks of queries, each with the union of their keys.
@@ -112,9 +112,12 @@ Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {
       concat(std::vector<Tensor>{reshape(cells, Shape{shape[0], h, blocks, rows, 2 * width + 1}),
                                  Tensor::zeros(shape, band.dtype(), band.device())},
              4);
-  const Tensor line =
-      slice(reshape(long_rows, Shape{shape[0], h, blocks, rows * (wide + 1)}), 3, 0, rows * wide);
-  const Tensor products = matmul(reshape(line, Shape{shape[0], h, blocks, rows, wide}), near);
+  Tensor line = slice(reshape(long_rows, Shape{shape[0], h, blocks, rows * (wide + 1)}), 3, 0, rows * wide);
+  // Entries are dropped as the product reads them: a band for each sequence would be copied once more to be
+  // padded.
+  if (rng != nullptr && rate > 0)
+    line = dropout(expand(line, Shape{batch, h, blocks, rows * wide}), rate, rng);
+  const Tensor products = matmul(reshape(line, Shape{line.extent(0), h, blocks, rows, wide}), near);
   return slice(reshape(products, Shape{batch, h, blocks * rows, dv}), 2, 0, queries);
 }
 

@@ -50,8 +50,10 @@ Tensor row_ids(const std::vector<int32_t>& ids, Device device);
 
 /// Banded matrix times values: y_i = sum over |i - j| <= w of band[i, j - i + w] v_j, in time and memory
 /// proportional to the band. band [1|B, H, Tq, 2 w + 1], v [B, H, keys, dv] -> [B, H, Tq, dv]; missing keys
-/// count as zeros.
-Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight);
+/// count as zeros. With a generator, dropout of rate `rate` drops entries of the band, others in each
+/// sequence.
+Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight, double rate = 0,
+                    Rng* rng = nullptr);
 
 /// The band of the softmax over all keys, plus what a variant adds outside it. No Tq x Tk map is computed
 /// unless a bias or a modifier acts on scores: the band is attended to alone, and its output is multiplied by

@@ -3,11 +3,15 @@
 //
 //   performer     phi(x) = relu(W x') + epsilon,                 x' = x d^(-1/4), w normal
 //   casinoformer  phi(x) = R^(-1/2) [relu(W x), relu(-W x)],     w of length sqrt(d), R rows in all
+//   entries       phi(x) = relu(x) + epsilon, without directions: the default of google-research/
+//                 long-range-arena, lra_benchmarks/models/performer/performer_attention.py
 //
-// The mean of phi(q) . phi(k) is an arc-cosine kernel of the angle between q and k, not exp(q . k).
+// The mean of phi(q) . phi(k) over directions is an arc-cosine kernel of the angle between q and k, not
+// exp(q . k).
 //
-// Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
+// Parameters: W [m, d], the random directions, drawn and not trained; all heads share them. None of entries.
 #include <cmath>
+#include <optional>
 
 #include "heed/attention/base/kernelized.h"
 #include "heed/attention/support/random_projections.h"
@@ -17,55 +21,58 @@ namespace heed {
 namespace {
 
 struct PerformerReluOptions {
-  enum class Form { performer, casinoformer } form = Form::performer;
+  enum class Form { performer, casinoformer, entries } form = Form::performer;
   ProjectionOptions projection;
   double epsilon = 1e-3, scale = 0;
   void fields(Fields& f) {
-    f("form", Choice(form, {"performer", "casinoformer"}), "relu(Wx) + epsilon, or relu of both signs");
+    f("form", Choice(form, {"performer", "casinoformer", "entries"}),
+      "relu(Wx) + epsilon, relu of both signs, or relu(x) + epsilon");
     projection.fields(f);
-    f("epsilon", epsilon,
-      "of performer: added to each feature; of casinoformer: added to the sum of weights");
-    f("scale", scale, "of q . k; 0: 1 / sqrt(d) for performer, 1 for casinoformer");
+    f("epsilon", epsilon, "of casinoformer: added to the sum of weights; else: added to each feature");
+    f("scale", scale, "of q . k; 0: 1 / sqrt(d) for performer, else 1");
   }
 };
 
 class ReluAttention final : public KernelizedAttention {
  public:
   ReluAttention(const AttentionConfig& config, const PerformerReluOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o), rng),
-        options_(o),
-        w_("performer_relu", config, o.projection, o.form == PerformerReluOptions::Form::casinoformer, rng) {}
+      : KernelizedAttention(config, terms_of(o), rng), options_(o) {
+    if (o.form == Form::entries) return;
+    w_.emplace("performer_relu", config, o.projection, o.form == Form::casinoformer, rng);
+  }
   void fields(Fields& f) override {
     KernelizedAttention::fields(f);
-    w_.fields(f);
+    if (w_) w_->fields(f);
   }
 
  private:
+  using Form = PerformerReluOptions::Form;
+
   static kernel::PolynomialTerms terms_of(const PerformerReluOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'performer_relu': epsilon = ", o.epsilon,
            ". It must be above 0, or a query that no direction likes divides by zero.");
     }
     if (o.scale < 0) fail("attention 'performer_relu': scale = ", o.scale, ". It must be at least 0.");
-    return {.coefficients = {0, 1},
-            .epsilon = o.form == PerformerReluOptions::Form::casinoformer ? o.epsilon : 0};
+    return {.coefficients = {0, 1}, .epsilon = o.form == Form::casinoformer ? o.epsilon : 0};
   }
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    w_.settle(input.context);
+    if (w_) w_->settle(input.context);
     return KernelizedAttention::attend(std::move(heads), input);
   }
   Tensor feature(const Tensor& x) const override {
     const double d = static_cast<double>(x.extent(3));
-    const bool both = options_.form == PerformerReluOptions::Form::casinoformer;
-    const double scale = options_.scale > 0 ? options_.scale : both ? 1 : 1 / std::sqrt(d);
-    const Tensor along = w_(x * std::sqrt(scale));
-    if (!both) return relu(along) + options_.epsilon;
+    const double usual = options_.form == Form::performer ? 1 / std::sqrt(d) : 1;
+    const double scale = options_.scale > 0 ? options_.scale : usual;
+    const Tensor scaled = scale == 1 ? x : x * std::sqrt(scale);
+    const Tensor along = w_ ? (*w_)(scaled) : scaled;
+    if (options_.form != Form::casinoformer) return relu(along) + options_.epsilon;
     const Tensor features = concat(std::vector<Tensor>{relu(along), relu(-along)}, 3);
     return features * (1 / std::sqrt(static_cast<double>(features.extent(3))));
   }
 
   PerformerReluOptions options_;
-  RandomProjection w_;
+  std::optional<RandomProjection> w_;
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ class Structured final : public HeadedAttention {
       each[0] = v.extent(0);
       return dropout(expand(w, each), config().dropout, rng);
     };
-    Sums sums = of_structure(values, present, sight, dropped);
+    Sums sums = of_structure(values, present, sight, rng, dropped);
     if (error_ && !whole_) add_errors(sums, values, present, sight, dropped);
     // A row without keys is divided by this small number.
     const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-15, v.dtype(), v.device());
@@ -129,7 +129,7 @@ class Structured final : public HeadedAttention {
 
   /// The sums of P, and of E at positions where P is stored.
   template <class Dropped>
-  Sums of_structure(const Tensor& values, const Tensor& present, const Sight& sight,
+  Sums of_structure(const Tensor& values, const Tensor& present, const Sight& sight, Rng* rng,
                     const Dropped& dropped) const {
     const int64_t rows = sight.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
@@ -155,7 +155,7 @@ class Structured final : public HeadedAttention {
       std::fill(past.begin(), past.begin() + width_ + 1, uint8_t{1});
       w = where(constant_table<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
     }
-    return {band_product(dropped(w), values, sight), band_product(abs(w), present, sight)};
+    return {band_product(w, values, sight, config().dropout, rng), band_product(abs(w), present, sight)};
   }
 
   /// Adds the sums of E at positions where P is not stored.

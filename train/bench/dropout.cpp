@@ -1,5 +1,6 @@
 // heed bench dropout: a step with dropout beside one without.
 #include <array>
+#include <ctime>
 
 #include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
@@ -19,8 +20,16 @@ constexpr size_t min_rounds = 5;
 /// Median seconds of a step without dropout and of one with it.
 struct StepTimes {
   double without = 0, with = 0;
-  double ratio = 0;  ///< the median of the ratios of neighbouring steps
+  double ratio = 0;      ///< the median of the ratios of neighbouring steps
+  double cpu_ratio = 0;  ///< the same of their processor time, which other programs disturb less
 };
+
+/// Seconds that all threads of this process have computed.
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 /// Steps with and without dropout in turns, so that both see the same disturbances.
 StepTimes measure_both(const AttentionLayer::Options& options, double dropout, double budget) {
@@ -29,14 +38,17 @@ StepTimes measure_both(const AttentionLayer::Options& options, double dropout, d
   AttentionLayer plain(options), dropped(other);
   plain.step();
   dropped.step();
-  std::vector<double> without, with, ratios;
+  std::vector<double> without, with, ratios, cpu_ratios;
   const double began = seconds_now();
   while (without.size() < min_rounds || seconds_now() - began < budget) {
+    const double start = cpu_seconds();
     without.push_back(timed([&] { plain.step(); }));
+    const double middle = cpu_seconds();
     with.push_back(timed([&] { dropped.step(); }));
     ratios.push_back(with.back() / without.back());
+    cpu_ratios.push_back((cpu_seconds() - middle) / (middle - start));
   }
-  return {median(without), median(with), median(ratios)};
+  return {median(without), median(with), median(ratios), median(cpu_ratios)};
 }
 
 struct DropoutPlan {
@@ -83,6 +95,7 @@ void add_row(const std::string& spec, bool causal, int64_t width, int64_t length
                                              {"without_ms", 1e3 * pair.without},
                                              {"with_ms", 1e3 * pair.with},
                                              {"ratio", pair.ratio},
+                                             {"cpu_ratio", pair.cpu_ratio},
                                              {"interruptions_per_s", interruptions.per_second()}})));
 }
 
@@ -100,7 +113,8 @@ void bench_dropout(const ParsedArguments& arguments) {
                {"length", "length", 0},
                {"without, ms", "without_ms", 3},
                {"with, ms", "with_ms", 3},
-               {"ratio", "ratio"}},
+               {"ratio", "ratio"},
+               {"ratio of CPU time", "cpu_ratio"}},
               arguments.has("json"));
   for (const std::string& spec : specs) {
     for (const bool causal : {false, true}) {

@@ -41,6 +41,39 @@ double crossing(const std::string& csv, const std::string& spec, const Published
   return std::stod(csv.substr(at + begin.size()));
 }
 
+/// Says which cell is measured, and how long the cells that are left will take if they take as long as those
+/// before.
+class CellProgress {
+ public:
+  CellProgress(const ReproductionOptions& options, const std::vector<Work>& all)
+      : began_(seconds_now()), left_(std::count_if(all.begin(), all.end(), runs)) {
+    progress_.quiet = options.place.quiet;
+    progress_.say("plan", text(left_, left_ == 1 ? " cell" : " cells", " to measure; page in ",
+                               options.results_folder().string()));
+  }
+  /// Before a cell; `is_kept`: an earlier call has measured it.
+  void begin(const Work& work, bool is_kept) {
+    std::string words = text(work.place, ": ", work.cell.name);
+    if (is_kept)
+      words += ", is there";
+    else if (measured_++ > 0)
+      words += text(", about ",
+                    clock_text(spent() / static_cast<double>(measured_ - 1) * static_cast<double>(left_)),
+                    " left");
+    else
+      began_ = seconds_now();
+    progress_.say("time", words);
+    --left_;
+  }
+
+ private:
+  double spent() const { return seconds_now() - began_; }
+
+  Progress progress_;
+  double began_;
+  int64_t left_, measured_ = 0;
+};
+
 }  // namespace
 
 Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget) {
@@ -54,23 +87,22 @@ Json kept_object(const Path& file, const std::vector<std::string>& arguments, co
 
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Progress progress;
-  progress.quiet = options.place.quiet;
+  CellProgress progress(options, all);
   double first = NAN;
   for (Work& work : all) {
     const bool is_first = work.row == &table.rows.front();
     if (is_first) first = NAN;
     if (!runs(work)) continue;
-    progress.say("time", text(work.place, ": ", work.cell.name));
     try {
       const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention_on(*work.column));
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
+      const Path kept = options.place.folder / "speeds" / (plan.name + ".json");
+      progress.begin(work, io::exists(kept));
       io::make_directories(file.parent_path());
       io::write(file, plan.plan);
       std::vector<std::string> arguments{"bench", "train", file.string(), "--json", "--rounds", "5"};
       arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-      const Json row = kept_object(options.place.folder / "speeds" / (plan.name + ".json"), arguments,
-                                   options.place.budget);
+      const Json row = kept_object(kept, arguments, options.place.budget);
       const double speed = 1e3 / row.at("step_ms").real();
       if (is_first) first = speed;
       work.cell.ours = spread_of({speed / first});
@@ -91,13 +123,12 @@ Path lengths_folder(const Work& work, const ReproductionOptions& options) {
 
 void cross_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Progress progress;
-  progress.quiet = options.place.quiet;
+  CellProgress progress(options, all);
   for (Work& work : all) {
     if (!runs(work)) continue;
-    progress.say("time", text(work.place, ": ", work.cell.name));
     const PublishedColumn& column = *work.column;
     const Path folder = lengths_folder(work, options);
+    progress.begin(work, io::exists(folder / "crossovers.csv"));
     try {
       if (!io::exists(folder / "crossovers.csv")) {
         // The paper's crossover lies between two measured lengths.

@@ -35,9 +35,11 @@ PlannedRun plan_from_row(const PublishedTable& table, const Work& work, Config c
                        label_of(*work.row, *work.column), std::move(changes));
 }
 
-/// Plans a cell's runs; none if it is predicted to take too long and was not named.
-void plan_cell(const PublishedTable& table, Work& work, const ReproductionOptions& options,
-               Progress& progress) {
+/// Plans a cell's runs; none if it is predicted to take too long and was not named. Returns the predicted
+/// seconds of what is not trained yet; NaN where nothing was predicted, because it runs however long it
+/// takes.
+double plan_cell(const PublishedTable& table, Work& work, const ReproductionOptions& options,
+                 Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed) {
     Config config = config_of(work, options, seed);
     if (seed == 0) work.cell.changed = deviations_of(work, config);
@@ -50,7 +52,8 @@ void plan_cell(const PublishedTable& table, Work& work, const ReproductionOption
   const Path& folder = options.place.folder;
   const auto left = std::count_if(work.plans.begin(), work.plans.end(),
                                   [&](const PlannedRun& plan) { return !is_trained(plan, folder); });
-  if (left == 0 || work.asked || !std::isfinite(options.limit)) return;
+  if (left == 0) return 0;
+  if (work.asked || !std::isfinite(options.limit)) return NAN;
   const Path plan = folder / "plans" / (work.plans[0].name + ".toml");
   io::make_directories(plan.parent_path());
   io::write(plan, work.plans[0].plan);
@@ -62,10 +65,11 @@ void plan_cell(const PublishedTable& table, Work& work, const ReproductionOption
   const Json* whole = metadata.find("seconds");  // earlier versions cached only the time of steps
   const double seconds =
       (whole != nullptr ? *whole : metadata.at("seconds_of_steps")).real() * static_cast<double>(left);
-  if (seconds <= options.limit) return;
+  if (seconds <= options.limit) return seconds;
   work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
   progress.say("put off", work.cell.name + ": " + work.cell.remark);
   work.plans.clear();
+  return 0;
 }
 
 /// The first run of the table's first row in a column, where it has scores; null: none.
@@ -147,10 +151,11 @@ class TableRuns {
     Progress progress;
     progress.quiet = options_.place.quiet;
     std::set<std::string> names;
+    double seconds = 0;
     for (Work& work : all_) {
       if (!runs(work)) continue;
       try {
-        plan_cell(table_, work, options_, progress);
+        seconds += plan_cell(table_, work, options_, progress);
       } catch (const Error& error) {
         give_up(work, error);
       }
@@ -159,6 +164,20 @@ class TableRuns {
       }
       result_.runs = static_cast<int64_t>(plans_.size());
     }
+    progress.say("plan", plan_text(seconds));
+  }
+
+  /// What this call will do, and how long it will take.
+  std::string plan_text(double seconds) const {
+    const auto done = std::count_if(plans_.begin(), plans_.end(), [&](const PlannedRun& plan) {
+      return is_trained(plan, options_.place.folder);
+    });
+    const auto left = static_cast<int64_t>(plans_.size()) - done;
+    std::string out = text(left, left == 1 ? " training" : " trainings");
+    if (done > 0) out += text(", ", done, " more done before");
+    if (left > 0 && std::isfinite(seconds)) out += ", about " + clock_text(seconds);
+    if (left > 0 && !std::isfinite(seconds)) out += "; each shows its time left from the first steps on";
+    return out + "; page and curves in " + options_.results_folder().string();
   }
 
   void write_curves(const PlannedRun& plan, const ComparedRun* run) {

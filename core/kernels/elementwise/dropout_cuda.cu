@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(cuda::block)
   const auto lead = static_cast<int64_t>(skipped % together);  // numbers of the first block that are not ours
   for (int64_t at = cuda::here(); at * together < count + lead; at += cuda::whole()) {
     const uint32_t bits =
-        dropout_sixteen(Philox::at(seed, skipped / together + static_cast<uint64_t>(at), high), least);
+        dropout_sixteen(dropout_block(seed, high, skipped / together + static_cast<uint64_t>(at)), least);
     const int64_t first = at * together - lead;
     const auto kept = [&](int i, T value) { return ((bits >> i) & 1U) != 0 ? value * scale : T(0); };
     if (aligned && first + together <= count) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/kernels/linear_attention/monomials.h"
@@ -39,9 +40,7 @@ struct PolynomialPlan {
         dv(values),
         padded_dv(simd::padded<T>(values)),
         ld(simd::padded<T>(values + 1)),
-        chunk(t.chunk > 0                  ? t.chunk
-              : t.coefficients.size() <= 2 ? 32
-                                           : 64),  // with few features, pairs cost more
+        chunk(chunk_of(t, values, length)),
         degree(static_cast<int64_t>(t.coefficients.size()) - 1),
         features(factored ? num_polynomial_features(width, t.coefficients) : 0),
         span(length <= chunk ? chunk : 16) {
@@ -69,6 +68,15 @@ struct PolynomialPlan {
     cut(0, static_cast<int64_t>(nodes.size()), false);
   }
 
+  /// Tokens of a chunk. With few features, pairs cost more than the state. With dropout of monomials, pairs
+  /// of n tokens cost 4 (n / 2 + 8) multiplications a token and feature, and the state 7 dv: a short input is
+  /// one chunk, without a state.
+  static int64_t chunk_of(const PolynomialTerms& t, int64_t dv, int64_t length) {
+    if (t.chunk > 0) return t.chunk;
+    if (t.coefficients.size() <= 2) return 32;
+    const bool is_short = drops_monomials(t) && length <= std::min<int64_t>(3 * dv, 256);
+    return is_short ? std::max<int64_t>(64, ceil_div(length, int64_t{16}) * 16) : 64;
+  }
   /// Monomials of degree 2 and more are dropped, with bits of their own for each token.
   bool drops() const { return drops_monomials(terms) && dropout_threshold(terms.dropout) > 0; }
   /// Entries of mapped rows are dropped, or whole rows.

@@ -65,7 +65,7 @@ class KeepBits {
     // Upper halves hold garbage until the end: products read lower halves alone.
     Counters c3 = multiply_low_halves(index, front_factor), c1 = Counters{} + product_;
     Counters c0 = (index >> 32) ^ key_[0][0], c2 = (c3 >> 32) ^ key_[1][0];
-#pragma GCC unroll 10
+#pragma GCC unroll 7
     for (int round = 1; round < rounds; ++round) {
       const Counters p0 = multiply_low_halves(c0, front_factor), p1 = multiply_low_halves(c2, back_factor);
       c0 = (p1 >> 32) ^ c1 ^ key_[0][round];
@@ -106,7 +106,7 @@ class KeepBits {
 #endif
   }
 
-  static constexpr int rounds = 10;
+  static constexpr int rounds = 7;  // as dropout_block() in elementwise/dropout.h
 
   uint64_t key_[2][rounds] = {}, product_ = 0;
   uint8_t first_ = 0, second_ = 0;

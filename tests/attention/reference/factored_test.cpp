@@ -175,6 +175,22 @@ TEST_CASE("reference: performer with rectified features, in both forms", "[perfo
   }
 }
 
+TEST_CASE("reference: performer with rectified entries, without directions", "[performer_relu]") {
+  against("performer_relu:form=entries,epsilon=0.01",
+          [](const Matrix& q, const Matrix& k, const Allowed& allowed, const Values& values, const Example&,
+             int64_t) {
+            CHECK_FALSE(values.contains("W"));
+            Matrix out(q.rows, k.rows);
+            for (int64_t i = 0; i < q.rows; ++i) {
+              for (int64_t j = 0; j < k.rows; ++j) {
+                for (int64_t c = 0; allowed(i, j) && c < q.columns; ++c)
+                  out.at(i, j) += (std::max(q.at(i, c), 0.0) + 0.01) * (std::max(k.at(j, c), 0.0) + 0.01);
+              }
+            }
+            return reference::normalised(out, 0);
+          });
+}
+
 TEST_CASE("reference: random Fourier features", "[rff]") {
   against(
       "rff:m=48",
@@ -308,6 +324,7 @@ TEST_CASE("factored: the battery on other options", "[fastmax][performer]") {
   hold(variant::fastmax(), "p=0", MapKind::exact);
   hold(variant::performer(), "features=hyperbolic,m=7,epsilon=0", MapKind::exact);
   hold(variant::performer_relu(), "form=casinoformer,orthogonal=false,epsilon=0.1", MapKind::signed_);
+  hold(variant::performer_relu(), "form=entries", MapKind::exact);
 }
 
 TEST_CASE("factored: dropout leaves sums as they are on average", "[fastmax]") {

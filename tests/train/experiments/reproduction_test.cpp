@@ -71,6 +71,11 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
       if (row.attention.empty()) CHECK_FALSE(row.note.empty());  // why it cannot run
     }
   }
+  for (const PublishedRow& row : published_table("lra").rows) {  // the options of its code, not our defaults
+    CAPTURE(row.name);
+    const bool has_none = row.attention == "softmax" || row.attention == "linear";
+    CHECK(has_none != (row.attention.find(':') != std::string::npos));
+  }
   CHECK(published_table("fast-table1").rows.back().values[0] == 37.20);
   CHECK_THROWS_WITH(published_table("fast-tabel1"), containing("Did you mean 'fast-table1'?"));
 }
