@@ -88,13 +88,14 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      int64_t extra, std::string& caption) {
+                                      const DecodeOptions& options, std::string& caption) {
   const NoGrad no_tape;
   const std::vector<int32_t> ids = framed(source, sentence, max_length);
   const Source batch = rectangle({ids}, source.pad());
   MapRecorder encoder_probe, decoder_probe;
   const Tensor states = model.encode(batch.ids, batch.lengths, {.recorder = &encoder_probe});
-  const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + extra, max_length - 1);
+  const int64_t room =
+      std::min<int64_t>(static_cast<int64_t>(ids.size()) + options.max_extra_tokens, max_length - 1);
   const std::vector<int32_t> made =
       greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
   std::vector<int32_t> read = made, written = made;

@@ -20,9 +20,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 /// Translates one sentence greedily, in evaluation mode without padding, and returns every attention map:
 /// encoder self, decoder self, cross. Rows of cross maps are the words written, rows of decoder maps the
-/// words read. Truncates a sentence that is too long; the output has at most `extra` more tokens.
+/// words read. Truncates a sentence that is too long; `options` bound the output, whatever their beam.
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      int64_t extra, std::string& caption);
+                                      const DecodeOptions& options, std::string& caption);
 
 }  // namespace heed

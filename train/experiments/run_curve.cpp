@@ -98,7 +98,7 @@ const CurvePoint* RunCurve::last() const {
 
 RunCurve read_curve(const Path& metrics, const std::string& score) {
   std::map<int64_t, CurvePoint> points;
-  RunCurve out{.score = score, .higher_is_better = score == "accuracy", .points = {}};
+  RunCurve out{.score = score, .higher_is_better = score == "accuracy" || score == "bleu", .points = {}};
   for (const MetricSeries& one : read_metrics(metrics)) {
     double CurvePoint::*where = one.name == "loss"                                ? &CurvePoint::train_loss
                                 : one.name == "seconds"                           ? &CurvePoint::seconds

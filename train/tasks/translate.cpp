@@ -33,7 +33,7 @@ class Translate final : public Task {
 
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     data_.max_length = config.model.max_length;
-    data_.extra = config.decode.max_extra_tokens;
+    data_.decode = config.decode;
     data_.load_tokenizers(artifacts);
   }
 
@@ -110,9 +110,8 @@ class Translate final : public Task {
     const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
     if (count > 0) {
       const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
-      scores.list.emplace_back(
-          "bleu",
-          corpus_bleu(outputs(model, some, {.max_extra_tokens = data_.extra}), references(some)).score);
+      scores.list.emplace_back("bleu",
+                               corpus_bleu(outputs(model, some, data_.greedy()), references(some)).score);
     }
     return scores;
   }
@@ -180,7 +179,7 @@ class Translate final : public Task {
                                      : (data_.validation_text.empty() ? std::string("The old man smiles.")
                                                                       : data_.validation_text[0].source);
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence, data_.source(), data_.target(),
-                            data_.max_length, data_.extra, caption);
+                            data_.max_length, data_.decode, caption);
   }
 
   int64_t test_examples() const override { return tested().size(); }
