@@ -104,4 +104,22 @@ void reorder(AttentionCache& cache, const Tensor& order) {
   cache.fields(visitor);
 }
 
+void set_identity_projections(Attention& attention) {
+  bool found = false;
+  for (const Named& one : parameters(attention)) {
+    if (one.name != "query.weight" && one.name != "key.weight" && one.name != "value.weight") continue;
+    const int64_t rows = one.tensor->extent(0), columns = one.tensor->extent(1);
+    if (rows != columns) {
+      fail("model.identity_projections = true, but ", one.name, " is ", rows, " x ", columns,
+           ". Leave model.kv_heads and model.head_dim at 0, or take it out.");
+    }
+    std::vector<float> values(static_cast<size_t>(rows * rows), 0.0F);
+    for (int64_t i = 0; i < rows; ++i) values[static_cast<size_t>(i * (rows + 1))] = 1;
+    *one.tensor = leaf(Tensor::of<float>(values, Shape{rows, rows}));
+    found = true;
+  }
+  if (!found)
+    fail("model.identity_projections = true, but the attention has no query, key or value projection.");
+}
+
 }  // namespace heed

@@ -215,4 +215,8 @@ struct AttentionConfig {
 /// Creates an attention, so that models need not know the variants.
 using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionConfig&, Rng&)>;
 
+/// Sets those of an attention's parameters query.weight, key.weight and value.weight that it has to the
+/// identity matrix. A usage error where it has none of them, and where one is not square.
+void set_identity_projections(Attention& attention);
+
 }  // namespace heed

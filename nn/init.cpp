@@ -15,7 +15,7 @@ Tensor init_weight(int64_t out, int64_t in, Init init, Rng& rng, double gain) {
 }
 
 Tensor init_bias(int64_t out, int64_t in, Init init, Rng& rng) {
-  if (init != Init::fan_in) return constant_parameter(Shape{out}, 0);
+  if (init != Init::fan_in && init != Init::xavier_fan_in) return constant_parameter(Shape{out}, 0);
   return uniform_parameter(Shape{out}, 1 / std::sqrt(static_cast<double>(in)), rng);
 }
 

@@ -8,12 +8,13 @@ namespace heed {
 
 /// The distribution of initial weights. `xavier`: uniform within +-sqrt(6 / (in + out)), Glorot and Bengio
 /// 2010. `normal`: standard deviation 0.02, as GPT-2. `fan_in`: uniform within +-1 / sqrt(in), weights and
-/// biases, PyTorch's default for linear layers; the others start biases at zero.
-enum class Init { xavier, normal, fan_in };
+/// biases, PyTorch's default for linear layers. `xavier_fan_in`: weights as xavier, biases as fan_in:
+/// PyTorch's layers whose matrices a program has drawn again. The others start biases at zero.
+enum class Init { xavier, normal, fan_in, xavier_fan_in };
 
 /// A parameter [out, in] drawn from `init`; `gain` multiplies its standard deviation.
 Tensor init_weight(int64_t out, int64_t in, Init init, Rng& rng, double gain = 1);
-/// The bias [out] of a layer of `in` inputs: zeros, or drawn where `init` is fan_in.
+/// The bias [out] of a layer of `in` inputs: zeros, or drawn where `init` is fan_in or xavier_fan_in.
 Tensor init_bias(int64_t out, int64_t in, Init init, Rng& rng);
 /// A parameter of any shape, normal with mean 0 and the given standard deviation.
 Tensor normal_parameter(const Shape& shape, double deviation, Rng& rng);

@@ -10,11 +10,11 @@ namespace heed {
 /// Options of a Linear besides its two widths.
 struct LinearOptions {
   bool bias = true;          ///< add b [out]
-  Init init = Init::xavier;  ///< of the initial weights; fan_in: of the biases, too
+  Init init = Init::xavier;  ///< of the initial weights; fan_in and xavier_fan_in: of the biases, too
   double gain = 1;           ///< multiplies the standard deviation of the initial weights
 };
 
-/// A linear layer: x [..., in] -> x W^T + b [..., out]. The bias starts at zero, unless `init` is fan_in.
+/// A linear layer: x [..., in] -> x W^T + b [..., out]. The bias starts at zero, unless `init` draws it.
 class Linear final : public Module {
  public:
   Linear() = default;  ///< without tensors; must not be called

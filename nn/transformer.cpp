@@ -38,8 +38,11 @@ void TransformerConfig::fields(Fields& f) {
   f("softcap", modifiers.softcap, "cap on scores s: cap * tanh(s / cap); 0: none");
   f("sink", Choice(modifiers.sink, {"none", "zero", "learned"}),
     "extra score in each softmax, without a value");
-  f("init", Choice(init, {"xavier", "normal", "fan_in"}),
-    "initial weights; fan_in draws biases, too, as PyTorch does by default");
+  f("init", Choice(init, {"xavier", "normal", "fan_in", "xavier_fan_in"}),
+    "initial weights; fan_in draws biases, too, as PyTorch does by default; xavier_fan_in draws only these "
+    "so");
+  f("identity_projections", identity_projections,
+    "start the query, key and value projections of all attentions as the identity matrix");
   f("tie_embeddings", Choice(tie_embeddings, {"none", "output", "all"}),
     "share the output layer with the decoder embedding, or with both embeddings");
   f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");
@@ -160,6 +163,10 @@ TransformerStack::TransformerStack(const TransformerConfig& config, Role role, c
     attention.shared = of_cross;
     attention.modifiers.position = PositionKind::none;  // positions in two sequences have no distance
     auto across = role.cross ? cross(attention, rng) : nullptr;
+    if (config.identity_projections) {
+      set_identity_projections(*own);
+      if (across) set_identity_projections(*across);
+    }
     blocks.push_back(
         std::make_unique<Block>(block_options(config, out_gain), std::move(own), std::move(across), rng));
   }
@@ -316,8 +323,8 @@ Decoding DecoderOnly::start() const {
 }
 
 Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
-  const Tensor hidden =
-      decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache, {.editor = state.editor});
+  const Tensor hidden = decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache,
+                                {.editor = state.editor});
   state.length += ids.extent(1);
   const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
   return logits(reshape(last, Shape{ids.extent(0), -1}));

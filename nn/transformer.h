@@ -29,15 +29,16 @@ struct TransformerConfig {
   PositionKind position = PositionKind::sinusoid;              ///< position encoding; see PositionKind
   Modifiers modifiers = {};  ///< of every attention; `position` above sets theirs, except in cross-attention
   Init init = Init::xavier;  ///< of all weights, but those that have a deviation of their own
-  Tie tie_embeddings = Tie::none;    ///< which matrices are shared
-  bool scale_embedding = true;       ///< multiply embeddings by sqrt(width)
-  double embedding_std = 0;          ///< of initial token embeddings; 0: as `init`
-  double position_deviation = 0.02;  ///< of initial learned positions
-  bool attention_bias = false;       ///< on query, key, value and output projections
-  bool feed_forward_bias = true;     ///< in both layers of the feed-forward network
-  bool norm_bias = true;             ///< in all norms
-  bool output_bias = true;           ///< of an untied output layer
-  void fields(Fields& f);            ///< names every field with its help: the [model] settings
+  Tie tie_embeddings = Tie::none;     ///< which matrices are shared
+  bool scale_embedding = true;        ///< multiply embeddings by sqrt(width)
+  bool identity_projections = false;  ///< W^Q, W^K and W^V of all attentions start as the identity matrix
+  double embedding_std = 0;           ///< of initial token embeddings; 0: as `init`
+  double position_deviation = 0.02;   ///< of initial learned positions
+  bool attention_bias = false;        ///< on query, key, value and output projections
+  bool feed_forward_bias = true;      ///< in both layers of the feed-forward network
+  bool norm_bias = true;              ///< in all norms
+  bool output_bias = true;            ///< of an untied output layer
+  void fields(Fields& f);             ///< names every field with its help: the [model] settings
   /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// Returns *this. Fails on an illegal value, naming it and the legal ones.

@@ -48,7 +48,7 @@ struct FamilyOptions {
 
 /// The nearest member of a family.
 struct NearestMap {
-  SquareMatrix matrix;            ///< P + E
+  SquareMatrix matrix{};          ///< P + E
   double distance = 0;            ///< sum_ij |A_ij - X_ij|
   std::vector<int64_t> starts{};  ///< of the bars, ascending
 };

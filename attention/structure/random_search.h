@@ -23,7 +23,7 @@ struct SearchOptions {
 
 /// The nearest candidate.
 struct SearchResult {
-  SquareMatrix matrix;                 ///< rows sum to 1
+  SquareMatrix matrix{};               ///< rows sum to 1
   double distance = 0;                 ///< sum_ij |A_ij - X_ij|; infinite where no candidate was usable
   MapFamily family = MapFamily::band;  ///< the candidate's
   int64_t candidates = 0;              ///< drawn, with those that were not usable

@@ -75,6 +75,17 @@ TEST_CASE("linear: x W^T + b, with the bias at zero at first") {
   CHECK_THROWS_WITH(layer(Tensor::from({1, 2, 3})), containing("[3]") && containing("[3, 2]"));
 }
 
+TEST_CASE("linear: xavier_fan_in draws weights as xavier and biases as fan_in") {
+  Rng one(4), two(4), three(4);
+  const Linear both(200, 300, one, {.init = Init::xavier_fan_in}),
+      fan_in(200, 300, three, {.init = Init::fan_in});
+  CHECK(both.weight.to_host() == init_weight(300, 200, Init::xavier, two).to_host());
+  const Moments bias(both.bias);
+  CHECK(bias.most <= 1 / std::sqrt(200.0));
+  CHECK(bias.deviation == Approx(1 / std::sqrt(600.0)).epsilon(0.1));
+  CHECK(Moments(fan_in.bias).deviation == Approx(bias.deviation).epsilon(0.15));
+}
+
 TEST_CASE("linear: fan_in draws the bias, too, within 1 / sqrt(inputs)") {
   const DefaultDevice device(any_device());
   Rng rng(1);

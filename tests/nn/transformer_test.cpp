@@ -474,6 +474,36 @@ TEST_CASE("transformer: hosts tell attentions what they are") {
   CHECK(seen[2].output_gain == Approx(1 / std::sqrt(6.0)));  // two layers of three
 }
 
+TEST_CASE("transformer: projections that start as the identity leave all other weights as they are") {
+  TransformerConfig config = tiny();
+  const auto made = [&](bool identity) {
+    Rng rng(5);
+    config.identity_projections = identity;
+    return std::make_unique<EncoderDecoder>(
+        config, 9, 9, EncoderDecoder::Attentions{plain_attention, plain_attention, plain_attention}, rng);
+  };
+  const auto drawn = made(false), started = made(true);
+  const std::vector<Named> before = parameters(*drawn), after = parameters(*started);
+  REQUIRE(before.size() == after.size());
+  int64_t identities = 0;
+  for (size_t i = 0; i < after.size(); ++i) {
+    CAPTURE(after[i].name);
+    const bool projection = after[i].name.ends_with("query.weight") ||
+                            after[i].name.ends_with("key.weight") || after[i].name.ends_with("value.weight");
+    const std::vector<float> values = after[i].tensor->to_host();
+    if (!projection) {
+      CHECK(values == before[i].tensor->to_host());
+      continue;
+    }
+    ++identities;
+    CHECK(after[i].tensor->node()->leaf);
+    const int64_t width = after[i].tensor->extent(0);
+    for (int64_t at = 0; at < width * width; ++at)
+      CHECK(values[static_cast<size_t>(at)] == (at % (width + 1) == 0 ? 1.0F : 0.0F));
+  }
+  CHECK(identities == 2 * 3 * 3);  // layers, attentions of encoder and decoder, projections
+}
+
 TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
   const DefaultDevice device(any_device());
   const auto wrong = [](const auto& change) {

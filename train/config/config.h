@@ -73,7 +73,7 @@ struct TrainOptions {
   Schedule schedule;                     ///< learning rate of each step
   /// What a preset that does not name them has: no decay, and the gradient clipped.
   OptimizerOptions optimizer{.beta2 = 0.98, .epsilon = 1e-9, .weight_decay = 0, .grad_clip = 1};
-  int64_t validate_every = 0;    ///< steps; 0: ten times a run
+  int64_t validate_every = 0;    ///< steps; 0: as `validate_each_epoch` says
   int64_t checkpoint_every = 0;  ///< steps; 0: with each validation
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   double best_after = 0;       ///< share of the steps before a checkpoint can be the best; 1: the last one is
@@ -81,7 +81,8 @@ struct TrainOptions {
   double time_limit = 0;       ///< seconds of training; 0: none
   OnNan on_nan = OnNan::stop;  ///< at a step whose loss or gradient is not finite
   int64_t skip_limit = 10;     ///< skipped steps in a row before a run that skips stops all the same
-  bool detect_anomaly = false;  ///< check every op for values that are not finite
+  bool detect_anomaly = false;       ///< check every op for values that are not finite
+  bool validate_each_epoch = false;  ///< where validate_every is 0: once a pass over the data, not ten times
   int64_t maps_every = 0;   ///< steps between attention maps kept on the way; 0: none. See loop/keep_maps.h
   std::string maps_of;      ///< the input of these maps; empty: the first of the validation split
   int64_t maps_keep = 100;  ///< steps whose maps are kept at most
@@ -97,7 +98,7 @@ struct DecodeOptions {
   int64_t beam_size = 1;          ///< hypotheses kept; 1: greedy
   double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
   int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
-  /// Names the three settings of [decode].
+  /// Names the settings of [decode].
   void fields(Fields& f) {
     f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");

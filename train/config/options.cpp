@@ -35,7 +35,10 @@ void TrainOptions::fields(Fields& f) {
   f("pretrain_rate", pretrain_rate, "learning rate of pre-training; 0: train.learning_rate");
   schedule.fields(f);
   optimizer.fields(f);
-  f("validate_every", validate_every, {0, max_integer}, "steps between validations; 0: ten per run");
+  f("validate_every", validate_every, {0, max_integer},
+    "steps between validations; 0: ten per run, or as validate_each_epoch says");
+  f("validate_each_epoch", validate_each_epoch,
+    "validate after each pass over the data, where validate_every is 0");
   f("checkpoint_every", checkpoint_every, {0, max_integer},
     "steps between checkpoints; 0: one at each validation");
   f("keep_checkpoints", keep_checkpoints, {1, max_integer},

@@ -186,9 +186,9 @@ std::string draw_distances(const PublishedTable& table, const ReproductionOption
       rows += " |\n";
       csv += work.row->name;
       for (size_t i = 0; i < 3; ++i)
-        csv += std::isfinite(numbers[i]) ? text(",", numbers[i]) : std::string(",");
-      for (const std::string& name : names) csv += text(",", s.of(name).entrywise);
-      csv += text(",", s.rank, ",", s.spectral, "\n");
+        csv += "," + (std::isfinite(numbers[i]) ? picture::json(numbers[i]) : std::string());
+      for (const std::string& name : names) csv += "," + picture::json(s.of(name).entrywise);
+      csv += text(",", s.rank, ",", picture::json(s.spectral), "\n");
       if (head >= 1) analysed.push_back({column.name, head_of(*work.row) + 1, 1, s});
     }
     if (rows.empty()) continue;

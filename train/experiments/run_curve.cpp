@@ -20,6 +20,8 @@ double rank_of(const RunCurve& curve, const CurvePoint& point) {
   return curve.higher_is_better ? point.valid_score : -point.valid_score;
 }
 
+bool grows_better(const std::string& score) { return score == "accuracy" || score == "bleu"; }
+
 bool was_validated(const CurvePoint& point) {
   return std::isfinite(point.valid_loss) || std::isfinite(point.valid_score);
 }
@@ -125,7 +127,7 @@ const CurvePoint* RunCurve::last() const {
 
 RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score) {
   std::map<int64_t, CurvePoint> points;
-  RunCurve out{.score = score, .higher_is_better = score == "accuracy", .points = {}};
+  RunCurve out{.score = score, .higher_is_better = grows_better(score), .points = {}};
   for (const MetricSeries& one : metrics) {
     double CurvePoint::*where = one.name == "loss"                                ? &CurvePoint::train_loss
                                 : one.name == "seconds"                           ? &CurvePoint::seconds
@@ -215,7 +217,7 @@ CurveFile read_curve_csv(const Path& file) {
     } else if (line.starts_with("step,")) {
       const size_t score = line.find(",valid_loss,valid_");
       if (score != std::string::npos) out.curve.score = line.substr(score + 18);
-      out.curve.higher_is_better = out.curve.score == "accuracy";
+      out.curve.higher_is_better = grows_better(out.curve.score);
     } else if (!line.empty()) {
       out.curve.points.push_back(point_of(line, where));
     }

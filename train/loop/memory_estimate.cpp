@@ -208,7 +208,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   }
   out.tensors = std::max(out.tensors, memory_use().peak);
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
-  const int64_t every = validate_every(config.train, steps);
+  const int64_t every = validate_every(config.train, steps, plan_epoch(config, 0));
   out.validations = (steps + every - 1) / every;
   // A checkpoint is assembled in memory, and the best one is read back whole. All else is small and fits into
   // what malloc holds already.
@@ -226,8 +226,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   return out;
 }
 
-int64_t validate_every(const TrainOptions& options, int64_t steps) {
-  return options.validate_every > 0 ? options.validate_every : std::max<int64_t>(steps / 10, 1);
+int64_t validate_every(const TrainOptions& options, int64_t steps, int64_t batches) {
+  if (options.validate_every > 0) return options.validate_every;
+  if (!options.validate_each_epoch) return std::max<int64_t>(steps / 10, 1);
+  return std::max<int64_t>(batches / options.grad_accumulation, 1);
 }
 
 int64_t steps_of(const TrainOptions& options, int64_t batches) {

@@ -40,8 +40,9 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
 
 /// The same for a run that has not been made: loads nothing, so the task is loaded.
 Estimate estimate_run(const Config& config);
-/// Steps from one validation to the next: train.validate_every, or a tenth of the run.
-int64_t validate_every(const TrainOptions& options, int64_t steps);
+/// Steps from one validation to the next: train.validate_every, or a pass over so many batches with
+/// train.validate_each_epoch, or a tenth of the run.
+int64_t validate_every(const TrainOptions& options, int64_t steps, int64_t batches);
 /// How many steps a run takes: train.max_steps, or as many as train.epochs has of so many batches each.
 int64_t steps_of(const TrainOptions& options, int64_t batches);
 /// The same of the epochs as they are. Loads nothing, so the task is loaded.

@@ -5,6 +5,7 @@
 
 #include "heed/core/memory/storage.h"
 #include "heed/train/loop/non_finite_search.h"
+#include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/loop/stop_signals.h"
 
@@ -47,6 +48,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       model_(make_model(config, folder, resume.has_value(), rng_)),
       optimizer_(make_optimizer(config, *model_)),
       total_(steps_of(config)),
+      validate_every_(validate_every(config.train, total_, plan_epoch(config, 0))),
       // In a group, the last shard of a batch is the largest.
       estimate_(config.train.estimate ? estimate_run(config, *model_, *optimizer_, rng_, total_,
                                                      {group.size() - 1, group.size()})
@@ -77,8 +79,8 @@ TrainResult Trainer::train() {
   callbacks_.call(&TrainCallback::before_training, TrainContext{state_.step, *model_, group_});
   std::optional<Trace> trace;
   if (config_.train.detect_anomaly) trace.emplace(names_in(*model_));
-  const int64_t save_every = config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every
-                                                                : validate_every(config_.train, total_);
+  const int64_t save_every =
+      config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every : validate_every_;
   if (state_.step > 0 && validation_due() && state_.validated != state_.step) {
     evaluate();  // a signal came between this step and its validation
     checkpoints_.save();
@@ -130,8 +132,7 @@ StepResult Trainer::take_step() {
 }
 
 bool Trainer::validation_due() const {
-  return config_.task->has_validation() &&
-         (state_.step == total_ || state_.step % validate_every(config_.train, total_) == 0);
+  return config_.task->has_validation() && (state_.step == total_ || state_.step % validate_every_ == 0);
 }
 
 Scores Trainer::validate() {

@@ -93,6 +93,7 @@ class Trainer {
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
   int64_t total_;
+  int64_t validate_every_;  // steps
   Estimate estimate_;
   CheckpointManager checkpoints_;
   BatchStream batches_;

@@ -52,11 +52,11 @@ std::string lines_of_table(const std::vector<std::vector<TableCell>>& rows) {
   for (size_t row = 0; row <= rows.size(); ++row) {
     const std::vector<TableCell>& cells = rows[row == 0 ? 0 : row - 1];
     for (size_t i = 0; i < cells.size(); ++i) {
-      size_t column_width = cells[i].name.size();
+      size_t columns = cells[i].name.size();
       for (const auto& other : rows)
-        column_width = std::max(column_width, other[std::min(i, other.size() - 1)].value.size());
+        columns = std::max(columns, other[std::min(i, other.size() - 1)].value.size());
       const std::string& words = row == 0 ? cells[i].name : cells[i].value;
-      out += std::string(2 + column_width - words.size(), ' ') + words;
+      out += std::string(2 + columns - words.size(), ' ') + words;
     }
     out += "\n";
   }

@@ -33,7 +33,7 @@ class Translate final : public Task {
 
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     data_.max_length = config.model.max_length;
-    data_.extra = config.decode.max_extra_tokens;
+    data_.decode = config.decode;
     data_.load_tokenizers(artifacts);
   }
 
@@ -113,9 +113,8 @@ class Translate final : public Task {
     const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
     if (count > 0) {
       const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
-      scores.list.emplace_back(
-          "bleu",
-          corpus_bleu(outputs(model, some, {.max_extra_tokens = data_.extra}), references(some)).score);
+      scores.list.emplace_back("bleu",
+                               corpus_bleu(outputs(model, some, data_.greedy()), references(some)).score);
     }
     return scores;
   }
@@ -186,7 +185,7 @@ class Translate final : public Task {
   std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
-                            data_.target(), data_.max_length, data_.extra, caption, parts);
+                            data_.target(), data_.max_length, data_.decode.max_extra_tokens, caption, parts);
   }
 
   int64_t test_examples() const override { return tested().size(); }
@@ -240,7 +239,7 @@ class Translate final : public Task {
 
   LensView logit_lens(Module& model, const std::string& given) const override {
     return translation_lens(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
-                            data_.target(), data_.max_length, data_.extra);
+                            data_.target(), data_.max_length, data_.decode.max_extra_tokens);
   }
 
  private:

@@ -120,7 +120,7 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
 void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
                          const std::function<void(const std::string&)>& log) {
   max_length = config.model.max_length;
-  extra = config.decode.max_extra_tokens;
+  decode = config.decode;
   smoothing = config.train.label_smoothing;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
   if (options.fixed_length > max_length) {

@@ -72,7 +72,13 @@ class TranslateData {
   std::vector<Pair> test_text;              ///< the pairs of `test` as text
   double smoothing = 0;                     ///< train.label_smoothing of the run
   int64_t max_length = 0;                   ///< of a sentence, in tokens
-  int64_t extra = 0;                        ///< tokens of an output beyond its source's length
+  DecodeOptions decode;                     ///< [decode] of the run
+  /// `decode` with one hypothesis: how validation translates.
+  DecodeOptions greedy() const {
+    DecodeOptions out = decode;
+    out.beam_size = 1;
+    return out;
+  }
 
  private:
   void train_tokenizers(const ParallelCorpus& corpus, const std::function<void(const std::string&)>& log);

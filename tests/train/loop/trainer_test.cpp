@@ -57,6 +57,24 @@ TEST_CASE("trainer: a run stopped many times is the same run") {
   check_same(scratch / "whole", scratch / "pieces", 12);
 }
 
+TEST_CASE("trainer: a validation after each pass over the data, where no number of steps is given") {
+  Scratch scratch;
+  const Settings settings{{"train.max_steps", "0"},         {"train.epochs", "3"},
+                          {"train.grad_accumulation", "1"}, {"train.validate_every", "0"},
+                          {"data.buckets", "false"},        {"train.batch_size", "30"},
+                          {"data.bleu_pairs", "0"},         {"train.validate_each_epoch", "true"}};
+  const TrainResult result = sit(scratch / "run", tiny(settings));
+  CHECK(result.step == 3 * 10);  // 280 of 300 pairs are left, 30 a batch
+  for (const MetricSeries& series : read_metrics(scratch / "run" / "metrics.jsonl")) {
+    if (series.name == "valid_loss") CHECK(series.steps == std::vector<int64_t>{10, 20, 30});
+  }
+  CHECK(validate_every({.validate_every = 7, .validate_each_epoch = true}, 100, 10) == 7);
+  CHECK(validate_every({.grad_accumulation = 4, .validate_each_epoch = true}, 100, 10) == 2);
+  CHECK(validate_every({.grad_accumulation = 40, .validate_each_epoch = true}, 100, 10) == 1);
+  CHECK(validate_every({}, 100, 10) == 10);
+  CHECK(validate_every({}, 5, 10) == 1);
+}
+
 TEST_CASE("trainer: metrics gathered over several steps survive a stop between them") {
   Scratch scratch;
   const Settings settings{
