@@ -24,17 +24,38 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(prefix='heed-chromium-', ignore_cleanup_errors=True)
         their_in, self.out = os.pipe()
         self.incoming, their_out = os.pipe()
-        flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run',
-                 '--disable-background-networking', '--disable-component-update', '--disable-sync', '--mute-audio',
-                 '--hide-scrollbars', '--force-device-scale-factor=1', '--remote-debugging-pipe',
-                 f'--user-data-dir={self.profile.name}', f'--window-size={width},{height}', 'about:blank']
+        flags = [
+            '--headless=new',
+            '--no-sandbox',
+            '--disable-gpu',
+            '--disable-dev-shm-usage',
+            '--no-first-run',
+            '--disable-background-networking',
+            '--disable-component-update',
+            '--disable-sync',
+            '--mute-audio',
+            '--hide-scrollbars',
+            '--force-device-scale-factor=1',
+            '--remote-debugging-pipe',
+            f'--user-data-dir={self.profile.name}',
+            f'--window-size={width},{height}',
+            'about:blank',
+        ]
+
         # The browser reads commands from descriptor 3 and answers on 4.
         def at_three_and_four():
             ours = os.dup(their_in), os.dup(their_out)
             os.dup2(ours[0], 3)
             os.dup2(ours[1], 4)
-        self.process = subprocess.Popen([find(), *flags], preexec_fn=at_three_and_four, close_fds=False,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        self.process = subprocess.Popen(
+            [find(), *flags],
+            preexec_fn=at_three_and_four,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(their_in)
         os.close(their_out)
         self.buffer, self.number, self.events = b'', 0, []
@@ -145,8 +166,11 @@ class Browser:
 
     def media(self, **features):
         """Emulates a reader's preferences: media(scheme='dark'), media(media='print')."""
-        self.send('Emulation.setEmulatedMedia', media=features.get('media', ''),
-                  features=[{'name': 'prefers-color-scheme', 'value': features.get('scheme', 'light')}])
+        self.send(
+            'Emulation.setEmulatedMedia',
+            media=features.get('media', ''),
+            features=[{'name': 'prefers-color-scheme', 'value': features.get('scheme', 'light')}],
+        )
 
     def screenshot(self, path, whole=True):
         picture = self.send('Page.captureScreenshot', format='png', captureBeyondViewport=whole)
