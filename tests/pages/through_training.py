@@ -32,6 +32,13 @@ def npy(path):
     return list(header['shape']), list(struct.unpack(f'<{len(numbers) // 4}I', numbers))
 
 
+def kept_input(path):
+    """The input that a run kept the maps of, as inspect takes it."""
+    data = path.read_bytes()
+    header = json.loads(data[8:8 + struct.unpack('<Q', data[:8])[0]])
+    return json.loads(header['__metadata__']['maps'])['input']
+
+
 # Bit patterns of f32 numbers, which a JSON number of JavaScript would hide.
 BITS = '(numbers) => Array.from(new Uint32Array(Float32Array.from(numbers).buffer))'
 
@@ -54,9 +61,9 @@ def kept_frames(browser, folder, program):
     browser.open(page.as_uri())
     steps = browser.evaluate('heed.trainings[0].steps')
     check(steps == [0, 3, 6, 9, 12], f'steps {steps}')
-    given = browser.evaluate('heed.trainings[0].frames[4].caption').split('  \u2192  ')
+    given = kept_input(folder / 'one/maps/step_000012.safetensors')
     for frame, step in list(enumerate(steps))[1:]:  # of step 0 there is no checkpoint
-        run(folder, program, 'inspect', 'one', ' ||| '.join(given), '--checkpoint', str(step), '--out', f'at{step}')
+        run(folder, program, 'inspect', 'one', given, '--checkpoint', str(step), '--out', f'at{step}')
         for map, kind in enumerate(['encoder-self-0', 'decoder-self-0', 'cross-0']):
             shape, expected = npy(folder / f'at{step}/{kind}.npy')
             browser.evaluate(f'heed.trainings[0].change({{map: {map}, head: 1}}), heed.trainings[0].go({frame})')

@@ -19,7 +19,8 @@ namespace heed {
 /// bits as without. `heed inspect RUN --through-training` shows them.
 class KeepMaps final : public TrainCallback {
  public:
-  /// Computes the maps of the input and sets the caption: "the sentence -> what the model makes of it".
+  /// Computes the maps of the input and sets the caption: "the sentence -> what the model makes of it". Of
+  /// fit(), `model` only lists the tensors: the function uses the program's own model.
   using Compute = std::function<std::vector<MapView>(Module& model, std::string& caption)>;
 
   /// What is kept.

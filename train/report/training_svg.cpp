@@ -14,7 +14,7 @@ namespace {
 using picture::escape;
 using picture::trimmed;
 
-constexpr double film_box = 96, film_gap = 12, film_left = 74, loss_height = 74;
+constexpr double film_gap = 12, film_left = 74, loss_height = 74;
 
 std::vector<size_t> chosen_frames(size_t count, int64_t most) {
   std::vector<size_t> out;
@@ -40,7 +40,7 @@ std::string film_text(double x, double y, const std::string& words, const std::s
 }
 
 /// All cells of one head: a path for each shade, on a ground of the lightest.
-std::string film_cells(const MapView& map, int64_t head, double x, double y) {
+std::string film_cells(const MapView& map, int64_t head, double x, double y, double box) {
   constexpr int shades = 16;
   std::array<std::string, shades + 1> paths;
   for (int64_t query = 0; query < map.queries; ++query) {
@@ -58,8 +58,8 @@ std::string film_cells(const MapView& map, int64_t head, double x, double y) {
   }
   std::string out =
       text("<g transform=\"translate(", trimmed(x, 2), " ", trimmed(y, 2), ") scale(",
-           trimmed(film_box / static_cast<double>(map.keys), 5), " ",
-           trimmed(film_box / static_cast<double>(map.queries), 5), ")\" shape-rendering=\"crispEdges\">");
+           trimmed(box / static_cast<double>(map.keys), 5), " ",
+           trimmed(box / static_cast<double>(map.queries), 5), ")\" shape-rendering=\"crispEdges\">");
   for (int shade = 1; shade <= shades; ++shade) {
     if (const std::string& path = paths[static_cast<size_t>(shade)]; !path.empty())
       out += text("<path fill=\"", picture::colour(shade / static_cast<double>(shades)), "\" d=\"", path,
@@ -141,8 +141,9 @@ std::string training_svg(const TrainingMaps& training, const AnimationOptions& o
                             maps = chosen_maps(last);
   int64_t heads = 0;
   for (const size_t map : maps) heads = std::max(heads, last.maps[map].heads);
-  const double width = std::max(420.0, film_left + static_cast<double>(heads) * (film_box + film_gap) + 10),
-               top = 92 + loss_height, row = film_box + film_gap,
+  const auto columns = static_cast<double>(heads);
+  const double box = std::clamp((640 - film_left) / columns - film_gap, 56.0, 150.0), row = box + film_gap,
+               width = std::max(420.0, film_left + columns * row + 2), top = 92 + loss_height,
                height = top + static_cast<double>(maps.size()) * row + 6;
   std::string out =
       text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", trimmed(width, 0), "\" height=\"",
@@ -156,7 +157,7 @@ std::string training_svg(const TrainingMaps& training, const AnimationOptions& o
                    "font-size=\"14\" font-weight=\"600\"");
   out += film_loss(training, frames, 48, width - 14, options.seconds);
   for (int64_t head = 0; head < heads; ++head)
-    out += film_text(film_left + static_cast<double>(head) * row + film_box / 2, top - 8, text("head ", head),
+    out += film_text(film_left + static_cast<double>(head) * row + box / 2, top - 8, text("head ", head),
                      "text-anchor=\"middle\" font-size=\"11\" fill=\"var(--muted)\"");
   for (size_t i = 0; i < maps.size(); ++i) {
     const double y = top + static_cast<double>(i) * row;
@@ -164,7 +165,7 @@ std::string training_svg(const TrainingMaps& training, const AnimationOptions& o
                      "font-size=\"11\" fill=\"var(--muted)\"");
     for (int64_t head = 0; head < last.maps[maps[i]].heads; ++head)
       out += text("<rect x=\"", trimmed(film_left + static_cast<double>(head) * row, 1), "\" y=\"",
-                  trimmed(y, 1), "\" width=\"", trimmed(film_box, 0), "\" height=\"", trimmed(film_box, 0),
+                  trimmed(y, 1), "\" width=\"", trimmed(box, 0), "\" height=\"", trimmed(box, 0),
                   "\" fill=\"", picture::colour(0), "\" stroke=\"var(--strong)\"/>\n");
   }
   for (size_t at = 0; at < frames.size(); ++at) {
@@ -183,7 +184,7 @@ std::string training_svg(const TrainingMaps& training, const AnimationOptions& o
       const MapView map = pooled(frame.maps[maps[i]], options.max_side);
       for (int64_t head = 0; head < map.heads; ++head)
         out += film_cells(map, head, film_left + static_cast<double>(head) * row,
-                          top + static_cast<double>(i) * row);
+                          top + static_cast<double>(i) * row, box);
     }
     out += "</g>\n";
   }

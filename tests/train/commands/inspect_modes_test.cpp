@@ -105,7 +105,7 @@ TEST_CASE("heed inspect: --through-training writes the page and the animation") 
   CHECK(shell.run({"inspect", "plain", "--through-training"}).err.find("--maps-every") != std::string::npos);
 }
 
-TEST_CASE("heed inspect: several runs side by side; other tokens are refused with the reason") {
+TEST_CASE("heed inspect: several runs side by side, other tokens are refused with the reason") {
   const Shell shell;
   train_small(shell, "one");
   train_small(shell, "two", {{"train.seed", "2"}});
@@ -132,7 +132,8 @@ TEST_CASE("heed compare: its page leads to the heads side by side") {
   for (const char* name : {"one", "two"}) {
     train_small(shell, name, {{"train.seed", name == std::string("one") ? "1" : "2"}});
     io::write(shell.scratch / name / "scores.json", "{\"step\":12,\"of\":12,\"bleu\":1.5}\n");
-    io::write(shell.scratch / name / "manifest.json", "{\"format\":2,\"parameters\":1}\n");
+    io::write(shell.scratch / name / "manifest.json",
+              "{\"format\":3,\"seed\":1,\"parameters\":9,\"estimate\":{\"flops_a_step\":1}}\n");
   }
   const Result done = shell.run({"compare", "one", "two"});
   CHECK(done.err == "");

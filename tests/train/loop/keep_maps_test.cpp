@@ -98,10 +98,10 @@ TEST_CASE("keep maps: from fit() as a callback") {
   fill_uniform(x, -1, 1, rng);
   const TensorDataset data({x, Tensor::of<int32_t>(std::vector<int32_t>(8, 1), Shape{8})});
   DataLoader loader(data, {.batch_size = 4});
-  KeepMaps keep(scratch / "run", {.every = 2, .input = "x"}, [](Module& module, std::string& caption) {
+  KeepMaps keep(scratch / "run", {.every = 2, .input = "x"}, [&net](Module&, std::string& caption) {
     caption = "weights as a map";
     MapView map{.name = "layer", .kind = "encoder self", .heads = 1, .queries = 2, .keys = 2};
-    map.weights = dynamic_cast<Net&>(module).layer.weight.to_host();
+    map.weights = net.layer.weight.to_host();
     map.query_tokens = map.key_tokens = {"a", "b"};
     return std::vector<MapView>{map};
   });
