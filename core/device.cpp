@@ -36,7 +36,8 @@ std::string why_no_cuda() {
     const std::string closed = cuda::why_closed();
     return closed.empty() ? cuda::why_not() : closed;
   }
-  return "this build of heed has no CUDA kernels (./heed COMMAND --device cuda builds them)";
+  return text("this build of heed has no CUDA kernels (",
+              advice("./heed COMMAND --device cuda", "CMake's -DHEED_CUDA=ON"), " builds them)");
 }
 
 std::vector<Device> devices() {

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "heed/core/settings_source.h"
+
 namespace heed {
 
 FadingAttention::FadingAttention(const AttentionConfig& config, const After& after, Rng& rng)
@@ -33,8 +35,9 @@ Tensor FadingAttention::given(const Tensor& place, const char* name, const Heads
 
 const Tensor& FadingAttention::layer_input(const AttentionInput& input, const char* name) {
   if (!input.keys) {
-    fail("attention: ", name, " is made from the layer's input, which this call has not. Give it: --param ",
-         name, "=FILE.npy.");
+    fail("attention: ", name, " is made from the layer's input, which this call has not. Give it",
+         settings_source() == SettingsSource::command_line ? text(": --param ", name, "=FILE.npy.")
+                                                           : std::string(" as AttentionInput::keys."));
   }
   return input.keys;
 }

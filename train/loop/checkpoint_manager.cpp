@@ -7,6 +7,7 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
+#include "heed/core/settings_source.h"
 #include "heed/train/config/setting_name.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/non_finite_search.h"
@@ -50,7 +51,8 @@ void CheckpointManager::read_state(const Checkpoint& checkpoint) {
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     fail(Fault::data, name, ", bytes 0-", bytes.size() - 1, ": ", error.what(),
-         " Take another checkpoint: --checkpoint.");
+         advice(" Take another checkpoint: --checkpoint.", " Take another checkpoint.",
+                " To go on from an older checkpoint, remove this one."));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "heed/autograd/mixed_precision.h"
 #include "heed/core/distributed/single_process.h"
+#include "heed/core/settings_source.h"
 #include "heed/train/loop/batch_stream.h"
 #include "heed/train/loop/forward_backward.h"
 #include "heed/train/loop/memory_estimate.h"
@@ -15,13 +16,16 @@ namespace {
 
 constexpr double memory_of_mean = 0.7;  // decay of the running mean of losses, on which divergence is judged
 
+std::string range_name() { return advice("find-lr", "LearningRateRange"); }
+
 void check(const LearningRateRange& range) {
   if (!(range.from > 0 && range.from < range.to && std::isfinite(range.to)))
-    fail("find-lr: the rates go from ", range.from, " to ", range.to,
+    fail(range_name(), ": the rates go from ", range.from, " to ", range.to,
          ". The first must be above 0 and the last above the first.");
   if (range.steps < 10 || range.steps > 100000)
-    fail("find-lr: ", range.steps, " steps. It must be 10 to 100000.");
-  if (!(range.divergence > 1)) fail("find-lr: divergence is ", range.divergence, ". It must be above 1.");
+    fail(range_name(), ": steps = ", range.steps, ". It must be 10 to 100000.");
+  if (!(range.divergence > 1))
+    fail(range_name(), ": divergence is ", range.divergence, ". It must be above 1.");
 }
 
 double rate_of(const LearningRateRange& range, int64_t step) {

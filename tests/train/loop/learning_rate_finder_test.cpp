@@ -114,7 +114,7 @@ TEST_CASE("find lr: a range that is none is refused") {
   for (const LearningRateRange& range :
        {LearningRateRange{.from = 0}, LearningRateRange{.from = 2}, LearningRateRange{.to = INFINITY},
         LearningRateRange{.from = NAN}, LearningRateRange{.steps = 9}, LearningRateRange{.divergence = 1}})
-    CHECK_THROWS_WITH(find_learning_rate(config, range), containing("find-lr: "));
+    CHECK_THROWS_WITH(find_learning_rate(config, range), containing("LearningRateRange: "));
 }
 
 TEST_CASE("find lr: the rate of noam is a factor, whose schedule peaks at the suggestion") {
