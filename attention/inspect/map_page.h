@@ -16,7 +16,7 @@ struct HtmlOptions {
   std::string subtitle{};                ///< a line below the title: the sentence, the run
   int64_t longest = 512;                 ///< tokens per side up to which every single weight is shown
   int64_t tiles = 256;                   ///< tiles per side for longer maps
-  int64_t long_bytes = 9'000'000;       ///< for single weights of all longer maps together, before base64
+  int64_t long_bytes = 9'000'000;        ///< for single weights of all longer maps together, before base64
 };
 
 /// A self-contained page: thumbnails of all layers and heads, one head as matrix, as lines between tokens, in

@@ -36,7 +36,8 @@ struct Scale {
   uint32_t code(float x) const {
     if (!std::isfinite(x)) return not_finite;
     const double span = static_cast<double>(high) - low;
-    return static_cast<uint32_t>(span > 0 ? std::round((static_cast<double>(x) - low) / span * code_steps) : 0);
+    return static_cast<uint32_t>(span > 0 ? std::round((static_cast<double>(x) - low) / span * code_steps)
+                                          : 0);
   }
   std::string json_fields() const { return text("\"low\":", json(low), ",\"high\":", json(high)); }
 };

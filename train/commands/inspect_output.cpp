@@ -43,11 +43,7 @@ std::vector<MapView> wanted_maps(const std::vector<MapView>& maps, const ParsedA
 
 /// Puts attributions or the rollout in the place of the weights, as shares of the largest, and says so.
 void show_instead(MapView& view, const std::string& show, std::string& note) {
-  std::vector<float>& numbers = show == "rollout" ? view.rollout : view.attribution;
-  if (numbers.empty())
-    fail("--show ", show, ": this map has none. ",
-         show == "rollout" ? "It is of self-attention in a stack of layers of one length, up to 2,048 tokens."
-                           : "It needs heads whose output is the map times the values.");
+  const std::vector<float>& numbers = show == "rollout" ? view.rollout : view.attribution;
   if (show == "rollout") view.heads = 1;
   view.weights = numbers;
   view.attribution.clear();
@@ -95,11 +91,21 @@ void write_map_files(const Path& out, const std::vector<MapView>& maps, const st
 }
 
 std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArguments& arguments) {
-  const std::vector<MapView> wanted = wanted_maps(maps, arguments);
+  std::vector<MapView> wanted = wanted_maps(maps, arguments);
   const std::string show = arguments.get("show", "weights"), head_word = arguments.get("head");
   const std::vector<std::string> shows{"weights", "attribution", "rollout"};
   if (std::find(shows.begin(), shows.end(), show) == shows.end())
     fail("--show '", show, "' is unknown.", suggestion(show, shows));
+  if (show != "weights") {
+    std::erase_if(wanted, [&](const MapView& map) {
+      return show == "rollout" ? map.rollout.empty() : map.attribution.empty();
+    });
+    if (wanted.empty())
+      fail("--show ", show, ": no map that was asked for has one. ",
+           show == "rollout"
+               ? "It is of self-attention in a stack of layers of one length, up to 2,048 tokens."
+               : "It needs heads whose output is the map times the values.");
+  }
   HeadChoice chosen = first_head(wanted);
   MapView view = wanted[chosen.map];
   TextOptions options = terminal_options();

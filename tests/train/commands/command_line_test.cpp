@@ -368,8 +368,9 @@ TEST_CASE("command line: a translator from its first step to its maps") {
       shell.run({"inspect", "runs/first", "A man.", "--terminal", "--kind", "decoder", "--show", "rollout"})
           .out,
       containing("decoder self, rollout of layers 0 to 0"));
-  check_refused(shell, {"inspect", "runs/first", "A man.", "--terminal", "--show", "rollout"}, 2,
-                {"--show rollout: this map has none", "self-attention"});
+  check_refused(shell,
+                {"inspect", "runs/first", "A man.", "--terminal", "--kind", "cross", "--show", "rollout"}, 2,
+                {"--show rollout: no map that was asked for has one", "self-attention"});
   check_refused(shell, {"inspect", "runs/first", "A man.", "--show", "atribution"}, 2, {"attribution"});
   check_refused(shell, {"inspect", "runs/first", "A man.", "--terminal", "--out", "x"}, 2, {"--terminal"});
   check_refused(shell, {"inspect", "runs/first", "A man.", "--longest", "0"}, 2, {"--longest = 0"});
