@@ -18,10 +18,10 @@ std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sente
   return ids;
 }
 
-DecodeIds decode_ids(const Tokenizer& target) {
-  return {.start = target.start(),
-          .end = target.end(),
-          .forbidden = {target.pad(), target.unknown(), target.start()}};
+DecodeIds decode_ids(const Tokenizer& target, const DecodeOptions& options) {
+  DecodeIds ids{.start = target.start(), .end = target.end(), .forbidden = {target.pad(), target.start()}};
+  if (!options.allow_unknown) ids.forbidden.push_back(target.unknown());
+  return ids;
 }
 
 struct Source {
@@ -79,8 +79,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
     Decoding start = model.start(states, batch.lengths);
     start.editor = editor;
     const std::vector<Hypothesis> found =
-        options.beam_size == 1 ? greedy(model, std::move(start), longest, decode_ids(target))
-                               : beam_search(model, std::move(start), longest, decode_ids(target), options);
+        options.beam_size == 1
+            ? greedy(model, std::move(start), longest, decode_ids(target, options))
+            : beam_search(model, std::move(start), longest, decode_ids(target, options), options);
     for (size_t i = begin; i < end; ++i) out[order[i]] = target.decode(found[i - begin].ids);
   }
   return out;
@@ -97,7 +98,7 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
   const int64_t room =
       std::min<int64_t>(static_cast<int64_t>(ids.size()) + options.max_extra_tokens, max_length - 1);
   const std::vector<int32_t> made =
-      greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
+      greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target, options))[0].ids;
   std::vector<int32_t> read = made, written = made;
   read.insert(read.begin(), target.start());
   written.push_back(target.end());
