@@ -75,7 +75,7 @@ int run_maps(const ParsedArguments& arguments) {
   if (!data.empty()) lines = inputs_of(find_data(data), count);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", lines.empty());
   const Task& task = *run.config.task;
-  const int64_t examples = task.test_examples();
+  const int64_t examples = lines.empty() ? task.test_examples() : 0;  // without lines the data is loaded
   if (lines.empty() && examples == 0)
     fail("maps: the task ", run.config.task_name,
          " gives no test examples by number. Give inputs: --data FILE.");

@@ -98,12 +98,14 @@ struct DecodeOptions {
   int64_t beam_size = 1;          ///< hypotheses kept; 1: greedy
   double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
   int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
+  bool allow_unknown = false;     ///< whether the unknown token may be generated
   /// Names the settings of [decode].
   void fields(Fields& f) {
     f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
     f("max_extra_tokens", max_extra_tokens, {1, max_integer},
       "tokens an output may be longer than its source");
+    f("allow_unknown", allow_unknown, "let decoding choose the unknown token, as the published recipe does");
   }
 };
 

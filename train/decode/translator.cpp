@@ -20,10 +20,10 @@ std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sente
   return ids;
 }
 
-DecodeIds decode_ids(const Tokenizer& target) {
-  return {.start = target.start(),
-          .end = target.end(),
-          .forbidden = {target.pad(), target.unknown(), target.start()}};
+DecodeIds decode_ids(const Tokenizer& target, const DecodeOptions& options) {
+  DecodeIds ids{.start = target.start(), .end = target.end(), .forbidden = {target.pad(), target.start()}};
+  if (!options.allow_unknown) ids.forbidden.push_back(target.unknown());
+  return ids;
 }
 
 struct Source {
@@ -62,7 +62,7 @@ struct Translated {
 
 /// Translates greedily, or takes the target behind "|||".
 Translated translated(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
-                      const Tokenizer& target, int64_t max_length, int64_t extra,
+                      const Tokenizer& target, int64_t max_length, const DecodeOptions& options,
                       const ForwardContext& context) {
   constexpr std::string_view between = " ||| ";
   const size_t at = sentence.find(between);
@@ -70,11 +70,13 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
   out.ids = framed(source, sentence.substr(0, at), max_length);
   out.source = rectangle({out.ids}, source.pad());
   out.states = model.encode(out.source.ids, out.source.lengths, context);
-  const int64_t room = std::min<int64_t>(static_cast<int64_t>(out.ids.size()) + extra, max_length - 1);
+  const int64_t room =
+      std::min<int64_t>(static_cast<int64_t>(out.ids.size()) + options.max_extra_tokens, max_length - 1);
   if (at == std::string::npos) {
     const NoGrad decoding;
     out.written =
-        greedy(model, model.start(out.states, out.source.lengths), {room}, decode_ids(target))[0].ids;
+        greedy(model, model.start(out.states, out.source.lengths), {room}, decode_ids(target, options))[0]
+            .ids;
   } else {
     out.written = target.encode(sentence.substr(at + between.size()));
     out.written.resize(std::min(out.written.size(), static_cast<size_t>(max_length - 1)));
@@ -118,8 +120,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
     Decoding start = model.start(states, batch.lengths);
     start.editor = editor;
     const std::vector<Hypothesis> found =
-        options.beam_size == 1 ? greedy(model, std::move(start), longest, decode_ids(target))
-                               : beam_search(model, std::move(start), longest, decode_ids(target), options);
+        options.beam_size == 1
+            ? greedy(model, std::move(start), longest, decode_ids(target, options))
+            : beam_search(model, std::move(start), longest, decode_ids(target, options), options);
     for (size_t i = begin; i < end; ++i) out[order[i]] = target.decode(found[i - begin].ids);
   }
   return out;
@@ -127,12 +130,13 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      int64_t extra, std::string& caption, const MapParts& parts) {
+                                      const DecodeOptions& options, std::string& caption,
+                                      const MapParts& parts) {
   MapRecorder recorder = recorder_for(parts);
   std::optional<NoGrad> no_tape;
   refuse_gradients(no_tape, parts);
   const Translated one =
-      translated(model, sentence, source, target, max_length, extra, {.recorder = &recorder});
+      translated(model, sentence, source, target, max_length, options, {.recorder = &recorder});
   const Tensor hidden = model.decode(one.read, one.states, one.source.lengths, {.recorder = &recorder});
   if (parts.attribution)
     explain_choice(reshape(model.logits(hidden), Shape{static_cast<int64_t>(one.written.size()), -1}), parts,
@@ -158,7 +162,7 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
 }
 
 LensView translation_lens(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
-                          const Tokenizer& target, int64_t max_length, int64_t extra) {
+                          const Tokenizer& target, int64_t max_length, const DecodeOptions& options) {
   const auto* layers = dynamic_cast<const EncoderDecoder*>(&model);
   if (layers == nullptr) {
     fail(
@@ -166,7 +170,7 @@ LensView translation_lens(TranslationModel& model, const std::string& sentence, 
         "output layer. Transformers have one.");
   }
   const NoGrad no_tape;
-  const Translated one = translated(model, sentence, source, target, max_length, extra, {});
+  const Translated one = translated(model, sentence, source, target, max_length, options, {});
   LensView lens = lens_view(layers->layer_logits(one.read, one.states, one.source.lengths),
                             [&](int32_t id) { return target.piece(id); });
   lens.caption = one.caption;

@@ -21,16 +21,17 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 /// Translates one sentence greedily, in evaluation mode without padding, and returns every attention map:
 /// encoder self, decoder self, cross. Rows of cross maps are the words written, rows of decoder maps the
-/// words read. Truncates a sentence that is too long; the output has at most `extra` more tokens. A sentence
-/// "SOURCE ||| TARGET" is not translated: the decoder reads TARGET. An attribution is of the log probability
-/// of the words written.
+/// words read. Truncates a sentence that is too long; `options` bound the output, whatever their beam. A
+/// sentence "SOURCE ||| TARGET" is not translated: the decoder reads TARGET. An attribution is of the log
+/// probability of the words written.
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      int64_t extra, std::string& caption, const MapParts& parts = {});
+                                      const DecodeOptions& options, std::string& caption,
+                                      const MapParts& parts = {});
 
 /// What each layer of the decoder would write next, for a sentence as translation_maps() takes it. Fails for
 /// models other than EncoderDecoder.
 LensView translation_lens(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
-                          const Tokenizer& target, int64_t max_length, int64_t extra);
+                          const Tokenizer& target, int64_t max_length, const DecodeOptions& options);
 
 }  // namespace heed

@@ -133,7 +133,7 @@ std::string draw_alignments(const PublishedTable& table, const ReproductionOptio
       std::vector<MapView> maps = translation_maps(
           *translator.model, column.sentence, *translator.source,
           translator.target ? *translator.target : *translator.source, translator.config.model.max_length,
-          translator.config.decode.max_extra_tokens, caption);
+          translator.config.decode, caption);
       std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
       if (maps.empty()) continue;
       const HeadChoice chosen = first_head(maps);

@@ -90,7 +90,9 @@ std::string families_text(const StructureOptions& o) {
   std::string out = text("sum of absolute differences to the nearest diagonal, band (w = ", o.width,
                          ") and bars (", o.num_pos, " of height ", o.width, ")");
   if (o.dropout > 0) out += text("; of a row's band ", o.dropout, " is zero");
-  if (o.eps > 0) out += text("; with at most ", o.errors, " errors a row of at most ", o.eps);
+  if (o.eps > 0)
+    out +=
+        text("; with at most ", o.errors, o.errors == 1 ? " error" : " errors", " a row of at most ", o.eps);
   return out;
 }
 

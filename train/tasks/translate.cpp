@@ -185,7 +185,7 @@ class Translate final : public Task {
   std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
-                            data_.target(), data_.max_length, data_.decode.max_extra_tokens, caption, parts);
+                            data_.target(), data_.max_length, data_.decode, caption, parts);
   }
 
   int64_t test_examples() const override { return tested().size(); }
@@ -239,7 +239,7 @@ class Translate final : public Task {
 
   LensView logit_lens(Module& model, const std::string& given) const override {
     return translation_lens(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
-                            data_.target(), data_.max_length, data_.decode.max_extra_tokens);
+                            data_.target(), data_.max_length, data_.decode);
   }
 
  private:

@@ -58,14 +58,14 @@ TEST_CASE("structure: wrong use is named") {
   const Shell shell;
   write_npy(shell.scratch / "heads.npy", two_heads());
   write_npy(shell.scratch / "cross.npy", Array::of<float>({1, 1, 2}, std::vector<float>{0.5F, 0.5F}));
-  check_refused(shell, {"structure", "nothing.npy"}, 3, {"nothing.npy"});
+  check_refused(shell, {"structure", "nothing.npy"}, 5, {"nothing.npy"});
   check_refused(shell, {"structure", "heads.npy", "--width", "-1"}, 2, {"--width = -1", "0 to 512"});
   check_refused(shell, {"structure", "heads.npy", "--dropout", "1"}, 2, {"--dropout = 1"});
   check_refused(shell, {"structure", "heads.npy", "--errors", "2"}, 2, {"--errors goes with --eps"});
   check_refused(shell, {"structure", "heads.npy", "--kind", "coder"}, 2, {"--kind 'coder'", "encoder"});
   check_refused(shell, {"structure", "heads.npy", "text"}, 2, {"TEXT goes with a run"});
   check_refused(shell, {"structure", "heads.npy", "--checkpoint", "best"}, 2, {"--checkpoint is for a run"});
-  check_refused(shell, {"structure", "cross.npy"}, 4, {"no square map"});
+  check_refused(shell, {"structure", "cross.npy"}, 3, {"no square map"});
 }
 
 TEST_CASE("maps: of a run's test examples and of lines of text, and their structure") {
@@ -104,5 +104,5 @@ TEST_CASE("maps: of a run's test examples and of lines of text, and their struct
   check_refused(shell, {"maps", "runs/small"}, 2, {"--out FOLDER"});
   check_refused(shell, {"maps", "runs/small", "--out", "x", "--count", "0"}, 2, {"--count = 0"});
   check_refused(shell, {"maps", "runs/small", "--out", "x", "--format", "png"}, 2, {"--format 'png'"});
-  check_refused(shell, {"maps", "runs/small", "--out", "x", "--data", "none.txt"}, 3, {"none.txt"});
+  check_refused(shell, {"maps", "runs/small", "--out", "x", "--data", "none.txt"}, 5, {"none.txt"});
 }

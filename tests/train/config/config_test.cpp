@@ -403,6 +403,7 @@ TEST_CASE("config: translate-conti has the published settings to the letter") {
                                                      {"train.validate_every", "0"},
                                                      {"train.validate_each_epoch", "true"},
                                                      {"decode.max_extra_tokens", "350"},
+                                                     {"decode.allow_unknown", "true"},
                                                      {"train.epochs", "20"},
                                                      {"train.max_steps", "0"},
                                                      {"train.batch_size", "8"},

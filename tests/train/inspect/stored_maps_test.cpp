@@ -98,6 +98,6 @@ TEST_CASE("stored maps: a manifest that points elsewhere or at nothing is refuse
     return folder;
   };
   CHECK_THROWS_WITH(all_in(with("000000-0.npy", "../0.npy")), containing("is not a name"));
-  CHECK_THROWS_WITH(all_in(with("\"key_tokens\":1", "\"key_tokens\":9")), containing("no token list 9"));
+  CHECK_THROWS_WITH(all_in(with("\"key_tokens\": 1", "\"key_tokens\": 9")), containing("no token list 9"));
   CHECK_THROWS_WITH(all_in(with("000000-0.npy", "000001-0.npy")), containing("000001-0.npy"));
 }
