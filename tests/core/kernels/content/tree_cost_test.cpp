@@ -30,7 +30,7 @@ TokenCost cost_of(int64_t keys, double exponent, int64_t heads, int64_t d, bool 
                          .exponent = exponent,
                          .parallel = greedy ? 1 : 8,
                          .greedy = greedy,
-                         .draw = {.seed = 1}};
+                         .draw = {.seed = 1, .stream = 0, .tick = {}}};
   const Tensor buds(Shape{1, 1, kernel::bud_capacity(terms)}, DType::i32);
   const auto counted = [](const auto& work) {
     Count::reset();
