@@ -19,7 +19,7 @@ TreeFeatures::TreeFeatures(TreeMass mass, int64_t heads, int64_t d, Rng& rng) : 
 Tensor TreeFeatures::operator()(const Tensor& given, int64_t first) const {
   const NoGrad no_grad;
   const Tensor x = given.detach();
-  if (mass_ < TreeMass::posalign || mass_ == TreeMass::lookahead) return {};
+  if (mass_ < TreeMass::posalign || mass_ == TreeMass::lookahead || mass_ == TreeMass::contrast) return {};
   if (is_of_moments(mass_)) return concat(std::vector<Tensor>{x, square(x)}, -1);
   if (!is_random(mass_) || !seed_) return of(x, projection);
   std::vector<Tensor> parts;

@@ -7,9 +7,21 @@
 
 namespace heed {
 
-/// Estimates of a node's mass. `align` and `lookahead` need no features; `uniform` and `edh` do not depend on
-/// keys. The last three are ours, the others the paper's.
-enum class TreeMass { uniform, edh, align, posalign, rff, favor, favor_relu, lookahead, expected, gap };
+/// Estimates of a node's mass. `align`, `lookahead` and `contrast` need no features; `uniform` and `edh` do
+/// not depend on keys. The last four are ours, the others the paper's.
+enum class TreeMass {
+  uniform,
+  edh,
+  align,
+  posalign,
+  rff,
+  favor,
+  favor_relu,
+  lookahead,
+  contrast,
+  gap,
+  variance
+};
 /// Whether the mass comes from moments of scores (core/kernels/content/tree_moments.h).
 inline bool is_of_moments(TreeMass mass) { return mass >= TreeMass::lookahead; }
 
@@ -18,7 +30,7 @@ inline bool is_of_moments(TreeMass mass) { return mass >= TreeMass::lookahead; }
 ///   rff         d^(-1/2) exp(min(|x'|, 10)^2 / 2) [sin W x', cos W x']
 ///   favor       (2 d)^(-1/2) exp(-|x'|^2 / 2) [exp(W x'), exp(-W x')]
 ///   favor_relu  (2 d)^(-1/2) [(W x')_+, (-W x')_+]              with x' = x d^(-1/4)
-///   expected, gap  [x, x^2], of keys only
+///   gap, variance  [x, x^2], of keys only
 class TreeFeatures {
  public:
   /// Draws W [heads, d, d] where `mass` needs one.

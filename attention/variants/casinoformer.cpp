@@ -14,10 +14,11 @@
 // Masses of buds (mass=), with x = q . K_n / (|n| sqrt(d)), summed over heads. Of the paper: uniform 1; edh
 // base^(distance of the last key) - base^(1 + distance of the first); align exp(x); posalign, rff, favor and
 // favor_relu phi(q) . phi(K)_n / |n| with the features of attention/support/tree_features.h, posalign as
-// exponent. Ours (core/kernels/content/tree_moments.h), each head's share of its own sum Z: expected
-// |n| exp(x + s / 2) / Z with s the variance of scores below n, by columns; gap |n| (exp(x + s / 2) - exp(x))
-// / Z, the attention that is lost without a split; lookahead, what a split into l and r finds of it:
-// (|l| exp(x_l) + |r| exp(x_r) - |n| exp(x)) / Z.
+// exponent. Ours (core/kernels/content/tree_moments.h), weights as shares of each head's own sum Z and s the
+// variance of scores below n, by columns: lookahead (|l| exp(x_l) + |r| exp(x_r) - |n| exp(x)) / Z, what a
+// split into l and r finds; contrast (|l| |r| / |n|) (exp(x_l) - exp(x_r))^2 / Z^2, the squared error of
+// weights that it mends; gap |n| (exp(x + s / 2) - exp(x)) / Z, the attention that is lost without a split;
+// variance |n| exp(2 x + s) (exp(s) - 1) / Z^2, the squared error of the weights that one replaces.
 //
 // Parameters: projection [H, d, d] of the features (masses rff, favor, favor_relu; a fixed draw with
 // orthogonal rows); draws [Tq, m], optional: uniform numbers in [0, 1) that decide the splits of a query in
@@ -48,7 +49,7 @@ struct CasinoformerOptions {
   void fields(Fields& f) {
     f("mass",
       Choice(mass, {"uniform", "edh", "align", "posalign", "rff", "favor", "favor_relu", "lookahead",
-                    "expected", "gap"}),
+                    "contrast", "gap", "variance"}),
       "which buds are split");
     f("exponent", exponent, "E: l keys give ceil(l^E) buds; 1 is softmax");
     f("denominator", Choice(denominator, {"counted", "paper"}),
@@ -103,11 +104,12 @@ class Casinoformer final : public HeadedAttention {
     const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(terms)}, DType::i32, q.device());
     const TreeMass mass = options_.mass;
     if (is_of_moments(mass)) {
-      const bool ahead = mass == TreeMass::lookahead;
+      const bool ahead = mass == TreeMass::lookahead || mass == TreeMass::contrast;
       const kernel::MomentTerms moments{.growth = terms,
-                                        .mass = ahead                        ? kernel::MomentMass::lookahead
-                                                : mass == TreeMass::expected ? kernel::MomentMass::expected
-                                                                             : kernel::MomentMass::gap};
+                                        .mass = mass == TreeMass::lookahead  ? kernel::MomentMass::lookahead
+                                                : mass == TreeMass::contrast ? kernel::MomentMass::contrast
+                                                : mass == TreeMass::gap      ? kernel::MomentMass::gap
+                                                                             : kernel::MomentMass::variance};
       launch<kernel::MomentBuds>(q.device(), q.detach(), ahead ? nodes.keys : nodes.features, moments, buds);
       return buds;
     }

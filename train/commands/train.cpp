@@ -142,8 +142,10 @@ int show_plan(Config config, const ParsedArguments& arguments) {
 
 /// What a run without --name is called, before its number.
 std::string base_name(const ParsedArguments& arguments) {
-  if (arguments.has("from"))
-    return std::filesystem::absolute(arguments.get("from") + "/.").parent_path().filename();
+  if (arguments.has("from")) {
+    const Path run = Path(arguments.get("from") + "/").lexically_normal().parent_path().filename();
+    return run.empty() || run == "." || run == ".." ? "run" : run.string();
+  }
   const std::string what = named_preset(arguments, "translate");
   return what.ends_with(".toml") ? Path(what).stem().string() : what;
 }

@@ -6,10 +6,12 @@
 
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/nn/weight_transfer.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/lm_data.h"
 
 namespace heed {
@@ -127,18 +129,31 @@ void each_batch(const std::vector<AttentionErrors::Window>& windows, const Use& 
   }
 }
 
+std::vector<NamedBytes> tokenizers_in(const Checkpoint& checkpoint) {
+  std::vector<NamedBytes> out;
+  for (const auto& [name, bytes] : checkpoint.files) {
+    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
+  }
+  return out;
+}
+
+Config settings_of_run(const Path& run) {
+  const RunFolder folder = RunFolder::look(run);
+  return read_config(io::read(folder.config()), folder.config().string());
+}
+
 /// The held-out text of a run, as windows that do not overlap; a rest that is shorter is left out.
-std::vector<AttentionErrors::Window> windows_of(LoadedRun& run) {
+std::vector<AttentionErrors::Window> windows_of(Config& config, const Checkpoint& checkpoint) {
   LanguageData data;
-  for (const OptionText& option : options_of(*run.config.task))
+  for (const OptionText& option : options_of(*config.task))
     set_option(data.options, option.name, option.value, "data.");
   data.options.stride = 0;
-  data.load(run.config, sealed_files(run.checkpoint), [](const std::string&) {});
+  data.load(config, tokenizers_in(checkpoint), [](const std::string&) {});
   std::vector<AttentionErrors::Window> out;
   for (int64_t b = 0; b < data.test.windows->batches(); ++b) {
     const WindowBatch batch = data.test.windows->in_order(b);
     const int64_t columns = batch.input.columns;
-    if (columns != run.config.model.max_length) continue;
+    if (columns != config.model.max_length) continue;
     for (int64_t row = 0; row < batch.input.rows; ++row) {
       const auto cut = [&](const Rows& rows) {
         return std::vector<int32_t>(rows.ids.begin() + row * columns, rows.ids.begin() + (row + 1) * columns);
@@ -151,12 +166,16 @@ std::vector<AttentionErrors::Window> windows_of(LoadedRun& run) {
 
 }  // namespace
 
-AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows) : run_(load_run(run, "", "", false)) {
-  if (dynamic_cast<DecoderOnly*>(run_.model.get()) == nullptr)
-    fail("reproduce: ", run.string(), " is a run of the task ", run_.config.task_name,
+AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
+    : run_(run),
+      config_(settings_of_run(run)),
+      checkpoint_(open_checkpoint(run, best_step(run) ? "best" : "last")) {
+  if (config_.task_name != "lm") {
+    fail("reproduce: ", run.string(), " is a run of the task ", config_.task_name,
          ", not of a language model.");
-  vocabulary_ = artifact_tokenizer(sealed_files(run_.checkpoint), "text")->size();
-  const std::vector<Window> all = windows_of(run_);
+  }
+  vocabulary_ = artifact_tokenizer(tokenizers_in(checkpoint_), "text")->size();
+  const std::vector<Window> all = windows_of(config_, checkpoint_);
   const auto count = static_cast<int64_t>(all.size());
   std::string scored;
   for (int64_t portion = 0; portion < portions; ++portion) {
@@ -165,19 +184,19 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows) : run_(lo
     if (max_windows > 0) last = std::min(last, first + max_windows);
     if (last > count) {
       fail("reproduce: the held-out text of ", run.string(), " has ", count, " windows of ",
-           run_.config.model.max_length, " tokens. Two portions of 20 % need at least 5.");
+           config_.model.max_length, " tokens. Two portions of 20 % need at least 5.");
     }
     windows_[portion].assign(all.begin() + first, all.begin() + last);
     for (const Window& window : windows_[portion])
       scored.append(reinterpret_cast<const char*>(window.ids.data()), window.ids.size() * sizeof(int32_t));
   }
-  fingerprint_ = sha256_hex(run_.checkpoint.file("model.safetensors") + scored).substr(0, 12);
+  fingerprint_ = sha256_hex(checkpoint_.file("model.safetensors") + scored).substr(0, 12);
 }
 
 std::unique_ptr<Module> AttentionErrors::model_with(const AttentionFactory& factory) const {
-  Rng rng(static_cast<uint64_t>(run_.config.train.seed));
-  auto model = std::make_unique<DecoderOnly>(run_.config.model, vocabulary_, factory, rng);
-  transfer_weights(*model, run_.checkpoint.file("model.safetensors"), "model.safetensors");
+  Rng rng(static_cast<uint64_t>(config_.train.seed));
+  auto model = std::make_unique<DecoderOnly>(config_.model, vocabulary_, factory, rng);
+  transfer_weights(*model, checkpoint_.file("model.safetensors"), "model.safetensors");
   return model;
 }
 
@@ -221,7 +240,7 @@ double AttentionErrors::own_perplexity(const std::string& spec, int64_t portion,
 
 AttentionErrors::Distance AttentionErrors::distance(const std::string& spec, int64_t portion) const {
   const NoGrad no_grad;
-  std::vector<PairedAttention::Sums> sums(static_cast<size_t>(run_.config.model.layers));
+  std::vector<PairedAttention::Sums> sums(static_cast<size_t>(config_.model.layers));
   const std::unique_ptr<Module> model = model_with([&](const AttentionConfig& config, Rng& rng) {
     return std::make_unique<PairedAttention>(spec, config, rng, sums[static_cast<size_t>(config.layer)]);
   });
@@ -241,14 +260,13 @@ AttentionErrors::Distance AttentionErrors::distance(const std::string& spec, int
 }
 
 std::string AttentionErrors::description() const {
-  return text(run_.folder.path().filename().string(), ", step ", run_.checkpoint.step, ", ",
-              run_.config.model.layers, " layers of ", run_.config.model.heads, " heads, width ",
-              run_.config.model.d_model, "; ", windows_[0].size(), " windows of ",
-              run_.config.model.max_length, " tokens a portion");
+  return text(run_.filename().string(), ", step ", checkpoint_.step, ", ", config_.model.layers,
+              " layers of ", config_.model.heads, " heads, width ", config_.model.d_model, "; ",
+              windows_[0].size(), " windows of ", config_.model.max_length, " tokens a portion");
 }
 
 int64_t AttentionErrors::tokens() const {
-  return static_cast<int64_t>(windows_[0].size()) * run_.config.model.max_length;
+  return static_cast<int64_t>(windows_[0].size()) * config_.model.max_length;
 }
 
 }  // namespace heed

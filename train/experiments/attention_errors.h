@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "heed/train/commands/loaded_run.h"
+#include "heed/nn/attention.h"
+#include "heed/train/config/config.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {
 
@@ -22,8 +24,8 @@ class AttentionErrors {
     double divergence =
         0;               ///< nats: Kullback-Leibler divergence of a row from the exact row, over heads, rows
     double outputs = 0;  ///< Frobenius norm of the difference of outputs over that of the exact outputs
-    /// Share of the pairs that a query sees whose q . k is below zero, of the heads with the fewest and most.
-    double least_negative = 1, most_negative = 0;
+    double least_negative = 1;  ///< share of q . k < 0 among pairs that queries see, of the head with fewest
+    double most_negative = 0;   ///< the same of the head with most
   };
 
   /// Reads the best checkpoint of a run of a language model. Portions are 20 % of the held-out text's
@@ -50,7 +52,9 @@ class AttentionErrors {
   std::unique_ptr<Module> model_with(const AttentionFactory& factory) const;
   std::unique_ptr<Module> model_with(const std::string& spec) const;
 
-  LoadedRun run_;
+  Path run_;
+  Config config_;
+  Checkpoint checkpoint_;
   std::vector<Window> windows_[portions];
   int64_t vocabulary_ = 0;
   std::string fingerprint_;

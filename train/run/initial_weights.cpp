@@ -1,8 +1,6 @@
 // Keeps and reads the weights that a run begins from.
 #include "heed/train/run/initial_weights.h"
 
-#include <filesystem>
-
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 
@@ -20,10 +18,9 @@ void write_initial(const Path& run, const Checkpoint& from, const Path& origin) 
   for (const auto& [name, bytes] : from.files) {
     if (name.starts_with("tokenizer.")) files.push_back({name, bytes});
   }
-  const Json facts =
-      Json::object({{"run", Json(std::filesystem::absolute(origin).lexically_normal().string())},
-                    {"step", from.step},
-                    {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
+  const Json facts = Json::object({{"run", Json(origin.lexically_normal().string())},
+                                   {"step", from.step},
+                                   {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
   files.push_back({origin_file, facts.dump(1) + "\n"});
   io::make_directories(initial_folder(run));
   write_checkpoint(initial_folder(run), from.step, files);

@@ -8,12 +8,13 @@ namespace heed::kernel {
 
 /// The mass of a bud n, summed over heads h. m and v: mean and variance of the scores scale q . k of the keys
 /// below it, v without products of different columns. Z_h: the same head's sum of |n| exp(m + v / 2)
-/// (lookahead: of |n| exp(m)) over one level of the tree, at most moment_nodes nodes, so that heads whose
-/// scores are large do not outweigh the others. Of normal scores, |n| exp(m + v / 2) is what exact attention
-/// sums, |n| exp(m) what a bud that is not split counts; by Jensen's inequality never more.
+/// (lookahead, contrast: of |n| exp(m)) over one level of the tree, at most moment_nodes nodes, so that heads
+/// whose scores are large do not outweigh the others. Of normal scores, |n| exp(m + v / 2) is what exact
+/// attention sums, |n| exp(m) what a bud that is not split counts; by Jensen's inequality never more.
 enum class MomentMass {
-  expected,  ///< |n| exp(m + v / 2) / Z_h: the attention that the keys are expected to get
-  gap,       ///< |n| (exp(m + v / 2) - exp(m)) / Z_h: what of it is expected to be lost without a split
+  gap,       ///< |n| (exp(m + v / 2) - exp(m)) / Z_h: the attention that is lost without a split
+  variance,  ///< |n| exp(2 m + v) (exp(v) - 1) / Z_h^2: squared errors of the weights that one replaces
+  contrast,  ///< (|l| |r| / |n|) (exp(m_l) - exp(m_r))^2 / Z_h^2: what of them a split into l and r mends
   lookahead  ///< (|l| exp(m_l) + |r| exp(m_r) - |n| exp(m)) / Z_h: what a split into l and r finds
 };
 /// How many nodes of one level Z_h is summed over, at most.

@@ -62,16 +62,24 @@ class MomentMasses {
     const auto share = [&](double many, double log_weight) {
       return many * std::exp(std::min(log_weight - total, 600.0));
     };
-    if (terms_.mass == MomentMass::lookahead) {
+    if (terms_.mass == MomentMass::lookahead || terms_.mass == MomentMass::contrast) {
       node = two_sided(node, leaves_);
       const auto left = static_cast<double>(node.left().count(leaves_)), right = count - left;
       const double left_mean = moments(h, node.left()).mean, right_mean = moments(h, node.right()).mean;
+      if (terms_.mass == MomentMass::contrast) {
+        const double apart = share(1, left_mean) - share(1, right_mean);
+        return left * right / count * apart * apart;
+      }
       const double mean = (left * left_mean + right * right_mean) / count;
       return std::max(share(left, left_mean) + share(right, right_mean) - share(count, mean), 0.0);
     }
     const Moments own = moments(h, node);
+    if (terms_.mass == MomentMass::variance) {
+      const double weight = share(1, own.mean + own.variance / 2);
+      return count * weight * weight * std::expm1(std::min(own.variance, 50.0));
+    }
     const double all = share(count, own.mean + own.variance / 2);
-    return terms_.mass == MomentMass::expected ? all : all - share(count, own.mean);
+    return all - share(count, own.mean);
   }
 
   /// log Z_h

@@ -78,16 +78,23 @@ struct MomentMasses {
   }
 
   __device__ double of_head(int64_t h, TreeNode node, double count) const {
-    if (call.mass == MomentMass::lookahead) {
+    if (call.mass == MomentMass::lookahead || call.mass == MomentMass::contrast) {
       node = two_sided(node, leaves);
       const auto left = static_cast<double>(node.left().count(leaves)), right = count - left;
       const double left_mean = moments(h, node.left()).mean, right_mean = moments(h, node.right()).mean;
+      if (call.mass == MomentMass::contrast) {
+        const double apart = share(h, 1, left_mean) - share(h, 1, right_mean);
+        return left * right / count * apart * apart;
+      }
       const double mean = (left * left_mean + right * right_mean) / count;
       return std::max(share(h, left, left_mean) + share(h, right, right_mean) - share(h, count, mean), 0.0);
     }
     const Moments own = moments(h, node);
-    const double all = share(h, count, own.mean + own.variance / 2);
-    return call.mass == MomentMass::expected ? all : all - share(h, count, own.mean);
+    if (call.mass == MomentMass::variance) {
+      const double weight = share(h, 1, own.mean + own.variance / 2);
+      return count * weight * weight * std::expm1(std::min(own.variance, 50.0));
+    }
+    return share(h, count, own.mean + own.variance / 2) - share(h, count, own.mean);
   }
 
   /// Lanes share the columns.

@@ -142,10 +142,10 @@ inline std::pair<double, double> score_moments(const Matrix& q, int64_t i, const
   return {scale * mean, scale * scale * variance};
 }
 
-/// The share of one head in the mass of a bud by `lookahead`, `expected` or `gap`.
+/// The share of one head in the mass of a bud by `lookahead`, `contrast`, `gap` or `variance`.
 inline double moment_mass(const std::string& mass, const Matrix& q, int64_t i, const Matrix& k,
                           int64_t leaves, int64_t begin, int64_t end, double scale) {
-  const bool ahead = mass == "lookahead";
+  const bool ahead = mass == "lookahead" || mass == "contrast";
   const auto weight = [&](int64_t from, int64_t to, bool with_variance) {
     const auto [mean, variance] = score_moments(q, i, k, from, to, scale);
     return static_cast<double>(to - from) * std::exp(mean + (with_variance ? variance / 2 : 0));
@@ -154,10 +154,20 @@ inline double moment_mass(const std::string& mass, const Matrix& q, int64_t i, c
   while (16 * size < leaves) size *= 2;
   double total = 0;
   for (int64_t at = 0; at < leaves; at += size) total += weight(at, std::min(at + size, leaves), !ahead);
-  if (mass == "expected") return weight(begin, end, true) / total;
   if (mass == "gap") return (weight(begin, end, true) - weight(begin, end, false)) / total;
+  if (mass == "variance") {
+    const auto [mean, variance] = score_moments(q, i, k, begin, end, scale);
+    return static_cast<double>(end - begin) * std::exp(2 * mean + variance) * (std::exp(variance) - 1) /
+           (total * total);
+  }
   int64_t half = 1;
   while (2 * half < end - begin) half *= 2;
+  if (mass == "contrast") {
+    const auto left = static_cast<double>(half), right = static_cast<double>(end - begin - half);
+    const double apart =
+        (weight(begin, begin + half, false) / left - weight(begin + half, end, false) / right) / total;
+    return left * right / (left + right) * apart * apart;
+  }
   return (weight(begin, begin + half, false) + weight(begin + half, end, false) - weight(begin, end, false)) /
          total;
 }

@@ -116,7 +116,7 @@ void compare(const Formula& f, const Try& t) {
         for (int64_t h = 0; h < t.heads; ++h) {
           const Matrix q = Alone::part(one.q.detach(), b * t.heads + h),
                        k = Alone::part(one.k.detach(), b * t.heads + h);
-          if (f.mass == "lookahead" || f.mass == "expected" || f.mass == "gap") {
+          if (f.mass == "lookahead" || f.mass == "contrast" || f.mass == "gap" || f.mass == "variance") {
             mass += reference::moment_mass(f.mass, q, i, k, leaves, begin, end, scale);
             continue;
           }
@@ -165,7 +165,7 @@ TEST_CASE("reference: casinoformer, greedy buds by every mass", "[casinoformer]"
 }
 
 TEST_CASE("reference: casinoformer, greedy buds by the moments of scores", "[casinoformer]") {
-  for (const char* mass : {"lookahead", "expected", "gap"}) {
+  for (const char* mass : {"lookahead", "contrast", "gap", "variance"}) {
     for (const Try& t : tries) compare({.mass = mass}, t);
     // More keys than Z has nodes, a number that is no power of two.
     compare({.mass = mass, .exponent = 0.6}, {1, 2, 4, 75, 8, 3, true, false});
