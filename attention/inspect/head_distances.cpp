@@ -57,9 +57,14 @@ std::vector<int64_t> chosen_rows(int64_t queries) {
 }  // namespace
 
 void HeadDistances::add(const std::vector<MapView>& maps) {
+  std::vector<std::string> kinds;  // in the order of the maps
   std::map<std::string, std::vector<size_t>> of_kind;
-  for (size_t i = 0; i < maps.size(); ++i) of_kind[maps[i].kind].push_back(i);
-  for (const auto& [kind, indices] : of_kind) {
+  for (size_t i = 0; i < maps.size(); ++i) {
+    if (!of_kind.contains(maps[i].kind)) kinds.push_back(maps[i].kind);
+    of_kind[maps[i].kind].push_back(i);
+  }
+  for (const std::string& kind : kinds) {
+    const std::vector<size_t>& indices = of_kind[kind];
     const std::vector<int64_t> rows = chosen_rows(maps[indices[0]].queries);
     std::vector<RowsOfHead> heads;
     std::vector<std::pair<size_t, int64_t>> names;
