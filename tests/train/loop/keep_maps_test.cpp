@@ -58,7 +58,9 @@ TEST_CASE("keep maps: a resumed run keeps what an uninterrupted one does") {
   // From an earlier checkpoint: maps of later steps are of a session that is replaced.
   const Path again = scratch / "again";
   sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
-  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})), -1, "6");
+  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})), 1, "6");  // steps 7 and no more
+  CHECK(list_kept_maps(again) == std::vector<int64_t>{0, 4, 6});
+  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
   CHECK((kept_bytes(again) == kept_bytes(scratch / "whole")));
 }
 
