@@ -94,7 +94,9 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
     if (is_first) first = NAN;
     if (!runs(work)) continue;
     try {
-      const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention_on(*work.column));
+      Config config = config_of(work, options, 0);
+      work.cell.changed = deviations_of(work, config);
+      const PlannedRun plan = plan_run(std::move(config), work.row->attention_on(*work.column));
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
       const Path kept = options.place.folder / "speeds" / (plan.name + ".json");
       progress.begin(work, io::exists(kept));

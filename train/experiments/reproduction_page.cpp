@@ -6,6 +6,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/registration.h"
+#include "heed/train/run/sessions.h"
 
 namespace heed {
 namespace {
@@ -128,6 +129,21 @@ std::string origin_text(const PublishedTable& table, const ReproductionOptions& 
   return "";
 }
 
+/// Program, machine and date of this call, for tables whose cells are measured and leave no run.
+std::string call_text() {
+  const Json session = session_facts({}, 1, 0);
+  const auto fact = [&](const char* key) {
+    const Json* value = session.find(key);
+    if (value == nullptr || value->is_null()) return std::string("unknown");
+    return value->is_text() ? value->text() : value->dump();
+  };
+  return wrapped(text("- heed: ", fact("heed")), "  ") + wrapped(text("- commit: ", fact("commit")), "  ") +
+         wrapped(text("- machine: ", fact("cpu"), ", ", fact("cpu_threads"), " threads, ", fact("threads"),
+                      " used, ", fact("device"), ", ", fact("isa")),
+                 "  ") +
+         wrapped(text("- date: ", fact("started")), "  ");
+}
+
 }  // namespace
 
 std::string wrapped(const std::string& words, const std::string& indent) {
@@ -166,6 +182,11 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   if (!origin.empty()) {
     page += text("Made by `", program_name(), " reproduce ", table.name,
                  "`; each CSV beside this page has the command of its run. The first run:\n\n", origin, "\n");
+  }
+  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover) {
+    const std::string settings = options.adjusted.empty() ? "" : " " + options.adjusted;
+    page += text("Made by `", program_name(), " reproduce ", table.name, settings, "`; the last call:\n\n",
+                 call_text(), "\n");
   }
   for (const PublishedColumn& column : table.columns) page += draw_curves(table, options, all, column);
   if (table.bubbles) page += draw_bubbles(table, options, all, ended);

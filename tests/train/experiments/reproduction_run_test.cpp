@@ -289,6 +289,27 @@ TEST_CASE("reproduce: maps of trained models stand side by side") {
   CHECK_THAT(io::read(results / "fast-figure4.md"), containing("](fast-figure4-Shakespeare-maps.svg)"));
 }
 
+TEST_CASE("reproduce: speeds begin with a plan, name what is not the recipe's, and are measured once") {
+  const Shell shell;
+  std::vector<std::string> words = listops("ListOps", {"--d-model", "8", "--d-ff", "8"});
+  words[1] = "fast-table2";
+  const Result first = shell.run(words);
+  CAPTURE(first.err, first.out);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.err, containing("plan        3 cells to measure; page in ") &&
+                            containing("1 of 3: Vanilla/ListOps\n") &&
+                            containing("2 of 3: Fastmax2/ListOps, about ") && containing(" left\n"));
+  CHECK_THAT(first.out,
+             containing(" steps/s here, 11.6 there") && containing("train.batch_size 4 (recipe: 32)"));
+  const Path csv = shell.scratch / "runs" / "reproduce-fast-table2" / "reproduce.csv";
+  const std::string measured = io::read(csv);
+  CHECK_THAT(io::read(shell.scratch / "runs" / "reproduce-fast-table2" / "results" / "fast-table2.md"),
+             containing("Made by `heed reproduce fast-table2 ") && containing("\n- commit: ") &&
+                 containing("\n- machine: ") && containing("\n- date: 20"));
+  CHECK_THAT(shell.run(words).err, containing("3 of 3: Fastmax1/ListOps, is there\n"));
+  CHECK(io::read(csv) == measured);
+}
+
 TEST_CASE("reproduce: time over length is drawn masked and unmasked from one measurement") {
   const Shell shell;
   const Result result = shell.run({"reproduce", "fast-figure3", "--rows", "D=32,D=32-masked", "--longest",
