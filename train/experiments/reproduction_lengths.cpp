@@ -130,10 +130,10 @@ std::string draw_alignments(const PublishedTable& table, const ReproductionOptio
       if (!is_trained(plan, options.place.folder)) continue;
       const Translator translator = load_translator(folder_of(plan, options.place.folder));
       std::string caption;
-      std::vector<MapView> maps = translation_maps(
-          *translator.model, column.sentence, *translator.source,
-          translator.target ? *translator.target : *translator.source, translator.config.model.max_length,
-          translator.config.decode, caption);
+      std::vector<MapView> maps =
+          translation_maps(*translator.model, column.sentence, *translator.source,
+                           translator.target ? *translator.target : *translator.source,
+                           translator.config.model.max_length, translator.config.decode, caption);
       std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
       if (maps.empty()) continue;
       const HeadChoice chosen = first_head(maps);

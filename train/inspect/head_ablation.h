@@ -73,7 +73,7 @@ struct MeanChange {
 
 /// What it costs to replace some heads.
 struct AblationEffect {
-  std::string name{};                 ///< "cross.0.3", "cross.0"
+  std::string name{};                   ///< "cross.0.3", "cross.0"
   MeanChange loss{};                    ///< change of the loss, nats per target
   MeanChange accuracy{};                ///< change of the share of targets that are most probable
   std::optional<MeanChange> bleu = {};  ///< change of BLEU; the error is of 200 paired bootstrap samples

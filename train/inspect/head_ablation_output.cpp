@@ -34,8 +34,7 @@ std::string signed_number(double value, int decimals) {
 }
 
 std::string with_error(const MeanChange& change, int decimals, double scale = 1) {
-  return signed_number(scale * change.value, decimals) + " \u00b1 " +
-         fixed(scale * change.error, decimals);
+  return signed_number(scale * change.value, decimals) + " \u00b1 " + fixed(scale * change.error, decimals);
 }
 
 std::string effect_line(const AblationEffect& effect) {
