@@ -86,7 +86,7 @@ std::string layers_markdown(const std::vector<LayerCounts>& counts) {
       "training step, by doubling n and d (attention without its projections). **Sequential operations** "
       "must "
       "follow each\n"
-      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside one "
+      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside a "
       "kernel is not seen.\n"
       "**Maximum path** is the number of layers, or of steps within a recurrent one, between any two "
       "positions; "
