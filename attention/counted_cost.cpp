@@ -138,24 +138,24 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
   return spent;
 }
 
-CountedGrowth counted_growth(const Traits& traits, Device device,
-                             const std::function<Spent(const StepExtent&)>& step) {
-  CountedGrowth counted;
-  for (const bool bytes : {false, true}) {
-    const auto exponent = [&](bool by_width) {
-      const StepExtent start = start_of(traits, device, bytes, by_width);
-      StepExtent doubled = start;
-      (by_width ? doubled.width : doubled.length) *= 2;
-      const Spent low = step(start), high = step(doubled);
-      return bytes ? std::log2(high.bytes / low.bytes) : std::log2(high.operations / low.operations);
-    };
-    (bytes ? counted.memory : counted.time) = {.length = exponent(false), .width = exponent(true)};
-  }
-  return counted;
+namespace {
+
+using CountStep = std::function<Spent(const StepExtent&)>;
+
+Growth growth_of(const Traits& traits, Device device, const CountStep& step, bool bytes) {
+  const auto exponent = [&](bool by_width) {
+    const StepExtent start = start_of(traits, device, bytes, by_width);
+    StepExtent doubled = start;
+    (by_width ? doubled.width : doubled.length) *= 2;
+    const Spent low = step(start), high = step(doubled);
+    return bytes ? std::log2(high.bytes / low.bytes) : std::log2(high.operations / low.operations);
+  };
+  return {.length = exponent(false), .width = exponent(true)};
 }
 
-CountedGrowth counted_growth(const Variant& variant) {
-  return counted_growth(variant.traits, Device::cpu, [&](const StepExtent& extent) {
+/// Steps of a variant with default options, bidirectional if it can be, on the CPU.
+CountStep steps_of(const Variant& variant) {
+  return [&variant](const StepExtent& extent) {
     const bool causal = !variant.traits.full;
     Rng rng(1);
     const auto attention =
@@ -163,7 +163,22 @@ CountedGrowth counted_growth(const Variant& variant) {
                        {.d_model = extent.width, .causal = causal, .max_length = extent.length}, rng);
     const Tensor x = numbers(Shape{extent.batch, extent.length, extent.width}, 101, Device::cpu);
     return count_step(*attention, causal ? Mask::causal() : Mask::none(), x, x);
-  });
+  };
+}
+
+}  // namespace
+
+CountedGrowth counted_growth(const Traits& traits, Device device,
+                             const std::function<Spent(const StepExtent&)>& step) {
+  return {.time = growth_of(traits, device, step, false), .memory = growth_of(traits, device, step, true)};
+}
+
+CountedGrowth counted_growth(const Variant& variant) {
+  return counted_growth(variant.traits, Device::cpu, steps_of(variant));
+}
+
+Growth counted_time(const Variant& variant) {
+  return growth_of(variant.traits, Device::cpu, steps_of(variant), false);
 }
 
 }  // namespace heed

@@ -32,12 +32,8 @@ double operations_of_layer(const LayerType& type, int64_t length, int64_t width)
   return static_cast<double>(Count::flops().load());
 }
 
-Growth counted_time(const LayerType& type) {
-  if (!type.attention.empty()) {
-    const Spec spec = parse_spec(type.attention);
-    const Variant& variant = variant_named(spec.name);
-    return counted_growth(variant).time;
-  }
+Growth counted_growth_of(const LayerType& type) {
+  if (!type.attention.empty()) return counted_time(variant_named(parse_spec(type.attention).name));
   const double base = operations_of_layer(type, long_side, wide_side);
   return {.length = std::log2(operations_of_layer(type, 2 * long_side, wide_side) / base),
           .width = std::log2(operations_of_layer(type, long_side, 2 * wide_side) / base)};
@@ -70,31 +66,41 @@ class Connections {
   std::vector<Row> rows_;  // of outputs; a bit for each input
 };
 
-Connections connections_of(const LayerFunction& layer, int64_t length) {
-  const NoGrad no_grad;
-  const Tensor x = drawn(Shape{1, length, narrow}, 3), other = drawn(x.shape(), 4);
-  const std::vector<float> plain = x.to_host(), changed = other.to_host();
-  Connections out(length);
-  const auto row = static_cast<size_t>(narrow), sequence = static_cast<size_t>(length) * row;
+/// Copies of a sequence x [n narrow]; copy i has the numbers of `changed` at position first + i.
+Tensor copies_of(const std::vector<float>& x, const std::vector<float>& changed, int64_t first,
+                 int64_t count) {
+  const auto row = static_cast<std::ptrdiff_t>(narrow), sequence = static_cast<std::ptrdiff_t>(x.size());
+  std::vector<float> all;
+  for (int64_t i = 0; i < count; ++i) {
+    all.insert(all.end(), x.begin(), x.end());
+    const std::ptrdiff_t at = (first + i) * row;
+    std::copy_n(changed.begin() + at, row, all.begin() + i * sequence + at);
+  }
+  return Tensor::of<float>(all, Shape{count, sequence / row, row});
+}
+
+/// Adds what depends on what for one random sequence.
+void add_connections(const LayerFunction& layer, int64_t length, uint64_t seed, Connections& out) {
+  const std::vector<float> x = drawn(Shape{length, narrow}, seed).to_host(),
+                           changed = drawn(Shape{length, narrow}, seed + 1000).to_host();
   for (int64_t begin = 0; begin < length; begin += changed_at_once) {
     const int64_t count = std::min(changed_at_once, length - begin);
-    std::vector<float> copies;  // the sequence as it is, then one for each changed position
-    for (int64_t i = 0; i <= count; ++i) copies.insert(copies.end(), plain.begin(), plain.end());
-    for (int64_t i = 0; i < count; ++i) {
-      const size_t at = static_cast<size_t>(begin + i) * row;
-      std::copy_n(changed.begin() + static_cast<std::ptrdiff_t>(at), row,
-                  copies.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i + 1) * sequence + at));
-    }
-    const std::vector<float> y = layer(Tensor::of<float>(copies, Shape{count + 1, length, narrow})).to_host();
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t t = 0; t < length; ++t) {
-        const auto base = y.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(t) * row);
-        const auto mine = base + static_cast<std::ptrdiff_t>(static_cast<size_t>(i + 1) * sequence);
-        if (!std::equal(base, base + narrow, mine))
-          out.set(static_cast<size_t>(t), static_cast<size_t>(begin + i));
-      }
+    // Row by row of one batch, since the place of a row in a product of matrices may move its last bit.
+    const std::vector<float> before = layer(copies_of(x, x, begin, count)).to_host(),
+                             after = layer(copies_of(x, changed, begin, count)).to_host();
+    for (int64_t row = 0; row < count * length; ++row) {
+      const auto at = static_cast<std::ptrdiff_t>(row * narrow);
+      if (!std::equal(before.begin() + at, before.begin() + at + narrow, after.begin() + at))
+        out.set(static_cast<size_t>(row % length), static_cast<size_t>(begin + row / length));
     }
   }
+}
+
+/// Over several sequences, since the ReLUs of one may all be closed between two positions.
+Connections connections_of(const LayerFunction& layer, int64_t length) {
+  const NoGrad no_grad;
+  Connections out(length);
+  for (uint64_t seed = 3; seed < 7; ++seed) add_connections(layer, length, seed, out);
   return out;
 }
 
@@ -112,7 +118,7 @@ int64_t layers_to_connect(const LayerType& type, int64_t length) {
     const Connections more = type.same_at_any_depth
                                  ? first.over(all)
                                  : connections_of(type.make(length, narrow, layers), length).over(all);
-    if (type.same_at_any_depth && more == all) return 0;
+    if (more == all) return 0;
     all = more;
   }
   return 0;
@@ -144,7 +150,7 @@ int64_t longest_chain(const LayerType& type, int64_t length) {
 }
 
 LayerCounts count_layer(const LayerType& type) {
-  LayerCounts out{.time = counted_time(type)};
+  LayerCounts out{.time = counted_growth_of(type)};
   for (const int i : {0, 1}) {
     out.chain[i] = longest_chain(type, layer_lengths[i]);
     out.layers[i] = layers_to_connect(type, layer_lengths[i]);

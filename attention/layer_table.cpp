@@ -77,7 +77,7 @@ std::string layers_markdown(const std::vector<LayerCounts>& counts) {
       "# Layer types\n\n"
       "What mixes the positions of a sequence, and what it costs: the table of Vaswani et al. 2017 with more "
       "rows. Made by\n"
-      "`heed list layers --counted --markdown`; a test keeps it fresh.\n\n"
+      "`heed list layers --markdown`; a test keeps it fresh. `--counted` adds the columns *counted*.\n\n"
       "n is the length, d the width, k the taps of a convolution, r the keys of a window, c a chunk or "
       "block, m "
       "the slots,\n"
@@ -86,14 +86,14 @@ std::string layers_markdown(const std::vector<LayerCounts>& counts) {
       "training step, by doubling n and d (attention without its projections). **Sequential operations** "
       "must "
       "follow each\n"
-      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside one "
+      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside a "
       "kernel is not seen.\n"
       "**Maximum path** is the number of layers, or of steps within a recurrent one, between any two "
       "positions; "
       "*counted*\n"
       "is its exponent, and the layers until every output depends on every input";
   out += text(", at n = ", layer_lengths[0], " and ", layer_lengths[1],
-              ".\nWindows are 16 keys to either side there, convolutions have 3 taps, dilated by 1, 3, 9, "
+              ".\nWindows are 8 keys to either side there, convolutions have 3 taps, dilated by 1, 3, 9, "
               "...; a recurrent layer reads both\nways.\n\n");
   const std::vector<Cells> table = layer_cells(counts);
   for (const Cells& row : table) {

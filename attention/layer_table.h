@@ -43,7 +43,7 @@ struct LayerCounts {
 };
 
 /// The lengths at which chains and layers are counted.
-inline constexpr int64_t layer_lengths[2] = {128, 256};
+inline constexpr int64_t layer_lengths[2] = {64, 128};
 
 /// Counts a layer type on the CPU; about a second. Attention is counted without its projections
 /// (attention/counted_cost.h), other layers whole.

@@ -1,6 +1,7 @@
 // Convolutions along a sequence, composed of shifted copies and one product.
 #include "heed/nn/convolution.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "heed/nn/mask.h"
@@ -33,7 +34,9 @@ Convolution::Convolution(int64_t in, int64_t out, const Taps& taps, Rng& rng, co
 Tensor Convolution::operator()(const Tensor& x) const {
   const ModuleScope within(this);
   const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
-  const int64_t reach = (taps_.count - 1) * taps_.dilation;
+  // Taps that lie a length or more away see zeros whatever their distance: the padding need not grow with it.
+  const int64_t dilation = std::min(taps_.dilation, length);
+  const int64_t reach = (taps_.count - 1) * dilation;
   const int64_t before = taps_.causal ? reach : reach / 2;
   std::vector<Tensor> padded;
   const auto zeros = [&](int64_t count) {
@@ -45,7 +48,7 @@ Tensor Convolution::operator()(const Tensor& x) const {
   const Tensor wide = padded.size() == 1 ? x : concat(padded, 1);
   std::vector<Tensor> shifted;
   for (int64_t tap = 0; tap < taps_.count; ++tap)
-    shifted.push_back(slice(wide, 1, tap * taps_.dilation, tap * taps_.dilation + length));
+    shifted.push_back(slice(wide, 1, tap * dilation, tap * dilation + length));
   return linear(shifted.size() == 1 ? x : concat(shifted, 2), weight, bias);
 }
 
