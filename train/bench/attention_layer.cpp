@@ -1,7 +1,7 @@
 // One attention layer for the benchmarks.
 #include "heed/train/bench/attention_layer.h"
 
-#include "heed/attention/spec.h"
+#include "heed/attention/variant.h"
 #include "heed/autograd/ops.h"
 
 namespace heed::bench {
