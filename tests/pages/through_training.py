@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # the tree stays as it is
 import chromium
 
 SMALL = ['translate', '--set', 'data.num_examples=300', '--set', 'data.validation=12', '--set', 'data.test_size=8',
