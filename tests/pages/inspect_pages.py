@@ -425,7 +425,10 @@ def long_page(program, folder):
             before = cpu_seconds(browser)
             seconds = min(seconds, browser.open(page.as_uri()))
             worked = min(worked, cpu_seconds(browser) - before)
-        check('the page opens in 3 s', min(seconds, worked) < 3, seconds, worked)
+        if os.getloadavg()[0] <= 1.5 * (os.cpu_count() or 1):
+            check('the page opens in 3 s', min(seconds, worked) < 3, seconds, worked)
+        else:
+            print(f'not checked: how fast the page opens; the machine is busy, load {os.getloadavg()[0]:.1f}', flush=True)
         print(
             f'4,096 tokens, 1 layer of 2 heads: {size / 1e6:.1f} MB, open in {seconds:.2f} s, {worked:.2f} s of processors',
             flush=True,
