@@ -13,7 +13,7 @@ constexpr int32_t start = 10, end = 11;  // ids; 0 to 9 are digits
 Tensor ids(const std::vector<int32_t>& list) { return Tensor::of<int32_t>(list, Shape{std::ssize(list)}); }
 
 /// Example i: five digits, the same backwards behind `start`, and backwards before `end`.
-struct Reversals final : Dataset {
+struct FiveDigits final : Dataset {
   int64_t size() const override { return 1024; }
   Example get(int64_t i) const override {
     std::vector<int32_t> digits;
@@ -42,7 +42,7 @@ struct Patch final : HeadEditor {
 };
 
 int main() {
-  const Reversals data;
+  const FiveDigits data;
   DataLoader loader(data, {.batch_size = 32, .shuffle = true});
   Rng rng(1);
   const TransformerConfig config{.d_model = 32, .heads = 4, .d_ff = 64, .max_length = 16, .dropout = 0};
