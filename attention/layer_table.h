@@ -17,13 +17,13 @@ using LayerFunction = std::function<Tensor(const Tensor& x)>;
 /// one layer for a sequence of length n and width d; k is the taps of a convolution, r the keys of a window,
 /// c a chunk or block, m the slots, landmarks, samples or features.
 struct LayerType {
-  std::string name;         ///< "restricted self-attention"
-  std::string attention{};  ///< the spec of an attention; empty: another layer
-  std::string complexity;   ///< operations: "r n d"
-  std::string sequential;   ///< operations that must follow each other: "1"
-  std::string path;         ///< layers, or steps of a recurrent layer, between any two positions: "n / r"
-  std::string paper;        ///< authors, year
-  Growth time;              ///< the exponents of `complexity`, as counting sees them
+  std::string name;          ///< "restricted self-attention"
+  std::string attention{};   ///< the spec of an attention; empty: another layer
+  std::string complexity{};  ///< operations: "r n d"
+  std::string sequential{};  ///< operations that must follow each other: "1"
+  std::string path{};        ///< layers, or steps of a recurrent layer, between any two positions: "n / r"
+  std::string paper{};       ///< authors, year
+  Growth time{};             ///< the exponents of `complexity`, as counting sees them
   /// Layer number `depth`, from 0, of a stack of them, with random weights.
   std::function<LayerFunction(int64_t length, int64_t width, int64_t depth)> make;
   bool same_at_any_depth = true;  ///< a layer connects the same positions wherever it is in a stack

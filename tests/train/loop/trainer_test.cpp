@@ -68,9 +68,14 @@ TEST_CASE("trainer: a validation after each pass over the data, where no number 
   for (const MetricSeries& series : read_metrics(scratch / "run" / "metrics.jsonl")) {
     if (series.name == "valid_loss") CHECK(series.steps == std::vector<int64_t>{10, 20, 30});
   }
-  CHECK(validate_every({.validate_every = 7, .validate_each_epoch = true}, 100, 10) == 7);
-  CHECK(validate_every({.grad_accumulation = 4, .validate_each_epoch = true}, 100, 10) == 2);
-  CHECK(validate_every({.grad_accumulation = 40, .validate_each_epoch = true}, 100, 10) == 1);
+  TrainOptions each;
+  each.validate_each_epoch = true;
+  each.grad_accumulation = 4;
+  CHECK(validate_every(each, 100, 10) == 2);
+  each.grad_accumulation = 40;
+  CHECK(validate_every(each, 100, 10) == 1);
+  each.validate_every = 7;
+  CHECK(validate_every(each, 100, 10) == 7);
   CHECK(validate_every({}, 100, 10) == 10);
   CHECK(validate_every({}, 5, 10) == 1);
 }
