@@ -133,7 +133,7 @@ TEST_CASE("head edits: the map times the values replaces a head's output where t
   CHECK(edited_variants > 30);
 }
 
-TEST_CASE("head edits: heads that are not edited keep their bits; the recorder gets the map that was used") {
+TEST_CASE("head edits: heads that are not edited keep their bits, the recorder gets the map that was used") {
   Rng rng(5);
   const NoGrad no_grad;
   const Variant& variant = variant_named("softmax");

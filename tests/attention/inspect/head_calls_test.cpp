@@ -105,7 +105,7 @@ TEST_CASE("head calls: keeping heads changes no bit of an output") {
   }
 }
 
-TEST_CASE("head calls: factors explain a softmax, with rope and grouped keys too; a feature map's do not") {
+TEST_CASE("head calls: factors explain a softmax, with rope and grouped keys too, a feature map's do not") {
   for (const char* spec : {"softmax", "cosine", "window", "linear"}) {
     INFO(spec);
     Rng rng(5);

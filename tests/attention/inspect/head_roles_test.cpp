@@ -71,7 +71,7 @@ TEST_CASE("head roles: heads that copy, look back, are uniform, seek rare words 
 }
 
 TEST_CASE(
-    "head roles: an alignment head is better than one offset by ten points; limits of repetition hold") {
+    "head roles: an alignment head is better than one offset by ten points, limits of repetition hold") {
   const HeadSums sums = sums_of(sentence_map({uniform_weight}), 0, counts);
   const auto with = [&](const RoleEvidence& evidence) { return names(roles_of(sums, evidence)); };
   CHECK(with({.alignment = AlignmentAgreement{.hits = 61, .links = 100, .baseline = 0.5}}) ==
@@ -149,7 +149,7 @@ TEST_CASE("effective rank: of equal rows 1, of a permutation its size, of two eq
   CHECK_THROWS_AS(effective_rank(std::vector<float>(3), 2, 2), Error);
 }
 
-TEST_CASE("head distances: equal heads 0, heads without a common key log 2; similar ones are side by side") {
+TEST_CASE("head distances: equal heads 0, heads without a common key log 2, similar ones are side by side") {
   HeadDistances distances;
   const auto almost = [](int64_t query, int64_t key, int64_t keys) {
     return 0.9 * copies(query, key, keys) + 0.1 / static_cast<double>(keys);

@@ -71,7 +71,7 @@ MapView used_map(Loaded& loaded, HeadEditor& editor, const ModelHead& head) {
 }  // namespace
 
 TEST_CASE(
-    "head ablation: a model's heads by name, cross-attention included; lists that name others are refused") {
+    "head ablation: a model's heads by name, cross-attention included, lists that name others are refused") {
   Loaded loaded("translate", {{"model.layers", "2"}});
   const auto heads = heads_of_model(loaded.task(), *loaded.model);
   REQUIRE(heads.size() == 12);
@@ -197,7 +197,7 @@ TEST_CASE("head ablation: the mean of a head in place of it keeps the mean of wh
 }
 
 TEST_CASE(
-    "head ablation: the report has every head, layer and step, with errors; BLEU where it is asked for") {
+    "head ablation: the report has every head, layer and step, with errors, BLEU where it is asked for") {
   Loaded loaded("translate");
   int64_t done = 0, all = 0;
   const AblationReport report = ablate_heads(loaded.task(), *loaded.model, {.examples = 16, .outputs = 4}, {},
