@@ -1,6 +1,7 @@
 // Retention, gated linear attention, the delta rule, state-space duality, differential and latent attention
 // against their formulas and known properties.
 #include "heed/tests/attention/reference/fading.h"
+#include "heed/core/settings_source.h"
 
 #include <cmath>
 
@@ -231,6 +232,7 @@ TEST_CASE("reference: gates that stay open make plain causal sums of all of them
 }
 
 TEST_CASE("reference: given heads need the gates that an input would make", "[gla][delta][ssd]") {
+  const SettingsSourceScope program(SettingsSource::command_line);
   const Tensor x = random(Shape{1, 1, 3, 2}, 1);
   for (const std::string spec : {"gla", "delta", "ssd"}) {
     const auto attention = made(spec, {.d_model = 2, .causal = true});

@@ -11,9 +11,10 @@ using namespace heed;
 
 TEST_CASE("setting name: fit() names every setting that it has") {
   // What fit() does not have: its loader counts examples, its loss smooths, and it does not pre-train.
-  std::set<std::string> others{"batch_tokens",   "label_smoothing", "pretrain",
-                               "pretrain_steps", "pretrain_rate",   "checkpoint_every",
-                               "best_after",     "skip_limit",      "detect_anomaly"};
+  std::set<std::string> others{"batch_tokens",   "label_smoothing",     "pretrain",   "pretrain_steps",
+                               "pretrain_rate",  "checkpoint_every",    "best_after", "skip_limit",
+                               "detect_anomaly", "validate_each_epoch", "maps_every", "maps_of",
+                               "maps_keep"};  // maps: KeepMaps
   TrainOptions options;
   std::set<std::string> names;
   for (const OptionText& option : options_of(options)) {
