@@ -1,16 +1,14 @@
 // The table of layer types as text, Markdown and JSON.
 #include "heed/attention/layer_table.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "heed/core/io/json.h"
+#include "heed/core/io/table_text.h"
 
 namespace heed {
 namespace {
-
-using Cells = std::vector<std::string>;
 
 std::string two_decimals(double value) {
   char out[32];
@@ -31,9 +29,9 @@ std::string layers_words(const LayerCounts& counts) {
   return text(counts.layers[0], " to ", counts.layers[1], " layers");
 }
 
-std::vector<Cells> layer_cells(const std::vector<LayerCounts>& counts) {
+std::vector<TableRow> layer_cells(const std::vector<LayerCounts>& counts) {
   const bool counted = !counts.empty();
-  std::vector<Cells> out{
+  std::vector<TableRow> out{
       {"layer", "complexity", "sequential operations", "maximum path", "attention", "from"}};
   if (counted) {
     out[0] = {"layer",   "complexity", "counted", "sequential operations", "counted", "maximum path",
@@ -57,20 +55,7 @@ std::vector<Cells> layer_cells(const std::vector<LayerCounts>& counts) {
 
 }  // namespace
 
-std::string layers_text(const std::vector<LayerCounts>& counts) {
-  const std::vector<Cells> table = layer_cells(counts);
-  std::vector<size_t> width(table[0].size());
-  for (const Cells& row : table) {
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string out;
-  for (const Cells& row : table) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
+std::string layers_text(const std::vector<LayerCounts>& counts) { return aligned_table(layer_cells(counts)); }
 
 std::string layers_markdown(const std::vector<LayerCounts>& counts) {
   std::string out =
@@ -94,18 +79,8 @@ std::string layers_markdown(const std::vector<LayerCounts>& counts) {
       "is its exponent, and the layers until every output depends on every input";
   out += text(", at n = ", layer_lengths[0], " and ", layer_lengths[1],
               ".\nWindows are 8 keys to either side there, convolutions have 3 taps, dilated by 1, 3, 9, "
-              "...; a recurrent layer reads both\nways.\n\n");
-  const std::vector<Cells> table = layer_cells(counts);
-  for (const Cells& row : table) {
-    out += "|";
-    for (const std::string& cell : row) out += " " + cell + " |";
-    out += "\n";
-    if (&row != &table.front()) continue;
-    out += "|";
-    for (size_t i = 0; i < row.size(); ++i) out += "---|";
-    out += "\n";
-  }
-  return out;
+              "...\nbelow n and then anew; a recurrent layer reads both ways.\n\n");
+  return out + markdown_table(layer_cells(counts));
 }
 
 std::string layers_json(const std::vector<LayerCounts>& counts) {

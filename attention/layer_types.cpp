@@ -1,4 +1,6 @@
 // The rows of the table of layer types.
+#include <algorithm>
+
 #include "heed/attention/layer_table.h"
 #include "heed/nn/convolution.h"
 #include "heed/nn/recurrent.h"
@@ -24,6 +26,14 @@ LayerType attention_layer(const std::string& name, const std::string& spec, cons
           }};
 }
 
+/// Opens the second gate, which keeps the state (f of an LSTM, z of a GRU): with gates about half open, a
+/// float would forget an input within some 30 steps, and counting would find no path where there is one.
+void keep_state(RecurrentCell& cell) {
+  std::vector<float> bias(static_cast<size_t>(cell.gates() * cell.width()), 0.0f);
+  std::fill_n(bias.begin() + cell.width(), cell.width(), 4.0f);
+  cell.input.bias = leaf(Tensor::of<float>(bias, Shape{cell.gates() * cell.width()}));
+}
+
 LayerType recurrent_layer(const std::string& name, CellKind cell, const std::string& paper) {
   return {.name = name,
           .complexity = "n d^2",
@@ -35,6 +45,9 @@ LayerType recurrent_layer(const std::string& name, CellKind cell, const std::str
             Rng rng(static_cast<uint64_t>(depth + 1));
             const auto made = std::make_shared<Recurrent>(
                 width, width, RecurrentOptions{.cell = cell, .bidirectional = true}, rng);
+            for (const auto* cells : {&made->forward, &made->backward}) {
+              for (const auto& each : *cells) keep_state(*each);
+            }
             return [made](const Tensor& x) { return (*made)(x, {}, nullptr); };
           }};
 }
@@ -62,10 +75,14 @@ LayerType dilated_convolution() {
           .path = "log_k n",
           .paper = "ByteNet, Kalchbrenner et al. 2016",
           .time = {.length = 1, .width = 2},
-          .make = [](int64_t, int64_t width, int64_t depth) -> LayerFunction {
+          .make = [](int64_t length, int64_t width, int64_t depth) -> LayerFunction {
             Rng rng(static_cast<uint64_t>(depth + 1));
             Taps dilated{.count = taps};
-            for (int64_t i = 0; i < depth; ++i) dilated.dilation *= taps;
+            for (int64_t i = 0; i < depth; ++i) {
+              dilated.dilation *= taps;
+              // as in ByteNet, dilations begin anew; taps as far apart as the length would see padding alone
+              if (dilated.dilation >= length) dilated.dilation = 1;
+            }
             const auto made = std::make_shared<DilatedConvolution>(width, dilated, rng);
             return [made](const Tensor& x) { return (*made)(x, {}); };
           },

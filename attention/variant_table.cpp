@@ -1,9 +1,9 @@
 // The table of variants as text, Markdown and JSON.
-#include <algorithm>
 #include <cstdio>
 
 #include "heed/attention/counted_cost.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/table_text.h"
 
 namespace heed {
 namespace {
@@ -82,8 +82,6 @@ std::string counted(const Growth& g) {
   return out;
 }
 
-using Row = std::vector<std::string>;
-
 std::vector<const Variant*> asked(const Listing& listing) {
   if (listing.only != nullptr) return {listing.only};
   std::vector<const Variant*> all;
@@ -91,9 +89,9 @@ std::vector<const Variant*> asked(const Listing& listing) {
   return all;
 }
 
-std::vector<Row> rows(const Listing& listing) {
-  std::vector<Row> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "parameters",
-                        "options", "paper"}};
+std::vector<TableRow> rows(const Listing& listing) {
+  std::vector<TableRow> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map",
+                             "parameters", "options", "paper"}};
   if (listing.counted) out[0].insert(out[0].begin() + 3, {"time counted", "memory counted"});
   for (const Variant* each : asked(listing)) {
     const Variant& variant = *each;
@@ -108,28 +106,13 @@ std::vector<Row> rows(const Listing& listing) {
   return out;
 }
 
-/// The table as text with aligned columns.
-std::string aligned(const std::vector<Row>& table) {
-  std::vector<size_t> width(table[0].size());
-  for (const Row& row : table) {
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string out;
-  for (const Row& row : table) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
-
 /// The description of one variant: idea, properties, tensors, options.
 std::string details(const Variant& variant, const Listing& listing) {
   const Traits& t = variant.traits;
   std::string out = std::string(t.name) + ": " + t.idea + "\n";
   if (*t.also != 0) out += text("Also called ", t.also, ".\n");
-  const std::vector<Row> table = rows(listing);
-  std::vector<Row> promises;
+  const std::vector<TableRow> table = rows(listing);
+  std::vector<TableRow> promises;
   for (size_t i = 1; i < table[0].size(); ++i) {
     if (table[0][i] != "options" && table[0][i] != "parameters")
       promises.push_back({"  " + table[0][i], table[1][i]});
@@ -138,11 +121,11 @@ std::string details(const Variant& variant, const Listing& listing) {
     promises.push_back({"  tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
                                          ", for 2 heads of width 8 and a length of 32")});
   }
-  out += aligned(promises);
-  std::vector<Row> options{{"option", "default", "takes", "what it does"}};
+  out += aligned_table(promises);
+  std::vector<TableRow> options{{"option", "default", "takes", "what it does"}};
   for (const OptionText& option : variant.options({t.name, {}}))
     options.push_back({option.name, option.value, takes(option), option.help});
-  return options.size() > 1 ? out + "\n" + aligned(options) : out;
+  return options.size() > 1 ? out + "\n" + aligned_table(options) : out;
 }
 
 Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {"width", g.width}}); }
@@ -150,7 +133,7 @@ Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {
 }  // namespace
 
 std::string variants_text(const Listing& listing) {
-  return listing.only != nullptr ? details(*listing.only, listing) : aligned(rows(listing));
+  return listing.only != nullptr ? details(*listing.only, listing) : aligned_table(rows(listing));
 }
 
 std::string variants_markdown(const Listing& listing) {
@@ -164,16 +147,7 @@ std::string variants_markdown(const Listing& listing) {
       "they need not; either way map times values "
       "is the output.\nA map *inside* tells what is looked at on the way to an output that is made "
       "otherwise. Maps of *stages* follow each other: what the first gives is attended to again.\n\n";
-  const std::vector<Row> table = rows(listing);
-  for (const Row& row : table) {
-    out += "|";
-    for (const std::string& cell : row) out += " " + cell + " |";
-    out += "\n";
-    if (&row != &table.front()) continue;
-    out += "|";
-    for (size_t i = 0; i < row.size(); ++i) out += "---|";
-    out += "\n";
-  }
+  out += markdown_table(rows(listing));
   for (const Variant* each : asked(listing)) {
     const Variant& variant = *each;
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";

@@ -9,16 +9,18 @@
 namespace heed {
 
 /// Four 32-bit numbers from a 128-bit counter and a 64-bit key.
-/// Philox-4x32-10: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+/// Philox-4x32: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
 struct Philox {
   uint32_t word[4];  ///< uniform over 32 bits each
 
-  /// The block at counter (low, high) of the stream `key`.
+  /// The block at counter (low, high) of the stream `key`. Fewer than the usual 10 rounds are for draws whose
+  /// cost is felt; 7 are the fewest that pass BigCrush (table 2 there).
+  template <int rounds = 10>
   HEED_BOTH static Philox at(uint64_t key, uint64_t low, uint64_t high) {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
     uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
     uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53U} * c0;
       const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2;
       c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;

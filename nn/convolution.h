@@ -21,6 +21,7 @@ class Convolution final : public Module {
   /// Weight [out, k in], the first tap first, drawn from `rng`; the bias is 0. Fails for less than one tap, a
   /// dilation below 1, and an even number of taps around a position.
   Convolution(int64_t in, int64_t out, const Taps& taps, Rng& rng, const LinearOptions& options = {});
+  /// x [B, T, in] -> [B, T, out].
   Tensor operator()(const Tensor& x) const;
   void fields(Fields& f) override;
 
@@ -56,10 +57,12 @@ class DilatedConvolution final : public Module {
   Tensor operator()(const Tensor& x, const Tensor& lengths) const;
   void fields(Fields& f) override;
 
-  LayerNorm first, second, third;  ///< before each of the three
-  Linear down;                     ///< [width / 2, width]
-  Convolution convolution;         ///< of width / 2
-  Linear up;                       ///< [width, width / 2]
+  LayerNorm first;          ///< before `down`
+  LayerNorm second;         ///< before `convolution`
+  LayerNorm third;          ///< before `up`
+  Linear down;              ///< [width / 2, width]
+  Convolution convolution;  ///< of width / 2
+  Linear up;                ///< [width, width / 2]
 };
 
 }  // namespace heed

@@ -15,7 +15,7 @@ namespace heed {
 /// How often each token occurs in the examples, for heads that look at rare ones.
 using TokenCounts = std::unordered_map<std::string, int64_t>;
 
-/// True for marks such as [SOS], </s> and <|endoftext|>.
+/// True for marks such as `[SOS]` and `<|endoftext|>`.
 bool is_special_token(std::string_view token);
 /// True for a token of punctuation marks alone, past the mark of a word's beginning (U+2581).
 bool is_punctuation_token(std::string_view token);
@@ -34,21 +34,28 @@ struct HeadSums {
   double distance = 0;         ///< sum_j a_ij |i - j|
   double offset = 0;           ///< sum_j a_ij (j - i)
   double total = 0;            ///< sum_j a_ij: 1, or what the attention makes it
-  double self = 0, previous = 0, next = 0;                 ///< weights of keys i, i - 1, i + 1
-  double self_rows = 0, previous_rows = 0, next_rows = 0;  ///< queries for which that key exists
-  double first = 0;                                        ///< weight of key 0
-  double punctuation = 0;                                  ///< on punctuation
+  double self = 0;             ///< weights of keys i
+  double previous = 0;         ///< weights of keys i - 1
+  double next = 0;             ///< weights of keys i + 1
+  double self_rows = 0;        ///< queries i for which there is a key i
+  double previous_rows = 0;    ///< queries for which there is a key i - 1
+  double next_rows = 0;        ///< queries for which there is a key i + 1
+  double first = 0;            ///< weight of key 0
+  double punctuation = 0;      ///< on punctuation
   double same_word = 0;  ///< on other keys whose token is the query's; in cross-attention on any such key
   std::map<std::string, double> special{};  ///< on each special token, by its name
-  double end_from_end = 0, end_rows = 0;    ///< on the end of the sentence, of queries that are an end
-  double end_from_rest = 0;                 ///< the same of all other queries
+  double end_from_end = 0;                  ///< on the end of the sentence, of queries that are an end
+  double end_rows = 0;                      ///< queries that are an end
+  double end_from_rest = 0;                 ///< on the end of the sentence, of all other queries
   std::array<double, max_band + 1> band{};  ///< within |i - j| <= w
   std::array<double, 2 * max_offset + 1> at_offset{};  ///< rows whose largest weight is at j - i = index - 10
-  double rarest = 0, two_rarest = 0;  ///< rows whose largest weight is on the rarest word, or one of two
-  double rare_rows = 0;               ///< queries that see a word which is no special token
-  double column = 0;                  ///< over maps: largest mean weight of a column
+  double rarest = 0;                                   ///< rows whose largest weight is on the rarest word
+  double two_rarest = 0;  ///< rows whose largest weight is on one of the two rarest words
+  double rare_rows = 0;   ///< queries that see a word which is no special token
+  double column = 0;      ///< over maps: largest mean weight of a column
   std::map<std::string, double> column_tokens{};  ///< maps in which that column is this token
-  double rank = 0, rank_maps = 0;                 ///< over some maps: effective rank
+  double rank = 0;                                ///< over some maps: effective rank
+  double rank_maps = 0;                           ///< those maps
 
   void add(const HeadSums& other);  ///< adds every sum
 };

@@ -36,6 +36,7 @@ SearchResult random_search(const SquareMatrix& map, const SearchOptions& options
 /// a row of zeros becomes NaN, and such a candidate is to be left out.
 class MapGenerator {
  public:
+  /// Draws from this stream of the seed.
   MapGenerator(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
   /// Values of 0.9 to 1 on the diagonal, plus noise of size `noise`.

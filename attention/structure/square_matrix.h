@@ -21,8 +21,11 @@ struct SquareMatrix {
   /// A copy of the size * size weights of one head. Fault::data where there are not as many.
   static SquareMatrix of(int64_t size, std::span<const float> weights);
 
+  /// The entry at [row, column], both from 0.
   double& at(int64_t row, int64_t column) { return values[static_cast<size_t>(row * size + column)]; }
+  /// The entry at [row, column], both from 0.
   double at(int64_t row, int64_t column) const { return values[static_cast<size_t>(row * size + column)]; }
+  /// The `size` entries of a row.
   std::span<const double> row(int64_t index) const {
     return std::span(values).subspan(static_cast<size_t>(index * size), static_cast<size_t>(size));
   }

@@ -70,9 +70,11 @@ struct stat look(int file, const Path& path) {
   return found;
 }
 
+bool is_absent(int code) { return code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG; }
+
 bool look_at(const Path& path, struct stat& found) {
   if (again([&] { return ::lstat(path.c_str(), &found); }) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
+  if (is_absent(errno)) return false;
   refuse("look at", path, errno);
 }
 

@@ -45,6 +45,8 @@ class Descriptor {
 /// What the system knows of an open file, and of a path of which a link at its end is not followed; false
 /// where there is nothing.
 struct stat look(int file, const Path& path);
+/// Whether this errno says that nothing has the name, which may be too long for anything to have it.
+bool is_absent(int code);
 /// False where nothing has that name; Fault::file where the system refuses.
 bool look_at(const Path& path, struct stat& found);
 

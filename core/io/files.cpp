@@ -312,14 +312,14 @@ std::vector<Path> list(const Path& path) {
 bool exists(const Path& path) {
   struct stat found {};
   if (stat_of(path, found)) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
+  if (is_absent(errno)) return false;
   refuse("look at", path, errno);
 }
 
 bool is_directory(const Path& path) {
   struct stat found {};
   if (stat_of(path, found)) return S_ISDIR(found.st_mode);
-  if (errno == ENOENT || errno == ENOTDIR) return false;
+  if (is_absent(errno)) return false;
   refuse("look at", path, errno);
 }
 

@@ -27,10 +27,14 @@ TEST_CASE("layers: the layers that connect all positions are those of the formul
     CAPTURE(n);
     CHECK(layers_to_connect(type_named("self-attention"), n) == 1);
     CHECK(layers_to_connect(type_named("recurrent, GRU"), n) == 1);
+    CHECK(layers_to_connect(type_named("recurrent, LSTM"), n) == 1);
     CHECK(layers_to_connect(type_named("restricted self-attention"), n) == (n - 1 + 7) / 8);
     CHECK(layers_to_connect(type_named("convolution, gated"), n) == n - 1);  // one neighbour a layer
-    int64_t dilated = 0;                                                     // 1 + 3 + 9 + ... neighbours
-    for (int64_t reach = 0, step = 1; reach < n - 1; step *= 3, ++dilated) reach += step;
+    int64_t dilated = 0;  // 1 + 3 + 9 + ... neighbours, anew from 1 where a step would leave the sequence
+    for (int64_t reach = 0, step = 1; reach < n - 1; ++dilated) {
+      reach += step;
+      step = 3 * step < n ? 3 * step : 1;
+    }
     CHECK(layers_to_connect(type_named("convolution, dilated"), n) == dilated);
   }
   CHECK(layers_to_connect(type_named("window and global tokens"), 64) == 2);

@@ -1,12 +1,15 @@
 // A character language model with linear attention, trained by a loop of one's own.
 #include <cstdio>
 
+#include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
 #include "heed/data/batching/text_windows.h"
 #include "heed/data/synthetic/rhymed_text.h"
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/optim/optimizer.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -28,4 +31,11 @@ int main() {
     rng.advance();         // the next step's dropout
     if (step % 50 == 49) std::printf("step %d  loss %.3f\n", step + 1, loss.item());
   }
+
+  const std::vector<int32_t> line = tokenizer->encode(text.substr(0, 32));
+  std::vector<std::string> tokens;
+  for (const int32_t id : line) tokens.push_back(tokenizer->piece(id));
+  MapRecorder recorder;  // the attention maps [B, H, Tq, Tk] of a forward pass
+  model(Tensor::of<int32_t>(line, Shape{1, 32}), {.recorder = &recorder});
+  io::write("map.svg", map_svg(map_view(model, recorder.maps[0], "self", 0, tokens, tokens), 0));
 }

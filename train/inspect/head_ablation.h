@@ -108,7 +108,8 @@ struct AblationOptions {
 /// The results.
 struct AblationReport {
   HeadReplacement by{};                 ///< what replaced heads
-  int64_t examples = 0, outputs = 0;    ///< scored; texts of BLEU
+  int64_t examples = 0;                 ///< scored
+  int64_t outputs = 0;                  ///< texts written for BLEU
   AblationScores whole{};               ///< of the model as it is
   std::vector<AblationEffect> heads{};  ///< each alone
   std::vector<AblationEffect>

@@ -15,6 +15,7 @@ namespace {
 
 /// The object of one line; none when the line is damaged.
 std::optional<Json> parsed(std::string_view line) {
+  if (!line.starts_with('{')) return std::nullopt;  // empty lines by the million are passed over quickly
   try {
     Json object = parse_json(line, "metrics");
     if (object.is_object() && object.at("step").is_integer()) return object;

@@ -65,17 +65,32 @@ Path claim_name(const Path& out, std::string_view wanted) {
   return out / text(".", wanted, ".", io::random_name(), claim_suffix);
 }
 
+/// Removes a claim whose lock this process holds; the lock goes last, since without one nobody may enter.
+void remove_claim(const Path& claim) {
+  for (const Path& entry : io::list(claim)) {
+    if (entry != "lock") io::remove_all(claim / entry);
+  }
+  io::remove_all(claim);
+}
+
 /// Removes a claim whose lock is free: its process has ended, on whatever machine or process namespace. The
 /// folder is renamed first and the lock held until it is gone, so a process that made the claim and is about
-/// to lock it finds neither a free lock nor a half-removed folder, and makes a new claim (see claim_in).
+/// to lock it finds neither a free lock nor a half-removed folder, and makes a new claim (see claim_in). A
+/// claim without a lock has just been made or is just being removed: it goes if it is empty, and no lock is
+/// made in it, which would keep its owner from removing it.
 void clean_claim(const Path& out, const Path& claim) {
   try {
     io::check_directory(claim);
-    const std::optional<io::FileLock> lock = io::FileLock::try_lock(claim / "lock", true);
+    if (!io::is_there(claim / "lock")) {
+      std::error_code occupied;
+      std::filesystem::remove(claim, occupied);
+      return;
+    }
+    const std::optional<io::FileLock> lock = io::FileLock::try_lock(claim / "lock", false);
     if (!lock) return;
     const Path doomed = claim_name(out, "dead");
     io::rename_directory(claim, doomed);
-    io::remove_all(doomed);
+    remove_claim(doomed);
   } catch (const Error&) {
     // It belongs to another user, or another process was faster. It does no harm.
   }
@@ -212,7 +227,7 @@ RunFolder RunFolder::create(const RunOptions& options) {
       if (!options.name.empty()) name_is_taken(run.path_, name);
     }
   } catch (const Error&) {
-    io::remove_all(claim.path);
+    if (io::is_there(claim.path)) remove_claim(claim.path);
     throw;
   }
 }

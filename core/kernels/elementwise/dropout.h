@@ -14,24 +14,10 @@ struct Dropout {
   static void cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y);
 };
 
-/// The block of random bits that dropout draws from: Philox-4x32-7, whose 7 rounds are the fewest that pass
-/// BigCrush (Salmon et al. 2011, table 2). A mask needs a block for every 16 elements, so the 3 rounds more
-/// that all other random numbers take would be felt.
+/// The block of random bits that dropout draws from, of 7 rounds: a mask needs a block for every 16 elements,
+/// so the 3 rounds more that all other random numbers take would be felt.
 HEED_BOTH inline Philox dropout_block(uint64_t seed, uint64_t high, uint64_t index) {
-  uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
-  uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 7; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53U} * c0;
-    const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2;
-    c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
-    c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c1 = static_cast<uint32_t>(p1);
-    c3 = static_cast<uint32_t>(p0);
-    k0 += 0x9E3779B9U;
-    k1 += 0xBB67AE85U;
-  }
-  return {{c0, c1, c2, c3}};
+  return Philox::at<7>(seed, index, high);
 }
 
 /// The second byte of an element's 16 bits: all bytes of its block but its own xor'ed. It is uniform whatever

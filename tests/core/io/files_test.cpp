@@ -155,6 +155,12 @@ TEST_CASE("io: what is written is forced to the disk, and so is the name of a fi
   CHECK_THROWS_WITH(io::sync_all(folder + "/none"), containing(folder + "/none"));
 }
 
+TEST_CASE("io: there is nothing whose name is too long to be one") {
+  CHECK_FALSE(io::exists(std::string(5000, 'a')));
+  CHECK_FALSE(io::is_directory(std::string(5000, 'a')));
+  CHECK_FALSE(io::is_there(std::string(300, 'a')));
+}
+
 TEST_CASE("io: a file is cut at the first line that is past") {
   Scratch scratch;
   const Path path = scratch / "lines";

@@ -148,11 +148,17 @@ TEST_CASE("run folder: claims are told dead by their locks, wherever their maker
   io::make_directories(live);
   io::make_directories(dead);
   io::write(dead / "config.toml", "");
+  io::write(dead / "lock", "");
+  io::make_directories(scratch / ".u.1.claim");
+  io::make_directories(scratch / ".v.1.claim/ckpt");
   const auto lock = io::FileLock::try_lock(live / "lock", true);
   io::make_directories(scratch / "victim");
   REQUIRE(::symlink("victim", (scratch / ".z.1.claim").c_str()) == 0);
   RunFolder::create({.out = scratch.path(), .name = "a"});
-  CHECK(io::list(scratch.path()) == std::vector<Path>{".x.4194303.claim", ".z.1.claim", "a", "victim"});
+  CHECK(io::list(scratch.path()) ==
+        std::vector<Path>{".v.1.claim", ".x.4194303.claim", ".z.1.claim", "a", "victim"});
+  // its owner may be removing it, which a lock made in it would prevent
+  CHECK(io::list(scratch / ".v.1.claim") == std::vector<Path>{"ckpt"});
   CHECK(io::list(live) == std::vector<Path>{"lock"});
   CHECK(io::list(scratch / "victim").empty());
 }
