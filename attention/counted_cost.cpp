@@ -153,14 +153,13 @@ Growth growth_of(const Traits& traits, Device device, const CountStep& step, boo
   return {.length = exponent(false), .width = exponent(true)};
 }
 
-/// Steps of a variant with default options, bidirectional if it can be, on the CPU.
-CountStep steps_of(const Variant& variant) {
-  return [&variant](const StepExtent& extent) {
+/// Steps of a variant with these options, bidirectional if it can be, on the CPU.
+CountStep steps_of(const Variant& variant, const Spec& spec) {
+  return [&variant, spec](const StepExtent& extent) {
     const bool causal = !variant.traits.full;
     Rng rng(1);
-    const auto attention =
-        make_attention(variant, {variant.traits.name, {}},
-                       {.d_model = extent.width, .causal = causal, .max_length = extent.length}, rng);
+    const auto attention = make_attention(
+        variant, spec, {.d_model = extent.width, .causal = causal, .max_length = extent.length}, rng);
     const Tensor x = numbers(Shape{extent.batch, extent.length, extent.width}, 101, Device::cpu);
     return count_step(*attention, causal ? Mask::causal() : Mask::none(), x, x);
   };
@@ -174,11 +173,14 @@ CountedGrowth counted_growth(const Traits& traits, Device device,
 }
 
 CountedGrowth counted_growth(const Variant& variant) {
-  return counted_growth(variant.traits, Device::cpu, steps_of(variant));
+  return counted_growth(variant.traits, Device::cpu, steps_of(variant, {variant.traits.name, {}}));
 }
 
-Growth counted_time(const Variant& variant) {
-  return growth_of(variant.traits, Device::cpu, steps_of(variant), false);
+Growth counted_time(const Spec& spec, const Growth& declared) {
+  const Variant& variant = variant_named(spec.name);
+  Traits traits = variant.traits;
+  traits.time = declared;
+  return growth_of(traits, Device::cpu, steps_of(variant, spec), false);
 }
 
 }  // namespace heed

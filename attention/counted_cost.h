@@ -35,7 +35,8 @@ CountedGrowth counted_growth(const Traits& traits, Device device,
                              const std::function<Spent(const StepExtent&)>& step);
 /// The same for a variant with default options, bidirectional if it can be, on the CPU. Takes about a second.
 CountedGrowth counted_growth(const Variant& variant);
-/// Only the exponents of its operations, in half the time.
-Growth counted_time(const Variant& variant);
+/// The exponents of the operations of an attention with options. `declared`: those expected, which decide the
+/// sizes that are counted.
+Growth counted_time(const Spec& spec, const Growth& declared);
 
 }  // namespace heed

@@ -33,7 +33,7 @@ double operations_of_layer(const LayerType& type, int64_t length, int64_t width)
 }
 
 Growth counted_growth_of(const LayerType& type) {
-  if (!type.attention.empty()) return counted_time(variant_named(parse_spec(type.attention).name));
+  if (!type.attention.empty()) return counted_time(parse_spec(type.attention), type.time);
   const double base = operations_of_layer(type, long_side, wide_side);
   return {.length = std::log2(operations_of_layer(type, 2 * long_side, wide_side) / base),
           .width = std::log2(operations_of_layer(type, long_side, 2 * wide_side) / base)};

@@ -8,8 +8,9 @@
 namespace heed {
 namespace {
 
+/// `contents`: what is connected depends on the numbers, so it differs from layer to layer.
 LayerType attention_layer(const std::string& name, const std::string& spec, const std::string& complexity,
-                          const std::string& sequential, const std::string& path) {
+                          const std::string& sequential, const std::string& path, bool contents = false) {
   const Variant& variant = variant_named(parse_spec(spec).name);
   return {.name = name,
           .attention = spec,
@@ -23,7 +24,14 @@ LayerType attention_layer(const std::string& name, const std::string& spec, cons
             const std::shared_ptr<Attention> made =
                 make_attention(spec, {.d_model = width, .max_length = length}, rng);
             return [made](const Tensor& x) { return made->forward({.queries = x, .keys = x}); };
-          }};
+          },
+          .same_at_any_depth = !contents};
+}
+
+/// The same with other exponents than those that the variant has by default.
+LayerType with_time(LayerType type, const Growth& time) {
+  type.time = time;
+  return type;
 }
 
 /// Opens the second gate, which keeps the state (f of an LSTM, z of a GRU): with gates about half open, a
@@ -100,19 +108,20 @@ const std::vector<LayerType>& layer_types() {
       dilated_convolution(),
       attention_layer("restricted self-attention", "window:left=8,right=8", "r n d", "1", "n / r"),
       attention_layer("sparse, strided", "strided", "n sqrt(n) d", "1", "2"),
-      attention_layer("sparse, fixed", "fixed", "n sqrt(n) d", "1", "2"),
+      attention_layer("sparse, fixed", "fixed:summary=2", "n sqrt(n) d", "1", "2"),
       attention_layer("window and global tokens", "longformer:window=8", "r n d", "1", "2"),
       attention_layer("window, global and random blocks", "bigbird:block=8", "c n d", "1", "2"),
-      attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n"),
-      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n"),
-      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n"),
+      attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n", true),
+      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n", true),
+      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n", true),
       attention_layer("projected keys", "linformer", "m n d", "1", "1"),
       attention_layer("landmarks", "nystromformer", "m n d", "1", "1"),
       attention_layer("sampled queries", "informer", "n log n d", "1", "1"),
       attention_layer("hierarchy of blocks", "h_transformer", "c n d", "log n", "1"),
       attention_layer("kernel elu + 1", "linear", "n d^2", "1", "1"),
       attention_layer("random features", "performer", "n m d", "1", "1"),
-      attention_layer("polynomial of degree 1", "fastmax:p=1", "n d^2", "1", "1"),
+      with_time(attention_layer("polynomial of degree 1", "fastmax:p=1", "n d^2", "1", "1"),
+                {.length = 1, .width = 2}),
       attention_layer("polynomial of degree 2", "fastmax", "n d^3", "1", "1"),
   };
   return all;

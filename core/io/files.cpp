@@ -337,6 +337,10 @@ void remove_all(const Path& path) {
   if (code) refuse("remove", path, code.value());
 }
 
+void remove_empty(const Path& folder) {
+  again([&] { return ::rmdir(folder.c_str()); });
+}
+
 void hold_standard_streams() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(number, F_GETFD) >= 0) continue;

@@ -162,6 +162,8 @@ bool is_directory(const Path& path);  ///< whether a folder has this name; a lin
 int64_t size(const Path& path);
 /// A file or a whole folder goes away; nothing happens when it is not there.
 void remove_all(const Path& path);
+/// Removes a folder if there is nothing in it; does nothing else.
+void remove_empty(const Path& folder);
 
 /// To be called first of all: where standard input, output or error is closed, the next file that is opened
 /// would take its number, and what is printed would be written into it. Puts something in their place that

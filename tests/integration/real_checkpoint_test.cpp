@@ -12,6 +12,7 @@
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/real_data.h"
+#include "heed/train/run/gpt2_weights.h"
 
 using namespace heed;
 
@@ -53,6 +54,13 @@ class Tensors {
     REQUIRE(static_cast<int64_t>(bytes.size()) == shape.size() * 4);
     return Tensor::of<float>({reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4}, shape);
   }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const JsonMember& member : json_.members()) {
+      if (member.value.find("shape") != nullptr) out.push_back(member.key);
+    }
+    return out;
+  }
   int64_t number(const std::string& name) const { return json_.at("config").at(name).integer(); }
 
  private:
@@ -69,19 +77,23 @@ void put(const Linear& layer, const Tensor& weight, const Tensor& bias) {
   if (layer.bias) put(layer.bias, bias);
 }
 
+TransformerConfig sorter_config(const Tensors& file) {
+  return {.d_model = file.number("n_embd"),
+          .heads = file.number("n_head"),
+          .d_ff = 4 * file.number("n_embd"),
+          .layers = file.number("n_layer"),
+          .max_length = file.number("block_size"),
+          .dropout = 0,
+          .attention_dropout = 0,
+          .activation = Activation::gelu_tanh,
+          .position = PositionKind::learned,
+          .scale_embedding = false,
+          .attention_bias = true,
+          .output_bias = false};
+}
+
 DecoderOnly sorter(const Tensors& file) {
-  TransformerConfig config{.d_model = file.number("n_embd"),
-                           .heads = file.number("n_head"),
-                           .d_ff = 4 * file.number("n_embd"),
-                           .layers = file.number("n_layer"),
-                           .max_length = file.number("block_size"),
-                           .dropout = 0,
-                           .attention_dropout = 0,
-                           .activation = Activation::gelu_tanh,
-                           .position = PositionKind::learned,
-                           .scale_embedding = false,
-                           .attention_bias = true,
-                           .output_bias = false};
+  const TransformerConfig config = sorter_config(file);
   Rng rng(1);
   DecoderOnly model(config, file.number("vocab_size"), attention_factory("softmax"), rng);
   put(model.embedder.tokens.weight, file["transformer.wte.weight"]);
@@ -199,4 +211,35 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
     made.push_back(next[0]);
   }
   CHECK(made == std::vector<int32_t>{0, 0, 1, 1, 2, 2});
+}
+
+TEST_CASE("real checkpoint: its logits are those of the file in Hugging Face's form, too") {
+  const Path weights = real_data("gpt2/gpt-nano-sort-model.json");
+  const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
+  if (weights.empty() || seen.empty()) return;
+  const NoGrad no_tape;
+  const Tensors file(weights), partials(seen);
+  std::vector<std::pair<std::string, Tensor>> kept;
+  for (const std::string& name : file.names()) {
+    const bool matrix = name.find(".c_") != std::string::npos && name.ends_with("weight");  // [in, out] there
+    kept.emplace_back(name, matrix ? contiguous(transpose(file[name], 0, 1)) : file[name]);
+  }
+  std::vector<TensorBytes> list;
+  for (const auto& [name, x] : kept) {
+    list.push_back({name, to_string(x.dtype()), std::vector<int64_t>(x.shape().begin(), x.shape().end()),
+                    std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+  }
+  const TransformerConfig config = sorter_config(file);
+  const Gpt2Weights taken = gpt2_weights(SafeTensors::parse(encode_safetensors(list), "sorter"),
+                                         {.vocabulary = file.number("vocab_size"),
+                                          .positions = config.max_length,
+                                          .width = config.d_model,
+                                          .layers = config.layers,
+                                          .heads = config.heads,
+                                          .hidden = config.d_ff});
+  CHECK_FALSE(taken.tied);
+  Rng rng(7);
+  DecoderOnly model(config, file.number("vocab_size"), attention_factory("softmax"), rng);
+  load_bytes(model, taken.bytes);
+  CHECK(distance(model(cast(partials["idx"], DType::i32), {}), partials["lm_head"]) <= 1e-5);
 }

@@ -3,6 +3,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/run/initial_weights.h"
+#include "heed/train/run/registration.h"
 
 namespace heed {
 namespace {
@@ -28,6 +29,11 @@ Opening open(const ParsedArguments& arguments) {
     from = open_checkpoint(path, arguments.get("checkpoint", "last"));
   else
     initial = read_initial(path);
+  if (from && !from->files.contains("state.json")) {
+    fail("resume: ", from->folder,
+         " holds weights alone, as heed import writes them: no training stopped there. ",
+         "Train from them: ", program_name(), " train --from ", path, ".");
+  }
   if (from && arguments.has("steps") && config.train.max_steps < from->step) {
     fail("resume: --steps ", config.train.max_steps, ", but the run has ", from->step, " steps at ",
          from->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");

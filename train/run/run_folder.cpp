@@ -82,8 +82,7 @@ void clean_claim(const Path& out, const Path& claim) {
   try {
     io::check_directory(claim);
     if (!io::is_there(claim / "lock")) {
-      std::error_code occupied;
-      std::filesystem::remove(claim, occupied);
+      io::remove_empty(claim);
       return;
     }
     const std::optional<io::FileLock> lock = io::FileLock::try_lock(claim / "lock", false);

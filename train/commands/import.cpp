@@ -1,0 +1,112 @@
+// heed import: a model that another program trained, as a run.
+#include "heed/core/io/files.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/train/commands/command_declarations.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/run/format_version.h"
+#include "heed/train/run/gpt2_weights.h"
+#include "heed/train/run/registration.h"
+#include "heed/train/run/sessions.h"
+
+namespace heed {
+namespace {
+
+/// The files of the folder that are read.
+void check_folder(const Path& folder) {
+  std::string missing;
+  for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
+    if (!io::exists(folder / name)) missing += text(missing.empty() ? "" : ", ", name);
+  }
+  if (missing.empty()) return;
+  fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing,
+       ". Give the folder of a GPT-2 as Hugging Face's Transformers saves it (save_pretrained of the model "
+       "and "
+       "of its tokenizer).");
+}
+
+/// The settings of a language model of this shape. Its text is the verse of the preset lm unless --data names
+/// another.
+Config config_of(const Gpt2Config& found, bool tied) {
+  Config config = preset_config("lm");
+  const std::vector<std::pair<const char*, std::string>> settings{
+      {"model.d_model", text(found.width)},
+      {"model.heads", text(found.heads)},
+      {"model.d_ff", text(found.hidden)},
+      {"model.layers", text(found.layers)},
+      {"model.max_length", text(found.positions)},
+      {"model.dropout", text(found.dropout)},
+      {"model.attention_dropout", text(found.attention_dropout)},
+      {"model.activation", "gelu_tanh"},
+      {"model.norm_epsilon", text(found.norm_epsilon)},
+      {"model.tie_embeddings", tied ? "output" : "none"},
+      {"model.attention_bias", "true"},
+      {"model.feed_forward_bias", "true"},
+      {"model.norm_bias", "true"},
+      {"model.output_bias", "false"},
+      {"data.tokenizer", "byte_pair"},
+      {"train.batch_size", "4"},
+      {"train.learning_rate", "5e-5"}};
+  for (const auto& [key, value] : settings) config.set(key, value, "config.json: ");
+  return config;
+}
+
+int run_import(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const Path folder = arguments.positional[0];
+  check_folder(folder);
+  const std::string config_name = (folder / "config.json").string();
+  const Gpt2Config found =
+      parse_gpt2_config(parse_json(io::read(folder / "config.json"), config_name), config_name);
+  const auto tokenizer = read_byte_pair(folder / "vocab.json", folder / "merges.txt");
+  if (tokenizer->size() != found.vocabulary) {
+    fail(Fault::data, "import: ", folder / "vocab.json", " has ", tokenizer->size(), " tokens, and ",
+         config_name, " says vocab_size ", found.vocabulary,
+         ". Give the tokenizer that the model was trained with.");
+  }
+  const Gpt2Weights weights = gpt2_weights(SafeTensors::read(folder / "model.safetensors"), found);
+  Config config = config_of(found, weights.tied);
+  apply_settings(config, arguments);
+  config.check();
+  const NamedBytes sealed{"tokenizer.text." + tokenizer->kind(), tokenizer->save()};
+  config.task->load_artifacts(config, {sealed});
+  Rng rng(static_cast<uint64_t>(config.train.seed));
+  const auto model = new_model(config, rng);
+  load_bytes(*model, weights.bytes, (folder / "model.safetensors").string());
+
+  const RunFolder run = RunFolder::create({.out = arguments.get("out", "runs"),
+                                           .name = arguments.get("name"),
+                                           .base = "gpt2",
+                                           .command = arguments.command_line(),
+                                           .config = to_toml(config)});
+  Json manifest = Json::object({{"format", run_format}});
+  add_session(manifest, nullptr, session_facts(arguments.argv, 1, 0));
+  manifest.set("parameters", count_parameters(*model));
+  manifest.set("imported", folder.string());
+  run.write_manifest(manifest);
+  write_checkpoint(run.path(), 0, {{"model.safetensors", weights.bytes}, sealed});
+  mark_best(run.path(), 0);
+  io::printf(
+      "%s: a GPT-2 of %lld parameters. Look at it:\n  %s inspect %s \"TEXT\"\n  %s generate %s --prompt "
+      "\"TEXT\"\n",
+      run.path().c_str(), static_cast<long long>(count_parameters(*model)), program_name().c_str(),
+      run.path().c_str(), program_name().c_str(), run.path().c_str());
+  return 0;
+}
+
+}  // namespace
+
+Command command::import_model() {
+  return {
+      "import",
+      "make a run of a GPT-2 that another program trained, to evaluate, generate, inspect or fine-tune",
+      "FOLDER",
+      "config.json, model.safetensors, vocab.json and merges.txt, as Hugging Face's Transformers saves them",
+      1,
+      1,
+      with_machine({{"name", "NAME", "name of the run (default: gpt2-001, gpt2-002, ...)"},
+                    {"out", "FOLDER", "where its folder lies (default: runs)"}}),
+      true,
+      run_import};
+}
+
+}  // namespace heed
