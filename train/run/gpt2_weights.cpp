@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t most = 1 << 24;  // of any extent of a model
+constexpr int64_t largest_extent = 1 << 24;  // of any tensor of a model
 
 /// Members of config.json, with errors that name them.
 class Members {
@@ -24,8 +24,8 @@ class Members {
   int64_t count(const char* key, int64_t otherwise = 0) const {
     const Json* found = find(key);
     if (found == nullptr && otherwise > 0) return otherwise;
-    if (found == nullptr || !found->is_integer() || found->integer() < 1 || found->integer() > most)
-      refuse(key, found, text("a whole number from 1 to ", most));
+    if (found == nullptr || !found->is_integer() || found->integer() < 1 || found->integer() > largest_extent)
+      refuse(key, found, text("a whole number from 1 to ", largest_extent));
     return found->integer();
   }
   double real(const char* key, double otherwise) const {
