@@ -108,7 +108,7 @@ const std::vector<LayerType>& layer_types() {
       dilated_convolution(),
       attention_layer("restricted self-attention", "window:left=8,right=8", "r n d", "1", "n / r"),
       attention_layer("sparse, strided", "strided", "n sqrt(n) d", "1", "2"),
-      attention_layer("sparse, fixed", "fixed:summary=2", "n sqrt(n) d", "1", "2"),
+      attention_layer("sparse, fixed", "fixed", "n sqrt(n) d", "1", "2"),
       attention_layer("window and global tokens", "longformer:window=8", "r n d", "1", "2"),
       attention_layer("window, global and random blocks", "bigbird:block=8", "c n d", "1", "2"),
       attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n", true),

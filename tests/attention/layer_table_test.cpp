@@ -69,7 +69,9 @@ TEST_CASE("layers: declared exponents are those counted", "[slow]") {
     CHECK(counts[i].time.length == Approx(type.time.length).margin(0.14));
     CHECK(counts[i].time.width == Approx(type.time.width).margin(0.14));
     if (type.path == "1") CHECK((counts[i].layers[0] == 1 && counts[i].layers[1] == 1));
-    if (type.path == "2") CHECK((counts[i].layers[0] == 2 && counts[i].layers[1] == 2));
+    // at 64 the summaries of `fixed` are whole blocks, and one layer is enough
+    const int64_t least = type.attention == "fixed" ? 1 : 2;
+    if (type.path == "2") CHECK((counts[i].layers[0] == least && counts[i].layers[1] == 2));
     if (type.path == "n" || type.path.starts_with("n /")) CHECK(counts[i].path == Approx(1).margin(0.05));
   }
 }

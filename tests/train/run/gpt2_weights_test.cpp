@@ -51,9 +51,9 @@ TEST_CASE("gpt2: a file that does not fit its settings is refused by the tensor'
   CHECK_THROWS_WITH(gpt2_taken(bytes, Json(json).set("n_layer", 1)),
                     containing("12 tensors are none of a GPT-2") && containing("h.1.attn.c_attn.bias"));
   CHECK_THROWS_WITH(gpt2_taken(bytes, Json(json).set("n_inner", Json())),
-                    containing("h.0.mlp.c_fc.weight has shape [16,40]") && containing("[16,64]"));
+                    containing("h.0.mlp.c_fc.weight has shape [16, 40]") && containing("[16, 64]"));
   CHECK_THROWS_WITH(gpt2_taken(bytes, Json(json).set("vocab_size", 12)),
-                    containing("wte.weight has shape [11,16]"));
+                    containing("wte.weight has shape [11, 16]"));
 }
 
 TEST_CASE("gpt2: settings that Heed has not are refused by their name") {
