@@ -11,6 +11,7 @@
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed {
 namespace {
@@ -54,6 +55,14 @@ int64_t left_by_limit(__rlimit_resource limit, const char* word) {
   return static_cast<int64_t>(most.rlim_cur) - of_this_process(word);
 }
 
+/// What limits on addresses leave beside the workspace of OpenBLAS, which takes 128 MiB for each thread at its
+/// first product, and asks again for ever where it does not get them.
+int64_t left_beside_blas() {
+  constexpr int64_t workspace = int64_t{129} << 20;
+  return std::min(left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")) -
+         threads() * workspace;
+}
+
 }  // namespace
 
 int64_t resident_bytes() { return of_this_process("VmRSS:"); }
@@ -84,7 +93,7 @@ void cap_to_free_memory(const FreeMemory& free) {
     // 0 would mean no cap.
     cap_memory(std::max<int64_t>(memory_use(device).reserved + more, 1), device);
   };
-  cap(Device::cpu, free_bytes() / free.sharing);
+  cap(Device::cpu, std::min(free_bytes(), left_beside_blas()) / free.sharing);
   if (default_device == Device::cuda) cap(Device::cuda, for_tensors(gpu_free_bytes()));
 }
 
