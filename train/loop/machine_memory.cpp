@@ -55,8 +55,8 @@ int64_t left_by_limit(__rlimit_resource limit, const char* word) {
   return static_cast<int64_t>(most.rlim_cur) - of_this_process(word);
 }
 
-/// What limits on addresses leave beside the workspace of OpenBLAS, which takes 128 MiB for each thread at its
-/// first product, and asks again for ever where it does not get them.
+/// What limits on addresses leave beside the workspace of OpenBLAS, which takes 128 MiB for each thread at
+/// its first product, and asks again for ever where it does not get them.
 int64_t left_beside_blas() {
   constexpr int64_t workspace = int64_t{129} << 20;
   return std::min(left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")) -
