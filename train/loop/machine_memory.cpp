@@ -93,13 +93,13 @@ void cap_to_free_memory(const FreeMemory& free) {
     // 0 would mean no cap.
     cap_memory(std::max<int64_t>(memory_use(device).reserved + more, 1), device);
   };
-  const int64_t left = std::min(free_bytes(), left_beside_blas());
-  if (left <= 0) {
-    fail(Fault::memory, "a limit on this process (ulimit -v or -d) leaves ", bytes_text(free_bytes()),
-         ". The largest users: workspace of matrix products, 129 MiB for each of ", threads(),
-         " threads. Try a higher limit or fewer --threads.");
+  const int64_t beside_blas = left_beside_blas();
+  if (beside_blas <= 0) {
+    fail(Fault::memory, "memory of the machine: a limit on this process (ulimit -v or -d) leaves ",
+         bytes_text(free_bytes()), ". Largest users: workspaces of matrix products, held by each of ",
+         threads(), " threads, 129 MiB. Try a higher limit, or fewer --threads.");
   }
-  cap(Device::cpu, left / free.sharing);
+  cap(Device::cpu, std::min(free_bytes(), beside_blas) / free.sharing);
   if (default_device == Device::cuda) cap(Device::cuda, for_tensors(gpu_free_bytes()));
 }
 
