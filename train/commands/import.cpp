@@ -19,9 +19,8 @@ void check_folder(const Path& folder) {
   }
   if (missing.empty()) return;
   fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing,
-       ". Give the folder of a GPT-2 as Hugging Face's Transformers saves it (save_pretrained of the model "
-       "and "
-       "of its tokenizer).");
+       ". Give the folder of a GPT-2 as Hugging Face's Transformers saves it "
+       "(save_pretrained of the model and of its tokenizer).");
 }
 
 /// The settings of a language model of this shape. Its text is the verse of the preset lm unless --data names

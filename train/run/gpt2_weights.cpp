@@ -2,7 +2,6 @@
 #include "heed/train/run/gpt2_weights.h"
 
 #include <bit>
-#include <cstring>
 #include <list>
 #include <set>
 
@@ -31,7 +30,8 @@ class Members {
   double real(const char* key, double otherwise) const {
     const Json* found = find(key);
     if (found == nullptr) return otherwise;
-    if (!found->is_number() || !(found->real() >= 0 && found->real() < 1)) refuse(key, found, "from 0 to 1");
+    if (!found->is_number() || !(found->real() >= 0 && found->real() < 1))
+      refuse(key, found, "a number from 0 to less than 1");
     return found->real();
   }
   /// Fails unless the member is absent or has this value.

@@ -15,7 +15,8 @@ namespace {
 
 /// The object of one line; none when the line is damaged.
 std::optional<Json> parsed(std::string_view line) {
-  if (!line.starts_with('{')) return std::nullopt;  // empty lines by the million are passed over quickly
+  const size_t begin = line.find_first_not_of(" \t\r");  // empty lines by the million are passed over quickly
+  if (begin == line.npos || line[begin] != '{') return std::nullopt;
   try {
     Json object = parse_json(line, "metrics");
     if (object.is_object() && object.at("step").is_integer()) return object;
