@@ -238,10 +238,13 @@ Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64
     const auto take = [&](std::initializer_list<std::string> words) {
       recipe.less.insert(recipe.less.end(), words);
     };
-    if (has("pairs"))
+    if (has("bleu_pairs")) {
       take({"--num-examples", "2000", "--validation", "16", "--test-size", "16", "--bleu-pairs", "4"});
-    if (has("examples")) take({"--num-examples", "200", "--validation", "20", "--test-size", "20"});
-    if (has("characters")) take({"--data", plant_text(scene)});
+    } else if (has("train_fraction")) {
+      take({"--data", plant_text(scene)});
+    } else if (has("num_examples")) {
+      take({"--num-examples", "200", "--validation", "20", "--test-size", "20"});
+    }
     if (has("vocabulary")) take({"--vocabulary", "300"});
     if (scene.whole) {
       constexpr double most = 1000, budget = 400;  // GFLOP of a step, and of a run
