@@ -129,43 +129,43 @@ battery::Report finding(const Variant& variant, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("bites: nothing is found where nothing is wrong", "[battery][faults]") {
+TEST_CASE("bites: nothing is found where nothing is wrong", "[battery]") {
   CHECK(findings(describe<Flawed<Flaw::none>>(honest), true) == Names{});
 }
 
-TEST_CASE("bites: a decoder that sees the future", "[battery][faults]") {
+TEST_CASE("bites: a decoder that sees the future", "[battery]") {
   CHECK(findings<Flaw::leaks_future>() == Names{"causality", "steps", "cache", "map"});
   CHECK_THAT(finding(describe<Flawed<Flaw::leaks_future>>(honest), "causality"),
              containing("when later inputs change"));
 }
 
-TEST_CASE("bites: padding that is looked at", "[battery][faults]") {
+TEST_CASE("bites: padding that is looked at", "[battery]") {
   CHECK(findings<Flaw::sees_padding>() == Names{"padding", "map", "refusal"});
   CHECK_THAT(finding(describe<Flawed<Flaw::sees_padding>>(honest), "padding"),
              containing("garbage in padded keys"));
 }
 
-TEST_CASE("bites: a map that is not the output's", "[battery][faults]") {
+TEST_CASE("bites: a map that is not the output's", "[battery]") {
   CHECK(findings<Flaw::lying_map>() == Names{"map"});
   CHECK_THAT(finding(describe<Flawed<Flaw::lying_map>>(honest), "map"),
              containing("map times values differs"));
 }
 
-TEST_CASE("bites: a gradient that is off by a thousandth", "[battery][faults]") {
+TEST_CASE("bites: a gradient that is off by a thousandth", "[battery]") {
   CHECK(findings<Flaw::wrong_gradient>() == Names{"gradient"});
 }
 
-TEST_CASE("bites: a memory that forgets a key", "[battery][faults]") {
+TEST_CASE("bites: a memory that forgets a key", "[battery]") {
   CHECK(findings<Flaw::forgets_a_key>() == Names{"steps", "cache", "last row"});
 }
 
-TEST_CASE("bites: a memory that loses its history", "[battery][faults]") {
+TEST_CASE("bites: a memory that loses its history", "[battery]") {
   CHECK(findings<Flaw::loses_history>() == Names{"cache"});
   CHECK_THAT(finding(describe<Flawed<Flaw::loses_history>>(honest), "cache"),
              containing("through a memory the gradient of"));
 }
 
-TEST_CASE("bites: a parameter that fields() does not list", "[battery][faults]") {
+TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
   Names told{"gradient", "steps", "cache", "round trip", "last row"};
   if (devices().size() > 1)  // it stays behind when the others go to a device, and nothing works there
     told = {"gradient", "causality", "padding", "steps",      "cache",
@@ -175,20 +175,20 @@ TEST_CASE("bites: a parameter that fields() does not list", "[battery][faults]")
              containing("loaded into another"));
 }
 
-TEST_CASE("bites: tensors that outlive their step", "[battery][faults]") {
+TEST_CASE("bites: tensors that outlive their step", "[battery]") {
   CHECK(findings<Flaw::keeps_tensors>() == Names{"leaks"});
 }
 
-TEST_CASE("bites: numbers that no seed decides", "[battery][faults]") {
+TEST_CASE("bites: numbers that no seed decides", "[battery]") {
   const Names found = findings<Flaw::unseeded>();
   CHECK(std::count(found.begin(), found.end(), "devices") == 1);
 }
 
-TEST_CASE("bites: a probe that changes the dice", "[battery][faults]") {
+TEST_CASE("bites: a probe that changes the dice", "[battery]") {
   CHECK(findings<Flaw::draws_when_seen>() == Names{"map"});
 }
 
-TEST_CASE("bites: modifiers that are taken and ignored", "[battery][faults]") {
+TEST_CASE("bites: modifiers that are taken and ignored", "[battery]") {
   CHECK(findings<Flaw::deaf_to_modifiers>() == Names{});
   for (const char* ignored : {"alibi", "t5", "shaw", "softcap", "sink zero", "sink learned"}) {
     CHECK_THAT(finding(describe<Flawed<Flaw::deaf_to_modifiers>>(honest), "modifiers"),
@@ -197,11 +197,11 @@ TEST_CASE("bites: modifiers that are taken and ignored", "[battery][faults]") {
   CHECK_THAT(finding(describe<Flawed<Flaw::forgets_a_key>>(honest), "modifiers"), containing("kv_heads: "));
 }
 
-TEST_CASE("bites: a bias that is ignored", "[battery][faults]") {
+TEST_CASE("bites: a bias that is ignored", "[battery]") {
   CHECK(findings<Flaw::deaf_to_bias>() == Names{"refusal"});
 }
 
-TEST_CASE("bites: costs that were declared too low", "[battery][faults]") {
+TEST_CASE("bites: costs that were declared too low", "[battery]") {
   const auto declared = [](Growth time, Growth memory) {
     Traits traits = honest;
     traits.time = time;
@@ -217,7 +217,7 @@ TEST_CASE("bites: costs that were declared too low", "[battery][faults]") {
              containing("operations grow") && containing("when the width doubles; 4 times is declared"));
 }
 
-TEST_CASE("bites: traits that deny what is there, and promise what is not", "[battery][faults]") {
+TEST_CASE("bites: traits that deny what is there, and promise what is not", "[battery]") {
   Traits traits = honest;
   traits.steps = false;
   CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"),
