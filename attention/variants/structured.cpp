@@ -116,6 +116,8 @@ class Structured final : public HeadedAttention {
     };
     Sums sums = of_structure(values, present, sight, rng, dropped);
     if (error_ && !whole_) add_errors(sums, values, present, sight, dropped);
+    // A short input may show no place of E. Its gradient is 0 then; without this term there would be none.
+    if (error_) sums.sizes = sums.sizes + sum(error_, 2) * 0;
     // A row without keys is divided by this small number.
     const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-15, v.dtype(), v.device());
     return sums.values / maximum(sums.sizes, least);
