@@ -69,7 +69,7 @@ def main():
         print(f'{len(theirs)} layers of maps of {ids.shape[1]} tokens: {apart:.2e} apart, at most 1e-05')
         wanted = tokenizer.decode(after)
         said = heed('generate', 'runs/ours', '--prompt', PROMPT, '--max-new-tokens', '40', '--temperature', '0')
-        same = wanted.strip() in said
+        same = len(wanted.strip()) > 20 and wanted.strip() in said
         print(f'{len(after)} greedy tokens: {"the same" if same else f"{said!r} here, {wanted!r} there"}')
         sys.exit(0 if same and apart <= 1e-5 else 1)
 

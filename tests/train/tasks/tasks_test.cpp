@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "heed/attention/variant.h"
@@ -95,14 +94,8 @@ void check_maps(const std::vector<MapView>& maps, bool exact) {
 }  // namespace
 
 TEST_CASE("tasks: every task trains, scores and shows its maps with every variant that fits") {
-  // These differ from ListOps or Image by their data alone: every sixth variant, and others for each.
-  const std::map<std::string_view, size_t> like_others{
-      {"lra-text", 0}, {"lra-pathfinder", 2}, {"lra-pathx", 4}};
   for (const TaskEntry& entry : tasks()) {
-    const auto same = like_others.find(entry.name);
-    for (size_t number = 0; number < variants().size(); ++number) {
-      if (same != like_others.end() && number % 6 != same->second) continue;
-      const Variant& variant = variants()[number];
+    for (const Variant& variant : variants()) {
       CAPTURE(entry.name, variant.traits.name);
       Config config = tiny(entry.name);
       bool exact = true, used = false;
