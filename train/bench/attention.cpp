@@ -28,12 +28,14 @@ struct Subject {
 };
 
 struct Cost {
-  double ahead = 0, both = 0, flops = 0;  // seconds of forward; of a step; FLOPs of a step
-  double pairs = 0;                       // query-key pairs, where counted
-  double forward_bytes = 0, bytes = 0;    // peak, without the inputs
+  double ahead = 0, both = 0;           // seconds of forward; of a step, 0 where forward alone is timed
+  double flops = 0;                     // FLOPs of a step, or of forward where that alone is timed
+  double pairs = 0;                     // query-key pairs, where counted
+  double forward_bytes = 0, bytes = 0;  // peak, without the inputs
+  double longest() const { return std::max(ahead, both); }
 };
 
-Cost measure(const Subject& subject, int64_t length) {
+Cost measure(const Subject& subject, int64_t length, bool forward_alone) {
   AttentionLayer layer(
       {.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
   const auto ahead = [&] {
@@ -47,19 +49,23 @@ Cost measure(const Subject& subject, int64_t length) {
     return static_cast<double>(memory_use().peak - before);
   };
   Cost cost;
-  layer.step();  // computes what is cached, such as the tiles of a pattern
+  ahead();  // computes what is cached, such as the tiles of a pattern
   PairCount::reset();
+  Count::reset();
   cost.forward_bytes = peak_of(ahead);
   cost.pairs = static_cast<double>(PairCount::total().load());
+  cost.flops = static_cast<double>(Count::flops().load());
+  cost.ahead = median_time(ahead, 0.15, 3);
+  if (forward_alone) return cost;
+  layer.step();  // the same for backward
   Count::reset();
   cost.bytes = peak_of([&] { layer.step(); });
   cost.flops = static_cast<double>(Count::flops().load());
-  cost.ahead = median_time(ahead, 0.15, 3);
   cost.both = median_time([&] { layer.step(); }, 0.3, 3);
   return cost;
 }
 
-/// Costs of one subject by length, for lengths whose steps stay below `seconds`.
+/// Costs of one subject by length, for lengths whose steps (or forward passes) stay below `seconds`.
 using Curve = std::map<int64_t, Cost>;
 
 /// The length, interpolated, from which a curve stays below another; 0: never.
@@ -87,6 +93,7 @@ struct Plan {
   int64_t shortest;
   int64_t longest;
   double seconds;
+  bool forward_alone = false;
   Rounding rounding = Rounding::none;
   double limit = 0;  ///< FLOP/s of a large product
 };
@@ -100,7 +107,7 @@ Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* so
     const ContextSwitches interruptions;
     Cost cost;
     try {
-      cost = measure(subject, length);
+      cost = measure(subject, length, plan.forward_alone);
     } catch (const Error& error) {
       if (curve.empty()) throw;  // the attention does not support this use
       notes += text("  ", subject.spec, ": no longer than ", length / 2, ". ", error.what(), "\n");
@@ -109,34 +116,38 @@ Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* so
     curve[length] = cost;
     // Predicts the next length's time from the growth so far, at least doubling.
     const auto before = curve.find(length / 2);
-    expected = cost.both * std::max(2.0, before == curve.end() ? 4.0 : cost.both / before->second.both);
+    expected = cost.longest() *
+               std::max(2.0, before == curve.end() ? 4.0 : cost.longest() / before->second.longest());
     const Cost* beside = softmax != nullptr && softmax->contains(length) ? &softmax->at(length) : nullptr;
     Json row = Json::object({{"attention", subject.spec},
                              {"causal", subject.causal},
                              {"width", subject.width},
                              {"length", length},
                              {"forward_ms", 1e3 * cost.ahead},
-                             {"step_ms", 1e3 * cost.both},
-                             {"tokens_per_s", static_cast<double>(length) / cost.both},
+                             {"tokens_per_s", static_cast<double>(length) / cost.longest()},
                              {"products_ms", 1e3 * cost.flops / plan.limit},
-                             {"ratio", cost.both * plan.limit / cost.flops},
-                             {"gflops", 1e-9 * cost.flops / cost.both},
-                             {"of_limit", 100 * cost.flops / cost.both / plan.limit},
+                             {"ratio", cost.longest() * plan.limit / cost.flops},
+                             {"gflops", 1e-9 * cost.flops / cost.longest()},
+                             {"of_limit", 100 * cost.flops / cost.longest() / plan.limit},
                              {"forward_mib", cost.forward_bytes / 1048576},
-                             {"peak_mib", cost.bytes / 1048576},
                              {"interruptions_per_s", interruptions.per_second()}});
+    if (!plan.forward_alone) {
+      row.set("step_ms", 1e3 * cost.both);
+      row.set("peak_mib", cost.bytes / 1048576);
+    }
     if (beside != nullptr) {
       row.set("softmax_forward", beside->ahead / cost.ahead);
-      row.set("softmax_step", beside->both / cost.both);
+      if (!plan.forward_alone) row.set("softmax_step", beside->both / cost.both);
       if (cost.pairs > 0) {
         const double kept = cost.pairs / beside->pairs;
         row.set("kept", 100 * kept);
-        row.set("of_share", cost.both / (beside->both * kept));
+        row.set("of_share", cost.longest() / (beside->longest() * kept));
       }
     }
-    csv += text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
-                1e3 * cost.ahead, ",", 1e3 * cost.both, ",", cost.forward_bytes / 1048576, ",",
-                cost.bytes / 1048576, "\n");
+    csv +=
+        text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
+             1e3 * cost.ahead, ",", plan.forward_alone ? "" : text(1e3 * cost.both), ",",
+             cost.forward_bytes / 1048576, ",", plan.forward_alone ? "" : text(cost.bytes / 1048576), "\n");
     table.row(with_machine_facts(std::move(row)));
   }
   return curve;
@@ -145,7 +156,7 @@ Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* so
 /// Charts of at most eight lines each, always including softmax: time or memory over length, both
 /// logarithmic.
 void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& curves, bool causal,
-          int64_t width) {
+          int64_t width, bool forward_alone) {
   struct Picture {
     const char *file, *title;
     double Cost::*what;
@@ -154,6 +165,7 @@ void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& cur
   for (const Picture& picture : {Picture{"forward", "forward, ms", &Cost::ahead, 1e3},
                                  {"step", "forward and backward, ms", &Cost::both, 1e3},
                                  {"memory", "peak memory of a step, MiB", &Cost::bytes, 1.0 / 1048576}}) {
+    if (forward_alone && picture.what != &Cost::ahead) continue;
     std::vector<Series> lines;
     for (const auto& [spec, curve] : curves) {
       Series line{spec};
@@ -190,6 +202,7 @@ Plan plan_of(const ParsedArguments& arguments) {
   if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
     fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
   if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
+  plan.forward_alone = arguments.has("forward");
   plan.widths = {arguments.integer("head-dim", 32)};
   if (plan.widths[0] < 1 || plan.widths[0] > 1024)
     fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
@@ -211,6 +224,28 @@ std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   return specs;
 }
 
+/// Products: the time of the FLOPs, of a step or of forward alone, at the rate of a large product.
+std::vector<Column> columns_of(const Plan& plan) {
+  std::vector<Column> columns{{"attention", "attention"},
+                              {"causal", "causal"},
+                              {"d", "width", 0},
+                              {"length", "length", 0},
+                              {"forward ms", "forward_ms", 3},
+                              {"x softmax", "softmax_forward"}};
+  if (!plan.forward_alone) {
+    columns.push_back({"step ms", "step_ms", 3});
+    columns.push_back({"x softmax", "softmax_step"});
+  }
+  columns.insert(columns.end(), {{"tokens/s", "tokens_per_s", 0},
+                                 {"products ms", "products_ms", 3},
+                                 {"ratio", "ratio"},
+                                 {"kept %", "kept"},
+                                 {"of its share", "of_share"},
+                                 {"forward MiB", "forward_mib"}});
+  if (!plan.forward_alone) columns.push_back({"step MiB", "peak_mib"});
+  return columns;
+}
+
 }  // namespace
 
 void bench_attention(const ParsedArguments& arguments) {
@@ -221,23 +256,7 @@ void bench_attention(const ParsedArguments& arguments) {
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_dim,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
               crossings_csv = "attention,causal,head_dim,forward_from,step_from\n", notes;
-  // Products: the time of a step's FLOPs at the rate of a large product.
-  const std::vector<Column> columns{{"attention", "attention"},
-                                    {"causal", "causal"},
-                                    {"d", "width", 0},
-                                    {"length", "length", 0},
-                                    {"forward ms", "forward_ms", 3},
-                                    {"x softmax", "softmax_forward"},
-                                    {"step ms", "step_ms", 3},
-                                    {"x softmax", "softmax_step"},
-                                    {"tokens/s", "tokens_per_s", 0},
-                                    {"products ms", "products_ms", 3},
-                                    {"ratio", "ratio"},
-                                    {"kept %", "kept"},
-                                    {"of its share", "of_share"},
-                                    {"forward MiB", "forward_mib"},
-                                    {"step MiB", "peak_mib"}};
-  Table table(columns, arguments.has("json"));
+  Table table(columns_of(plan), arguments.has("json"));
   for (const int64_t width : plan.widths) {
     for (const bool causal : {false, true}) {
       std::vector<std::pair<std::string, Curve>> curves;
@@ -247,15 +266,20 @@ void bench_attention(const ParsedArguments& arguments) {
         const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
         Curve curve = forward_backward({spec, causal, width}, plan, softmax, table, csv, notes);
         if (softmax != nullptr) {
-          const double ahead = crossover(curve, *softmax, &Cost::ahead),
-                       both = crossover(curve, *softmax, &Cost::both);
-          crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", both, "\n");
-          crossings += text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead),
-                            ", forward and backward ", length_text(both), "\n");
+          const double ahead = crossover(curve, *softmax, &Cost::ahead);
+          std::string number, words;  // of a step
+          if (!plan.forward_alone) {
+            const double both = crossover(curve, *softmax, &Cost::both);
+            number = text(both);
+            words = ", forward and backward " + length_text(both);
+          }
+          crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", number, "\n");
+          crossings +=
+              text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead), words, "\n");
         }
         curves.emplace_back(spec, std::move(curve));
       }
-      if (!out.empty()) draw(out, curves, causal, width);
+      if (!out.empty()) draw(out, curves, causal, width, plan.forward_alone);
     }
   }
   if (!out.empty()) {

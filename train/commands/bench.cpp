@@ -22,7 +22,7 @@ const std::array bench_parts{
     Part{"attention",
          bench::bench_attention,
          64,
-         {"from", "longest", "head-dim", "seconds", "out", "precision"}},
+         {"from", "longest", "head-dim", "seconds", "forward", "out", "precision"}},
     Part{"dropout", bench::bench_dropout, 64, {"from", "longest", "head-dim", "seconds", "rate"}},
     Part{"gemm", bench::bench_gemm, 0, {}},
     Part{"limits", bench::bench_limits, 0, {}},
@@ -108,6 +108,7 @@ Command command::bench() {
            {"seconds", "S",
             "attention: no length whose step is foreseen to take longer (default: 2); dropout: time of a row "
             "(default: 1)"},
+           {"forward", "", "attention: times forward passes alone; --seconds is about them, then"},
            {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
            {"json", "", "one JSON object a line"}}),
       true,

@@ -137,19 +137,11 @@ void cross_cells(const PublishedTable&, const ReproductionOptions& options, std:
         const int64_t longest = options.max_length > 0
                                     ? options.max_length
                                     : std::max<int64_t>(2048, 2 * column.head_dim * column.head_dim);
-        std::vector<std::string> arguments{"bench",
-                                           "attention",
-                                           work.row->attention,
-                                           "--head-dim",
-                                           text(column.head_dim),
-                                           "--from",
-                                           text(shortest_length),
-                                           "--longest",
-                                           text(longest),
-                                           "--seconds",
-                                           text(options.length_seconds),
-                                           "--out",
-                                           folder.string()};
+        std::vector<std::string> arguments{"bench",       "attention",           work.row->attention,
+                                           "--forward",   "--head-dim",          text(column.head_dim),
+                                           "--from",      text(shortest_length), "--longest",
+                                           text(longest), "--seconds",           text(options.length_seconds),
+                                           "--out",       folder.string()};
         arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
         const ChildEnd end = run_to_end(arguments, options.place.budget);
         if (end.code != 0) throw Error(fault_of(end), reason(end));

@@ -1,6 +1,7 @@
 // heed bench as a program: each part completes, and every line has its numbers.
 #include <cmath>
 
+#include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/train/shell.h"
@@ -74,4 +75,30 @@ TEST_CASE("bench: each part runs to its end, one object a line, with every numbe
   CHECK(table.code == 0);
   for (const char* column : {"step ms", "tokens/s", "products ms", "ratio", "process MiB", "mapped"})
     CHECK(table.out.find(column) != std::string::npos);
+}
+
+TEST_CASE("bench attention: --forward times no step") {
+  const Shell shell;
+  const std::vector<std::string> words{"bench", "attention", "linear", "--longest",
+                                       "64",    "--threads", "1",      "--forward"};
+  const Result result = shell.run(joined(words, {"--json", "--out", "pictures"}));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  const std::vector<Json> lines = lines_of(result.out);
+  REQUIRE(lines.size() == 4);  // softmax and linear, full and causal
+  for (const Json& line : lines) {
+    CHECK(line.at("forward_ms").real() > 0);
+    CHECK(line.at("ratio").real() == Approx(line.at("forward_ms").real() / line.at("products_ms").real()));
+    CHECK(line.find("step_ms") == nullptr);
+    CHECK(line.find("softmax_step") == nullptr);
+    CHECK((line.at("attention").text() == "softmax" || line.at("softmax_forward").real() > 0));
+  }
+  const Path out = shell.scratch / "pictures";
+  CHECK(io::exists(out / "forward-d32-full.svg"));
+  CHECK_FALSE(io::exists(out / "step-d32-full.svg"));
+  CHECK_THAT(io::read(out / "crossovers.csv"), containing("\"linear\",1,32,"));
+  const Result table = shell.run(words);
+  CHECK_THAT(table.out, containing("forward ms"));
+  CHECK_THAT(table.out, !containing("step ms"));
+  CHECK_THAT(table.out, !containing("forward and backward"));
 }

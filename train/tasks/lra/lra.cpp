@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/layered_spec.h"
+#include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
@@ -35,6 +37,7 @@ void LongOptions::fields(Fields& f) {
   f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
   f("predict", Choice(predict, {"class", "masked", "causal"}),
     "what is learned: the class; tokens that are hidden; or each token from those before it");
+  f("causal", causal, "no token looks at later ones: for attentions that only look back");
   f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: what the task is given");
 }
 
@@ -61,12 +64,11 @@ std::vector<std::pair<std::string, int64_t>> LongTask::small_data() const {
           {"scored", options_.scored == 0 ? 20 : std::min<int64_t>(options_.scored, 20)}};
 }
 
-void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
+void LongTask::check_options(const Config& config) const {
   if (config.train.batch_size < 1) {
     fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
          " counts examples: give at least 1.");
   }
-  const int64_t first = options_.pool == Pool::first ? 1 : 0;
   if (config.model.max_length < 2)
     fail("model.max_length = ", config.model.max_length, ". Read at least 2 tokens.");
   if (tokens().drop_zeros && inside_attention(config.model.position)) {
@@ -82,7 +84,32 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
     fail("data.hidden_share = ", options_.hidden_share,
          ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
   }
+  check_causality(config);
+}
+
+void LongTask::check_causality(const Config& config) const {
+  if (options_.causal && options_.pool == Pool::first) {
+    fail("data.causal = true with model.pool = first: the token put first would see itself alone. Use ",
+         "model.pool = mean.");
+  }
+  if (options_.causal && options_.predict == LongOptions::Predict::masked) {
+    fail("data.causal = true, but hidden tokens are predicted from both sides. Use --pretrain causal, or ",
+         "data.predict = causal.");
+  }
+  if (options_.causal || options_.predict == LongOptions::Predict::causal) return;
+  for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
+    const Traits& traits = variant_named(parse_spec(spec).name).traits;
+    if (!traits.full) {
+      fail("attention '", traits.name, "' looks back only, and this encoder looks both ways. Add --causal ",
+           "true, or choose another attention.");
+    }
+  }
+}
+
+void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
+  check_options(config);
   check(config);
+  const int64_t first = options_.pool == Pool::first ? 1 : 0;
   batch_ = config.train.batch_size;
   max_length_ = config.model.max_length;
   longest_ = max_length_ - first;
@@ -144,7 +171,7 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
         config.model,
         EncoderModel::Options{.vocabulary = tokens().vocabulary,
                               .first = options_.pool == Pool::first,
-                              .causal = options_.predict == LongOptions::Predict::causal},
+                              .causal = options_.causal || options_.predict == LongOptions::Predict::causal},
         attention_factory(config.attention.encoder), rng);
   }
   return std::make_unique<Classifier>(
@@ -152,6 +179,7 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
       Classifier::Options{.vocabulary = tokens().vocabulary,
                           .classes = static_cast<int64_t>(classes().size()),
                           .pool = options_.pool,
+                          .causal = options_.causal,
                           .head_hidden = options_.head,
                           .mean_over = options_.mean_over == LongOptions::MeanOver::padded
                                            ? config.model.max_length

@@ -29,6 +29,7 @@ struct LongOptions {
   int64_t scored = 0;            ///< test examples scored at most; 0: all
   int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
   Pool pool = Pool::mean;        ///< the mean of all tokens, or a token put first
+  bool causal = false;           ///< no token attends to later ones
   /// What a mean is taken over: the real tokens; the same, but divided by model.max_length; or all tokens of
   /// an image, with those of 0 that no token attends to.
   enum class MeanOver { real, padded, all };
@@ -97,7 +98,7 @@ class LongTask : public Task {
   virtual void more_fields(Fields&) {}
   /// Settings of a subclass in the group "model".
   virtual void more_model_fields(Fields&) {}
-  /// A usage error for illegal options.
+  /// A usage error for illegal options of the subclass.
   virtual void check(const Config&) const {}
   virtual Tokens tokens() const = 0;  ///< how bytes become tokens
   /// Names of the classes, in the order of their labels.
@@ -124,6 +125,10 @@ class LongTask : public Task {
 
  private:
   struct Result;
+  /// A usage error for illegal options of every task.
+  void check_options(const Config& config) const;
+  /// A usage error where the attention, or what is learned, does not go with data.causal.
+  void check_causality(const Config& config) const;
   bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }
   /// Zero pixels stay in the batch, behind all others and past the length.
   bool keeps_zeros() const { return tokens().drop_zeros && options_.mean_over == LongOptions::MeanOver::all; }
