@@ -108,11 +108,17 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
   const auto over = static_cast<double>(options_.mean_over);
   if (has_first()) return slice(x, 1, 0, 1);
-  if (options_.pool == Pool::last) return slice(x, 1, length - 1, length);
-  if (!lengths || options_.mean_of_all) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
+  if (options_.pool == Pool::last && !lengths) return slice(x, 1, length - 1, length);
+  if (options_.pool == Pool::mean && (!lengths || options_.mean_of_all))
+    return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
   const Tensor kept = transpose(mask(lengths).padding_mask(reshape(x, Shape{batch, 1, length, width}), 0), 1,
                                 2);  // [B, T, 1, 1]
   const Tensor ones = reshape(kept, Shape{batch, length, 1});
+  if (options_.pool == Pool::last) {
+    const Tensor none = Tensor::full(Shape{batch, 1, 1}, 0, ones.dtype(), ones.device());
+    const Tensor followed = concat(std::vector<Tensor>{slice(ones, 1, 1, length), none}, 1);
+    return sum(x * (ones - followed), 1);  // 1 at the last real token alone
+  }
   const Tensor all = sum(x * ones, 1);
   if (options_.mean_over > 0) return all / over;
   const Tensor count = sum(ones, 1);
@@ -122,7 +128,6 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
 Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const ForwardContext& context,
                               const Tensor& places) const {
   const ModuleScope within(this);
-  if (options_.pool == Pool::last && lengths) fail("classifier: lengths go with pool = mean or first.");
   Tensor x = pooled(encoded(vectors(input), lengths, context, places), lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {

@@ -62,7 +62,7 @@ class Classifier final : public EncoderModel {
     int64_t vocabulary = 0;           ///< of token ids; 0: the inputs are vectors
     int64_t features = 0;             ///< extent of input vectors
     int64_t classes = 2;              ///< logits of an example
-    Pool pool = Pool::mean;           ///< first: of a prepended learned token; last: of the last token
+    Pool pool = Pool::mean;           ///< first: of a prepended learned token; last: of the last real token
     bool causal = false;              ///< no token attends to later ones
     int64_t head_hidden = 0;          ///< units of a hidden ReLU layer before the classes; 0: none
     int64_t mean_over = 0;            ///< Pool::mean: divisor of the sum over real tokens; 0: their number

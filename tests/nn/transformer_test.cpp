@@ -251,17 +251,21 @@ TEST_CASE("transformer: all parameters are used in every kind of model") {
     CHECK_NOTHROW(check_listed(text, sum(text(ids({1, 2, 3, 4}, 2), {.rng = &noise}))));
     Classifier words(config, {.vocabulary = 9, .classes = 3, .head_hidden = 5}, plain_attention, rng);
     CHECK_NOTHROW(check_listed(words, sum(words(ids({1, 2, 3, 4}, 2), lengths({2, 1}), {.rng = &noise}))));
+    Classifier last(config, {.vocabulary = 9, .classes = 3, .pool = Pool::last, .causal = true},
+                    plain_attention, rng);
+    CHECK_NOTHROW(check_listed(last, sum(last(ids({1, 2, 3, 4}, 2), lengths({2, 1}), {.rng = &noise}))));
     Classifier patches(config, {.features = 4, .classes = 3, .pool = Pool::first}, plain_attention, rng);
     CHECK_NOTHROW(
         check_listed(patches, sum(patches(Tensor::full(Shape{2, 3, 4}, 0.5), {}, {.rng = &noise}))));
   }
 }
 
-TEST_CASE("classifier: the mean is over real tokens") {
+TEST_CASE("classifier: the mean is over real tokens, and the last token is a real one") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
+  const Pool pool = GENERATE(Pool::mean, Pool::last);
   Rng rng(7);
-  const Classifier model(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, rng);
+  const Classifier model(tiny(), {.vocabulary = 9, .classes = 3, .pool = pool}, plain_attention, rng);
   const Tensor padded = model(ids({1, 2, 3, 0, 0, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {});
   CHECK(padded.shape() == Shape{2, 3});
   const Tensor one = model(ids({1, 2, 3}, 1), {}, {}), two = model(ids({4, 5, 6, 7, 8}, 1), {}, {});

@@ -42,8 +42,8 @@ void LongOptions::fields(Fields& f) {
 }
 
 void LongOptions::model_fields(Fields& f) {
-  f("pool", Choice(pool, {"mean", "first"}),
-    "what is classified: the mean of all tokens, or a token put first");
+  f("pool", Choice(pool, {"mean", "first", "last"}),
+    "what is classified: the mean of all tokens, a token put first, or the last token");
   f("head", head, {0, max_width}, "hidden width of the classifying head; 0: none");
 }
 
@@ -90,16 +90,21 @@ void LongTask::check_options(const Config& config) const {
 void LongTask::check_causality(const Config& config) const {
   if (options_.causal && options_.pool == Pool::first) {
     fail("data.causal = true with model.pool = first: the token put first would see itself alone. Use ",
-         "model.pool = mean.");
+         "model.pool = last or mean.");
   }
   if (options_.causal && options_.predict == LongOptions::Predict::masked) {
     fail("data.causal = true, but hidden tokens are predicted from both sides. Use --pretrain causal, or ",
          "data.predict = causal.");
   }
-  if (options_.causal || options_.predict == LongOptions::Predict::causal) return;
+  const bool causal = options_.causal || options_.predict == LongOptions::Predict::causal;
   for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
     const Traits& traits = variant_named(parse_spec(spec).name).traits;
-    if (!traits.full) {
+    if (causal && !traits.causal) {
+      fail("attention '", traits.name, "' cannot look back only, which ",
+           options_.causal ? "data.causal = true" : "data.predict = causal",
+           " asks for. Take that out, or choose another attention.");
+    }
+    if (!causal && !traits.full) {
       fail("attention '", traits.name, "' looks back only, and this encoder looks both ways. Add --causal ",
            "true, or choose another attention.");
     }

@@ -28,7 +28,7 @@ struct LongOptions {
   int64_t test_size = 2000;      ///< test examples of the embedded data
   int64_t scored = 0;            ///< test examples scored at most; 0: all
   int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
-  Pool pool = Pool::mean;        ///< the mean of all tokens, or a token put first
+  Pool pool = Pool::mean;        ///< the mean of all tokens, a token put first, or the last
   bool causal = false;           ///< no token attends to later ones
   /// What a mean is taken over: the real tokens; the same, but divided by model.max_length; or all tokens of
   /// an image, with those of 0 that no token attends to.

@@ -65,7 +65,7 @@ TEST_CASE("lra: attentions that only look back classify with data.causal, and ar
     CAPTURE(name);
     CHECK_THAT(refused({{"attention.encoder", name}}), containing("'" + name + "' looks back only"));
     CHECK_THAT(refused({{"attention.encoder", "softmax;1=" + name}}), containing("--causal true"));
-    Config config = loaded({{"attention.encoder", name}, {"data.causal", "true"}});
+    Config config = loaded({{"attention.encoder", name}, {"data.causal", "true"}, {"model.pool", "last"}});
     Rng rng(1);
     const auto model = config.task->model(config, rng);
     config.task->plan(0);
@@ -82,5 +82,7 @@ TEST_CASE("lra: attentions that only look back classify with data.causal, and ar
 TEST_CASE("lra: what does not go with data.causal is refused") {
   CHECK_THAT(refused({{"data.causal", "true"}, {"model.pool", "first"}}), containing("model.pool = first"));
   CHECK_THAT(refused({{"data.causal", "true"}, {"data.predict", "masked"}}), containing("--pretrain causal"));
+  CHECK_THAT(refused({{"data.causal", "true"}, {"attention.encoder", "softmax;1=linformer"}}),
+             containing("'linformer' cannot look back only, which data.causal = true asks for"));
   CHECK(refused({{"attention.encoder", "delta"}, {"data.predict", "causal"}}) == "no error");
 }
