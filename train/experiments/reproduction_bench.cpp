@@ -123,7 +123,16 @@ Path lengths_folder(const Work& work, const ReproductionOptions& options) {
               options.max_length > 0 ? text("-n", options.max_length) : std::string());
 }
 
-void cross_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
+int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim) {
+  double published = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].head_dim == head_dim && !std::isnan(row.values[i]))
+      published = std::max(published, row.values[i]);
+  }
+  return std::max<int64_t>(2048, 2 * std::llround(published));
+}
+
+void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
   for (Work& work : all) {
@@ -133,10 +142,8 @@ void cross_cells(const PublishedTable&, const ReproductionOptions& options, std:
     progress.begin(work, io::exists(folder / "crossovers.csv"));
     try {
       if (!io::exists(folder / "crossovers.csv")) {
-        // The paper's crossover lies between two measured lengths.
-        const int64_t longest = options.max_length > 0
-                                    ? options.max_length
-                                    : std::max<int64_t>(2048, 2 * column.head_dim * column.head_dim);
+        const int64_t longest =
+            options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
         std::vector<std::string> arguments{"bench",       "attention",           work.row->attention,
                                            "--forward",   "--head-dim",          text(column.head_dim),
                                            "--from",      text(shortest_length), "--longest",

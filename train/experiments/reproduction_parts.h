@@ -74,6 +74,9 @@ std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& o
 
 /// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
 Path lengths_folder(const Work& work, const ReproductionOptions& options);
+/// The longest sequence that a row is timed at with heads of this width: twice the longest published
+/// crossover, so that this lies between two measured lengths, and at least 2048.
+int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim);
 
 /// A text as part of a file's name: letters, digits, '_' and '-'.
 std::string file_word(const std::string& words);

@@ -9,6 +9,7 @@
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;
@@ -235,6 +236,15 @@ TEST_CASE("reproduce: crossings are measured once and judged") {
   CHECK_THAT(result.out, containing("1024") && containing("512") && containing("better"));
   CHECK_THAT(result.out, containing("not faster up to the greatest length measured"));
   CHECK(result.out.find("D=64") == std::string::npos);
+}
+
+TEST_CASE("reproduce: a crossover is looked for up to twice the published length") {
+  const PublishedTable& table = published_table("fast-figure3");
+  const PublishedRow& second = table.rows.at(0);
+  const PublishedRow& first = table.rows.at(1);
+  CHECK(longest_length(table, second, 128) == 2 * 16384);
+  CHECK(longest_length(table, second, 32) == 2048);
+  CHECK(longest_length(table, first, 128) == 2048);
 }
 
 TEST_CASE("reproduce: wrong use is named, and no name lists the tables") {
