@@ -3,6 +3,7 @@
 import argparse
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -27,7 +28,7 @@ def run_of(stage, number, folder, options):
     if (run / 'manifest.json').exists():
         subprocess.run([options.heed, 'resume', str(run)], check=True)
         return run
-    begin = ['lra-listops', '--recipe', 'tiny', '--max-length', '2048', *options.settings.split()] if number == 1 else \
+    begin = ['lra-listops', '--recipe', 'tiny', '--max-length', '2048', *shlex.split(options.settings)] if number == 1 else \
         ['--from', str(folder / f'stage-{number - 1}')]
     settings = {'data.shortest': shortest, 'data.below': below, 'data.depth': depth, 'data.arguments': 10, 'data.operators': operators,
                 'data.num_examples': examples, 'train.max_steps': steps, 'train.batch_size': batch, 'train.learning_rate': rate,
@@ -50,9 +51,14 @@ def main():
     parser.add_argument('--out', default='runs/listops-curriculum', help='folder of the runs')
     options = parser.parse_args()
     folder = pathlib.Path(options.out)
+    if not pathlib.Path(options.heed).is_file():
+        sys.exit(f'{options.heed} is not there. Build it (./heed builds it), or name the program: --heed PATH.')
     lines = ['| tokens | depth | steps | validation, best | test |', '|---|---:|---:|---:|---:|']
     for number, stage in enumerate(STAGES[:options.stages], 1):
-        run = run_of(stage, number, folder, options)
+        try:
+            run = run_of(stage, number, folder, options)
+        except subprocess.CalledProcessError as error:
+            sys.exit(error.returncode)  # heed has said why
         metrics = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
         best = max(line['valid_accuracy'] for line in metrics if 'valid_accuracy' in line)
         test = json.loads((run / 'scores.json').read_text())['accuracy']
