@@ -261,15 +261,17 @@ def text_page(program, folder):
         )
         browser.send('Page.setDownloadBehavior', behavior='allow', downloadPath=str(folder))
         browser.click(*center(browser, 'button[aria-label="Save as SVG"]'))
-        name = browser.evaluate(f'{VIEWER}.fileName()') + '.svg'
-        for _ in range(50):
-            if (folder / name).exists():
-                break
+        saved = folder / (browser.evaluate(f'{VIEWER}.fileName()') + '.svg')
+        drawn = browser.evaluate(f'heed.standalone({VIEWER}.svg()).text')
+        end = time.monotonic() + 30  # the browser writes the file in its own time: its name may be there before its text
+        while not (saved.exists() and saved.read_text() == drawn) and time.monotonic() < end:
             browser.drain(0.1)
         check(
             'a click saves the SVG',
-            (folder / name).exists()
-            and (folder / name).read_text() == browser.evaluate(f'heed.standalone({VIEWER}.svg()).text'),
+            saved.exists() and saved.read_text() == drawn,
+            sorted(path.name for path in folder.iterdir()),
+            saved.stat().st_size if saved.exists() else 'no file',
+            len(drawn),
         )
 
         browser.evaluate('document.querySelector("details.as-table").open = true')

@@ -154,6 +154,18 @@ void mind_data(const PublishedTable& table, const ReproductionOptions& options, 
                      cell.remark.empty() ? "" : "; ", cell.remark);
 }
 
+/// Says that a cell has no speedup, since its losses, or the first row's, do not tell when the level is
+/// reached. With the first row's run at hand, less than the paper's speedup is known.
+void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+                     const ComparedRun* first, Cell& cell) {
+  const std::string& base = table.rows.front().name;
+  if (!cell.remark.empty()) cell.remark += "; ";
+  cell.remark += first == nullptr ? "no run of " + base + " to compare with"
+                                  : "the last loss of " + base + " is not reached within its steps";
+  if (first != nullptr && std::isfinite(cell.paper)) cell.verdict = Verdict::below;
+  mind_data(table, options, work, cell);
+}
+
 }  // namespace
 
 std::string grouped(int64_t number) {
@@ -195,7 +207,12 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
   const std::string state = state_of(options, work, ended);
   if (!state.empty() && cell.remark.empty()) cell.remark = state;
   if (values.empty()) return cell;
-  cell.ours = spread_of(values);
+  const Spread ours = spread_of(values);
+  if (table.measure == Measure::sooner && !std::isfinite(ours.mean)) {
+    give_no_speedup(table, options, work, first, cell);
+    return cell;
+  }
+  cell.ours = ours;
   if (table.measure == Measure::accuracy) cell.error = two_standard_errors(cell.ours.mean, cell.examples);
   if (values.size() > 1 && cell.error > 0 && cell.remark.empty())
     cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));

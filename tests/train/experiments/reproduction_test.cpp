@@ -247,6 +247,34 @@ TEST_CASE("reproduce: a crossover is looked for up to twice the published length
   CHECK(longest_length(table, first, 128) == 2048);
 }
 
+TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell says so") {
+  const PublishedTable& table = published_table("fast-figure6");
+  const ReproductionOptions options{.data = {{table.columns.at(0).name, "/given"}}};
+  const auto run_with = [](std::vector<double> losses) {
+    ComparedRun run{.label = "", .folder = "", .failure = "", .score = {}};
+    run.metrics = {{"loss", {1, 2, 3}, losses}, {"seconds", {1, 2, 3}, {10, 20, 30}}};
+    return run;
+  };
+  const auto cell_of = [&](const ComparedRun& run, const ComparedRun* first) {
+    Work work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
+    work.cell = {.name = "row", .paper = 1};
+    work.filed = {run};
+    return judged(table, options, work, {}, first);
+  };
+  const ComparedRun base = run_with({2, 1.5, 1});
+  const Cell sooner = cell_of(run_with({1.5, 1, 0.5}), &base);
+  CHECK(sooner.ours.mean == 1.5);
+  CHECK(sooner.verdict == Verdict::better);
+  const Cell never = cell_of(run_with({2, 1.5, 1.25}), &base);
+  CHECK(never.ours.count == 0);
+  CHECK(never.verdict == Verdict::below);
+  CHECK_THAT(never.remark, containing("the last loss of Vanilla is not reached within its steps"));
+  const Cell alone = cell_of(base, nullptr);
+  CHECK(alone.ours.count == 0);
+  CHECK(alone.verdict == Verdict::unknown);
+  CHECK_THAT(alone.remark, containing("no run of Vanilla to compare with"));
+}
+
 TEST_CASE("reproduce: wrong use is named, and no name lists the tables") {
   const Shell shell;
   const Result list = shell.run({"reproduce"});
