@@ -284,7 +284,8 @@ TEST_CASE("reproduce: maps of trained models stand side by side") {
   const Path results = shell.scratch / "runs" / "reproduce-fast-figure4" / "results";
   for (const char* column : {"MNIST", "Shakespeare"}) {
     const std::string svg = io::read(results / text("fast-figure4-", column, "-maps.svg"));
-    CHECK_THAT(svg, containing(">Vanilla 0<") && containing(">Fastmax2 0<") && containing("head 1"));
+    CHECK_THAT(svg, containing(">Vanilla 0<") && containing(">Fastmax2 0<") && containing(">Fastmax1 0<") &&
+                        containing("head 1"));
   }
   CHECK_THAT(io::read(results / "fast-figure4.md"), containing("](fast-figure4-Shakespeare-maps.svg)"));
 }
