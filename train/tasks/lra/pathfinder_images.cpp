@@ -20,6 +20,8 @@ class Pathfinder final : public LongTask {
     f("resolution", resolution_, {32, 256}, "pixels a side of the images: 32, 64, 128 or 256");
     f("side", side_, {1, 256},
       "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
+    f("contour", contour_, {2, 14},
+      "dashes of each of the two curves, whose ends the discs are on; the benchmark scores 14");
     f("pixel_zero", Choice(zero_, {"token", "pad"}),
       "what a pixel of 0, the ground, is: a grey like others, or padding that is left out (mean_over = all: "
       "masked)");
@@ -40,10 +42,12 @@ class Pathfinder final : public LongTask {
     log(text(
         "data        dashed curves by the benchmark's generator, drawn here; its own images: --data FOLDER "
         "that holds imgs and metadata, as pathfinder",
-        resolution_, "/curv_contour_length_14"));
-    const auto draw = [&] { return pathfinder(count, pathfinder_seed, pathfinder_options(resolution_)); };
-    const std::string recipe =
-        text("pathfinder 1: ", count, " of seed ", pathfinder_seed, ", ", resolution_, " pixels a side");
+        resolution_, "/", set_name()));
+    PathfinderOptions options = pathfinder_options(resolution_);
+    options.contour = contour_;
+    const auto draw = [&] { return pathfinder(count, pathfinder_seed, options); };
+    const std::string recipe = text("pathfinder 1: ", count, " of seed ", pathfinder_seed, ", ", resolution_,
+                                    " pixels a side, ", contour_, " dashes");
     const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
     return cut(shrunk(
         keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw(),
@@ -51,7 +55,7 @@ class Pathfinder final : public LongTask {
   }
 
   LongSplits read(const Path& path, const Log& log) const override {
-    const Path inner = path / "curv_contour_length_14";
+    const Path inner = path / set_name();
     int64_t left_out = 0;
     const Path folder = io::is_directory(inner) ? inner : path;
     const Sequences all = shrunk(read_pathfinder(folder, resolution_, &left_out), resolution_, side_);
@@ -67,6 +71,9 @@ class Pathfinder final : public LongTask {
             {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
   }
 
+  /// The benchmark's folder of images with such curves.
+  std::string set_name() const { return text("curv_contour_length_", contour_); }
+
   int64_t picture_side() const override { return side_; }
 
   std::string token_name(uint8_t, int64_t place) const override {
@@ -74,7 +81,7 @@ class Pathfinder final : public LongTask {
   }
 
   enum class PixelZero { token, pad } zero_ = PixelZero::token;
-  int64_t resolution_, side_;
+  int64_t resolution_, side_, contour_ = 14;
 };
 
 }  // namespace

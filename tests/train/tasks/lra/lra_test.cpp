@@ -343,6 +343,28 @@ TEST_CASE("lra: what data generate writes is what --data reads") {
         2);
 }
 
+TEST_CASE("lra: the length of Pathfinder's curves changes the images, and the folder that is read") {
+  const Settings few{{"data.num_examples", "8"}, {"data.validation", "2"}, {"data.test_size", "2"}};
+  const auto images = [&](Settings more) {
+    more.insert(more.begin(), few.begin(), few.end());
+    Config config = made("lra-pathfinder-best", more);
+    load(config);
+    return fact(config, "sha256 test examples");
+  };
+  CHECK(images({}) == images({{"data.contour", "14"}}));
+  CHECK(images({}) != images({{"data.contour", "6"}}));
+
+  const Scratch scratch;
+  const Path folder = scratch / "images";
+  REQUIRE(heed_program({"data", "generate", "pathfinder", "--out", folder.string(), "--num-examples", "40",
+                        "--validation", "6", "--test-size", "20"}) == 0);
+  io::rename_directory(folder / "curv_contour_length_14", folder / "curv_contour_length_6");
+  Config short_curves = made("lra-pathfinder-best", {{"data.path", folder.string()}, {"data.contour", "6"}});
+  CHECK_THAT(load(short_curves), containing(folder.string()));
+  Config long_curves = made("lra-pathfinder-best", {{"data.path", folder.string()}});
+  CHECK_THROWS_WITH(load(long_curves), containing("metadata"));
+}
+
 TEST_CASE("lra: settings that cannot be are refused") {
   const auto refused = [](const std::string& preset, const Settings& settings) {
     try {
@@ -356,6 +378,7 @@ TEST_CASE("lra: settings that cannot be are refused") {
   CHECK_THAT(refused("lra-image", {{"data.side", "5"}}), containing("data.side = 5"));
   CHECK_THAT(refused("lra-image", {{"data.side", "16"}}), containing("an image has 256 pixels"));
   CHECK_THAT(refused("lra-pathfinder", {{"data.resolution", "100"}}), containing("Use 32, 64, 128 or 256"));
+  CHECK_THAT(refused("lra-pathfinder", {{"data.contour", "1"}}), containing("data.contour = 1"));
   CHECK_THAT(refused("lra-text", {{"data.num_examples", "1"}}), containing("data.num_examples = 1"));
   CHECK_THAT(refused("lra-text", {{"train.batch_size", "0"}}), containing("train.batch_size = 0"));
   CHECK_THAT(refused("lra-listops", {{"data.path", "nowhere/at/all"}}), containing("nowhere/at/all"));
