@@ -251,7 +251,7 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   const PublishedTable& table = published_table("fast-figure6");
   const ReproductionOptions options{.data = {{table.columns.at(0).name, "/given"}}};
   const auto run_with = [](std::vector<double> losses) {
-    ComparedRun run{.label = "", .folder = "", .failure = "", .score = {}};
+    ComparedRun run{.label = "", .folder = "", .failure = ""};
     run.metrics = {{"loss", {1, 2, 3}, losses}, {"seconds", {1, 2, 3}, {10, 20, 30}}};
     return run;
   };
