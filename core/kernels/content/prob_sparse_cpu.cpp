@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "heed/core/kernels/simd/row_reductions.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -14,21 +15,41 @@
 namespace heed::kernel {
 namespace {
 
+/// scores[i] = q . keys[i] of d numbers each, for `count` keys, at most as many as a vector has lanes.
+template <class T>
+void score(const T* q, const T* const* keys, int64_t count, int64_t d, T* scores) {
+  constexpr int n = simd::Lanes<T>::count;
+  if (d % n != 0) {
+    for (int64_t i = 0; i < count; ++i) scores[i] = lanes::dot(q, keys[i], d);
+    return;
+  }
+  simd::Vector<T> parts[n] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < d; c += n) parts[i] += simd::load(q + c) * simd::load(keys[i] + c);
+  }
+  simd::store(scores, simd::row_sums<T>(parts));
+}
+
 /// max_u s_u - sum_u s_u / n of one query, where s_u = q . k_j for `count` sampled keys j among the first
 /// `open`, and n is `open`, or `count` with look_back.
 template <class T>
 T measured(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
            int64_t open, const Sampling& sampling) {
+  constexpr int n = simd::Lanes<T>::count;
   T most = -std::numeric_limits<T>::infinity(), total = 0;
-  for (int64_t u = 0; u < count; ++u) {
-    const auto j = sampling.fractions ? static_cast<int64_t>(samples[u] * static_cast<T>(open))
-                                      : std::max<int64_t>(0, static_cast<int64_t>(samples[u])) % open;
-    const T* k = keys + std::min(j, open - 1) * stride;
-    T score = 0;
-#pragma GCC ivdep
-    for (int64_t c = 0; c < d; ++c) score += q[c] * k[c];
-    most = std::max(most, score);
-    total += score;
+  for (int64_t u = 0; u < count; u += n) {
+    const int64_t left = std::min<int64_t>(n, count - u);
+    const T* sampled[n];
+    for (int64_t i = 0; i < left; ++i) {
+      const T sample = samples[u + i];
+      const auto j = sampling.fractions ? static_cast<int64_t>(sample * static_cast<T>(open))
+                                        : std::max<int64_t>(0, static_cast<int64_t>(sample)) % open;
+      sampled[i] = keys + std::min(j, open - 1) * stride;
+    }
+    T scores[n];
+    score(q, sampled, left, d, scores);
+    most = std::max(most, lanes::largest(scores, left));
+    total += lanes::sum(scores, left);
   }
   return most - total / static_cast<T>(sampling.look_back ? count : open);
 }

@@ -188,6 +188,17 @@ TEST_CASE("reference: nystromformer, landmarks that do not divide the length too
   }
 }
 
+TEST_CASE("reference: nystromformer's convolution over several chunks of positions", "[nystromformer]") {
+  const int64_t width = GENERATE(1, 3, 35);
+  const Example e{.B = 2, .H = 2, .N = 70, .M = 70, .d = 1, .dv = 1, .lengths = {66, 70}};
+  const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+    return reference::nystromformer(head_of(values.at("q"), b * x.H + h, x.N, x.d),
+                                    head_of(values.at("k"), b * x.H + h, x.M, x.d), 5, 6, x.keys_of(b),
+                                    x.keys_of(b), head_of(values.at("conv"), h, 1, width).values);
+  };
+  reference::against("nystromformer:landmarks=5,kernel=" + std::to_string(width), e, formula, {"conv"});
+}
+
 TEST_CASE("reference: nystromformer's original start is by all heads and sequences", "[nystromformer]") {
   for (const Example& e : reference::usual_examples(false, true)) {
     const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {

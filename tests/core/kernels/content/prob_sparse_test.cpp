@@ -54,6 +54,33 @@ TEST_CASE("prob_sparse: the measure is the greatest sampled score less their sum
   CHECK(padded[2] == -INFINITY);
 }
 
+TEST_CASE("prob_sparse: measures of heads of all widths, with more samples than a vector has lanes") {
+  const OnEachDevice here;
+  const int64_t N = 5, M = 23, U = 37, d = GENERATE(1, 6, 8, 16, 32, 40, 64);
+  CAPTURE(d);
+  const Tensor q = random_tensor({1, 2, N, d}), k = random_tensor({1, 2, M, d}, DType::f32, 2);
+  const Tensor samples = random_tensor({N, U}, DType::f32, 3, 0, 1), measure(Shape{1, 2, N});
+  launch_here<kernel::SampledSpread>(q, k, samples, Tensor(), kernel::Sampling{}, measure);
+  const std::vector<double> queries = q.to_doubles(), keys = k.to_doubles(), sample = samples.to_doubles();
+  std::vector<double> expected;
+  for (int64_t row = 0; row < 2 * N; ++row) {
+    double most = -INFINITY, total = 0;
+    for (int64_t u = 0; u < U; ++u) {
+      const auto j =
+          static_cast<int64_t>(sample[static_cast<size_t>(row % N * U + u)] * static_cast<double>(M));
+      double score = 0;
+      for (int64_t c = 0; c < d; ++c) {
+        score +=
+            queries[static_cast<size_t>(row * d + c)] * keys[static_cast<size_t>((row / N * M + j) * d + c)];
+      }
+      most = std::max(most, score);
+      total += score;
+    }
+    expected.push_back(most - total / static_cast<double>(M));
+  }
+  CHECK(distance(measure.to_doubles(), expected) < 1e-4);
+}
+
 TEST_CASE("prob_sparse: the greatest of what counts, the first among equal ones") {
   const OnEachDevice here;
   using kernel::Standouts;
