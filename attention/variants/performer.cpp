@@ -66,13 +66,15 @@ class PerformerAttention final : public ExponentialAttention {
     return ExponentialAttention::attend(std::move(heads), input);
   }
 
-  /// W x' - |x'|^2 / 2; for hyperbolic features followed by -W x' - |x'|^2 / 2.
-  Tensor exponents(const Tensor& x) const {
+  /// x' of the exponents.
+  Tensor scaled_down(const Tensor& x) const {
     const double d = static_cast<double>(x.extent(3));
-    const Tensor y = x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
-    const Tensor along = w_(y), half = sum(square(y), -1) * 0.5;
-    if (options_.features == PerformerOptions::Kind::positive) return along - half;
-    return concat(std::vector<Tensor>{along - half, -along - half}, 3);
+    return x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
+  }
+  /// W x', for hyperbolic features followed by -W x': [B, H, T, f].
+  Tensor along(const Tensor& x) const {
+    const Tensor y = w_(x);
+    return options_.features == PerformerOptions::Kind::positive ? y : concat(std::vector<Tensor>{y, -y}, 3);
   }
 
   Heads features(Heads heads, const AttentionInput& input) const override {
@@ -82,10 +84,10 @@ class PerformerAttention final : public ExponentialAttention {
     Tensor largest = cache != nullptr ? cache->largest : Tensor();
     if (heads.k) {
       const Exponents a = of_keys(heads.k, input, cache);
-      const Tensor own = max(max(a.seen, 3), 2);
+      const Tensor own = max(a.most, 2);
       largest = largest ? maximum(own, largest) : own;
-      heads.k = keys(a.all, largest);
-      raised(cache, scale_of(largest, a.all));
+      heads.k = keys(a, largest);
+      raised(cache, scale_of(largest, a.along));
       if (cache != nullptr) cache->largest = largest;
     }
     heads.q = queries(heads.q, largest);
@@ -95,28 +97,36 @@ class PerformerAttention final : public ExponentialAttention {
   Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
     auto* cache = cache_of<PerformerCache>(input);
     const Exponents a = of_keys(heads.k, input, cache);
-    const Tensor largest = running_max(a.seen, cache != nullptr ? cache->largest : Tensor());
+    const Tensor largest = running_max(a.most, cache != nullptr ? cache->largest : Tensor());
     const int64_t length = largest.extent(2), num_queries = heads.q.extent(2);
     if (cache != nullptr) cache->largest = slice(largest, 2, length - 1, length);
     return {.q = queries(heads.q, slice(largest, 2, length - num_queries, length)),
-            .k = keys(a.all, largest),
-            .scale = scale_of(largest, a.all)};
+            .k = keys(a, largest),
+            .scale = scale_of(largest, a.along)};
   }
 
+  /// The exponents `along` - `half` of keys. Only `along` has a number for each feature: what can be done to
+  /// a number for each key is done there.
   struct Exponents {
-    Tensor all, seen;  ///< [B, H, T, f]; `seen` is about -1e30 at padding
+    Tensor along;  ///< W x': [B, H, T, f]
+    Tensor half;   ///< |x'|^2 / 2: [B, H, T, 1]
+    Tensor most;   ///< the largest exponent of each key, about -1e30 at padding: [B, H, T, 1]
+    Tensor kept;   ///< 1 for keys and 0 for padding; empty: all are keys
   };
   Exponents of_keys(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
     const Tensor kept = input.mask.padding_mask(k, cache != nullptr ? cache->length : 0);
-    const Tensor a = exponents(kept ? k * kept : k);
-    return {a, ExponentialAttention::seen(a, kept)};
+    const Tensor x = scaled_down(kept ? k * kept : k), half = sum(square(x), -1) * 0.5, y = along(x);
+    return {y, half, ExponentialAttention::seen(max(y, 3) - half, kept), kept};
   }
 
-  /// Key features e^(a - largest), with a column of ones for epsilon's term. Only padding exceeds `largest`.
-  Tensor keys(const Tensor& a, const Tensor& largest) const {
-    const Tensor phi = exp(minimum(a - largest.detach(), 0));
+  /// Key features e^(a - largest), with a column of ones for epsilon's term. Padding, where a is 0, stays
+  /// below 1.
+  Tensor keys(const Exponents& a, const Tensor& largest) const {
+    Tensor less = a.half + largest.detach();
+    if (a.kept) less = maximum(less, a.kept * -1e30);
+    const Tensor phi = exp(a.along - less);
     if (options_.epsilon == 0) return phi;
-    return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, a.dtype(), a.device()));
+    return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, phi.dtype(), phi.device()));
   }
   /// The scale of keys(): the log of their divisor; 0 for the column of ones.
   Tensor scale_of(const Tensor& largest, const Tensor& a) const {
@@ -125,9 +135,10 @@ class PerformerAttention final : public ExponentialAttention {
     const Shape expanded{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
     return with_column(expand(scale, expanded), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
   }
-  /// Query features; their extra column is epsilon sum(phi(q)), for epsilon's term after division by e^(M_i).
+  /// Query features, of which |q'|^2 / 2 cancels; their extra column is epsilon sum(phi(q)), for epsilon's
+  /// term after division by e^(M_i).
   Tensor queries(const Tensor& q, const Tensor& largest) const {
-    const Tensor b = exponents(q), phi = exp(b - max(b, 3)) + options_.epsilon;
+    const Tensor b = along(scaled_down(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
     if (options_.epsilon == 0) return phi;
     return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
   }
