@@ -47,7 +47,8 @@ std::string note_text(const Cell& cell) {
     if (!words.empty()) out += (out.empty() ? "" : "; ") + words;
   };
   add(cell.validation);
-  add(cell.changed.empty() || cell.ours.count == 0 ? "" : "changed: " + cell.changed);
+  const bool ran = cell.ours.count > 0 || !cell.validation.empty();
+  add(cell.changed.empty() || !ran ? "" : "changed: " + cell.changed);
   add(cell.remark);
   return out;
 }

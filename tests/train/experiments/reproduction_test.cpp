@@ -252,12 +252,16 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   const ReproductionOptions options{.data = {{table.columns.at(0).name, "/given"}}};
   const auto run_with = [](std::vector<double> losses) {
     ComparedRun run{.label = "", .folder = "", .failure = ""};
-    run.metrics = {{"loss", {1, 2, 3}, losses}, {"seconds", {1, 2, 3}, {10, 20, 30}}};
+    run.step = 3;
+    run.metrics = {{"loss", {1, 2, 3}, losses},
+                   {"seconds", {1, 2, 3}, {10, 20, 30}},
+                   {"valid_loss", {3}, {2}},
+                   {"valid_accuracy", {3}, {0.25}}};
     return run;
   };
   const auto cell_of = [&](const ComparedRun& run, const ComparedRun* first) {
     Work work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
-    work.cell = {.name = "row", .paper = 1};
+    work.cell = {.name = "row", .paper = 1, .changed = "train.max_steps 3"};
     work.filed = {run};
     return judged(table, options, work, {}, first);
   };
@@ -268,7 +272,8 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   const Cell never = cell_of(run_with({2, 1.5, 1.25}), &base);
   CHECK(never.ours.count == 0);
   CHECK(never.verdict == Verdict::below);
-  CHECK_THAT(never.remark, containing("the last loss of Vanilla is not reached within its steps"));
+  CHECK_THAT(note_text(never),
+             containing("changed: train.max_steps 3; the last loss of Vanilla is not reached"));
   const Cell alone = cell_of(base, nullptr);
   CHECK(alone.ours.count == 0);
   CHECK(alone.verdict == Verdict::unknown);
