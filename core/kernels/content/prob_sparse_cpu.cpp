@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "heed/core/kernels/simd/row_reductions.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
