@@ -249,7 +249,8 @@ TEST_CASE("reproduce: a crossover is looked for up to twice the published length
 
 TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell says so") {
   const PublishedTable& table = published_table("fast-figure6");
-  const ReproductionOptions options{.data = {{table.columns.at(0).name, "/given"}}};
+  ReproductionOptions options;
+  options.data[table.columns.at(0).name] = "/given";
   const auto run_with = [](std::vector<double> losses) {
     ComparedRun run{.label = "", .folder = "", .failure = ""};
     run.step = 3;
