@@ -125,15 +125,15 @@ class NystromformerAttention final : public HeadedAttention {
   }
 
   /// Convolves the values of each head over time, zero-padded: [B, H, T, d] -> [B, H, T, d]. Chunks of C
-  /// positions, each with the `halo` positions around it, are columns that one banded matrix is multiplied
-  /// by.
+  /// positions, each with the `halo` positions around it, are columns that one Toeplitz matrix is multiplied
+  /// by: some passes over the values in place of several for each tap.
   Tensor convolved(const Tensor& v) const {
     const int64_t B = v.extent(0), H = v.extent(1), T = v.extent(2), d = v.extent(3);
     const int64_t halo = conv_.extent(1) - 1;
     const int64_t C = std::max(halo, std::min<int64_t>(T, 64)), chunks = (T + C - 1) / C;
-    const Tensor padded = concat(
-        std::vector<Tensor>{zeros_like(v, halo / 2), v, zeros_like(v, (chunks + 1) * C - T - halo / 2)},
-        2);  // [B, H, (chunks + 1) C, d]
+    const Tensor padded =
+        concat(std::vector<Tensor>{padding(v, halo / 2), v, padding(v, (chunks + 1) * C - T - halo / 2)},
+               2);  // [B, H, (chunks + 1) C, d]
     const Shape cut{B, H, chunks, C, d};
     Tensor columns = reshape(slice(padded, 2, 0, chunks * C), cut);
     if (halo > 0) {
@@ -141,13 +141,13 @@ class NystromformerAttention final : public HeadedAttention {
       columns = concat(std::vector<Tensor>{columns, slice(next, 3, 0, halo)}, 3);
     }
     columns = reshape(permute(columns, {1, 3, 0, 2, 4}), Shape{H, C + halo, B * chunks * d});
-    const Tensor y = reshape(matmul(banded(C), columns), Shape{H, C, B, chunks, d});
+    const Tensor y = reshape(matmul(toeplitz(C), columns), Shape{H, C, B, chunks, d});
     return slice(reshape(permute(y, {2, 0, 3, 1, 4}), Shape{B, H, chunks * C, d}), 2, 0, T);
   }
 
   /// The convolution of C positions as matrices of C rows, the taps in row i from column i on: [H, C, C +
   /// halo]. They are rows of taps and C zeros, one element longer than the matrix is wide, read on end.
-  Tensor banded(int64_t C) const {
+  Tensor toeplitz(int64_t C) const {
     const int64_t H = conv_.extent(0), wide = C + conv_.extent(1) - 1;
     const Tensor row = reshape(
         concat(std::vector<Tensor>{conv_, Tensor::zeros(Shape{H, C}, conv_.dtype(), conv_.device())}, 1),
@@ -156,8 +156,8 @@ class NystromformerAttention final : public HeadedAttention {
     return reshape(slice(rows, 1, 0, C * wide), Shape{H, C, wide});
   }
 
-  /// Zeros in the form of `v` [B, H, T, d], of another length.
-  static Tensor zeros_like(const Tensor& v, int64_t length) {
+  /// Zeros [B, H, length, d] to put beside `v` [B, H, T, d].
+  static Tensor padding(const Tensor& v, int64_t length) {
     Shape shape = v.shape();
     shape[2] = length;
     return Tensor::zeros(shape, v.dtype(), v.device());

@@ -72,7 +72,7 @@ class PerformerAttention final : public ExponentialAttention {
     return x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
   }
   /// W x', for hyperbolic features followed by -W x': [B, H, T, f].
-  Tensor along(const Tensor& x) const {
+  Tensor projected(const Tensor& x) const {
     const Tensor y = w_(x);
     return options_.features == PerformerOptions::Kind::positive ? y : concat(std::vector<Tensor>{y, -y}, 3);
   }
@@ -87,7 +87,7 @@ class PerformerAttention final : public ExponentialAttention {
       const Tensor own = max(a.most, 2);
       largest = largest ? maximum(own, largest) : own;
       heads.k = keys(a, largest);
-      raised(cache, scale_of(largest, a.along));
+      raised(cache, scale_of(largest, a.projected));
       if (cache != nullptr) cache->largest = largest;
     }
     heads.q = queries(heads.q, largest);
@@ -102,29 +102,29 @@ class PerformerAttention final : public ExponentialAttention {
     if (cache != nullptr) cache->largest = slice(largest, 2, length - 1, length);
     return {.q = queries(heads.q, slice(largest, 2, length - num_queries, length)),
             .k = keys(a, largest),
-            .scale = scale_of(largest, a.along)};
+            .scale = scale_of(largest, a.projected)};
   }
 
-  /// The exponents `along` - `half` of keys. Only `along` has a number for each feature: what can be done to
-  /// a number for each key is done there.
+  /// The exponents `projected` - `half` of keys, not subtracted yet: `half` has one number for each key where
+  /// `projected` has one for each feature, so what goes off both is joined to `half` first.
   struct Exponents {
-    Tensor along;  ///< W x': [B, H, T, f]
-    Tensor half;   ///< |x'|^2 / 2: [B, H, T, 1]
-    Tensor most;   ///< the largest exponent of each key, about -1e30 at padding: [B, H, T, 1]
-    Tensor kept;   ///< 1 for keys and 0 for padding; empty: all are keys
+    Tensor projected;  ///< W x': [B, H, T, f]
+    Tensor half;       ///< |x'|^2 / 2: [B, H, T, 1]
+    Tensor most;       ///< the largest exponent of each key, about -1e30 at padding: [B, H, T, 1]
+    Tensor kept;       ///< 1 for keys and 0 for padding; empty: all are keys
   };
   Exponents of_keys(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
     const Tensor kept = input.mask.padding_mask(k, cache != nullptr ? cache->length : 0);
-    const Tensor x = scaled_down(kept ? k * kept : k), half = sum(square(x), -1) * 0.5, y = along(x);
+    const Tensor x = scaled_down(kept ? k * kept : k), half = sum(square(x), -1) * 0.5, y = projected(x);
     return {y, half, ExponentialAttention::seen(max(y, 3) - half, kept), kept};
   }
 
   /// Key features e^(a - largest), with a column of ones for epsilon's term. Padding, where a is 0, stays
   /// below 1.
   Tensor keys(const Exponents& a, const Tensor& largest) const {
-    Tensor less = a.half + largest.detach();
-    if (a.kept) less = maximum(less, a.kept * -1e30);
-    const Tensor phi = exp(a.along - less);
+    Tensor offset = a.half + largest.detach();
+    if (a.kept) offset = maximum(offset, a.kept * -1e30);  // at least 0 at padding
+    const Tensor phi = exp(a.projected - offset);
     if (options_.epsilon == 0) return phi;
     return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, phi.dtype(), phi.device()));
   }
@@ -138,7 +138,7 @@ class PerformerAttention final : public ExponentialAttention {
   /// Query features, of which |q'|^2 / 2 cancels; their extra column is epsilon sum(phi(q)), for epsilon's
   /// term after division by e^(M_i).
   Tensor queries(const Tensor& q, const Tensor& largest) const {
-    const Tensor b = along(scaled_down(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
+    const Tensor b = projected(scaled_down(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
     if (options_.epsilon == 0) return phi;
     return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
   }

@@ -18,8 +18,13 @@ namespace {
 template <class T>
 void score(const T* q, const T* const* keys, int64_t count, int64_t d, T* scores) {
   constexpr int n = simd::Lanes<T>::count;
-  if (d % n != 0) {
-    for (int64_t i = 0; i < count; ++i) scores[i] = lanes::dot(q, keys[i], d);
+  if (d % n != 0) {  // a part of a vector is put together number by number, which takes longer
+    for (int64_t i = 0; i < count; ++i) {
+      const T* k = keys[i];
+      T sum = 0;
+      for (int64_t c = 0; c < d; ++c) sum += q[c] * k[c];
+      scores[i] = sum;
+    }
     return;
   }
   simd::Vector<T> parts[n] = {};
