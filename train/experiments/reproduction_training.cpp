@@ -164,6 +164,9 @@ class TableRuns {
       }
       result_.runs = static_cast<int64_t>(plans_.size());
     }
+    // What is done comes first, so that the page has it while the others run, or where a budget ends them.
+    std::stable_partition(plans_.begin(), plans_.end(),
+                          [&](const PlannedRun& plan) { return is_trained(plan, options_.place.folder); });
     progress.say("plan", plan_text(seconds));
   }
 

@@ -26,6 +26,13 @@ std::vector<std::string> listops(const std::string& rows, const std::vector<std:
   return with(with({"reproduce", "fast-table1", "--rows", rows}, small), more);
 }
 
+/// Expressions whose making alone takes longer than a budget of one second.
+std::vector<std::string> slow_to_make(const std::string& rows) {
+  return {"reproduce",   "fast-table1", "--rows",    rows, "--num-examples", "150000", "--validation", "4",
+          "--test-size", "4",           "--steps",   "60", "--batch-size",   "1",      "--d-model",    "8",
+          "--d-ff",      "8",           "--threads", "1"};
+}
+
 std::vector<std::string> lines_of(const std::string& words) {
   std::istringstream in(words);
   std::vector<std::string> out;
@@ -120,18 +127,7 @@ TEST_CASE("reproduce: a budget saves and stops, a signal too, and the curve goes
 
 TEST_CASE("reproduce: a budget that is over before the first step leaves a run that can be resumed") {
   const Shell shell;
-  // Expressions of this length take longer to make than the budget lasts.
-  const Result stopped = shell.run({"reproduce",      "fast-table1",
-                                    "--rows",         "Vanilla/ListOps",
-                                    "--budget",       "1s",
-                                    "--num-examples", "150000",
-                                    "--validation",   "4",
-                                    "--test-size",    "4",
-                                    "--steps",        "60",
-                                    "--batch-size",   "1",
-                                    "--d-model",      "8",
-                                    "--d-ff",         "8",
-                                    "--threads",      "1"});
+  const Result stopped = shell.run(with(slow_to_make("Vanilla/ListOps"), {"--budget", "1s"}));
   CAPTURE(stopped.err);
   REQUIRE(stopped.code == 0);
   CHECK_THAT(stopped.err, containing("0 of 1 runs are done"));
@@ -143,6 +139,23 @@ TEST_CASE("reproduce: a budget that is over before the first step leaves a run t
   CAPTURE(resumed.err);
   CHECK(resumed.code == 0);
   CHECK(io::exists(run / "scores.json"));
+}
+
+TEST_CASE("reproduce: what is done is on the page though an earlier row is not") {
+  const Shell shell;
+  const Result later = shell.run(slow_to_make("Linear/ListOps"));
+  CAPTURE(later.err);
+  REQUIRE(later.code == 0);
+  const Result both = shell.run(with(slow_to_make("Vanilla/ListOps,Linear/ListOps"), {"--budget", "1s"}));
+  CAPTURE(both.err, both.out);
+  REQUIRE(both.code == 0);
+  CHECK_THAT(both.err, containing("1 of 2 runs are done"));
+  const std::vector<std::string> lines = lines_of(both.out);
+  const auto row = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("Linear/ListOps") != std::string::npos;
+  });
+  REQUIRE(row != lines.end());
+  CHECK_THAT(*row, containing("tested at step 60"));
 }
 
 TEST_CASE("reproduce: a row has its error, its baseline, both validations and what is not the recipe's") {
