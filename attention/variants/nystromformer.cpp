@@ -9,9 +9,12 @@
 // I - A Z (7 I - A Z))) / 4 from Z = A^T / (largest column sum; rows sum to 1). With as many landmarks as
 // positions it is softmax attention. The largest column sum is that of each map; with init=original that of
 // all maps of the batch, as in the authors' code (github.com/mlpen/Nystromformer), so that an output depends
-// on the other sequences of its batch.
+// on the other sequences of its batch. With `segment` a landmark is the mean of so many positions at a fixed
+// place, padding counted as zeros: there, all inputs are padded to one length. Landmarks that lie in padding
+// are zero vectors then, and count.
 //
-// Parameters: conv [H, kernel], only with kernel > 0: each head adds a convolution of its values over time.
+// Parameters: conv [H, kernel], only with kernel > 0: each head adds a convolution of its values over time,
+// which starts uniform within +-1 / sqrt(kernel), as PyTorch's.
 #include <cmath>
 #include <vector>
 
@@ -28,6 +31,7 @@ struct NystromformerOptions {
   int64_t iterations = 6;
   Start init = Start::exact;
   int64_t kernel = 0;
+  int64_t segment = 0;
   double scale = 0;
   void fields(Fields& f) {
     f("landmarks", landmarks, {1, max_width}, "segments that are averaged; at most the length");
@@ -37,6 +41,9 @@ struct NystromformerOptions {
       "all "
       "maps: an output then depends on the other sequences of its batch");
     f("kernel", kernel, {0, max_rounds - 1}, "width of a convolution of the values, odd; 0: none");
+    f("segment", segment, {0, max_width},
+      "positions of a segment, which then lies at a fixed place, as in the authors' code, with padding as "
+      "zeros, up to landmarks x segment positions in all; 0: equal shares of what is no padding");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -48,6 +55,7 @@ class NystromformerAttention final : public HeadedAttention {
         landmarks_(o.landmarks),
         iterations_(o.iterations),
         init_(o.init),
+        segment_(o.segment),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (o.kernel > 0 && o.kernel % 2 == 0) {
       fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
@@ -60,7 +68,7 @@ class NystromformerAttention final : public HeadedAttention {
     }
     if (o.kernel > 0)
       conv_ =
-          normal_parameter(Shape{config.heads, o.kernel}, 1 / std::sqrt(static_cast<double>(o.kernel)), rng);
+          uniform_parameter(Shape{config.heads, o.kernel}, 1 / std::sqrt(static_cast<double>(o.kernel)), rng);
   }
 
   void fields(Fields& f) override {
@@ -73,39 +81,66 @@ class NystromformerAttention final : public HeadedAttention {
     refuse_extras("nystromformer", input);
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     if (kept) heads.v = heads.v * kept;
-    const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
-    const int64_t m = std::min({landmarks_, queries, keys});
-    const Tensor& lengths = input.mask.key_lengths();
-    const Tensor of_keys = segment_mean(heads.k, m, lengths, {});
-    // In self-attention queries are padded like keys. In cross-attention all queries are real, and cut into
-    // as many segments as the keys.
-    const bool crosses = config().cross;
-    const Tensor of_queries =
-        segment_mean(heads.q, m, crosses ? Tensor() : lengths, crosses ? lengths : Tensor());
-    const Tensor inverse = inverted(corner(of_queries, of_keys, input.mask), kept);
-    const kernel::AttentionTerms plain{.scale = scale_, .key_lengths = lengths};
+    const Landmarks marks = landmarks(heads, input.mask);
+    const Tensor inverse = inverted(corner(marks), marks.lengths ? kept : Tensor());
+    const kernel::AttentionTerms of_marks{.scale = scale_, .key_lengths = marks.lengths};
+    const kernel::AttentionTerms of_keys{.scale = scale_, .key_lengths = input.mask.key_lengths()};
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
+      const int64_t keys = heads.k.extent(2);
       const Tensor whole =
           expand(identity(keys, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), keys, keys});
       const Tensor values = kept ? whole * kept : whole;
-      const Tensor map =
-          attention(heads.q, of_keys, matmul(inverse, attention(of_queries, heads.k, values, plain)), plain);
+      const Tensor map = attention(
+          heads.q, marks.keys, matmul(inverse, attention(marks.queries, heads.k, values, of_keys)), of_marks);
       input.context.recorder->record(*this, conv_ ? map + convolved(values) : map);
     }
     kernel::AttentionTerms dropped = terms(input, scale_);
-    dropped.key_lengths = lengths;
-    const Tensor mixed = matmul(inverse, attention(of_queries, heads.k, heads.v, plain));  // [B, H, m, d]
-    const Tensor y = attention(heads.q, of_keys, mixed, dropped);
+    dropped.key_lengths = marks.lengths;
+    const Tensor mixed =
+        matmul(inverse, attention(marks.queries, heads.k, heads.v, of_keys));  // [B, H, m, d]
+    const Tensor y = attention(heads.q, marks.keys, mixed, dropped);
     return conv_ ? y + convolved(heads.v) : y;
   }
 
+  /// Means of segments [B, H, m, d]. Of a sequence with fewer than m positions only the first are landmarks,
+  /// as many as it is long; `lengths` (i32 [B]) is then its, or empty where all count.
+  struct Landmarks {
+    Tensor queries, keys, lengths;
+  };
+
+  Landmarks landmarks(const Heads& heads, const Mask& mask) const {
+    // In self-attention queries are padded like keys. In cross-attention all queries are real, and cut into
+    // as many segments as the keys.
+    const bool crosses = config().cross;
+    if (segment_ > 0) {
+      const Tensor kept = mask.padding_mask(heads.k, 0);
+      return {fixed_means(kept && !crosses ? heads.q * kept : heads.q),
+              fixed_means(kept ? heads.k * kept : heads.k),
+              {}};
+    }
+    const int64_t m = std::min({landmarks_, heads.q.extent(2), heads.k.extent(2)});
+    const Tensor& lengths = mask.key_lengths();
+    return {segment_mean(heads.q, m, crosses ? Tensor() : lengths, crosses ? lengths : Tensor()),
+            segment_mean(heads.k, m, lengths, {}), lengths};
+  }
+
+  /// Means of x [B, H, T, d] with zeros behind it, over segments of a fixed size: [B, H, landmarks, d].
+  Tensor fixed_means(const Tensor& x) const {
+    const int64_t T = x.extent(2), most = landmarks_ * segment_;
+    if (T > most)
+      fail("attention 'nystromformer': ", T, " positions do not fit into ", landmarks_, " landmarks of ",
+           segment_, ". landmarks x segment must be at least as many.");
+    const Tensor whole = T == most ? x : concat(std::vector<Tensor>{x, padding(x, most - T)}, 2);
+    return segment_mean(whole, landmarks_, {}, {});
+  }
+
   /// A = softmax(Q~ K~^T s); zero in rows and columns of landmarks that a sequence does not have.
-  Tensor corner(const Tensor& of_queries, const Tensor& of_keys, const Mask& mask) const {
-    Tensor scores = matmul(of_queries, transpose(of_keys, 2, 3)) * scale_;
-    if (!mask.key_lengths()) return softmax(scores);
+  Tensor corner(const Landmarks& marks) const {
+    Tensor scores = matmul(marks.queries, transpose(marks.keys, 2, 3)) * scale_;
+    if (!marks.lengths) return softmax(scores);
     // A sequence of n < m positions has n landmarks, so its length masks rows and columns.
-    const Mask some = Mask::lengths(mask.key_lengths());
+    const Mask some = Mask::lengths(marks.lengths);
     scores = scores + some.dense(scores, 0);
     return softmax(scores) * some.padding_mask(scores, 0);
   }
@@ -165,6 +200,7 @@ class NystromformerAttention final : public HeadedAttention {
 
   int64_t landmarks_, iterations_;
   Start init_;
+  int64_t segment_;
   double scale_;
   Tensor conv_;
 };

@@ -14,6 +14,8 @@ ROWS = {  # name: (what, program, settings, precision, steps, bound)
     'c64': ('classifier', 'classify_torch.py', 'mnist --epochs 0 --warmup-steps 2', 'f64', 20, 1e-10),
     # The Arena's recipes, with inputs of up to 200 tokens; rates and momenta are checked against PyTorch's OneCycleLR.
     'n64': ('ListOps, recipe nystrom', 'arena_torch.py', f'lra-listops-nystrom {SHORT} --warmup-steps 5', 'f64', 20, 1e-10),
+    'y64': ('the same with Nystromformer', 'arena_torch.py', f'lra-listops-nystrom {SHORT} --warmup-steps 5 --attention '
+            'nystromformer:landmarks=16,init=original,kernel=35,segment=13', 'f64', 20, 1e-10),
     'g64': ('ListOps, recipe google', 'arena_torch.py',
             f'lra-listops-google {SHORT} --d-model 64 --d-ff 64 --layers 2 --warmup-steps 5', 'f64', 20, 1e-10),
     'p64': ('Pathfinder, recipe google', 'arena_torch.py',

@@ -4,12 +4,20 @@ import torch
 import torch.nn.functional as F
 
 import heed_torch
+import nystromformer_torch
 
 
 class Classifier(heed_torch.Model):
     """An encoder over tokens, and one class for all of them."""
 
     attentions = ('encoder',)
+    kinds = ('softmax', 'nystromformer')
+
+    def attend(self, q, k, v, hidden, name):
+        spec = self.config['attention']['encoder']
+        if not spec.startswith('nystromformer'):
+            return super().attend(q, k, v, hidden, name)
+        return nystromformer_torch.attend(q, k, v, hidden, self.weights.get(name + '.conv'), spec)
 
     def loss(self, batch, smoothing):
         ids, lengths = batch['ids'], batch.get('lengths')

@@ -60,12 +60,13 @@ class Model:
     """Transformer blocks over a flat dictionary of named weights. A model names its attentions and gives loss()."""
 
     attentions = ()
+    kinds = ('softmax',)
 
     def __init__(self, weights, config, with_dropout):
         c = config['model']
         for name in self.attentions:
-            if config['attention'][name].split(':')[0] != 'softmax' or 'scale' in config['attention'][name]:
-                sys.exit(f'attention.{name} = {config["attention"][name]}: only plain softmax is known here')
+            if config['attention'][name].split(':')[0] not in self.kinds or 'scale' in config['attention'][name]:
+                sys.exit(f'attention.{name} = {config["attention"][name]}: known here: {", ".join(self.kinds)}, without a scale')
         self.weights, self.config = weights, config
         self.width, self.heads, self.layers = c['d_model'], c['heads'], c['layers']
         self.pre, self.deviation, self.epsilon = c['norm'] == 'pre', c['norm_scale'] == 'deviation', c['norm_epsilon']
@@ -111,13 +112,16 @@ class Model:
             return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
         q = split(self.linear(queries, name + '.query'))
         k, v = (split(self.linear(keys, f'{name}.{part}')) for part in ('key', 'value'))
+        return self.linear(self.attend(q, k, v, hidden, name).transpose(1, 2).flatten(2), name + '.output')
+
+    def attend(self, q, k, v, hidden, name):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         if hidden is not None:
             scores = scores.masked_fill(hidden, -math.inf)
         weights = scores.softmax(-1)
         if self.attention_dropout > 0:
             weights = F.dropout(weights, self.attention_dropout)
-        return self.linear((weights @ v).transpose(1, 2).flatten(2), name + '.output')
+        return weights @ v
 
     def feed_forward(self, x, name):
         return self.linear(self.drop(self.activation(self.linear(x, name + '.up'))), name + '.down')

@@ -34,12 +34,13 @@ inline Matrix linformer(const Matrix& q, const Matrix& k, const Matrix& e, const
   return product(softmax_map(q, mixed, 1 / std::sqrt(static_cast<double>(q.columns)), e.rows), values);
 }
 
-/// Means of `runs` segments of the first n rows.
-inline Matrix averaged(const Matrix& x, int64_t n, int64_t runs) {
+/// Means of `runs` segments of the first n rows; with `segment`, of so many rows each, zeros from row n on.
+inline Matrix averaged(const Matrix& x, int64_t n, int64_t runs, int64_t segment = 0) {
   Matrix y(runs, x.columns);
   for (int64_t s = 0; s < runs; ++s) {
-    const int64_t first = s * n / runs, last = (s + 1) * n / runs;
-    for (int64_t t = first; t < last; ++t) {
+    const int64_t first = segment > 0 ? s * segment : s * n / runs;
+    const int64_t last = segment > 0 ? first + segment : (s + 1) * n / runs;
+    for (int64_t t = first; t < std::min(last, n); ++t) {
       for (int64_t c = 0; c < x.columns; ++c) y.at(s, c) += x.at(t, c) / static_cast<double>(last - first);
     }
   }
@@ -76,11 +77,11 @@ inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations, double largest
   return z;
 }
 
-/// Nystromformer's map between landmarks.
+/// Nystromformer's map between landmarks: shares of the real rows, or segments of a fixed size.
 inline Matrix nystrom_corner(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t queries,
-                             int64_t keys) {
-  const int64_t m = std::min({landmarks, q.rows, keys});
-  return softmax_map(averaged(q, queries, m), averaged(k, keys, m),
+                             int64_t keys, int64_t segment = 0) {
+  const int64_t m = segment > 0 ? landmarks : std::min({landmarks, q.rows, keys});
+  return softmax_map(averaged(q, queries, m, segment), averaged(k, keys, m, segment),
                      1 / std::sqrt(static_cast<double>(q.columns)), m);
 }
 
@@ -88,13 +89,13 @@ inline Matrix nystrom_corner(const Matrix& q, const Matrix& k, int64_t landmarks
 /// inverse starts from the transpose divided by `largest`, or if 0 by the corner's largest column sum.
 inline Matrix nystromformer(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t iterations,
                             int64_t queries, int64_t keys, const std::vector<double>& conv = {},
-                            double largest = 0) {
-  const int64_t m = std::min({landmarks, q.rows, keys});
+                            double largest = 0, int64_t segment = 0) {
+  const int64_t m = segment > 0 ? landmarks : std::min({landmarks, q.rows, keys});
   Matrix map(q.rows, k.rows);
   if (m > 0) {
     const double scale = 1 / std::sqrt(static_cast<double>(q.columns));
-    const Matrix of_queries = averaged(q, queries, m), of_keys = averaged(k, keys, m);
-    const Matrix corner = nystrom_corner(q, k, landmarks, queries, keys);
+    const Matrix of_queries = averaged(q, queries, m, segment), of_keys = averaged(k, keys, m, segment);
+    const Matrix corner = nystrom_corner(q, k, landmarks, queries, keys, segment);
     const Matrix inverse =
         pseudo_inverse(corner, iterations, largest > 0 ? largest : largest_column_sum(corner));
     map =

@@ -188,6 +188,42 @@ TEST_CASE("reference: nystromformer, landmarks that do not divide the length too
   }
 }
 
+TEST_CASE("reference: nystromformer, segments at fixed places, padding as zeros", "[nystromformer]") {
+  for (const int64_t segment : {4, 5}) {  // 20 and 25 places for at most 17 positions
+    for (const Example& e : reference::usual_examples(false, true)) {
+      const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+        return reference::nystromformer(head_of(values.at("q"), b * x.H + h, x.N, x.d),
+                                        head_of(values.at("k"), b * x.H + h, x.M, x.d), 5, 6,
+                                        x.cross ? x.N : x.keys_of(b), x.keys_of(b), {}, 0, segment);
+      };
+      reference::against("nystromformer:landmarks=5,segment=" + std::to_string(segment), e, formula);
+    }
+  }
+}
+
+TEST_CASE("nystromformer: more positions than fixed segments hold are refused", "[nystromformer]") {
+  const auto nystrom = made("nystromformer:landmarks=3,segment=2", {.d_model = 4});
+  const Tensor x = random(Shape{1, 1, 7, 4}, 1);
+  CHECK_THROWS_WITH(on_heads(*nystrom, x, x, x), containing("7 positions") &&
+                                                     containing("3 landmarks of 2") &&
+                                                     containing("landmarks x segment"));
+}
+
+TEST_CASE("nystromformer: the convolution starts as PyTorch's do", "[nystromformer]") {
+  const auto nystrom = made("nystromformer:kernel=35", {.d_model = 64, .heads = 64});
+  visit_tensors(*nystrom, [&](const std::string& name, Tensor& tensor) {
+    if (name.find("conv") == std::string::npos) return;
+    const double bound = 1 / std::sqrt(35.0);  // uniform, so its variance is bound^2 / 3
+    double largest = 0, square = 0;
+    for (const double value : tensor.to_doubles()) {
+      largest = std::max(largest, std::abs(value));
+      square += value * value;
+    }
+    CHECK(largest <= bound);
+    CHECK(square / static_cast<double>(tensor.size()) == Approx(bound * bound / 3).epsilon(0.1));
+  });
+}
+
 TEST_CASE("reference: nystromformer's convolution over several chunks of positions", "[nystromformer]") {
   const int64_t width = GENERATE(1, 3, 35);
   const Example e{.B = 2, .H = 2, .N = 70, .M = 70, .d = 1, .dv = 1, .lengths = {66, 70}};
@@ -260,6 +296,7 @@ TEST_CASE("reference: nystromformer with as many landmarks as positions is softm
 TEST_CASE("nystromformer: options that make no sense are refused", "[nystromformer]") {
   CHECK_THROWS_WITH(made("nystromformer:landmarks=0", {.d_model = 4}), containing("landmarks = 0"));
   CHECK_THROWS_WITH(made("nystromformer:kernel=4", {.d_model = 4}), containing("odd"));
+  CHECK_THROWS_WITH(made("nystromformer:segment=-1", {.d_model = 4}), containing("segment = -1"));
   CHECK_THROWS_WITH(made("nystromformer:kernel=3", {.d_model = 4, .cross = true}), containing("kernel"));
   CHECK_THROWS_WITH(made("nystromformer:init=first", {.d_model = 4}),
                     containing("init = 'first'") && containing("exact, original"));

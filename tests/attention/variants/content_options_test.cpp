@@ -47,6 +47,7 @@ TEST_CASE("battery of options: linformer by what is shared", "[battery][linforme
 
 TEST_CASE("battery of options: nystromformer with few landmarks", "[battery][nystromformer]") {
   hold_everything("nystromformer:landmarks=4");
+  hold_everything("nystromformer:landmarks=8,segment=25");
 }
 
 TEST_CASE("battery of options: nystromformer's original start", "[battery][nystromformer]") {

@@ -55,6 +55,7 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
       REQUIRE(other.rows.size() == table.rows.size());
       REQUIRE(other.columns.size() == table.columns.size());
       for (size_t i = 0; i < table.rows.size(); ++i) {
+        CHECK(other.rows[i].settings == table.rows[i].settings);
         for (size_t j = 0; j < table.columns.size(); ++j) {
           CHECK(other.rows[i].attention_on(other.columns[j]) == table.rows[i].attention_on(table.columns[j]));
           CHECK(other.columns[j].preset == table.columns[j].preset);
