@@ -158,6 +158,21 @@ TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says
           "GPT/CPU,1.88,,,0,,,,\""));
 }
 
+TEST_CASE("reproduce: what a row asks for is no change of the recipe, another value of it is") {
+  const Shell shell;
+  const auto changed = [&](const std::vector<std::string>& more) {
+    const Result result = shell.run(
+        with({"reproduce", "nystromformer", "--rows", "Linformer/ListOps", "--steps", "2", "--batch-size",
+              "4", "--num-examples", "50", "--validation", "8", "--test-size", "8", "--quiet"},
+             more));
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    return result.out;
+  };
+  CHECK_THAT(changed({}), containing("train.max_steps 2 (recipe: 5000)") && !containing("attention_dropout"));
+  CHECK_THAT(changed({"--attention-dropout", "0.1"}), containing("model.attention_dropout 0.1 (recipe: 0"));
+}
+
 TEST_CASE(
     "reproduce: data that are not there are refused before anything runs, a run that fails has its code") {
   const Shell shell;
