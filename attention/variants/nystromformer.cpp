@@ -34,12 +34,12 @@ struct NystromformerOptions {
   int64_t segment = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("landmarks", landmarks, {1, max_width}, "segments that are averaged; at most the length");
+    f("landmarks", landmarks, {1, max_width},
+      "segments that are averaged; without segment, at most the length");
     f("iterations", iterations, {0, max_rounds}, "rounds of the pseudo-inverse");
     f("init", Choice(init, {"exact", "original"}),
       "its start divides by the largest column sum of each map, or, as the authors' code does, by that of "
-      "all "
-      "maps: an output then depends on the other sequences of its batch");
+      "all maps: an output then depends on the other sequences of its batch");
     f("kernel", kernel, {0, max_rounds - 1}, "width of a convolution of the values, odd; 0: none");
     f("segment", segment, {0, max_width},
       "positions of a segment, which then lies at a fixed place, as in the authors' code, with padding as "

@@ -211,6 +211,7 @@ TEST_CASE("nystromformer: more positions than fixed segments hold are refused", 
 
 TEST_CASE("nystromformer: the convolution starts as PyTorch's do", "[nystromformer]") {
   const auto nystrom = made("nystromformer:kernel=35", {.d_model = 64, .heads = 64});
+  int64_t numbers = 0;
   visit_tensors(*nystrom, [&](const std::string& name, Tensor& tensor) {
     if (name.find("conv") == std::string::npos) return;
     const double bound = 1 / std::sqrt(35.0);  // uniform, so its variance is bound^2 / 3
@@ -219,9 +220,11 @@ TEST_CASE("nystromformer: the convolution starts as PyTorch's do", "[nystromform
       largest = std::max(largest, std::abs(value));
       square += value * value;
     }
+    numbers += tensor.size();
     CHECK(largest <= bound);
     CHECK(square / static_cast<double>(tensor.size()) == Approx(bound * bound / 3).epsilon(0.1));
   });
+  CHECK(numbers == 64 * 35);
 }
 
 TEST_CASE("reference: nystromformer's convolution over several chunks of positions", "[nystromformer]") {
