@@ -49,6 +49,12 @@ case $check in
       done
     done | verdict "The rule: core <- autograd <- nn <- attention <- train <- tests, and data on core alone."
     ;;
+  top_level) # by what git knows, since builds and runs lie there, too
+    [ -e .git ] && known=$(git ls-files 2>/dev/null) && [ -n "$known" ] || exit 77
+    printf '%s\n' "$known" | cut -d/ -f1 | sort -u |
+      grep -vxE 'core|autograd|nn|attention|data|train|tests|docs|heed|CMakeLists\.txt|CMakePresets\.json|(README|CHANGELOG|CONTRIBUTING)\.md|LICENSE|\.(ci|clang-format|clang-tidy|editorconfig|gitignore)' |
+      verdict "The top level is fixed: this belongs into one of its folders, or into .gitignore."
+    ;;
   rooms) # which rooms of one folder may not include which others: what everything stands on stays below
     while read -r room never; do
       for other in $never; do
@@ -257,6 +263,7 @@ END
     diff "$printed" $page | verdict "Regenerate: ./heed list $what --markdown > $page"
     ;;
   api_reference) # by $3, docs/reference/Doxyfile.in as CMake has filled it in
+    [ -f "${3-}" ] || { echo "check.sh api_reference ROOT DOXYFILE: '${3-}' is no file; CMake makes BUILD/api_reference/Doxyfile" && exit 1; }
     version=$(doxygen --version 2>/dev/null)
     case $version in 1.9.*) ;; *) echo "doxygen 1.9 is not installed (found: ${version:-none}): not checked" && exit 77 ;; esac
     pages=$(mktemp -d) || exit 1

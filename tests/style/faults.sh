@@ -40,6 +40,12 @@ plant && printf '#include "heed/attention/x.h"\n' >>nn/layer.h && expect layerin
 plant && printf '#include "heed/nn/layer.h"\n' >>data/rows.h && expect layering 1 'data/rows.h: includes nn/'
 plant && printf '#include "heed/data/rows.h"\n' >>tests/core/row_test.cpp && expect layering 1 'row_test.cpp: includes data/'
 plant && printf '#include "heed/tests/catch.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes tests/'
+plant && expect top_level 77
+if command -v git >/dev/null; then
+  plant && git init -q . && git add . && expect top_level 0
+  mkdir html && echo page >html/index.html && expect top_level 0 && git add . && expect top_level 1 'html'
+fi
+expect api_reference 1 'is no file'
 plant && printf '// Reads rows.\n#include "heed/core/kernels/copy.h"\n' >core/io/reader.h && expect rooms 1 'core/io/reader.h:2'
 plant && printf '// Reads rows.\n#include "heed/core/row.h"\n' >core/io/reader.h && expect rooms 0
 plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
