@@ -45,10 +45,8 @@ std::string or_none(const std::string& value) { return value.empty() ? "none" : 
 
 }  // namespace
 
-std::vector<ChangedSetting> changed_settings(Config& config) {
-  if (preset_of(config) == nullptr) return {};
-  Config preset = preset_config(config.preset);
-  const std::vector<OptionText> plain = options_of(preset);
+std::vector<ChangedSetting> different_settings(Config& config, Config& from) {
+  const std::vector<OptionText> plain = options_of(from);
   std::vector<ChangedSetting> out;
   for (const OptionText& option : options_of(config)) {
     const OptionText* before = find(plain, option.name);
@@ -56,6 +54,12 @@ std::vector<ChangedSetting> changed_settings(Config& config) {
       out.push_back({option.name, option.value, before->value});
   }
   return out;
+}
+
+std::vector<ChangedSetting> changed_settings(Config& config) {
+  if (preset_of(config) == nullptr) return {};
+  Config preset = preset_config(config.preset);
+  return different_settings(config, preset);
 }
 
 std::string changed_words(Config& config) {

@@ -9,12 +9,15 @@
 
 namespace heed {
 
-/// A setting whose value differs from the preset's.
+/// A setting whose value differs from the preset's, or from that of other settings.
 struct ChangedSetting {
   std::string key;     ///< dotted: "train.batch_size"
   std::string value;   ///< the value of the run, as text
-  std::string preset;  ///< the value of the preset, as text
+  std::string preset;  ///< the value of what it is compared with, as text
 };
+
+/// The settings of `config` that have another value in `from`, in the order of config.toml.
+std::vector<ChangedSetting> different_settings(Config& config, Config& from);
 
 /// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset
 /// or the preset no longer exists.

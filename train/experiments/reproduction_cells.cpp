@@ -133,25 +133,13 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
 }
 
 std::string deviations_of(const Work& work, Config& config) {
+  Config wanted = preset_config(work.column->preset);  // and the row's own settings, which are no changes
+  for (const auto& [key, value] : work.row->settings) wanted.set(key, value, "published_results.json: ");
   std::string out;
-  const auto add = [&](const std::string& key, const std::string& value, const std::string& wanted) {
+  for (const auto& [key, value, recipe] : different_settings(config, wanted)) {
+    if (key.starts_with("attention.") || key == "data.path" || key == "train.seed") continue;
     const auto or_none = [](const std::string& words) { return words.empty() ? "none" : words; };
-    out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (recipe: ", or_none(wanted), ")");
-  };
-  Config row = make_config(work.column->preset);  // the settings that the row asks for are no changes
-  for (const auto& [key, value] : work.row->settings) row.set(key, value, "published_results.json: ");
-  const auto is_own = [&](const std::string& name) {
-    return std::any_of(work.row->settings.begin(), work.row->settings.end(),
-                       [&](const auto& one) { return one.first == name; });
-  };
-  for (const auto& [key, value, preset] : changed_settings(config)) {
-    if (is_own(key) || key.starts_with("attention.") || key == "data.path" || key == "train.seed") continue;
-    add(key, value, preset);
-  }
-  const std::vector<OptionText> wanted = options_of(row), there = options_of(config);
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (is_own(wanted[i].name) && wanted[i].value != there[i].value)
-      add(wanted[i].name, there[i].value, wanted[i].value);
+    out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (recipe: ", or_none(recipe), ")");
   }
   return out;
 }
