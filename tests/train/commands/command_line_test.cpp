@@ -39,7 +39,7 @@ TEST_CASE("command line: help is true for every task, and says what is taken whe
         "translate: maximum number of words per sentence; longer pairs are dropped; 0: keep all (from 0) "
         "[128]\n",
         " lra: tokens (bytes or pixels) of an input",
-        "lra-pathfinder, lra-pathx: pixels a side that the model reads; the resolution or a divisor",
+        "lra-pathfinder, lra-pathx: pixels a side that the model reads; those of the images or a divisor",
         "--vocabulary VALUE          translate, lm: subword pieces (8 to 1048576) [8000 in translate; 8192 "
         "in lm]\n",
         "In brackets: what a setting is where"})

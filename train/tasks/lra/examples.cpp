@@ -9,9 +9,11 @@ namespace heed {
 std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
   std::vector<std::string> names;
   if (options_.pool == Pool::first) names.emplace_back("first");
-  for (size_t place = 0; place < bytes.size(); ++place) {
-    if (tokens().drop_zeros && bytes[place] == '\0') continue;
-    names.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
+  const auto each = static_cast<size_t>(tokens().bytes);
+  for (size_t place = 0; place * each < bytes.size(); ++place) {
+    const char byte = bytes[place * each];
+    if (tokens().drop_zeros && byte == '\0') continue;
+    names.push_back(token_name(static_cast<uint8_t>(byte), static_cast<int64_t>(place)));
   }
   if (names.empty()) names.emplace_back("nothing");
   return names;
@@ -22,8 +24,7 @@ Sequences LongTask::cut_examples(std::span<const int64_t> numbers, int64_t max_t
   Sequences out{.parts = set.parts, .bytes = "", .ends = {}, .labels = {}};
   const int64_t most = max_tokens > 0 ? std::min(max_tokens, longest_) : longest_;
   for (const int64_t number : numbers) {
-    for (int64_t part = 0; part < set.parts; ++part)
-      out.add(set.at(number, part).substr(0, static_cast<size_t>(most)));
+    for (int64_t part = 0; part < set.parts; ++part) out.add(first_tokens(set.at(number, part), most));
     out.labels.push_back(set.labels[static_cast<size_t>(number)]);
   }
   return out;
@@ -37,7 +38,7 @@ std::vector<int64_t> LongTask::test_lengths(int64_t number, int64_t max_tokens) 
   for (int64_t part = 0; part < one.parts; ++part) {
     const std::string_view bytes = one.at(0, part);
     const auto zeros = tokens().drop_zeros ? std::count(bytes.begin(), bytes.end(), '\0') : 0;
-    lengths.push_back(static_cast<int64_t>(bytes.size()) - zeros);
+    lengths.push_back(static_cast<int64_t>(bytes.size()) / tokens().bytes - zeros);
     if (keeps_zeros()) lengths.push_back(static_cast<int64_t>(bytes.size()));
   }
   return lengths;

@@ -30,10 +30,8 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   }
   Sequences one{
       .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
-  for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = set.at(index, part);
-    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, most_read))));
-  }
+  for (int64_t part = 0; part < set.parts; ++part)
+    one.add(first_tokens(set.at(index, part), std::min(longest_, most_read)));
   const int64_t first_and_only[] = {0};
   MapRecorder recorder = recorder_for(parts);
   const Tensor scores =
@@ -43,11 +41,13 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   if (options_.pool == Pool::first) labels.emplace_back("first");
   const std::string_view bytes = one.at(0);
   std::vector<int32_t> places;
-  for (size_t place = 0; place < bytes.size(); ++place) {
-    if (tokens().drop_zeros && bytes[place] == '\0') continue;
+  const auto each = static_cast<size_t>(tokens().bytes);
+  for (size_t place = 0; place * each < bytes.size(); ++place) {
+    const char byte = bytes[place * each];
+    if (tokens().drop_zeros && byte == '\0') continue;
     if (static_cast<int64_t>(labels.size()) == most_shown) break;
     places.push_back(static_cast<int32_t>(place));
-    labels.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
+    labels.push_back(token_name(static_cast<uint8_t>(byte), static_cast<int64_t>(place)));
   }
   if (labels.empty()) labels.emplace_back("nothing");
   caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
@@ -57,12 +57,8 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
     caption +=
         text(", the first ", labels.size(), " of ", all, " tokens",
              length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
-  std::shared_ptr<TokenPicture> picture;
-  if (const int64_t side = picture_side(); side > 0 && !places.empty()) {
-    picture = std::make_shared<TokenPicture>();
-    picture->height = picture->width = side;
-    const std::string_view whole = set.at(index, 0);
-    picture->pixels.assign(whole.begin(), whole.end());
+  const std::shared_ptr<TokenPicture> picture = places.empty() ? nullptr : this->picture(set.at(index, 0));
+  if (picture) {
     picture->first = options_.pool == Pool::first ? 1 : 0;
     picture->places = places;
   }

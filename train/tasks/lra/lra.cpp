@@ -84,6 +84,10 @@ void LongTask::check_options(const Config& config) const {
     fail("data.hidden_share = ", options_.hidden_share,
          ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
   }
+  if (reads_vectors() && !predicts_classes()) {
+    fail("data.predict is not class, but a token of the task ", config.task_name, " is a vector of ",
+         tokens().bytes, " pixels, which is no token of a vocabulary. Use --predict class, or --patch 1.");
+  }
   check_causality(config);
 }
 
@@ -134,9 +138,11 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
       fail(Fault::data, config.task_name, ": no ", name, " example is left. Give more data.");
   }
   const Sequences& train = splits_.train;
-  if (tokens().fixed && static_cast<int64_t>(train.at(0).size()) > longest_) {
-    fail("model.max_length = ", max_length_, ", but an image has ", train.at(0).size(), " pixels",
-         first == 1 ? " and a token put first" : "", ". Raise it, or make data.side smaller.");
+  if (const int64_t all = static_cast<int64_t>(train.at(0).size()) / tokens().bytes;
+      tokens().fixed && all > longest_) {
+    fail("model.max_length = ", max_length_, ", but an image has ", all,
+         reads_vectors() ? " patches" : " pixels", first == 1 ? " and a token put first" : "",
+         ". Raise it, make data.side smaller, or model.patch larger.");
   }
   baselines_.clear();
   if (predicts_classes()) {
@@ -167,6 +173,7 @@ void LongTask::load_artifacts(const Config& config, const std::vector<NamedBytes
 }
 
 std::string LongTask::why_no_pretraining() const {
+  if (reads_vectors()) return "model.patch is not 1, and patches are no tokens out of a vocabulary";
   return predicts_classes() ? "" : "data.predict is not class, so tokens are all that is learned";
 }
 
@@ -181,7 +188,8 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
   }
   return std::make_unique<Classifier>(
       config.model,
-      Classifier::Options{.vocabulary = tokens().vocabulary,
+      Classifier::Options{.vocabulary = reads_vectors() ? 0 : tokens().vocabulary,
+                          .features = reads_vectors() ? tokens().bytes : 0,
                           .classes = static_cast<int64_t>(classes().size()),
                           .pool = options_.pool,
                           .causal = options_.causal,
@@ -197,8 +205,8 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
 int64_t LongTask::length(const Sequences& set, int64_t example) const {
   int64_t longest = 1;
   for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = set.at(example, part).substr(0, static_cast<size_t>(longest_));
-    auto count = static_cast<int64_t>(bytes.size());
+    const std::string_view bytes = first_tokens(set.at(example, part), longest_);
+    int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
     if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
     longest = std::max(longest, count);
   }
@@ -259,7 +267,7 @@ std::vector<double> LongTask::batch_cost(int64_t position) const {
 }
 
 std::vector<std::string> LongTask::tensor_names() const {
-  std::vector<std::string> names{"ids", "targets"};
+  std::vector<std::string> names{reads_vectors() ? "patches" : "ids", "targets"};
   if (has_lengths()) names.emplace_back("lengths");
   if (tokens().drop_zeros) names.emplace_back("places");
   if (!predicts_classes()) names.emplace_back("rows");
@@ -272,8 +280,28 @@ int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numb
   return longest;
 }
 
+Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) const {
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (const int64_t number : numbers) {
+    for (const char byte : set.at(number))
+      values.push_back(static_cast<float>(static_cast<uint8_t>(byte)) / 255.0f);
+    labels.push_back(set.labels[static_cast<size_t>(number)]);
+  }
+  const int64_t bytes = tokens().bytes,
+                length = static_cast<int64_t>(values.size()) / std::max<int64_t>(count * bytes, 1);
+  Batch batch;
+  batch.tensors = {Tensor::of<float>(values, Shape{count, length, bytes}),
+                   Tensor::of<int32_t>(labels, Shape{count})};
+  batch.weight = static_cast<double>(count);
+  batch.tokens = count * (length + (options_.pool == Pool::first ? 1 : 0));
+  return batch;
+}
+
 Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
                         int64_t longest) const {
+  if (reads_vectors()) return vectors(set, numbers);
   const Tokens tokens = this->tokens();
   const auto count = static_cast<int64_t>(numbers.size());
   const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;

@@ -92,6 +92,7 @@ class LongTask : public Task {
     bool fixed = false;       ///< all inputs have the same length
     bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
     double hidden = 0.5;      ///< fraction of tokens hidden with predict = masked
+    int64_t bytes = 1;        ///< of one token; above 1 it is the vector of them, divided by 255, and no id
   };
 
   /// Settings of a subclass in the group "data".
@@ -110,8 +111,8 @@ class LongTask : public Task {
   virtual LongSplits read(const Path& path, const Log& log) const = 0;
   /// Baselines fitted to `train_set` and scored on `test_set`.
   virtual std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const = 0;
-  /// The side of the square picture whose pixels, grey and row by row, are the bytes; 0: they are no picture.
-  virtual int64_t picture_side() const { return 0; }
+  /// The picture whose pixels the bytes of an input are; null: they are none.
+  virtual std::shared_ptr<TokenPicture> picture(std::string_view) const { return nullptr; }
   /// The label of a token on a map.
   virtual std::string token_name(uint8_t byte, int64_t place) const = 0;
 
@@ -136,6 +137,12 @@ class LongTask : public Task {
   int64_t scored_of(int64_t count) const;
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   int64_t length(const Sequences& set, int64_t example) const;
+  /// True where a token is a vector of several bytes.
+  bool reads_vectors() const { return tokens().bytes > 1; }
+  /// The bytes of an input's first tokens, at most `most`.
+  std::string_view first_tokens(std::string_view bytes, int64_t most) const {
+    return bytes.substr(0, static_cast<size_t>(most * tokens().bytes));
+  }
   /// The columns that an example takes up in a batch: its length, or all its pixels.
   int64_t columns(const Sequences& set, int64_t example) const {
     return keeps_zeros() ? static_cast<int64_t>(set.at(example).size()) : length(set, example);
@@ -147,6 +154,8 @@ class LongTask : public Task {
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn) const {
     return tensors(set, numbers, drawn, longest_of(set, numbers));
   }
+  /// A batch of inputs whose tokens are vectors, all of the same length.
+  Batch vectors(const Sequences& set, std::span<const int64_t> numbers) const;
   Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
   /// Labels of the tokens of an input on a map.
   std::vector<std::string> token_names(std::string_view bytes) const;
@@ -169,12 +178,5 @@ class LongTask : public Task {
   std::vector<std::vector<int64_t>> planned_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
-
-/// A usage error naming data.side when images of `from` pixels a side cannot be averaged down to `side`.
-void check_side(int64_t from, int64_t side);
-
-/// Square images of one byte a pixel, averaged down from `from` to `side` pixels a side; unchanged when
-/// equal.
-Sequences shrunk(Sequences images, int64_t from, int64_t side);
 
 }  // namespace heed

@@ -4,37 +4,30 @@
 #include "heed/core/io/files.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/data/synthetic/pathfinder.h"
-#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/lra/pictures.h"
 
 namespace heed {
 namespace {
 
 constexpr uint64_t pathfinder_seed = 1, splitting = 0x70617468;
 
-class Pathfinder final : public LongTask {
+class Pathfinder final : public PictureTask {
  public:
-  explicit Pathfinder(int64_t resolution) : resolution_(resolution), side_(resolution) {}
+  explicit Pathfinder(int64_t resolution) : PictureTask(resolution) {}
 
  private:
   void more_fields(Fields& f) override {
     f("resolution", resolution_, {32, 256}, "pixels a side of the images: 32, 64, 128 or 256");
-    f("side", side_, {1, 256},
-      "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
+    PictureTask::more_fields(f);
     f("contour", contour_, {2, 14},
       "dashes of each of the two curves, whose ends the discs are on; the benchmark scores 14");
-    f("pixel_zero", Choice(zero_, {"token", "pad"}),
-      "what a pixel of 0, the ground, is: a grey like others, or padding that is left out (mean_over = all: "
-      "masked)");
   }
 
-  void check(const Config&) const override {
+  void check(const Config& config) const override {
     pathfinder_options(resolution_);
-    check_side(resolution_, side_);
+    PictureTask::check(config);
   }
 
-  Tokens tokens() const override {
-    return {.vocabulary = 256, .fixed = true, .drop_zeros = zero_ == PixelZero::pad};
-  }
   std::vector<std::string> classes() const override { return {"two curves", "one curve"}; }
 
   LongSplits make(const Log& log) const override {
@@ -49,16 +42,15 @@ class Pathfinder final : public LongTask {
     const std::string recipe = text("pathfinder 1: ", count, " of seed ", pathfinder_seed, ", ", resolution_,
                                     " pixels a side, ", contour_, " dashes");
     const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
-    return cut(shrunk(
-        keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw(),
-        resolution_, side_));
+    return cut(as_read(
+        keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw()));
   }
 
   LongSplits read(const Path& path, const Log& log) const override {
     const Path inner = path / set_name();
     int64_t left_out = 0;
     const Path folder = io::is_directory(inner) ? inner : path;
-    const Sequences all = shrunk(read_pathfinder(folder, resolution_, &left_out), resolution_, side_);
+    const Sequences all = as_read(read_pathfinder(folder, resolution_, &left_out));
     if (left_out > 0) log(text("left out    ", left_out, " images whose file is empty"));
     // 80, 10 and 10 percent after one shuffle, as in the PyTorch ports.
     const Sequences mixed = all.pick(shuffled(all.count(), splitting, 0));
@@ -66,22 +58,10 @@ class Pathfinder final : public LongTask {
     return {mixed.slice(0, one), mixed.slice(one, two), mixed.slice(two, mixed.count())};
   }
 
-  std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
-    return {{"majority", majority(train_set, test_set)},
-            {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
-  }
-
   /// The benchmark's folder of images with such curves.
   std::string set_name() const { return text("curv_contour_length_", contour_); }
 
-  int64_t picture_side() const override { return side_; }
-
-  std::string token_name(uint8_t, int64_t place) const override {
-    return text(place / side_, ",", place % side_);
-  }
-
-  enum class PixelZero { token, pad } zero_ = PixelZero::token;
-  int64_t resolution_, side_, contour_ = 14;
+  int64_t contour_ = 14;
 };
 
 }  // namespace

@@ -1,0 +1,118 @@
+// Pictures: averaged down, cut into patches, named by row and column.
+#include "heed/train/tasks/lra/pictures.h"
+
+#include "heed/core/parallel/thread_pool.h"
+
+namespace heed {
+namespace {
+
+// The place in a row-by-row image of the pixel that stands at `at` in the order of patch_by_patch.
+size_t pixel_at(int64_t at, int64_t side, int64_t patch) {
+  const int64_t square = at / (patch * patch), within = at % (patch * patch), across = side / patch;
+  const int64_t row = square / across * patch + within / patch,
+                column = square % across * patch + within % patch;
+  return static_cast<size_t>(row * side + column);
+}
+
+// A usage error where images of `from` pixels a side cannot be averaged down to `side`.
+void check_side(int64_t from, int64_t side) {
+  if (side < 1 || from % side != 0)
+    fail("data.side = ", side, ". It must divide the ", from, " pixels of a side, as ", from / 2, " does.");
+}
+
+// Images of `from` pixels a side, averaged down to `side`.
+Sequences shrunk(Sequences images, int64_t from, int64_t side) {
+  check_side(from, side);
+  if (side == from) return images;
+  const int64_t block = from / side, count = images.count();
+  Sequences out;
+  out.labels = images.labels;
+  out.bytes.resize(static_cast<size_t>(count * side * side));
+  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
+  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::string_view image = images.at(i);
+      for (int64_t cell = 0; cell < side * side; ++cell) {
+        int64_t sum = 0;
+        for (int64_t y = 0; y < block; ++y) {
+          for (int64_t x = 0; x < block; ++x)
+            sum += static_cast<uint8_t>(
+                image[static_cast<size_t>((cell / side * block + y) * from + cell % side * block + x)]);
+        }
+        const int64_t area = block * block;
+        out.bytes[static_cast<size_t>(i * side * side + cell)] =
+            static_cast<char>(static_cast<uint8_t>((sum + area / 2) / area));
+      }
+    }
+  });
+  return out;
+}
+
+// Images row by row -> the same bytes, patch by patch, each row by row.
+Sequences patch_by_patch(Sequences images, int64_t side, int64_t patch) {
+  if (patch == 1) return images;
+  const int64_t pixels = side * side;
+  parallel_rows(images.count(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::string image(images.at(i));
+      for (int64_t at = 0; at < pixels; ++at)
+        images.bytes[static_cast<size_t>(i * pixels + at)] = image[pixel_at(at, side, patch)];
+    }
+  });
+  return images;
+}
+
+}  // namespace
+
+void PictureTask::more_fields(Fields& f) {
+  f("side", side_, {1, 256},
+    "pixels a side that the model reads; those of the images or a divisor, by averaging");
+  f("pixel_zero", Choice(zero_, {"token", "pad"}),
+    "what a pixel of 0 is, the ground of Pathfinder: a grey like others, or padding that is left out "
+    "(mean_over = all: masked)");
+}
+
+void PictureTask::more_model_fields(Fields& f) {
+  f("patch", patch_, {1, 128},
+    "side of the square of pixels that is one token; 1: each pixel is one, as in the benchmark");
+}
+
+void PictureTask::check(const Config&) const {
+  check_side(resolution_, side_);
+  if (patch_ == 1) return;
+  if (side_ % patch_ != 0 || patch_ == side_)
+    fail("model.patch = ", patch_, ". It must divide data.side = ", side_, " and be smaller.");
+  if (zero_ == PixelZero::pad)
+    fail("model.patch = ", patch_, " with data.pixel_zero = pad: a patch holds pixels of 0 and others. Use ",
+         "data.pixel_zero = token, or model.patch = 1.");
+}
+
+LongTask::Tokens PictureTask::tokens() const {
+  return {.vocabulary = 256, .fixed = true, .drop_zeros = zero_ == PixelZero::pad, .bytes = patch_ * patch_};
+}
+
+std::vector<Baseline> PictureTask::baselines(const Sequences& train_set, const Sequences& test_set) const {
+  return {{"majority", majority(train_set, test_set)},
+          {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
+}
+
+std::shared_ptr<TokenPicture> PictureTask::picture(std::string_view bytes) const {
+  auto out = std::make_shared<TokenPicture>();
+  out->height = out->width = side_;
+  out->patch = patch_;
+  out->pixels.resize(bytes.size());
+  for (size_t at = 0; at < bytes.size(); ++at)
+    out->pixels[pixel_at(static_cast<int64_t>(at), side_, patch_)] = static_cast<uint8_t>(bytes[at]);
+  return out;
+}
+
+std::string PictureTask::token_name(uint8_t, int64_t place) const {
+  const int64_t across = side_ / patch_;
+  return text(place / across, ",", place % across);
+}
+
+Sequences PictureTask::as_read(Sequences pictures) const {
+  return patch_by_patch(shrunk(std::move(pictures), resolution_, side_), side_, patch_);
+}
+
+}  // namespace heed
