@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -189,6 +190,28 @@ TEST_CASE("reproduce: a row has its error, its baseline, both validations and wh
   CHECK(kept.code == 0);
   CHECK(io::exists(shell.scratch / "kept" / "fast-table1-Vanilla-ListOps-s1.csv"));
   CHECK(io::exists(shell.scratch / "kept" / "fast-table1.md"));
+}
+
+TEST_CASE("reproduce: variables of settings do not reach the trainings, whose plans have all settings") {
+  const Shell shell;
+  ::setenv("HEED_TRAIN_SEED", "7", 1);
+  ::setenv("HEED_ATTENTION_ENCODER", "linear", 1);
+  const Result result = shell.run(
+      listops("Fastmax1/ListOps", {"--seeds", "2", "--steps", "2", "--validate-every", "2", "--quiet"}));
+  ::unsetenv("HEED_TRAIN_SEED");
+  ::unsetenv("HEED_ATTENTION_ENCODER");
+  CAPTURE(result.err, result.out);
+  REQUIRE(result.code == 0);
+  std::string seeds;
+  const Path runs = shell.scratch / "runs" / "reproduce-fast-table1" / "runs";
+  for (const Path& name : io::list(runs)) {
+    const std::string config = io::read(runs / name / "config.toml");
+    CHECK_THAT(config, containing("encoder = \"fastmax:p=1\""));
+    for (const char* seed : {"7", "8"}) {
+      if (config.find(std::string("\nseed = ") + seed + " ") != std::string::npos) seeds += seed;
+    }
+  }
+  CHECK(seeds == "78");
 }
 
 TEST_CASE("reproduce: runs of another machine are on the page by their curves on file") {

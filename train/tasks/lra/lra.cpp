@@ -140,8 +140,10 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
   const Sequences& train = splits_.train;
   if (const int64_t all = static_cast<int64_t>(train.at(0).size()) / tokens().bytes;
       tokens().fixed && all > longest_) {
-    fail("model.max_length = ", max_length_, ", but an image has ", all,
-         reads_vectors() ? " patches" : " pixels", first == 1 ? " and a token put first" : "",
+    const bool cut = options_.max_length == longest_;
+    fail(cut ? "data.max_length = " : "model.max_length = ", cut ? longest_ : max_length_,
+         ", but an image has ", all, reads_vectors() ? " patches" : " pixels",
+         first == 1 && !cut ? " and a token put first" : "",
          ". Raise it, make data.side smaller, or model.patch larger.");
   }
   baselines_.clear();

@@ -116,6 +116,8 @@ TEST_CASE("pictures: patches that do not fit, and what cannot be said of them, a
              containing("data.pixel_zero = pad"));
   CHECK_THAT(refused({{"model.patch", "4"}, {"model.max_length", "63"}}),
              containing("an image has 64 patches"));
+  CHECK_THAT(refused({{"model.patch", "4"}, {"model.max_length", "64"}, {"data.max_length", "60"}}),
+             containing("data.max_length = 60, but an image has 64 patches"));
   CHECK_THAT(refused({{"model.patch", "4"}, {"data.predict", "masked"}}), containing("--patch 1"));
   CHECK_THAT(refused({{"model.patch", "4"}, {"train.pretrain", "masked"}, {"train.pretrain_steps", "2"}}),
              containing("model.patch is not 1"));
