@@ -1,6 +1,9 @@
 // Readers of labelled texts.
 #include "heed/data/text/labelled_text.h"
 
+#include <algorithm>
+#include <array>
+
 #include "heed/core/io/files.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -78,7 +81,7 @@ Sequences read_imdb(const Path& folder, bool test) {
     }
     return parse_reviews(io::read_text(path), path.string());
   }
-  Sequences out;
+  std::array<std::vector<std::string>, 2> texts;  // negative, positive
   for (const uint8_t label : {uint8_t{0}, uint8_t{1}}) {
     const Path place = folder / part / (label == 1 ? "pos" : "neg");
     std::vector<Path> files;
@@ -87,13 +90,17 @@ Sequences read_imdb(const Path& folder, bool test) {
     }
     if (files.empty())
       fail(Fault::data, place, ": no .txt file is there. Give the folder of IMDb, unpacked.");
-    std::vector<std::string> texts(files.size());
+    texts[label].resize(files.size());
     parallel_rows(static_cast<int64_t>(files.size()), 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        texts[static_cast<size_t>(i)] = io::read(place / files[static_cast<size_t>(i)]);
+        texts[label][static_cast<size_t>(i)] = io::read(place / files[static_cast<size_t>(i)]);
     });
-    for (const std::string& one : texts) {
-      out.add(one);
+  }
+  Sequences out;  // in turn, so that the first examples are of both classes
+  for (size_t i = 0; i < std::max(texts[0].size(), texts[1].size()); ++i) {
+    for (const uint8_t label : {uint8_t{0}, uint8_t{1}}) {
+      if (i >= texts[label].size()) continue;
+      out.add(texts[label][i]);
       out.labels.push_back(label);
     }
   }

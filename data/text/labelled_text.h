@@ -13,7 +13,7 @@ namespace heed {
 Sequences parse_reviews(std::string_view all, std::string_view name);
 
 /// Reads IMDb (Maas et al. 2011) from a folder: train.tsv and test.tsv as above, also with .gz, or the
-/// publisher's train/{neg,pos}/*.txt and test/{neg,pos}/*.txt.
+/// publisher's train/{neg,pos}/*.txt and test/{neg,pos}/*.txt, which are taken in turn: negative, positive.
 Sequences read_imdb(const Path& folder, bool test);
 
 /// Parses pairs of documents, one a line: label (0 or 1, also as 0.0 or 1.0), two numbers, two texts,

@@ -34,14 +34,18 @@ TEST_CASE("reviews: a folder of files, or of packed lines") {
   for (const char* part : {"train/neg", "train/pos", "test/neg", "test/pos"})
     std::filesystem::create_directories(scratch.path() / part);
   scratch.file("train/neg/0_1.txt", "bad");
+  scratch.file("train/neg/1_2.txt", "poor");
   scratch.file("train/pos/0_9.txt", "fine");
   scratch.file("train/pos/1_8.txt", "better");
+  scratch.file("train/pos/2_8.txt", "good");
   scratch.file("train/pos/notes", "no review");
   scratch.file("test/neg/0_1.txt", "worse");
   scratch.file("test/pos/0_9.txt", "best");
   const Sequences set = read_imdb(scratch.path(), false);
-  CHECK(set.labels == std::vector<uint8_t>{0, 1, 1});
-  CHECK(set.at(2) == "better");
+  CHECK(set.labels == std::vector<uint8_t>{0, 1, 0, 1, 1});  // in turn
+  CHECK(set.at(2) == "poor");
+  CHECK(set.at(3) == "better");
+  CHECK(set.at(4) == "good");
   CHECK(read_imdb(scratch.path(), true).at(1) == "best");
   const Scratch other;
   other.file("train.tsv.gz", deflate("1\t9\t0\tfine\n"));
