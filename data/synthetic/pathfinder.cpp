@@ -341,10 +341,7 @@ Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& opti
   std::vector<Brush> brushes;
   for (const int64_t gap : options.gaps) brushes.emplace_back(options, gap);
   const int64_t area = options.side * options.side;
-  Sequences out;
-  out.bytes.resize(static_cast<size_t>(count * area));
-  out.labels.resize(static_cast<size_t>(count));
-  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * area);
+  Sequences out = blank_sequences(std::vector<uint8_t>(static_cast<size_t>(count)), area);
   if (facts != nullptr) facts->resize(static_cast<size_t>(count));
   parallel_rows_with_progress(count, 16, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

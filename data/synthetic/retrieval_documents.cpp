@@ -128,10 +128,7 @@ Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& leng
 Sequences grounded_digits(int64_t count, uint64_t seed, const ProgressCallback& on_progress) {
   constexpr int64_t side = 32, drawn_side = 28;
   const LabelledImages drawn = digits(count, seed, on_progress);
-  Sequences out;
-  out.labels = drawn.labels;
-  out.bytes.resize(static_cast<size_t>(count * side * side));
-  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
+  Sequences out = blank_sequences(drawn.labels, side * side);
   parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       RandomStream random(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));

@@ -26,6 +26,14 @@ struct Head {
 
 }  // namespace
 
+Sequences blank_sequences(std::vector<uint8_t> labels, int64_t length) {
+  Sequences out;
+  out.labels = std::move(labels);
+  out.bytes.resize(static_cast<size_t>(out.count() * length));
+  for (int64_t i = 1; i <= out.count(); ++i) out.ends.push_back(i * length);
+  return out;
+}
+
 Sequences Sequences::slice(int64_t begin, int64_t end) const {
   Sequences out;
   out.parts = parts;

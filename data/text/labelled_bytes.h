@@ -41,6 +41,9 @@ struct Sequences {
   std::string sha256() const;
 };
 
+/// Sequences with these labels and one string of `length` zero bytes each, to be filled in: images.
+Sequences blank_sequences(std::vector<uint8_t> labels, int64_t length);
+
 /// Serialises sequences after their SHA-256, for a cache.
 std::string encode(const Sequences& sequences);
 /// The inverse of encode(). Fault::data when a byte has changed.

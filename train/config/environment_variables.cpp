@@ -79,4 +79,16 @@ void from_environment(Config& config) {
   }
 }
 
+std::vector<char*> environment_without_settings() {
+  const std::vector<std::string> settings = every_variable();  // ascending
+  std::vector<char*> out;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    if (!std::binary_search(settings.begin(), settings.end(), entry.substr(0, entry.find('='))))
+      out.push_back(*at);
+  }
+  out.push_back(nullptr);
+  return out;
+}
+
 }  // namespace heed

@@ -9,4 +9,8 @@ namespace heed {
 /// of no task, is refused with the nearest.
 void from_environment(Config& config);
 
+/// The environment of this process without the variables of settings of any task, as execve() takes it: for a
+/// subprocess whose arguments and files have all its settings already.
+std::vector<char*> environment_without_settings();
+
 }  // namespace heed

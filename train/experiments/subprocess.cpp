@@ -7,35 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <string_view>
 
+#include "heed/train/config/environment_variables.h"
 #include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
 
 constexpr size_t max_words = 8192;
-
-/// The environment without variables of settings, such as HEED_TRAIN_SEED: the settings of a subprocess are
-/// all in its arguments and files, which a variable would override once more.
-std::vector<char*> environment() {
-  constexpr std::array<std::string_view, 5> groups{"HEED_MODEL_", "HEED_ATTENTION_", "HEED_DATA_",
-                                                   "HEED_TRAIN_", "HEED_DECODE_"};
-  std::vector<char*> out;
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view entry = *at;
-    if (std::none_of(groups.begin(), groups.end(),
-                     [&](std::string_view one) { return entry.starts_with(one); }))
-      out.push_back(*at);
-  }
-  out.push_back(nullptr);
-  return out;
-}
 
 [[noreturn]] void become(std::vector<char*>& arguments, std::vector<char*>& variables, int words,
                          pid_t parent) {
@@ -94,7 +77,7 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::functio
   pointers.push_back(nullptr);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(Fault::internal, "child: no pipe: ", std::strerror(errno), ".");
-  std::vector<char*> variables = environment();
+  std::vector<char*> variables = environment_without_settings();
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) become(pointers, variables, ends[1], parent);

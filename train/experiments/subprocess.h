@@ -21,10 +21,10 @@ std::string reason(const ChildEnd& end);
 /// The fault of its exit code; internal when the code is not one of heed's, such as after a signal.
 Fault fault_of(const ChildEnd& end);
 
-/// Runs this program with these arguments and without input, and waits for it. Calls `meanwhile` about five
-/// times a second. While StopSignals lives, passes on the first stop signal, then lets the subprocess save,
-/// and every SIGUSR1. Does the same with SIGTERM once `spent` is true. When the parent dies, the subprocess
-/// is asked to stop. Fault::internal when no process can be started.
+/// Runs this program with these arguments, without input and without the variables of settings, and waits for
+/// it. Calls `meanwhile` about five times a second. While StopSignals lives, passes on the first stop signal,
+/// then lets the subprocess save, and every SIGUSR1. Does the same with SIGTERM once `spent` is true. When
+/// the parent dies, the subprocess is asked to stop. Fault::internal when no process can be started.
 ChildEnd run_child(
     const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
     const std::function<bool()>& spent = [] { return false; });

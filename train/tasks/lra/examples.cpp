@@ -6,14 +6,21 @@
 #include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
+std::vector<int32_t> LongTask::places_of(std::string_view bytes) const {
+  const auto count = static_cast<int32_t>(static_cast<int64_t>(bytes.size()) / tokens().bytes);
+  std::vector<int32_t> out;
+  for (int32_t place = 0; place < count; ++place) {
+    if (!tokens().drop_zeros || bytes[static_cast<size_t>(place)] != '\0') out.push_back(place);
+  }
+  return out;
+}
+
 std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
   std::vector<std::string> names;
   if (options_.pool == Pool::first) names.emplace_back("first");
-  const auto each = static_cast<size_t>(tokens().bytes);
-  for (size_t place = 0; place * each < bytes.size(); ++place) {
-    const char byte = bytes[place * each];
-    if (tokens().drop_zeros && byte == '\0') continue;
-    names.push_back(token_name(static_cast<uint8_t>(byte), static_cast<int64_t>(place)));
+  for (const int32_t place : places_of(bytes)) {
+    const char byte = bytes[static_cast<size_t>(place * tokens().bytes)];
+    names.push_back(token_name(static_cast<uint8_t>(byte), place));
   }
   if (names.empty()) names.emplace_back("nothing");
   return names;

@@ -37,19 +37,11 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   const Tensor scores =
       logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
   explain_choice(scores, parts);
-  std::vector<std::string> labels;
-  if (options_.pool == Pool::first) labels.emplace_back("first");
-  const std::string_view bytes = one.at(0);
-  std::vector<int32_t> places;
-  const auto each = static_cast<size_t>(tokens().bytes);
-  for (size_t place = 0; place * each < bytes.size(); ++place) {
-    const char byte = bytes[place * each];
-    if (tokens().drop_zeros && byte == '\0') continue;
-    if (static_cast<int64_t>(labels.size()) == most_shown) break;
-    places.push_back(static_cast<int32_t>(place));
-    labels.push_back(token_name(static_cast<uint8_t>(byte), static_cast<int64_t>(place)));
-  }
-  if (labels.empty()) labels.emplace_back("nothing");
+  std::vector<std::string> labels = token_names(one.at(0));
+  std::vector<int32_t> places = places_of(one.at(0));
+  const int64_t first = options_.pool == Pool::first ? 1 : 0;
+  labels.resize(std::min(labels.size(), static_cast<size_t>(most_shown)));
+  places.resize(std::min(places.size(), static_cast<size_t>(most_shown - first)));
   caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
   if (predicts_classes())
     caption += "; the model says " + classes()[static_cast<size_t>(likeliest(scores)[0])];
@@ -59,7 +51,7 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
              length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
   const std::shared_ptr<TokenPicture> picture = places.empty() ? nullptr : this->picture(set.at(index, 0));
   if (picture) {
-    picture->first = options_.pool == Pool::first ? 1 : 0;
+    picture->first = first;
     picture->places = places;
   }
   std::vector<MapView> views;

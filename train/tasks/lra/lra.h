@@ -157,6 +157,8 @@ class LongTask : public Task {
   /// A batch of inputs whose tokens are vectors, all of the same length.
   Batch vectors(const Sequences& set, std::span<const int64_t> numbers) const;
   Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
+  /// The places of the tokens of an input, first to last: those of zero pixels that are left out are missing.
+  std::vector<int32_t> places_of(std::string_view bytes) const;
   /// Labels of the tokens of an input on a map.
   std::vector<std::string> token_names(std::string_view bytes) const;
   /// Test examples by their numbers, each cut to the tokens that the model reads.

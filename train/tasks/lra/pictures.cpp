@@ -25,10 +25,7 @@ Sequences shrunk(Sequences images, int64_t from, int64_t side) {
   check_side(from, side);
   if (side == from) return images;
   const int64_t block = from / side, count = images.count();
-  Sequences out;
-  out.labels = images.labels;
-  out.bytes.resize(static_cast<size_t>(count * side * side));
-  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
+  Sequences out = blank_sequences(images.labels, side * side);
   parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const std::string_view image = images.at(i);
