@@ -27,7 +27,7 @@ Config tiny(const std::string& task, const std::vector<std::pair<std::string, st
                                                             {"data.validation", "10"},
                                                             {"translate:data.test_size", "8"},
                                                             {"data.bleu_pairs", "2"},
-                                                            {"model.patch", "14"},
+                                                            {"mnist:model.patch", "14"},
                                                             {"model.d_model", "16"},
                                                             {"model.heads", "2"},
                                                             {"model.d_ff", "16"},
