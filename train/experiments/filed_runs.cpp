@@ -13,6 +13,12 @@ namespace {
 
 constexpr int64_t max_filed_seeds = 100;  // seeds 1 to this are looked for
 
+/// A fact of a file; empty where it has none of this name.
+std::string fact_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "" : found->second;
+}
+
 /// "accuracy=0.5, loss=1.25" of names and values, and back.
 std::string pairs_text(const std::vector<std::pair<std::string, double>>& pairs) {
   std::string out;
@@ -21,8 +27,9 @@ std::string pairs_text(const std::vector<std::pair<std::string, double>>& pairs)
   return out;
 }
 
-std::vector<std::pair<std::string, double>> pairs_in(const Path& file, const std::string& fact) {
+std::vector<std::pair<std::string, double>> pairs_in(const CurveFile& file, const char* name) {
   std::vector<std::pair<std::string, double>> out;
+  const std::string fact = fact_of(file.facts, name);
   for (size_t at = 0; at < fact.size();) {
     const size_t end = std::min(fact.find(", ", at), fact.size());
     const std::string pair = fact.substr(at, end - at);
@@ -31,57 +38,88 @@ std::vector<std::pair<std::string, double>> pairs_in(const Path& file, const std
       if (equals == std::string::npos) throw std::invalid_argument(pair);
       out.emplace_back(pair.substr(0, equals), std::stod(pair.substr(equals + 1)));
     } catch (const std::logic_error&) {  // stod's
-      fail(Fault::data, file, ": '", pair, "' is not NAME=NUMBER.");
+      fail(Fault::data, "in its fact '", name, "' '", pair, "' is not NAME=NUMBER.");
     }
     at = end + 2;
   }
   return out;
 }
 
-/// A fact of a file; empty where it has none of this name.
-std::string fact_of(const CurveFile& file, const std::string& name) {
-  const auto found = file.facts.find(name);
-  return found == file.facts.end() ? "" : found->second;
+/// A curve on file as use(CurveFile) takes it. Errors name the file, and say what to do.
+template <class Use>
+auto with_curve(const Path& path, const Use& use) {
+  try {
+    return use(read_curve_csv(path));
+  } catch (const Error& error) {
+    const std::string why = error.what(), name = path.string();
+    throw Error(error.fault(),
+                text(why.starts_with(name) ? "" : name + ": ", why, " Remove or restore the file."));
+  }
 }
 
 /// The run behind a curve on file; nothing where it had no scores yet.
-std::optional<ComparedRun> filed_run(const Path& path, const std::string& label, int64_t seed) {
-  const CurveFile file = read_curve_csv(path);
+std::optional<FiledRun> filed_run(const CurveFile& file, const std::string& label, int64_t seed) {
   ComparedRun out{.label = label, .folder = "", .failure = "", .seed = seed};
-  out.data = fact_of(file, "data");
-  out.scores = pairs_in(path, fact_of(file, "scores"));
+  out.data = fact_of(file.facts, "data");
+  out.scores = pairs_in(file, "scores");
   if (out.scores.empty()) return std::nullopt;
-  for (const auto& [name, value] : pairs_in(path, fact_of(file, "tested"))) {
+  for (const auto& [name, value] : pairs_in(file, "tested")) {
     if (name == "step") out.step = std::llround(value);
     if (name == "of") out.steps = std::llround(value);
     if (name == "examples") out.examples = std::llround(value);
     if (name == "steps_per_second") out.steps_per_second = value;
   }
-  out.accuracy_baselines = pairs_in(path, fact_of(file, "baselines"));
+  out.accuracy_baselines = pairs_in(file, "baselines");
   for (const auto& [name, value] : out.accuracy_baselines)
     out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);
   out.metrics = curve_series(file.curve, file.curve.points.size());
-  return out;
+  return FiledRun{std::move(out), file.facts};
 }
 
-bool is_planned(const Work& work, int64_t seed) {
-  return std::any_of(work.plans.begin(), work.plans.end(),
-                     [&](const PlannedRun& plan) { return plan.seed == seed; });
+/// True if the run of a seed has ended in this call with scores.
+bool has_ended(const Work& work, int64_t seed, const EndedRuns& ended) {
+  return std::any_of(work.plans.begin(), work.plans.end(), [&](const PlannedRun& plan) {
+    const auto found = ended.find(plan.name);
+    return plan.seed == seed && found != ended.end() && found->second.failure.empty();
+  });
 }
 
-/// The runs of a cell on file whose seeds are not planned here. Sets what the first of them has changed.
-void take_filed(const PublishedTable& table, const ReproductionOptions& options, Work& work) {
+/// The parts of a list "A, B" that another has not; "nothing" where there are none.
+std::string only_in(const std::string& list, const std::string& other) {
+  std::string out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(", ", at), list.size());
+    const std::string part = list.substr(at, end - at);
+    if ((", " + other + ", ").find(", " + part + ", ") == std::string::npos)
+      out += (out.empty() ? "" : ", ") + part;
+    at = end + 2;
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+/// The runs of a cell on file, but for those that have ended here. Without plans the first of them decides
+/// which settings and data the cell is of.
+void take_filed(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
+                Work& work) {
+  std::optional<Facts> own;
+  if (!work.plans.empty()) own = setting_facts(options, work);
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
     const Path path = curve_file(table, options, work, seed);
-    if (is_planned(work, seed) || !io::exists(path)) continue;
-    std::optional<ComparedRun> run = filed_run(path, work.row->name, seed);
-    if (!run) continue;
-    if (work.plans.empty() && work.filed.empty()) {
-      const std::string changed = fact_of(read_curve_csv(path), "changed");
+    if (!io::exists(path)) continue;
+    std::optional<FiledRun> filed =
+        with_curve(path, [&](const CurveFile& file) { return filed_run(file, work.row->name, seed); });
+    if (!filed) continue;
+    if (!own) {
+      own = filed->facts;
+      const std::string changed = fact_of(*own, "changed");
       work.cell.changed = changed == "nothing" ? "" : changed;
       work.cell.remark.clear();
     }
-    work.filed.push_back(std::move(*run));
+    if (const std::string why = different_facts(filed->facts, *own); !why.empty())
+      work.cell.left_out +=
+          text(work.cell.left_out.empty() ? "" : "; ", path.filename().string(), " is left out (", why, ")");
+    else if (!has_ended(work, seed, ended))
+      work.filed.push_back(std::move(*filed));
   }
 }
 
@@ -98,7 +136,26 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& 
   return out;
 }
 
-void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
+std::string different_facts(const Facts& filed, const Facts& own) {
+  std::string out;
+  for (const char* name : {"recipe", "attention", "changed", "data"}) {
+    const std::string there = fact_of(filed, name), here = fact_of(own, name);
+    if (there == here) continue;
+    out += text(out.empty() ? "" : "; ", name, ": on file ", only_in(there, here), ", here ",
+                only_in(here, there));
+  }
+  return out;
+}
+
+std::optional<Facts> finished_facts(const Path& file) {
+  if (!io::exists(file)) return std::nullopt;
+  const Facts facts = with_curve(file, [](const CurveFile& curve) { return curve.facts; });
+  if (fact_of(facts, "scores").empty()) return std::nullopt;
+  return facts;
+}
+
+void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
+                    std::vector<Work>& all) {
   std::vector<Work> out;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     for (const PublishedRow& row : table.rows) {
@@ -108,7 +165,7 @@ void add_filed_runs(const PublishedTable& table, const ReproductionOptions& opti
       });
       Work work = found != all.end() ? std::move(*found) : Work{&row, &column, i, false, {}, {}, {}, {}};
       if (found == all.end()) work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
-      take_filed(table, options, work);
+      take_filed(table, options, ended, work);
       if (found != all.end() || !work.filed.empty()) out.push_back(std::move(work));
     }
   }

@@ -46,6 +46,7 @@ struct Cell {
   std::string validation{};  ///< of the tested, the best and the last checkpoint
   std::string changed{};     ///< settings that are not the recipe's
   std::string remark{};      ///< why there is no value, or what differs from the paper
+  std::string left_out{};    ///< curves on file that are of other settings or data, and do not count
   std::string baselines{};   ///< baselines of the test split, as text
   int code = 0;              ///< exit code of a failed run
 };

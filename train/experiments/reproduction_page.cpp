@@ -56,7 +56,10 @@ Comparison curves_of(const PublishedTable& table, const ReproductionOptions& opt
     for (const PlannedRun& plan : work.plans) {
       const RunCurve curve =
           read_curve(folder_of(plan, options.place.folder) / "metrics.jsonl", curve_score(table));
-      if (curve.points.empty()) continue;
+      const bool is_filed = std::any_of(work.filed.begin(), work.filed.end(), [&](const FiledRun& one) {
+        return one.run.seed == plan.seed;  // finished, where this one is not
+      });
+      if (curve.points.empty() || is_filed) continue;
       if (out.rows.empty() || out.rows.back().label != work.row->name)
         out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
       out.runs.push_back(
@@ -66,10 +69,10 @@ Comparison curves_of(const PublishedTable& table, const ReproductionOptions& opt
            .seed = plan.seed,
            .metrics = curve_series(curve, options.seeds > 1 ? curve.points.size() : drawn_points)});
     }
-    for (const ComparedRun& run : work.filed) {
+    for (const FiledRun& one : work.filed) {
       if (out.rows.empty() || out.rows.back().label != work.row->name)
         out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
-      out.runs.push_back(run);
+      out.runs.push_back(one.run);
       out.runs.back().label = work.row->name;
     }
   }

@@ -8,6 +8,15 @@
 
 namespace heed {
 
+/// Facts in the header of a curve, by their names.
+using Facts = std::map<std::string, std::string>;
+
+/// A finished run of another call or machine, as its curve on file has it.
+struct FiledRun {
+  ComparedRun run;  ///< without a folder
+  Facts facts;      ///< in the header of its curve
+};
+
 /// One cell in progress.
 struct Work {
   const PublishedRow* row;        ///< of the published table
@@ -18,8 +27,9 @@ struct Work {
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed
   Cell cell;                      ///< what is known of it before its runs
-  /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds.
-  std::vector<ComparedRun> filed{};
+  /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds:
+  /// those with the settings and the data of this cell.
+  std::vector<FiledRun> filed{};
   HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
   Path measured{};            ///< of Measure::swapped: the file with its statistics; empty: none yet
 };
@@ -82,6 +92,11 @@ int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int
 std::string file_word(const std::string& words);
 /// A text as lines of at most 120 columns, broken at blanks; those after the first begin with `indent`.
 std::string wrapped(const std::string& words, const std::string& indent);
+/// The facts that must agree where two runs stand in one cell: recipe, attention, changed settings and data.
+Facts setting_facts(const ReproductionOptions& options, const Work& work);
+/// What differs between the settings and data of a curve on file and those of a run: "changed: on file
+/// train.max_steps 6 (recipe: 50000), here nothing"; empty where they agree.
+std::string different_facts(const Facts& filed, const Facts& own);
 /// The facts in the header of a curve.
 std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
                                                              const ReproductionOptions& options,
@@ -90,17 +105,23 @@ std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTabl
 std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
                         const std::string& svg);
 /// Writes the curve of a run as TABLE-ROW-COLUMN-sSEED.csv, as far as the run has come, and with its scores
-/// where it has `ended`. Nothing where it has no metrics yet.
+/// where it has `ended`. Nothing where it has no metrics yet. A finished run on file is replaced by none that
+/// has no scores, and by none of other settings or data.
 void write_curve(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
                  const PlannedRun& plan, const ComparedRun* ended);
 /// What a curve's header says of data that --data named.
 inline constexpr const char* given_data = "the files of --data";
 /// The facts of a curve's header that say what a finished run has scored.
 std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& run);
+/// The facts of a curve on file whose run has scores; nothing where there is no file, or where it has none.
+/// Fault::data for a file that cannot be read.
+std::optional<Facts> finished_facts(const Path& file);
 /// Sets Work::filed of all cells from results_folder(), and adds to them the cells of the table that have
-/// such runs but are not among them. Skips seeds whose runs are planned here. Fault::data for a file that
-/// cannot be read.
-void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// such runs but are not among them. Skips seeds whose runs have ended here with scores, and leaves out runs
+/// of other settings or data than the cell's, which its note names. Fault::data for a file that cannot be
+/// read.
+void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
+                    std::vector<Work>& all);
 /// Where the curve of a run goes.
 Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
                 int64_t seed);

@@ -50,6 +50,7 @@ std::string note_text(const Cell& cell) {
   const bool ran = cell.ours.count > 0 || !cell.validation.empty();
   add(cell.changed.empty() || !ran ? "" : "changed: " + cell.changed);
   add(cell.remark);
+  add(cell.left_out);
   return out;
 }
 
@@ -95,8 +96,10 @@ std::string reproduction_csv(const Reproduction& result) {
     if (one->error > 0) out += text(one->error);
     out += ",";
     if (one->examples > 0) out += text(one->examples);
-    out += text(",", to_string(one->verdict), ",", csv_text(one->remark), ",", csv_text(one->validation), ",",
-                csv_text(one->changed), ",", csv_text(one->baselines), "\n");
+    const bool both = !one->remark.empty() && !one->left_out.empty();
+    out += text(",", to_string(one->verdict), ",", csv_text(one->remark + (both ? "; " : "") + one->left_out),
+                ",", csv_text(one->validation), ",", csv_text(one->changed), ",", csv_text(one->baselines),
+                "\n");
   }
   return out;
 }

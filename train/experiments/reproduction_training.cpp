@@ -81,7 +81,7 @@ const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>
       const auto found = ended.find(plan.name);
       if (found != ended.end() && found->second.failure.empty()) return &found->second;
     }
-    if (!one.filed.empty()) return &one.filed.front();
+    if (!one.filed.empty()) return &one.filed.front().run;
   }
   return nullptr;
 }
@@ -134,7 +134,7 @@ class TableRuns {
     result_.cells.clear();
     result_.done = 0;
     std::vector<Work> shown = all_;
-    add_filed_runs(table_, options_, shown);
+    add_filed_runs(table_, options_, ended_, shown);
     for (const Work& work : shown) {
       result_.cells.push_back(judged(table_, options_, work, ended_, base_run(table_, shown, work, ended_)));
     }
@@ -150,6 +150,8 @@ class TableRuns {
     const StopSignals signals;
     Progress progress;
     progress.quiet = options_.place.quiet;
+    std::vector<Work> on_file = all_;
+    add_filed_runs(table_, options_, {}, on_file);  // a damaged curve is told of before anything trains
     std::set<std::string> names;
     double seconds = 0;
     for (Work& work : all_) {
@@ -161,6 +163,7 @@ class TableRuns {
       }
       for (const PlannedRun& plan : work.plans) {
         if (names.insert(plan.name).second) plans_.push_back(plan);
+        tell_of_kept(work, plan, progress);
       }
       result_.runs = static_cast<int64_t>(plans_.size());
     }
@@ -168,6 +171,18 @@ class TableRuns {
     std::stable_partition(plans_.begin(), plans_.end(),
                           [&](const PlannedRun& plan) { return is_trained(plan, options_.place.folder); });
     progress.say("plan", plan_text(seconds));
+  }
+
+  /// Says where the curve of a run will not be written, since that of another is on file.
+  void tell_of_kept(const Work& work, const PlannedRun& plan, Progress& progress) const {
+    const Path file = curve_file(table_, options_, work, plan.seed);
+    const std::optional<Facts> filed = finished_facts(file);
+    const std::string why = filed ? different_facts(*filed, setting_facts(options_, work)) : "";
+    if (why.empty()) return;
+    progress.say("keep",
+                 text(file.string(), " has a finished run of other settings or data (", why,
+                      "), so the curve of ", work.cell.name,
+                      " is not written. To have it, name another --results folder or remove the file."));
   }
 
   /// What this call will do, and how long it will take.

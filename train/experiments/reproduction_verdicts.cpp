@@ -146,7 +146,7 @@ void mind_data(const PublishedTable& table, const ReproductionOptions& options, 
                Cell& cell) {
   const PublishedColumn& column = *work.column;
   const bool given = options.data.contains(column.name) ||
-                     (work.plans.empty() && !work.filed.empty() && work.filed.front().data == given_data);
+                     (work.plans.empty() && !work.filed.empty() && work.filed.front().run.data == given_data);
   const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() && !given;
   if (!other_data) return;
   cell.verdict = Verdict::unknown;
@@ -203,7 +203,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.remark = found->second.failure;
     if (cell.code == 0) cell.code = found->second.code;
   }
-  for (const ComparedRun& run : work.filed) take(run);
+  for (const FiledRun& one : work.filed) take(one.run);
   const std::string state = state_of(options, work, ended);
   if (!state.empty() && cell.remark.empty()) cell.remark = state;
   if (values.empty()) return cell;

@@ -243,11 +243,35 @@ TEST_CASE("reproduce: runs of another machine are on the page by their curves on
                        containing("train.max_steps 6 (recipe: 50000)"));
   CHECK_THAT(io::read(shell.scratch / "kept" / "fast-table1-ListOps-loss-steps.svg"),
              containing("training loss over steps: Vanilla, Fastmax1"));
-  // A file that is damaged is named.
+  // A file that is damaged is named before anything trains.
   io::write(shell.scratch / "kept" / "fast-table1-Linear-ListOps-s1.csv", "# scores: accuracy\n");
-  const Result third = shell.run(words("Fastmax1", "there"));
-  CHECK(third.code != 0);
-  CHECK_THAT(third.err, containing("fast-table1-Linear-ListOps-s1.csv: 'accuracy' is not NAME=NUMBER."));
+  const Result third = shell.run(words("Linear", "there"));
+  CHECK(third.code == static_cast<int>(Fault::data));
+  CHECK_THAT(third.err,
+             containing("fast-table1-Linear-ListOps-s1.csv: in its fact 'scores' 'accuracy' is not "
+                        "NAME=NUMBER. Remove or restore the file."));
+  CHECK(io::list(shell.scratch / "there" / "reproduce-fast-table1" / "runs").size() == 1);
+}
+
+TEST_CASE("reproduce: a run of other settings leaves the curve of a finished one on file as it is") {
+  const Shell shell;
+  const auto words = [](const std::string& steps) {
+    return listops("Vanilla/ListOps", {"--steps", steps, "--validate-every", "2", "--results", "kept"});
+  };
+  REQUIRE(shell.run(words("6")).code == 0);
+  const Path curve = shell.scratch / "kept" / "fast-table1-Vanilla-ListOps-s1.csv";
+  const std::string finished = io::read(curve);
+  const Result second = shell.run(words("4"));
+  CAPTURE(second.err, second.out);
+  REQUIRE(second.code == 0);
+  CHECK(io::read(curve) == finished);
+  const std::string why =
+      "changed: on file train.max_steps 6 (recipe: 50000), here train.max_steps 4 (recipe: 50000)";
+  CHECK_THAT(second.err,
+             containing("fast-table1-Vanilla-ListOps-s1.csv has a finished run of other settings") &&
+                 containing(why) && containing("another --results folder or remove the file"));
+  CHECK_THAT(second.out, containing("tested at step ") &&
+                             containing("fast-table1-Vanilla-ListOps-s1.csv is left out (" + why + ")"));
 }
 
 TEST_CASE("reproduce: accuracy over speed is drawn from the runs of the table that has them") {

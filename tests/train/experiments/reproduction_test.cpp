@@ -279,7 +279,7 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   const auto cell_of = [&](const ComparedRun& run, const ComparedRun* first) {
     Work work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
     work.cell = {.name = "row", .paper = 1, .changed = "train.max_steps 3"};
-    work.filed = {run};
+    work.filed = {{run, {}}};
     return judged(table, options, work, {}, first);
   };
   const ComparedRun base = run_with({2, 1.5, 1});
