@@ -152,6 +152,9 @@ class Trainings {
       progress_.say("run", which + ", is there");
       return read_compared(run, plan.label);
     }
+    if (!plan.from.empty() && !finished(run.parent_path() / plan.from))
+      return failed(plan, text("the run whose weights it begins from, ", plan.from, ", has no scores"),
+                    Fault::file);
     stop_if_asked(options_.budget);
     const ChildEnd end = train(plan, run, which);
     if (end.code == 0) {
@@ -163,15 +166,19 @@ class Trainings {
       options_.progressed(plan);
       throw Stopped{StopSignals::received()};
     }
-    progress_.say("", reason(end));
-    return {.label = plan.label,
-            .folder = "",
-            .failure = reason(end),
-            .code = static_cast<int>(fault_of(end)),
-            .seed = plan.seed};
+    return failed(plan, reason(end), fault_of(end));
   }
 
  private:
+  ComparedRun failed(const PlannedRun& plan, const std::string& why, Fault fault) {
+    progress_.say("", why);
+    return {.label = plan.label,
+            .folder = "",
+            .failure = why,
+            .code = static_cast<int>(fault),
+            .seed = plan.seed};
+  }
+
   ChildEnd train(const PlannedRun& plan, const Path& run, const std::string& which) {
     const bool begun = io::exists(run / "config.toml");
     progress_.say("run", which + (begun ? ", goes on" : ""));

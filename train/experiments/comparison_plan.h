@@ -33,8 +33,7 @@ bool is_trained(const PlannedRun& plan, const Path& folder);
 /// The planned run of a config. Two plans have the same name exactly when all settings are equal.
 PlannedRun plan_run(Config config, const std::string& label);
 /// The same, beginning from the trained weights of another planned run, whose settings it has but for
-/// `changes`
-/// ("KEY=VALUE"). Its name depends on that run's, too.
+/// `changes` ("KEY=VALUE"). Its name depends on that run's, too.
 PlannedRun plan_run_from(const PlannedRun& base, Config config, const std::string& label,
                          std::vector<std::string> changes);
 
@@ -52,8 +51,8 @@ struct ComparisonOptions {
 };
 
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
-/// scored run again. A failed run has a reason instead of scores. Throws Stopped on a stop signal and when
-/// the budget is spent; what was trained is kept.
+/// scored run again. A failed run has a reason instead of scores, and so has one whose base has none. Throws
+/// Stopped on a stop signal and when the budget is spent; what was trained is kept.
 std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options);
 
 /// Thrown when a signal or the budget ended the work; everything is saved.

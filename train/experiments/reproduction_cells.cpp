@@ -71,7 +71,7 @@ bool runs(const Work& work) {
 
 std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
   std::vector<Work> out;
-  // The base row of a ratio runs too.
+  // Rows that others need run too, however long they take: the first of a ratio, and those begun from.
   const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const PublishedColumn& column = table.columns[i];
@@ -86,7 +86,7 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
         return one.from == row.name && named(options.rows, one, column);
       });
       if (!options.rows.empty() && !asked && !first && !begun_from) continue;
-      Work work{&row, &column, i, asked, missing.empty(), {}, {}, {}};
+      Work work{&row, &column, i, asked || first || begun_from, missing.empty(), {}, {}, {}};
       work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
       const std::string& spec = row.attention_on(column);
       if (spec.empty())

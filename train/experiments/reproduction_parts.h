@@ -22,7 +22,7 @@ struct Work {
   const PublishedRow* row;        ///< of the published table
   const PublishedColumn* column;  ///< of the published table
   size_t column_index;            ///< index of `column`, for PublishedRow::values
-  bool asked;                     ///< named in ReproductionOptions::rows
+  bool asked;                     ///< named in ReproductionOptions::rows, or needed by a row that is
   bool has_data;                  ///< the column's data is found, or it needs none
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed

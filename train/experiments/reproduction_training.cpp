@@ -72,6 +72,18 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   return 0;
 }
 
+/// Gives up a cell that begins from the weights of another cell that does not run; true: it has.
+bool misses_base(Work& work, const std::vector<Work>& all) {
+  const auto base = std::find_if(all.begin(), all.end(), [&](const Work& one) {
+    return one.column == work.column && one.row->name == work.row->from;
+  });
+  if (base == all.end() || !base->plans.empty()) return false;
+  work.cell.remark =
+      text("not run: it begins from the weights of ", base->cell.name, ": ", base->cell.remark);
+  work.cell.code = base->cell.code;
+  return true;
+}
+
 /// The first run of the table's first row in a column, where it has scores; null: none.
 const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>& all, const Work& work,
                             const EndedRuns& ended) {
@@ -155,7 +167,7 @@ class TableRuns {
     std::set<std::string> names;
     double seconds = 0;
     for (Work& work : all_) {
-      if (!runs(work)) continue;
+      if (!runs(work) || misses_base(work, all_)) continue;
       try {
         seconds += plan_cell(table_, work, options_, progress);
       } catch (const Error& error) {

@@ -141,6 +141,15 @@ TEST_CASE("reproduction: rows, columns and cells are named in any case of letter
     CHECK_FALSE(names_cell(pattern, row, column));
 }
 
+TEST_CASE("reproduction: the first row of a ratio is asked for with the rows that are named") {
+  const ReproductionOptions options{.rows = {"Fastmax1/Image"}, .place = {.folder = ""}};
+  const std::vector<Work> cells = wanted_cells(published_table("fast-figure6"), options);
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].row->name == "Vanilla");
+  for (const Work& work : cells) CHECK(work.asked);  // and not put off by a limit
+  for (const Work& work : wanted_cells(published_table("fast-figure6"), {})) CHECK_FALSE(work.asked);
+}
+
 TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says how long") {
   const Shell shell;
   const Result result = shell.run({"reproduce", "shakespeare", "--limit", "0", "--threads", "2"});
