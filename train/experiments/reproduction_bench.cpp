@@ -76,6 +76,13 @@ class CellProgress {
 
 }  // namespace
 
+std::string machine_word(const ReproductionOptions& options) {
+  std::string words;
+  for (const std::string& word : options.place.machine) words += word + " ";
+  const std::string name = file_word(words);
+  return name.empty() ? "" : "-" + name.substr(0, name.find_last_not_of('-') + 1);
+}
+
 Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget) {
   if (!io::exists(file)) {
     const ChildEnd end = run_to_end(arguments, budget);
@@ -98,7 +105,7 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       work.cell.changed = deviations_of(work, config);
       const PlannedRun plan = plan_run(std::move(config), work.row->attention_on(*work.column));
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
-      const Path kept = options.place.folder / "speeds" / (plan.name + ".json");
+      const Path kept = options.place.folder / "speeds" / (plan.name + machine_word(options) + ".json");
       progress.begin(work, io::exists(kept));
       io::make_directories(file.parent_path());
       io::write(file, plan.plan);
@@ -120,7 +127,7 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
 Path lengths_folder(const Work& work, const ReproductionOptions& options) {
   return options.place.folder / "lengths" /
          text(work.row->name, "-d", work.column->head_dim,
-              options.max_length > 0 ? text("-n", options.max_length) : std::string());
+              options.max_length > 0 ? text("-n", options.max_length) : std::string(), machine_word(options));
 }
 
 int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim) {

@@ -61,6 +61,9 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
 /// Sets the verdict of a cell that has a value, and says what it is worth.
 void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell);
 
+/// The machine options of this call as part of a file's name: "-threads-2"; empty: none. What was measured
+/// with others is another measurement.
+std::string machine_word(const ReproductionOptions& options);
 /// The JSON object that a subprocess prints last; runs it once and caches the object in `file`. Throws
 /// Stopped on a signal and when the budget is spent.
 Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget);

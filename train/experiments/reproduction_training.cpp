@@ -59,7 +59,7 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   io::write(plan, work.plans[0].plan);
   std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-  const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
+  const Path kept = folder / "estimates" / (work.plans[0].name + machine_word(options) + ".json");
   if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
   const Json metadata = kept_object(kept, arguments, options.place.budget);
   const Json* whole = metadata.find("seconds");  // earlier versions cached only the time of steps

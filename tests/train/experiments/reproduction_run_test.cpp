@@ -369,6 +369,11 @@ TEST_CASE("reproduce: speeds begin with a plan, name what is not the recipe's, a
                  containing("\n- machine: ") && containing("\n- date: 20"));
   CHECK_THAT(shell.run(words).err, containing("3 of 3: Fastmax1/ListOps, is there\n"));
   CHECK(io::read(csv) == measured);
+  // Another number of threads is another measurement.
+  std::vector<std::string> more = words;
+  *(std::find(more.begin(), more.end(), "--threads") + 1) = "2";
+  CHECK_THAT(shell.run(more).err, !containing("is there"));
+  CHECK_THAT(shell.run(words).err, containing("1 of 3: Vanilla/ListOps, is there\n"));
 }
 
 TEST_CASE("reproduce: time over length is drawn masked and unmasked from one measurement") {

@@ -159,6 +159,11 @@ TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says
   CHECK_THAT(result.out,
              containing("GPT/CPU") && containing("1.88") && containing("ask for it: --rows GPT/CPU"));
   CHECK_THAT(result.out, containing("karpathy/nanoGPT"));
+  const auto estimated_with = [&](const char* threads) {
+    return shell.run({"reproduce", "shakespeare", "--limit", "0", "--threads", threads}).err;
+  };
+  CHECK_THAT(estimated_with("2"), !containing("estimate "));
+  CHECK_THAT(estimated_with("1"), containing("estimate "));
   const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
   CHECK_THAT(
       io::read(csv),
@@ -270,6 +275,17 @@ TEST_CASE("reproduce: a crossover is looked for up to twice the published length
   CHECK(longest_length(table, second, 128) == 2 * 16384);
   CHECK(longest_length(table, second, 32) == 2048);
   CHECK(longest_length(table, first, 128) == 2048);
+}
+
+TEST_CASE("reproduce: what was measured with other machine options is kept in another place") {
+  const PublishedTable& table = published_table("fast-figure3");
+  const Work work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {}};
+  ReproductionOptions options;
+  CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32");
+  options.place.machine = {"--threads", "2", "--device", "cpu"};
+  CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32-threads-2-device-cpu");
+  options.max_length = 64;
+  CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32-n64-threads-2-device-cpu");
 }
 
 TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell says so") {
