@@ -95,6 +95,7 @@ Json kept_object(const Path& file, const std::vector<std::string>& arguments, co
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
+  for (Work& work : all) work.cell.paper /= table.rows.front().values[work.column_index];  // of speeds
   double first = NAN;
   for (Work& work : all) {
     const bool is_first = work.row == &table.rows.front();
@@ -114,10 +115,12 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       const Json row = kept_object(kept, arguments, options.place.budget);
       const double speed = 1e3 / row.at("step_ms").real();
       if (is_first) first = speed;
-      work.cell.ours = spread_of({speed / first});
-      work.cell.paper = work.row->values[work.column_index] / table.rows.front().values[work.column_index];
       work.cell.remark =
           text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index], " there");
+      if (std::isfinite(first))
+        work.cell.ours = spread_of({speed / first});
+      else
+        work.cell.remark += "; no speed of " + table.rows.front().name + " to compare with";
     } catch (const Error& error) {
       give_up(work, error);
     }

@@ -150,6 +150,29 @@ TEST_CASE("reproduction: the first row of a ratio is asked for with the rows tha
   for (const Work& work : wanted_cells(published_table("fast-figure6"), {})) CHECK_FALSE(work.asked);
 }
 
+TEST_CASE("reproduce: speeds are ratios, and without a speed of the first row there is none") {
+  const Scratch scratch;
+  const PublishedTable& table = published_table("fast-table2");
+  ReproductionOptions options{.rows = {"ListOps"}, .place = {.folder = scratch / "all"}};
+  options.place.quiet = true;
+  for (const Work& work : wanted_cells(table, options)) {  // what an earlier call has measured
+    const std::string name = plan_run(config_of(work, options, 0), work.row->attention).name;
+    io::make_directories(options.place.folder / "speeds");
+    io::write(options.place.folder / "speeds" / (name + ".json"),
+              work.row->name == "Vanilla" ? "{}\n" : "{\"step_ms\": 10}\n");
+  }
+  const Reproduction result = reproduce(table, options);
+  REQUIRE(result.cells.size() == 3);
+  CHECK(result.cells[0].paper == 1);
+  CHECK(result.cells[0].code != 0);
+  CHECK(result.cells[1].paper == 11.6 / 6.4);
+  CHECK(result.cells[1].ours.count == 0);
+  CHECK(result.cells[1].verdict == Verdict::unknown);
+  CHECK_THAT(result.cells[1].remark,
+             containing("100.000 steps/s here, 11.6 there; no speed of Vanilla to compare with"));
+  CHECK_THAT(reproduction_text(table, result), !containing("nan"));
+}
+
 TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says how long") {
   const Shell shell;
   const Result result = shell.run({"reproduce", "shakespeare", "--limit", "0", "--threads", "2"});
@@ -311,6 +334,10 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   const Cell sooner = cell_of(run_with({1.5, 1, 0.5}), &base);
   CHECK(sooner.ours.mean == 1.5);
   CHECK(sooner.verdict == Verdict::better);
+  // Seconds of a validation between logged losses.
+  ComparedRun validated = run_with({1.5, 1, 0.5});
+  validated.metrics[1] = {"seconds", {1, 2, 3, 4}, {10, 20, 30, 35}};
+  CHECK(cell_of(validated, &base).ours.mean == 1.5);
   const Cell never = cell_of(run_with({2, 1.5, 1.25}), &base);
   CHECK(never.ours.count == 0);
   CHECK(never.verdict == Verdict::below);
