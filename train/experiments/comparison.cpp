@@ -54,17 +54,6 @@ double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*wha
   return runs.empty() ? 0 : mean(runs, what);
 }
 
-/// Seconds of training at a step, interpolated between logged steps.
-double seconds_at(const MetricSeries& seconds, int64_t step) {
-  const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
-  if (next == seconds.steps.end()) return seconds.values.back();
-  const auto i = static_cast<size_t>(next - seconds.steps.begin());
-  const double step_before = i == 0 ? 0 : static_cast<double>(seconds.steps[i - 1]);
-  const double before = i == 0 ? 0 : seconds.values[i - 1];
-  const double share = (static_cast<double>(step) - step_before) / (static_cast<double>(*next) - step_before);
-  return before + share * (seconds.values[i] - before);
-}
-
 std::string fixed(double value, int decimals) { return picture::fixed(value, decimals); }
 
 std::string significant(double value) {
@@ -329,6 +318,17 @@ std::string comparison_csv(const Comparison& comparison) {
     }
   }
   return out;
+}
+
+double seconds_at(const MetricSeries& seconds, int64_t step) {
+  if (seconds.values.empty()) return NAN;
+  const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
+  if (next == seconds.steps.end()) return seconds.values.back();
+  const auto i = static_cast<size_t>(next - seconds.steps.begin());
+  const double step_before = i == 0 ? 0 : static_cast<double>(seconds.steps[i - 1]);
+  const double before = i == 0 ? 0 : seconds.values[i - 1];
+  const double share = (static_cast<double>(step) - step_before) / (static_cast<double>(*next) - step_before);
+  return before + share * (seconds.values[i] - before);
 }
 
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {

@@ -95,6 +95,9 @@ std::string comparison_text(const Comparison& comparison);
 /// parameters, FLOPs, seconds, folder, failure, machine and program, and their differences to the first
 /// run's.
 std::string comparison_csv(const Comparison& comparison);
+/// Seconds of training at a step, by a run's series "seconds", interpolated between logged steps; NaN: it is
+/// empty.
+double seconds_at(const MetricSeries& seconds, int64_t step);
 /// A metric over steps (or seconds of training), one line per label: the mean of its runs at the steps that
 /// all have.
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds);

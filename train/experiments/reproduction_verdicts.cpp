@@ -17,13 +17,13 @@ double seconds_to(const ComparedRun& run, double level) {
     if (one.name == "loss") loss = &one;
     if (one.name == "seconds") seconds = &one;
   }
-  if (loss == nullptr || seconds == nullptr || loss->values.size() != seconds->values.size()) return NAN;
+  if (loss == nullptr || seconds == nullptr) return NAN;
   const size_t window = std::max<size_t>(1, loss->values.size() / 10);
   double sum = 0;
   for (size_t i = 0; i < loss->values.size(); ++i) {
     sum += loss->values[i] - (i >= window ? loss->values[i - window] : 0);
     if (i + 1 >= window && sum / static_cast<double>(window) <= level * (1 + 1e-12))
-      return seconds->values[i];
+      return seconds_at(*seconds, loss->steps[i]);
   }
   return NAN;
 }
