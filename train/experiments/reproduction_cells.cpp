@@ -132,9 +132,14 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
   return config;
 }
 
+Config recipe_of(const Work& work) {
+  Config recipe = preset_config(work.column->preset);
+  for (const auto& [key, value] : work.row->settings) recipe.set(key, value, "published_results.json: ");
+  return recipe;
+}
+
 std::string deviations_of(const Work& work, Config& config) {
-  Config wanted = preset_config(work.column->preset);  // and the row's own settings, which are no changes
-  for (const auto& [key, value] : work.row->settings) wanted.set(key, value, "published_results.json: ");
+  Config wanted = recipe_of(work);
   std::string out;
   for (const auto& [key, value, recipe] : different_settings(config, wanted)) {
     if (key.starts_with("attention.") || key == "data.path" || key == "train.seed") continue;

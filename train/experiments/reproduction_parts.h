@@ -43,6 +43,8 @@ bool runs(const Work& work);
 
 /// The settings of a cell that needs training.
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed);
+/// The settings of a cell's recipe, with those that are the row's own.
+Config recipe_of(const Work& work);
 /// The settings of a cell that the recipe does not have: "train.max_steps 100 (recipe: 50000)". Neither the
 /// row's own, nor the data.
 std::string deviations_of(const Work& work, Config& config);

@@ -166,6 +166,18 @@ void give_no_speedup(const PublishedTable& table, const ReproductionOptions& opt
   mind_data(table, options, work, cell);
 }
 
+/// Takes the verdict "below" of a speedup away where a run had fewer steps than its recipe: with all of them
+/// it might have reached the loss, or a lower one sooner.
+void mind_steps(const Work& work, const std::vector<int64_t>& steps, Cell& cell) {
+  const int64_t wanted = recipe_of(work).train.max_steps;
+  for (const int64_t taken : steps) {
+    if (cell.verdict != Verdict::below || taken == 0 || taken >= wanted) continue;
+    cell.verdict = Verdict::unknown;
+    cell.remark += text(cell.remark.empty() ? "" : "; ", grouped(taken), " of the recipe's ", grouped(wanted),
+                        " steps are too few for a verdict");
+  }
+}
+
 }  // namespace
 
 std::string grouped(int64_t number) {
@@ -183,9 +195,11 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
             const EndedRuns& ended, const ComparedRun* first) {
   Cell cell = work.cell;
   std::vector<double> values, scores, losses, speeds;
+  std::vector<int64_t> steps;
   const auto take = [&](const ComparedRun& run) {
     values.push_back(value_of(table, run, first));
     scores.push_back(score_in(table, run));
+    steps.push_back(run.steps);
     cell.baselines = run.baselines;
     cell.examples = run.examples;
     if (values.size() == 1) cell.validation = validation_text(table, run);
@@ -210,6 +224,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
   const Spread ours = spread_of(values);
   if (table.measure == Measure::sooner && !std::isfinite(ours.mean)) {
     give_no_speedup(table, options, work, first, cell);
+    mind_steps(work, steps, cell);
     return cell;
   }
   cell.ours = ours;
@@ -222,6 +237,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
                        picture::fixed(spread_of(speeds).mean, 1), " steps/s");
   settle(table, options, work, cell);
+  if (table.measure == Measure::sooner) mind_steps(work, steps, cell);
   return cell;
 }
 

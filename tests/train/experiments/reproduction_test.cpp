@@ -343,6 +343,20 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   CHECK(never.verdict == Verdict::below);
   CHECK_THAT(note_text(never),
              containing("changed: train.max_steps 3; the last loss of Vanilla is not reached"));
+  // A run of fewer steps than the recipe's might have reached it later.
+  ComparedRun cut_short = run_with({2, 1.5, 1.25});
+  cut_short.steps = 3;
+  CHECK(cell_of(cut_short, &base).verdict == Verdict::unknown);
+  CHECK_THAT(cell_of(cut_short, &base).remark, containing("3 of the recipe's 50,000 steps are too few"));
+  ComparedRun late = run_with({3, 2, 1});
+  late.metrics[1].values = {20, 40, 60};
+  CHECK(cell_of(late, &base).verdict == Verdict::below);
+  late.steps = 50000;
+  CHECK(cell_of(late, &base).verdict == Verdict::below);
+  late.steps = 3;
+  CHECK(cell_of(late, &base).ours.mean == 0.5);
+  CHECK(cell_of(late, &base).verdict == Verdict::unknown);
+  CHECK(std::isnan(table.rows.front().values.at(0)));  // no speedup over itself is published
   const Cell alone = cell_of(base, nullptr);
   CHECK(alone.ours.count == 0);
   CHECK(alone.verdict == Verdict::unknown);
