@@ -84,6 +84,14 @@ bool has_ended(const Work& work, int64_t seed, const EndedRuns& ended) {
   });
 }
 
+/// A fact as earlier versions wrote it: they called a row's own value the recipe's.
+std::string with_recipe_named(std::string fact) {
+  constexpr std::string_view row = "(row: ";
+  for (size_t at = fact.find(row); at != std::string::npos; at = fact.find(row, at))
+    fact.replace(at, row.size(), "(recipe: ");
+  return fact;
+}
+
 /// The parts of a list "A, B" that another has not; "nothing" where there are none.
 std::string only_in(const std::string& list, const std::string& other) {
   std::string out;
@@ -139,7 +147,8 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& 
 std::string different_facts(const Facts& filed, const Facts& own) {
   std::string out;
   for (const char* name : {"recipe", "attention", "changed", "data"}) {
-    const std::string there = fact_of(filed, name), here = fact_of(own, name);
+    const std::string there = with_recipe_named(fact_of(filed, name)),
+                      here = with_recipe_named(fact_of(own, name));
     if (there == here) continue;
     out += text(out.empty() ? "" : "; ", name, ": on file ", only_in(there, here), ", here ",
                 only_in(here, there));

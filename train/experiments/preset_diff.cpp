@@ -41,8 +41,6 @@ const OptionText* find(const std::vector<OptionText>& options, const std::string
   return found == options.end() ? nullptr : &*found;
 }
 
-std::string or_none(const std::string& value) { return value.empty() ? "none" : value; }
-
 }  // namespace
 
 std::vector<ChangedSetting> different_settings(Config& config, Config& from) {
@@ -56,6 +54,11 @@ std::vector<ChangedSetting> different_settings(Config& config, Config& from) {
   return out;
 }
 
+std::string to_string(const ChangedSetting& setting, const char* of) {
+  const auto or_none = [](const std::string& value) { return value.empty() ? "none" : value; };
+  return text(setting.key, " ", or_none(setting.value), " (", of, ": ", or_none(setting.preset), ")");
+}
+
 std::vector<ChangedSetting> changed_settings(Config& config) {
   if (preset_of(config) == nullptr) return {};
   Config preset = preset_config(config.preset);
@@ -65,8 +68,8 @@ std::vector<ChangedSetting> changed_settings(Config& config) {
 std::string changed_words(Config& config) {
   const char* of = follows_recipe(config) ? "recipe" : "preset";
   std::string out;
-  for (const auto& [key, value, preset] : changed_settings(config))
-    out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (", of, ": ", or_none(preset), ")");
+  for (const ChangedSetting& one : changed_settings(config))
+    out += (out.empty() ? "" : ", ") + to_string(one, of);
   return out;
 }
 

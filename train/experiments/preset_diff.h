@@ -19,6 +19,9 @@ struct ChangedSetting {
 /// The settings of `config` that have another value in `from`, in the order of config.toml.
 std::vector<ChangedSetting> different_settings(Config& config, Config& from);
 
+/// "train.batch_size 2 (recipe: 256)"; `of` names what has the other value.
+std::string to_string(const ChangedSetting& setting, const char* of);
+
 /// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset
 /// or the preset no longer exists.
 std::vector<ChangedSetting> changed_settings(Config& config);

@@ -141,10 +141,12 @@ Config recipe_of(const Work& work) {
 std::string deviations_of(const Work& work, Config& config) {
   Config wanted = recipe_of(work);
   std::string out;
-  for (const auto& [key, value, recipe] : different_settings(config, wanted)) {
-    if (key.starts_with("attention.") || key == "data.path" || key == "train.seed") continue;
-    const auto or_none = [](const std::string& words) { return words.empty() ? "none" : words; };
-    out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (recipe: ", or_none(recipe), ")");
+  for (const ChangedSetting& one : different_settings(config, wanted)) {
+    if (one.key.starts_with("attention.") || one.key == "data.path" || one.key == "train.seed") continue;
+    const auto& own = work.row->settings;
+    const bool is_of_row =
+        std::any_of(own.begin(), own.end(), [&](const auto& setting) { return setting.first == one.key; });
+    out += (out.empty() ? "" : ", ") + to_string(one, is_of_row ? "row" : "recipe");
   }
   return out;
 }

@@ -45,8 +45,8 @@ bool runs(const Work& work);
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed);
 /// The settings of a cell's recipe, with those that are the row's own.
 Config recipe_of(const Work& work);
-/// The settings of a cell that the recipe does not have: "train.max_steps 100 (recipe: 50000)". Neither the
-/// row's own, nor the data.
+/// The settings of a cell that neither recipe nor row have: "train.max_steps 100 (recipe: 50000)", or "(row:
+/// 500)" where the row has its own. Not the data.
 std::string deviations_of(const Work& work, Config& config);
 /// The validation score whose curve is drawn where it is logged: "accuracy"; else the loss is.
 std::string curve_score(const PublishedTable& table);

@@ -79,6 +79,15 @@ TEST_CASE("filed runs: a run on file counts until the same seed has ended here w
   CHECK(shown.cell.left_out.empty());
 }
 
+TEST_CASE("filed runs: a row's own value that an earlier version called the recipe's is no other setting") {
+  const auto facts = [](const char* of) {
+    return Facts{{"changed", text("train.max_steps 9 (", of, ": 500), model.dropout 0 (recipe: 0.1)")}};
+  };
+  CHECK(different_facts(facts("recipe"), facts("row")).empty());
+  CHECK(different_facts({{"changed", "nothing"}}, facts("row")) ==
+        "changed: on file nothing, here train.max_steps 9 (recipe: 500), model.dropout 0 (recipe: 0.1)");
+}
+
 TEST_CASE("filed runs: seeds of other settings or data are no runs of the cell, which names them") {
   FiledCell cell(3);
   cell.write(1, 2, 0.5);

@@ -207,7 +207,8 @@ TEST_CASE("reproduce: what a row asks for is no change of the recipe, another va
     return result.out;
   };
   CHECK_THAT(changed({}), containing("train.max_steps 2 (recipe: 5000)") && !containing("attention_dropout"));
-  CHECK_THAT(changed({"--attention-dropout", "0.1"}), containing("model.attention_dropout 0.1 (recipe: 0"));
+  CHECK_THAT(changed({"--attention-dropout", "0.1"}), containing("model.attention_dropout 0.1 (row: 0)") &&
+                                                          containing("train.max_steps 2 (recipe: 5000)"));
 }
 
 TEST_CASE(
