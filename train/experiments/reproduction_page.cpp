@@ -36,11 +36,14 @@ std::string table_text(const Reproduction& result) {
   return out;
 }
 
-/// What each cell is worth, a line each; lines of more than 120 columns are broken.
-std::string notes_text(const Reproduction& result) {
+/// What each cell is worth and where its runs come from, a line each; lines of more than 120 columns are
+/// broken.
+std::string notes_text(const Reproduction& result, const Origins& origins) {
   std::string out;
   for (const Cell& one : result.cells) {
-    const std::string note = note_text(one);
+    std::string note = note_text(one);
+    if (const auto origin = origins.own.find(one.name); origin != origins.own.end())
+      note += (note.empty() ? "" : "; ") + origin->second;
     if (note.empty()) continue;
     out += wrapped("- " + one.name + ": " + note, "  ");
   }
@@ -56,10 +59,7 @@ Comparison curves_of(const PublishedTable& table, const ReproductionOptions& opt
     for (const PlannedRun& plan : work.plans) {
       const RunCurve curve =
           read_curve(folder_of(plan, options.place.folder) / "metrics.jsonl", curve_score(table));
-      const bool is_filed = std::any_of(work.filed.begin(), work.filed.end(), [&](const FiledRun& one) {
-        return one.run.seed == plan.seed;  // finished, where this one is not
-      });
-      if (curve.points.empty() || is_filed) continue;
+      if (curve.points.empty() || is_filed(work, plan.seed)) continue;
       if (out.rows.empty() || out.rows.back().label != work.row->name)
         out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
       out.runs.push_back(
@@ -116,18 +116,27 @@ std::string draw_curves(const PublishedTable& table, const ReproductionOptions& 
   return out.empty() ? "" : text("## ", column.name, "\n\n", out, "\n");
 }
 
-/// Where the runs come from, by the first curve that has it.
-std::string origin_text(const PublishedTable& table, const ReproductionOptions& options,
-                        const std::vector<Work>& all) {
-  for (const Work& work : all) {
-    for (const PlannedRun& plan : work.plans) {
-      std::string out;
-      for (const auto& [name, value] : curve_facts(table, options, work, plan)) {
-        if (name == "heed" || name == "commit" || name == "machine" || name == "date")
-          out += wrapped(text("- ", name, ": ", value), "  ");
-      }
-      if (!out.empty()) return out;
-    }
+/// What the values of a table are.
+std::string unit_text(const PublishedTable& table) {
+  const std::string& first = table.rows.front().name;
+  switch (table.measure) {
+    case Measure::accuracy:
+      return "accuracies of the test split in percent";
+    case Measure::loss:
+      return table.metric.empty() ? "losses of the test split in nats"
+                                  : "losses of the validation split in nats";
+    case Measure::bleu:
+      return "BLEU of the test split";
+    case Measure::crossover:
+      return "sequence lengths in tokens";
+    case Measure::map_distance:
+      return "sums of absolute differences of maps";
+    case Measure::steps_per_second:
+      return "steps a second over those of " + first;
+    case Measure::sooner:
+      return "seconds until the last training loss of " + first + ", its own over those of the row";
+    case Measure::swapped:
+      return "perplexities by the published statistic";
   }
   return "";
 }
@@ -179,12 +188,17 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   const Path folder = options.results_folder();
   io::make_directories(folder);
   std::string page = text("# ", table.name, "\n\n", wrapped(table.about + ".", ""), "\n",
-                          wrapped("Source: " + table.source + ".", ""), "\n", table_text(result), "\n");
-  if (const std::string notes = notes_text(result); !notes.empty()) page += notes + "\n";
-  const std::string origin = origin_text(table, options, all);
-  if (!origin.empty()) {
-    page += text("Made by `", program_name(), " reproduce ", table.name,
-                 "`; each CSV beside this page has the command of its run. The first run:\n\n", origin, "\n");
+                          wrapped("Source: " + table.source + ".", ""), "\n",
+                          wrapped("Values: " + unit_text(table) + ".", ""), "\n", table_text(result), "\n");
+  const Origins origins = origins_of(table, options, all);
+  if (const std::string notes = notes_text(result, origins); !notes.empty()) page += notes + "\n";
+  if (!origins.shared.empty() || !origins.own.empty()) {
+    page += wrapped(text("Made by `", program_name(), " reproduce ", table.name,
+                         "`; each CSV beside this page has the command of its run.",
+                         origins.shared.empty() ? "" : " All runs:"),
+                    "") +
+            "\n";
+    if (!origins.shared.empty()) page += origins.shared + "\n";
   }
   if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover) {
     const std::string settings = options.adjusted.empty() ? "" : " " + options.adjusted;

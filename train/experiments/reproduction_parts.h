@@ -127,6 +127,16 @@ std::optional<Facts> finished_facts(const Path& file);
 /// read.
 void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
                     std::vector<Work>& all);
+/// True if the run of this seed that counts in the cell is one on file.
+bool is_filed(const Work& work, int64_t seed);
+/// Program, commit, machine and date of a table's runs.
+struct Origins {
+  std::string shared;                      ///< lines of the page: those of which all runs have the same
+  std::map<std::string, std::string> own;  ///< the others, by the name of the cell
+};
+/// The origins of all runs that have begun here and of those on file.
+Origins origins_of(const PublishedTable& table, const ReproductionOptions& options,
+                   const std::vector<Work>& all);
 /// Where the curve of a run goes.
 Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
                 int64_t seed);

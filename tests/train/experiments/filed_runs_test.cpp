@@ -112,3 +112,26 @@ TEST_CASE("filed runs: seeds of other settings or data are no runs of the cell, 
   check(cell.with_filed({}));
   CHECK_THAT(note_text(cell.with_filed({}).cell), containing("fast-table1-Vanilla-ListOps-s3.csv"));
 }
+
+TEST_CASE("filed runs: what all runs share stands once on the page, what they do not in their notes") {
+  FiledCell cell(0);
+  const auto put = [&](int64_t seed, const std::string& commit, const std::string& date) {
+    cell.work.filed.push_back({{.label = "", .folder = "", .failure = "", .seed = seed},
+                               {{"heed", "0.1.0"}, {"commit", commit}, {"machine", "M"}, {"date", date}}});
+  };
+  put(1, "aaa", "2026-11-24T19:05:48Z");
+  Origins origins = origins_of(cell.table, cell.options, {cell.work});
+  CHECK(origins.shared == "- heed: 0.1.0\n- commit: aaa\n- machine: M\n- date: 2026-11-24\n");
+  CHECK(origins.own.empty());
+  Work other = cell.work;
+  other.cell.name = "Linear/ListOps";
+  put(2, "bbb", "2026-11-24T20:00:00Z");
+  origins = origins_of(cell.table, cell.options, {cell.work, other});
+  CHECK(origins.shared == "- heed: 0.1.0\n- machine: M\n- date: 2026-11-24\n");
+  CHECK(origins.own == std::map<std::string, std::string>{{"Linear/ListOps", "commit aaa"},
+                                                          {"Vanilla/ListOps", "commit aaa and bbb"}});
+  other.filed[0].facts = {{"heed", "0.2.0"}};
+  origins = origins_of(cell.table, cell.options, {other, cell.work});
+  CHECK(origins.shared.empty());
+  CHECK(origins.own["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
+}

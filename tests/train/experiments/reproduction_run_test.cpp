@@ -238,11 +238,21 @@ TEST_CASE("reproduce: runs of another machine are on the page by their curves on
   REQUIRE(second.code == 0);
   CHECK(row_of("Vanilla/ListOps") == vanilla);
   CHECK_THAT(row_of("Fastmax1/ListOps"), containing(" of 52 "));
-  const std::string page = io::read(shell.scratch / "kept" / "fast-table1.md");
+  std::string page = io::read(shell.scratch / "kept" / "fast-table1.md");
   CHECK_THAT(page, containing("- Vanilla/ListOps: tested at step ") &&
                        containing("train.max_steps 6 (recipe: 50000)"));
   CHECK_THAT(io::read(shell.scratch / "kept" / "fast-table1-ListOps-loss-steps.svg"),
              containing("training loss over steps: Vanilla, Fastmax1"));
+  // Whose machine is on the page, once for both or in each row's note.
+  CHECK_THAT(page, containing("All runs:\n\n- heed: ") && containing("\n- machine: "));
+  const Path curve = shell.scratch / "kept" / "fast-table1-Vanilla-ListOps-s1.csv";
+  std::string elsewhere = io::read(curve);
+  const size_t machine = elsewhere.find("# machine: ") + std::string("# machine: ").size();
+  elsewhere.replace(machine, elsewhere.find('\n', machine) - machine, "elsewhere-1");
+  io::write(curve, elsewhere);
+  REQUIRE(shell.run(words("Fastmax1", "there")).code == 0);
+  page = io::read(shell.scratch / "kept" / "fast-table1.md");
+  CHECK_THAT(page, containing("elsewhere-1") && !containing("- machine: "));
   // A file that is damaged is named before anything trains.
   io::write(shell.scratch / "kept" / "fast-table1-Linear-ListOps-s1.csv", "# scores: accuracy\n");
   const Result third = shell.run(words("Linear", "there"));
@@ -347,7 +357,9 @@ TEST_CASE("reproduce: maps of trained models stand side by side") {
     CHECK_THAT(svg, containing(">Vanilla 0<") && containing(">Fastmax2 0<") && containing(">Fastmax1 0<") &&
                         containing("head 1"));
   }
-  CHECK_THAT(io::read(results / "fast-figure4.md"), containing("](fast-figure4-Shakespeare-maps.svg)"));
+  CHECK_THAT(io::read(results / "fast-figure4.md"),
+             containing("](fast-figure4-Shakespeare-maps.svg)") &&
+                 containing("\nValues: losses of the test split in nats.\n"));
 }
 
 TEST_CASE("reproduce: speeds begin with a plan, name what is not the recipe's, and are measured once") {
