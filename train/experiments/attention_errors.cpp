@@ -49,7 +49,7 @@ class PairedAttention final : public Attention {
     const Tensor z = other_->forward(call);
     add_outputs(y.to_host(), z.to_host());
     add_rows(exact_maps.maps.at(0).weights, other_maps.maps.at(0).weights);
-    add_signs(input.queries);
+    add_signs(input);
     return y;
   }
 
@@ -89,14 +89,16 @@ class PairedAttention final : public Attention {
     sums_.rows += static_cast<double>(rows);
   }
 
-  /// Counts negative products of queries and keys that they see.
-  void add_signs(const Tensor& x) {
+  /// Counts negative products of queries and keys that they see, normalised and rotated as for the scores.
+  void add_signs(const AttentionInput& input) {
     if (heads_ == 0) return;  // keys are shared by groups of heads
+    const Tensor& x = input.queries;
     const auto& headed = dynamic_cast<const HeadedAttention&>(*exact_);
     const auto split = [&](const Tensor& rows) {
       return transpose(reshape(rows, Shape{x.extent(0), x.extent(1), heads_, -1}), 1, 2);
     };
-    const Tensor products = matmul(split(headed.query(x)), transpose(split(headed.key(x)), 2, 3));
+    const Heads ready = headed.ready({split(headed.query(x)), split(headed.key(x)), {}}, input);
+    const Tensor products = matmul(ready.q, transpose(ready.k, 2, 3));
     const std::vector<float> all = products.to_host();
     const int64_t length = x.extent(1);
     for (int64_t row = 0; row < x.extent(0) * heads_ * length; ++row) {
@@ -177,15 +179,17 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
   vocabulary_ = artifact_tokenizer(tokenizers_in(checkpoint_), "text")->size();
   const std::vector<Window> all = windows_of(config_, checkpoint_);
   const auto count = static_cast<int64_t>(all.size());
+  if (count < 5) {
+    fail("reproduce: the held-out text of ", run.string(), " has ", count, " windows of ",
+         config_.model.max_length,
+         " tokens. Two portions of 20 % need at least 5: train on more text, or with a ",
+         "smaller data.train_fraction or model.max_length.");
+  }
   std::string scored;
   for (int64_t portion = 0; portion < portions; ++portion) {
     const int64_t first = count * (portion + 1) / 5;
-    int64_t last = std::max(first + 1, count * (portion + 2) / 5);
+    int64_t last = count * (portion + 2) / 5;
     if (max_windows > 0) last = std::min(last, first + max_windows);
-    if (last > count) {
-      fail("reproduce: the held-out text of ", run.string(), " has ", count, " windows of ",
-           config_.model.max_length, " tokens. Two portions of 20 % need at least 5.");
-    }
     windows_[portion].assign(all.begin() + first, all.begin() + last);
     for (const Window& window : windows_[portion])
       scored.append(reinterpret_cast<const char*>(window.ids.data()), window.ids.size() * sizeof(int32_t));

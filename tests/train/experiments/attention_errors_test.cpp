@@ -11,15 +11,13 @@ using namespace heed;
 
 namespace {
 
-/// A language model of two layers on generated verse.
+/// A language model on generated verse.
 struct Trained : Shell {
   explicit Trained(const std::vector<std::string>& more) {
     const Result result = run(with({"train",
                                     "lm",
                                     "--name",
                                     "run",
-                                    "--layers",
-                                    "2",
                                     "--d-model",
                                     "16",
                                     "--heads",
@@ -74,6 +72,28 @@ TEST_CASE("attention errors: a model that knows nothing has known statistics") {
   // 23 draws of 24 positions.
   CHECK(errors.own_perplexity("softmax", 0, 1) == Approx(std::pow(vocabulary, 23.0 / 24)).epsilon(1e-4));
   CHECK(errors.tokens() == 2 * 24);
+}
+
+TEST_CASE("attention errors: products of queries and keys are those of the scores, rotated by rope") {
+  const Trained shell({"--steps", "1", "--position", "rope", "--layers", "1"});
+  const AttentionErrors::Distance rotated = shell.errors(0).distance("softmax", 0);
+  // Without positions the inputs of the first layer are the same, and its products are not.
+  const Path settings = shell.scratch / "run" / "config.toml";
+  std::string words = io::read(settings);
+  const size_t at = words.find("position = \"rope\"");
+  REQUIRE(at != std::string::npos);
+  words.replace(at, std::string("position = \"rope\"").size(), "position = \"none\"");
+  io::write(settings, words);
+  const AttentionErrors::Distance plain = shell.errors(0).distance("softmax", 0);
+  CHECK(rotated.least_negative != plain.least_negative);
+  CHECK(rotated.most_negative != plain.most_negative);
+}
+
+TEST_CASE("attention errors: a text that is too short for two portions is refused, with what to do") {
+  const Trained shell({"--steps", "1", "--train-fraction", "0.98"});
+  CHECK_THROWS_WITH(shell.errors(0),
+                    containing(" windows of 24 tokens. Two portions of 20 % need at least 5") &&
+                        containing("smaller data.train_fraction"));
 }
 
 TEST_CASE("reproduce: a trained model under other attentions, measured once") {
