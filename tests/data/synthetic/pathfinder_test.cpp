@@ -174,18 +174,27 @@ TEST_CASE("pathfinder: fourteen dashes a curve, four a distractor, and none touc
 }
 
 TEST_CASE("pathfinder: the beginnings are as far apart as they should be") {
-  // Both labels of the same dice: the disc on a beginning is that of curve 0 or of curve 1.
+  // A dash on a first beginning avoids the 14 outermost pixels of 32, so that this is in rows and columns 13
+  // to 16. The second is 7 pixels from it, up to its rounding, so outside. Half of the discs are on each.
   const Sample& s = hard();
-  int64_t near = 0;
+  double farthest = 0;
+  int64_t outside = 0;
   for (const PathfinderFacts& facts : s.facts) {
     for (const auto& marker : facts.markers) {
       for (const int64_t part : marker) CHECK((part >= 0 && part < 32));
     }
     CHECK(facts.gap == 1);
-    // A first tail is at least 14 pixels from the border less its own dash, a second one 7 from it.
-    near += facts.markers[0][0] < 4 || facts.markers[0][0] > 27 ? 1 : 0;
+    const auto beyond = [](int64_t place) {
+      return static_cast<double>(std::max({int64_t{0}, 13 - place, place - 16}));
+    };
+    const double distance = std::hypot(beyond(facts.markers[0][0]), beyond(facts.markers[0][1]));
+    farthest = std::max(farthest, distance);
+    outside += distance > 0 ? 1 : 0;
   }
-  CHECK(near == 0);
+  CHECK(farthest >= 7);
+  CHECK(farthest < 7.75);
+  CHECK(outside > 1800);
+  CHECK(outside < 2200);
 }
 
 TEST_CASE("pathfinder: neither the distance of the discs nor the greys tell the label") {
