@@ -38,7 +38,7 @@ struct PathfinderFacts {
 };
 
 /// `count` images of side x side grey pixels, labelled 1 when both discs are on one curve. Background 0,
-/// brightest dash 255. A pure function of its arguments, for any number of threads. `facts`, if given, gets
+/// brightest pixel 255. A pure function of its arguments, for any number of threads. `facts`, if given, gets
 /// one entry per image; on_progress gets the number of images.
 Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& options,
                      std::vector<PathfinderFacts>* facts = nullptr, const ProgressCallback& on_progress = {});

@@ -116,7 +116,8 @@ class LongTask : public Task {
   /// The label of a token on a map.
   virtual std::string token_name(uint8_t byte, int64_t place) const = 0;
 
-  /// Splits off the last examples as validation and test: examples, validation, held_out.
+  /// The first data.num_examples are for training, the next data.validation for validation, all others for
+  /// the test.
   LongSplits cut(const Sequences& all) const;
   /// Moves up to data.validation and at most a tenth of the training examples to validation: the last ones,
   /// or random ones if `shuffle`.
