@@ -33,16 +33,10 @@ std::string plain(const std::string& label) {
 
 bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
-/// The total steps of a run; 0: not known yet.
-int64_t steps_of_run(const Path& run) {
-  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
-  return manifest ? manifest->at("steps").integer() : 0;
-}
-
 /// Shows a run's progress from its metrics. Shows its last step only once it has `ended`: that step's
 /// validation scores come after its loss.
 void show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
-  Progress::Now now{.total = steps_of_run(run)};
+  Progress::Now now{.total = total_steps(run)};
   double seconds = 0;
   for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
     if (one.values.empty()) continue;
@@ -92,6 +86,12 @@ std::vector<std::string> split_specs(const std::string& list) {
 }
 
 Path folder_of(const PlannedRun& plan, const Path& folder) { return folder / "runs" / plan.name; }
+
+int64_t total_steps(const Path& run) {
+  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
+  const Json* steps = manifest ? manifest->find("steps") : nullptr;
+  return steps != nullptr && steps->is_integer() ? steps->integer() : 0;
+}
 
 bool is_trained(const PlannedRun& plan, const Path& folder) { return finished(folder_of(plan, folder)); }
 

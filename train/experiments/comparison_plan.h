@@ -27,6 +27,8 @@ std::vector<std::string> split_specs(const std::string& list);
 
 /// The folder of a run within that of its comparison.
 Path folder_of(const PlannedRun& plan, const Path& folder);
+/// The steps that the run in a folder will take in all; 0: not known yet.
+int64_t total_steps(const Path& run);
 /// True if the folder of a comparison holds this run's scores.
 bool is_trained(const PlannedRun& plan, const Path& folder);
 

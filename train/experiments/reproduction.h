@@ -24,11 +24,10 @@ struct ReproductionOptions {
   Path results{};  ///< where curves, pictures and the page go; empty: `results` in place.folder
   /// Changes settings of every run: what the command line says.
   std::function<void(Config&)> adjust = [](Config&) {};
-  std::string adjusted{};      ///< the same as typed, for the header of curves: "--steps 100"
-  int64_t max_length = 0;      ///< longest sequence of a crossover; 0: twice the paper's crossover
-  double length_seconds = 60;  ///< of a crossover: of the longest forward pass, as foreseen
-  Path run{};                  ///< of Measure::swapped: the trained language model
-  int64_t max_windows = 0;     ///< of Measure::swapped: windows of each portion of the text; 0: all
+  std::string adjusted{};   ///< the same as typed, for the header of curves: "--steps 100"
+  int64_t max_length = 0;   ///< longest sequence of a crossover; 0: twice the paper's crossover
+  Path run{};               ///< of Measure::swapped: the trained language model
+  int64_t max_windows = 0;  ///< of Measure::swapped: windows of each portion of the text; 0: all
 
   /// `results`, or where they go by default.
   Path results_folder() const { return results.empty() ? place.folder / "results" : results; }

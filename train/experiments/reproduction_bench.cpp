@@ -12,6 +12,7 @@
 namespace heed {
 namespace {
 
+constexpr int64_t longest_seconds = 60;  // of a forward pass of a crossover, as foreseen
 constexpr int64_t shortest_length = 32;  // that crossovers are looked for at: the paper's least is 32
 
 /// The last line of a subprocess's output that is a JSON object.
@@ -157,7 +158,7 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
         std::vector<std::string> arguments{"bench",       "attention",           work.row->attention,
                                            "--forward",   "--head-dim",          text(column.head_dim),
                                            "--from",      text(shortest_length), "--longest",
-                                           text(longest), "--seconds",           text(options.length_seconds),
+                                           text(longest), "--seconds",           text(longest_seconds),
                                            "--out",       folder.string()};
         arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
         const ChildEnd end = run_to_end(arguments, options.place.budget);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
@@ -26,11 +27,9 @@ PlannedRun plan_from_row(const PublishedTable& table, const Work& work, Config c
   Work of_base = work;
   of_base.row = &*base;
   Config base_config = config_of(of_base, options, seed);
-  const std::vector<OptionText> before = options_of(base_config), after = options_of(config);
   std::vector<std::string> changes;
-  for (size_t i = 0; i < after.size(); ++i) {
-    if (after[i].value != before[i].value) changes.push_back(after[i].name + "=" + after[i].value);
-  }
+  for (const ChangedSetting& one : different_settings(config, base_config))
+    changes.push_back(one.key + "=" + one.value);
   return plan_run_from(plan_run(std::move(base_config), label_of(*base, *work.column)), std::move(config),
                        label_of(*work.row, *work.column), std::move(changes));
 }

@@ -5,7 +5,6 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
@@ -115,13 +114,6 @@ std::string baseline_text(const ComparedRun& run, double percent) {
   return shown == nullptr ? "" : text(shown->first, " ", picture::fixed(100 * shown->second, 1));
 }
 
-/// The total steps of a run that has begun.
-int64_t steps_of(const Path& run) {
-  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
-  const Json* steps = manifest ? manifest->find("steps") : nullptr;
-  return steps != nullptr && steps->is_integer() ? steps->integer() : 0;
-}
-
 /// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000".
 std::string state_of(const ReproductionOptions& options, const Work& work, const EndedRuns& ended) {
   std::string out;
@@ -136,7 +128,7 @@ std::string state_of(const ReproductionOptions& options, const Work& work, const
     else if (curve.points.empty())
       out += " begun";
     else
-      out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(steps_of(run)));
+      out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
   }
   return out;
 }
