@@ -115,6 +115,17 @@ END
       esac
     done | verdict "Public headers include no streams, parsers, BLAS or CUDA: keep those in the .cpp. SIMD comes from simd/simd.h."
     ;;
+  device_bits) # nvcc compiles these functions of <bit> without a word, and to other numbers
+    sources | while read -r file; do
+      case $file in
+        core/bits.h | tests/*) continue ;;
+        *.cu | core/cuda/device/*) ;;
+        *.h) grep -q HEED_BOTH "$file" || continue ;;
+        *) continue ;;
+      esac
+      grep -HnE 'std::(bit_width|bit_ceil|bit_floor|countl_zero|countl_one|countr_zero|countr_one|popcount|has_single_bit|rotl|rotr)\b' "$file" /dev/null
+    done | verdict "Device code counts bits with heed/core/bits.h."
+    ;;
   length)
     { sources && embedded; } | while read -r file; do
       most=400

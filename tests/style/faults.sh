@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering rooms includes length comment kernel_docs marks defines types lists twins files streams paths readme links; do expect $check 0; done
+for check in layering rooms includes device_bits length comment kernel_docs marks defines types lists twins files streams paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect commands_page 1 'Regenerate: ./heed list commands --markdown' true
 expect nothing_of_the_kind 1 'no check'
@@ -50,6 +50,8 @@ plant && printf '// Reads rows.\n#include "heed/core/kernels/copy.h"\n' >core/io
 plant && printf '// Reads rows.\n#include "heed/core/row.h"\n' >core/io/reader.h && expect rooms 0
 plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
 plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'
+plant && printf 'int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 0
+plant && printf 'HEED_BOTH int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 1 'core/row.h:3'
 plant && yes 'int x;' | head -n 400 >>core/row.h && expect length 1 'core/row.h: 402'
 plant && yes 'int x;' | head -n 500 >>tests/core/row_test.cpp && expect length 0
 plant && yes 'int x;' | head -n 600 >>tests/core/row_test.cpp && expect length 1 'row_test.cpp: 603'

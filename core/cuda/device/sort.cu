@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "heed/core/bits.h"
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/tensor.h"
@@ -157,7 +158,7 @@ template <class Key>
 void sort(const Key* keys, int64_t rows, int64_t n, int bits, int32_t* order) {
   if (rows == 0 || n == 0) return;
   if (n <= most_in_block) {
-    const int size = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 2))));
+    const int size = static_cast<int>(power_of_two(static_cast<uint64_t>(std::max<int64_t>(n, 2))));
     Grid grid = blocks(rows, std::clamp(size / 2, lanes, 1024));
     grid.shared_bytes = size * static_cast<int>(sizeof(Key) + sizeof(int32_t));
     return run(sort_in_block<Key>, grid, keys, n, size, order);

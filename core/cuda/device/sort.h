@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "heed/core/bits.h"
 #include "heed/core/dtype.h"
 #include "heed/core/host_device.h"
 
@@ -28,6 +29,6 @@ void sort_rows(const uint32_t* keys, int64_t rows, int64_t n, int bits, int32_t*
 void sort_rows(const uint64_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 
 /// Number of bits of the largest number `most`.
-inline int bits_of(int64_t most) { return std::bit_width(static_cast<uint64_t>(most)); }
+inline int bits_of(int64_t most) { return bit_width(static_cast<uint64_t>(most)); }
 
 }  // namespace heed::cuda

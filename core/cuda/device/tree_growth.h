@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 
 #include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/tree_sums.h"
@@ -150,7 +149,7 @@ class BudGrowth {
     for (int64_t n = lane(); n < 2 * heap_.slots; n += lanes) heap_.sums[n] = 0;
     __syncwarp();
     const int64_t level =
-        std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(call_.parallel)) - 1));
+        std::max<int64_t>(0, height - (bit_width(static_cast<uint64_t>(call_.parallel)) - 1));
     for (kernel::TreeNode node{level, 0}; node.begin() < leaves_; ++node.index) {
       push(node, mass_of_.of(node));
       place(count_ - 1);

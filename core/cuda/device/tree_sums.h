@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 
 #include "heed/core/kernels/content/tree_buds.h"
 #include "heed/core/kernels/content/tree_node.h"
@@ -36,7 +35,7 @@ template <class T>
 __device__ T node_sum(const T* nodes, int64_t width, kernel::TreeNode node, int64_t leaves, int64_t column) {
   if (node.end() <= leaves) return nodes[node.row() * width + column];
   const int64_t last = leaves - 1;
-  int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
+  int64_t level = trailing_zeros(static_cast<uint64_t>(leaves));
   T sum = nodes[kernel::TreeNode{level, last >> level}.row() * width + column];
   for (++level; level <= node.level; ++level) {
     const int64_t below = last >> (level - 1);

@@ -2,8 +2,8 @@
 #include "heed/core/kernels/content/sort.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "heed/core/bits.h"
 #include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/sort.h"
 #include "heed/core/cuda/device/top_k.h"
@@ -12,7 +12,7 @@
 namespace heed::kernel {
 namespace {
 
-int64_t levels(int64_t n) { return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1))); }
+int64_t levels(int64_t n) { return bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1))); }
 
 template <class T, class Key>
 __global__ void __launch_bounds__(cuda::block) keys_of(const T* x, int64_t count, Key* keys) {

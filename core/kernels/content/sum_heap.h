@@ -1,12 +1,11 @@
 // Sampling in proportion to masses that change, in logarithmic time. Casinoformer, sum heap.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "heed/core/host_device.h"
+#include "heed/core/bits.h"
 
 namespace heed::kernel {
 
@@ -18,7 +17,7 @@ struct SumSlots {
 
   /// Slots of a heap for at least this many; its sums are twice as many.
   HEED_BOTH static int64_t enough(int64_t wanted) {
-    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted > 1 ? wanted : 1)));
+    return static_cast<int64_t>(power_of_two(static_cast<uint64_t>(wanted > 1 ? wanted : 1)));
   }
   HEED_BOTH double total() const { return sums[1]; }
   /// mass >= 0

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(cuda::block) find_targets(Call<T> call, int32_
     int64_t e = call.capacity;
     if (cut.level > 0) {
       const int64_t last = leaves - 1;
-      int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
+      int64_t level = trailing_zeros(static_cast<uint64_t>(leaves));
       id[e++] = static_cast<int32_t>(TreeNode{level, last >> level}.row());
       for (++level; level <= cut.level; ++level) {
         const int64_t below = last >> (level - 1);

@@ -1,10 +1,9 @@
 // A binary tree over positions: which row of memory holds which node.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
-#include "heed/core/host_device.h"
+#include "heed/core/bits.h"
 
 namespace heed::kernel {
 
@@ -14,7 +13,7 @@ struct TreeNode {
   int64_t level = 0, index = 0;
 
   HEED_BOTH static TreeNode at_row(int64_t row) {
-    const int level = std::countr_zero(static_cast<uint64_t>(row + 1));
+    const int level = trailing_zeros(static_cast<uint64_t>(row + 1));
     return {level, row >> (level + 1)};
   }
   HEED_BOTH static TreeNode leaf(int64_t position) { return {0, position}; }
@@ -31,7 +30,7 @@ struct TreeNode {
 HEED_BOTH inline int64_t tree_rows(int64_t leaves) { return leaves > 0 ? 2 * leaves - 1 : 0; }
 /// The level of the smallest node over all leaves.
 HEED_BOTH inline int64_t tree_height(int64_t leaves) {
-  return leaves > 1 ? std::bit_width(static_cast<uint64_t>(leaves - 1)) : 0;
+  return leaves > 1 ? bit_width(static_cast<uint64_t>(leaves - 1)) : 0;
 }
 
 }  // namespace heed::kernel

@@ -2,8 +2,8 @@
 #include "heed/core/kernels/norm/reduce.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "heed/core/bits.h"
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/block.h"
 #include "heed/core/cuda/device/view.h"
@@ -119,7 +119,7 @@ void sum(const ReductionAxes& parts, const T* x, Out* y) {
   const auto finish = [&](int64_t pieces, int64_t step, int64_t next, const Tensor& sums) {
     constexpr int64_t few = 4;
     const int sums_of_block = step == 1 ? 1 : lanes;
-    const auto wanted = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(ceil_div(pieces, few))));
+    const auto wanted = static_cast<int>(power_of_two(static_cast<uint64_t>(ceil_div(pieces, few))));
     const int adders = std::min(wanted, max_adders / sums_of_block);
     const cuda::Grid grid = {dim3(static_cast<unsigned>(ceil_div(kept, sums_of_block))),
                              dim3(static_cast<unsigned>(sums_of_block * adders))};

@@ -1,0 +1,35 @@
+// Counts of bits, on the host and on devices.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "heed/core/host_device.h"
+
+namespace heed {
+
+// The functions of <bit> are constexpr and no more: nvcc 13 takes them in device code, without a word, and
+// computes other numbers than the host's. tests/style/check.sh keeps them out of it.
+
+/// Zeros below the lowest bit that is set; 64 where none is.
+HEED_BOTH inline int trailing_zeros(uint64_t x) {
+#ifdef __CUDA_ARCH__
+  return x == 0 ? 64 : __ffsll(static_cast<long long>(x)) - 1;
+#else
+  return std::countr_zero(x);
+#endif
+}
+
+/// Bits that x takes: 0 for 0, else one more than the place of the highest bit that is set.
+HEED_BOTH inline int bit_width(uint64_t x) {
+#ifdef __CUDA_ARCH__
+  return 64 - __clzll(static_cast<long long>(x));
+#else
+  return std::bit_width(x);
+#endif
+}
+
+/// The least power of two that is not below x; 1 for 0. x is at most 2^63.
+HEED_BOTH inline uint64_t power_of_two(uint64_t x) { return x <= 1 ? 1 : uint64_t{1} << bit_width(x - 1); }
+
+}  // namespace heed
