@@ -89,12 +89,30 @@ struct KeepMask {
   }
 };
 
+/// a b, rounded before anything is added to it or taken from it. The compiler would fuse the two in one
+/// kernel and not in another; scores of a large product must be the same in the forward and the backward
+/// pass.
+__device__ inline float rounded_product(float a, float b) {
+#ifdef __CUDACC__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+__device__ inline double rounded_product(double a, double b) {
+#ifdef __CUDACC__
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
 /// The score of the pair (i, j) from its product q . k, before masking. `cap_grad` is the derivative of the
 /// softcap: the factor from the gradient of the score to that of the product.
 template <class T>
 __device__ inline T score_of(const AttentionScores<T>& x, T scale_log2, int64_t b, int64_t h, int64_t i,
                              int64_t j, T product, T& cap_grad) {
-  T s = product * scale_log2;
+  T s = rounded_product(product, scale_log2);
   cap_grad = T(1);
   if (x.cap != T(0)) {
     const T bound = math::tanh(s / x.cap);

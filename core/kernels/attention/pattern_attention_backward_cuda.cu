@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
           const T keep = !x.dropped ? T(1)
                          : keep_mask.has(keys_are_rows ? j : i, keys_are_rows ? i : j) ? x.keep_scale
                                                                                        : T(0);
-          back = score_gradient(map[r][n] * scale_log2, dmap[r][n], keep,
+          back = score_gradient(rounded_product(map[r][n], scale_log2), dmap[r][n], keep,
                                 stats[keys_are_rows ? at.column[j] : at.row[i]]);
         }
         map[r][n] = back.weight;

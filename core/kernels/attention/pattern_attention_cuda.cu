@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
       const bool is_key = j < at.columns && at.column[j] < keys;
 #pragma unroll
       for (int r = 0; r < rows_per_thread; ++r)
-        map[r][n] = is_key && ((word[r] >> j) & 1) != 0 ? map[r][n] * scale_log2 : -infinity<T>;
+        map[r][n] =
+            is_key && ((word[r] >> j) & 1) != 0 ? rounded_product(map[r][n], scale_log2) : -infinity<T>;
     }
     softmax_tile(me, x, keep_mask, rows, map, sum, map_tile);
     cuda::wait_for_copies<0>();
