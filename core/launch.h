@@ -20,6 +20,22 @@ concept Kernel = requires {
 }
 &&std::same_as<decltype(&K::template cpu<Isa::portable>), decltype(&K::cuda)>;
 
+/// Fault::internal where an argument is a tensor that lies elsewhere. A kernel of a GPU that reads memory of
+/// the host ends the process's use of the GPU; an emulated device does not notice.
+template <class... Args>
+void check_places(Device device, const Args&... args) {
+  int number = 0;
+  const auto check = [&](const auto& x) {
+    ++number;
+    if constexpr (requires { x.storage(); }) {
+      if (x && x.device() != device)
+        fail(Fault::internal, "argument ", number, " of a kernel for ", to_string(device), " lies on ",
+             to_string(x.device()), ".");
+    }
+  };
+  (check(args), ...);
+}
+
 /// Runs K on the device. Kernels write into the outputs given to them and never wait for the device.
 template <Kernel K, class... Args>
 void launch(Device device, Args&&... args) {
@@ -33,6 +49,7 @@ void launch(Device device, Args&&... args) {
     return K::template cpu<Isa::portable>(std::forward<Args>(args)...);
   }
   if constexpr (built_with_cuda) {
+    check_places(device, args...);
     K::cuda(std::forward<Args>(args)...);
   } else {
     fail(Fault::device, "this build of heed has no CUDA: configure with the preset `cuda`.");

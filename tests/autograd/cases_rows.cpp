@@ -198,8 +198,9 @@ std::vector<OpCase> row_cases() {
                most.push_back(b % 2 == 0 ? 3 : 2);
              }
              const Shape batch{x[0].extent(0)};
-             return segment_mean(x[0], 3, Tensor::of<int32_t>(lengths, batch),
-                                 Tensor::of<int32_t>(most, batch));
+             const Device device = x[0].device();
+             return segment_mean(x[0], 3, Tensor::of<int32_t>(lengths, batch, device),
+                                 Tensor::of<int32_t>(most, batch, device));
            },
        .reference =
            [](const Plains& x) {
