@@ -2,8 +2,10 @@
 #include "heed/core/cuda/runtime/nccl.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <set>
 #include <type_traits>
 
 #include "heed/core/cuda/runtime/context.h"
@@ -92,6 +94,16 @@ class NcclAllReduce final : public AllReduce {
   cudaEvent_t computed_ = nullptr, summed_ = nullptr;
 };
 
+/// Host and bus address of this process's GPU.
+std::string gpu_here() {
+  char host[256] = {}, bus[32] = {};
+  gethostname(host, sizeof host - 1);
+  int device = 0;
+  check(cudaGetDevice(&device), "asking which device it is");
+  check(cudaDeviceGetPCIBusId(bus, sizeof bus, device), "asking where the device is");
+  return text(host, " ", bus);
+}
+
 }  // namespace
 
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why) {
@@ -103,13 +115,18 @@ std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why
     if (why.empty()) why = one;
   }
   if (!why.empty() || table == nullptr) return nullptr;
+  stream();  // opens the device
+  std::set<std::string> gpus;
+  for (const std::string& one : group.all_gather(gpu_here())) {
+    if (!gpus.insert(one).second) why = "processes share a GPU, which NCCL refuses";
+  }
+  if (!why.empty()) return nullptr;
   NcclId id{};
   if (group.is_main() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
   group.together([&] {
     if (!why.empty()) fail(Fault::device, "cuda: ", why, ".");
   });
   group.broadcast(id.bytes, sizeof id.bytes);
-  stream();
   NcclComm comm = nullptr;
   group.together([&] {
     const int status = table->join(&comm, static_cast<int>(group.size()), id, static_cast<int>(group.rank()));

@@ -10,8 +10,8 @@ namespace heed::cuda {
 
 /// AllReduce over the group's devices, one a process, on a stream of their own beside that of the
 /// computation: they begin as soon as what was computed before is there, also inside a captured step. Members
-/// meet by an id that goes through the group. Null for all where one of them cannot, with the reason in
-/// `why`.
+/// meet by an id that goes through the group. Null for all where one of them cannot, and where two share a
+/// GPU, with the reason in `why`.
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why);
 
 }  // namespace heed::cuda
