@@ -16,7 +16,7 @@ Tensor column(const std::vector<int32_t>& ids) {
 /// Copies only a tensor on a device or of another type.
 Tensor on_host(const Tensor& x) {
   if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
-  return Tensor::from(x.to_host(), x.shape());
+  return Tensor::of<float>(x.to_host(), x.shape(), Device::cpu);
 }
 
 }  // namespace

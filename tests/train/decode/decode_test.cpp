@@ -8,6 +8,7 @@
 #include <set>
 
 #include "heed/attention/variant.h"
+#include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 
@@ -104,6 +105,7 @@ void search_all(const Fixture& f, int64_t row, int64_t longest, double alpha, co
 }  // namespace
 
 TEST_CASE("decode: greedy takes the most probable token of a full decode at every step") {
+  const DefaultDevice here(any_device());
   for (const uint64_t seed : {1, 2, 3, 4}) {
     const Fixture f(seed);
     const std::vector<int64_t> longest{8, 5, 7};
@@ -131,6 +133,7 @@ TEST_CASE("decode: a beam of one without length penalty is greedy") {
 }
 
 TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
+  const DefaultDevice here(any_device());
   for (const uint64_t seed : {1, 2, 3}) {
     for (const double alpha : {0.0, 1.0}) {
       const Fixture f(seed);
