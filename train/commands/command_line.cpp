@@ -364,6 +364,7 @@ int parse_and_run(int argc, char** raw, const std::vector<TrainCallback*>& callb
 
 int run_program(int argc, char** argv, const std::vector<TrainCallback*>& callbacks) {
   const SettingsSourceScope source(SettingsSource::command_line);
+  const DefaultDevice kept(default_device);  // --device is of this call alone
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);

@@ -43,7 +43,7 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       config.set("train.schedule", "one_cycle", "");
       config.set("train.cycle_momentum", "true", "");
       io::write(file_name, to_toml(config));
-      REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4"}) == 0);
+      REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4", "--device", "cpu"}) == 0);
       config.task->load(config, {}, [](const std::string&) {});
       Rng rng(static_cast<uint64_t>(config.train.seed));
       const auto model = new_model(config, rng);
