@@ -4,6 +4,7 @@
 
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
+#include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/attention/reference/projections.h"
 #include "heed/tests/catch.h"
 
@@ -243,6 +244,7 @@ TEST_CASE("banded: structured is its matrix, row by row over the sum of what may
 }
 
 TEST_CASE("banded: what is kept is all that a step holds", "[structured][band_project][band_sparse_error]") {
+  const battery::WithThreads two(2);  // each holds a tile of its own
   // Bytes of a training step: twice the length takes twice as much, with one error a row too.
   const auto bytes = [](const std::string& spec, int64_t length) {
     Rng rng(1);
