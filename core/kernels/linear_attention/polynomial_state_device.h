@@ -97,13 +97,12 @@ void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& 
 }
 
 /// Length of a segment: balances the operations of its pairs and of its state, so all states together need no
-/// more memory than their inputs.
+/// more memory than their inputs. Where features are dropped, pairs go through all features: one tile, whose
+/// pairs take less than writing and reading its state.
 template <class T>
 int64_t polynomial_segment_length(const PolynomialShape<T>& x) {
   const int64_t balanced = x.table.count * (x.dv + 1) / std::max<int64_t>(1, x.d + x.dv);
-  const int64_t positions =
-      x.drops() ? 4 * x.dv : balanced;  // pairs go through features where those are dropped
-  return std::max<int64_t>(1, cuda::tiles_of(positions)) * cuda::tile_rows;
+  return x.drops() ? cuda::tile_rows : std::max<int64_t>(1, cuda::tiles_of(balanced)) * cuda::tile_rows;
 }
 
 /// Length of a segment where only the total is needed: enough segments to fill a device, few enough to be
