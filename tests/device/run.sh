@@ -9,7 +9,7 @@
 # Results are added to OUT/speed.jsonl one by one, so a part that is stopped loses only what was being measured; speed.py --table prints that file.
 # Where there is no GPU it is rehearsed on the device that the CPU acts, all sizes small: only its own logic is proven so.
 # HEED_DEPS names a folder of unpacked packages (usr/include, usr/lib/...) where the system lacks OpenBLAS, sentencepiece and the like;
-# HEED_TORCH a Python that has PyTorch (python3).
+# HEED_TORCH a Python that has PyTorch (python3). HEED_BUILT=1: build/cuda was compiled elsewhere; nothing is compiled here.
 # Each stage says how it ended and the next one goes on; the exit code is that of the first stage that failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -92,10 +92,10 @@ for part in "${parts[@]}"; do
       stage configure cmake "${generator[@]}" -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEED_NATIVE=ON "${options[@]}" &&
         stage build cmake --build "$build" -j "$(nproc)" --target heed ;;
     tests)
-      stage build-tests cmake --build "$build" -j "$(nproc)" --target "${programs[@]}" || continue
+      [[ -n ${HEED_BUILT-} ]] || stage build-tests cmake --build "$build" -j "$(nproc)" --target "${programs[@]}" || continue
       if [[ $build == build/cuda ]]; then
         # Without those of more than two seconds and those of the program as a whole, which need no GPU.
-        stage tests ctest --test-dir "$build" -j "$(nproc)" --output-on-failure -L fast -R '^(core|autograd|nn|attention|train)/'
+        stage tests ctest --test-dir "$build" -j "$(nproc)" --timeout 60 --output-on-failure -L fast -R '^(core|autograd|nn|attention|train)/'
       else
         stage tests "$build/tests/core_tests" 'twins*'
       fi ;;
