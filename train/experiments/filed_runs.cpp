@@ -1,6 +1,7 @@
 // Runs of a table that other calls and other machines have made, read back from their curves on file.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
@@ -57,12 +58,15 @@ auto with_curve(const Path& path, const Use& use) {
   }
 }
 
-/// The run behind a curve on file; nothing where it had no scores yet.
-std::optional<FiledRun> filed_run(const CurveFile& file, const std::string& label, int64_t seed) {
+/// The run behind a curve on file; without scores where it had none yet.
+FiledRun filed_run(const CurveFile& file, const std::string& label, int64_t seed) {
   ComparedRun out{.label = label, .folder = "", .failure = "", .seed = seed};
   out.data = fact_of(file.facts, "data");
   out.scores = pairs_in(file, "scores");
-  if (out.scores.empty()) return std::nullopt;
+  if (out.scores.empty()) {  // how far it had come
+    out.step = file.curve.points.empty() ? 0 : file.curve.points.back().step;
+    out.steps = std::atoll(fact_of(file.facts, "steps").c_str());
+  }
   for (const auto& [name, value] : pairs_in(file, "tested")) {
     if (name == "step") out.step = std::llround(value);
     if (name == "of") out.steps = std::llround(value);
@@ -73,7 +77,12 @@ std::optional<FiledRun> filed_run(const CurveFile& file, const std::string& labe
   for (const auto& [name, value] : out.accuracy_baselines)
     out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);
   out.metrics = curve_series(file.curve, file.curve.points.size());
-  return FiledRun{std::move(out), file.facts};
+  return {std::move(out), file.facts};
+}
+
+bool is_planned(const Work& work, int64_t seed) {
+  return std::any_of(work.plans.begin(), work.plans.end(),
+                     [&](const PlannedRun& plan) { return plan.seed == seed; });
 }
 
 /// True if the run of a seed has ended in this call with scores.
@@ -114,20 +123,21 @@ void take_filed(const PublishedTable& table, const ReproductionOptions& options,
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
     const Path path = curve_file(table, options, work, seed);
     if (!io::exists(path)) continue;
-    std::optional<FiledRun> filed =
+    FiledRun filed =
         with_curve(path, [&](const CurveFile& file) { return filed_run(file, work.row->name, seed); });
-    if (!filed) continue;
+    const bool finished = !filed.run.scores.empty();
+    if (!finished && is_planned(work, seed)) continue;
     if (!own) {
-      own = filed->facts;
+      own = filed.facts;
       const std::string changed = fact_of(*own, "changed");
       work.cell.changed = changed == "nothing" ? "" : changed;
       work.cell.remark.clear();
     }
-    if (const std::string why = different_facts(filed->facts, *own); !why.empty())
+    if (const std::string why = different_facts(filed.facts, *own); !why.empty())
       work.cell.left_out +=
           text(work.cell.left_out.empty() ? "" : "; ", path.filename().string(), " is left out (", why, ")");
     else if (!has_ended(work, seed, ended))
-      work.filed.push_back(std::move(*filed));
+      (finished ? work.filed : work.begun).push_back(std::move(filed));
   }
 }
 
@@ -175,7 +185,7 @@ void add_filed_runs(const PublishedTable& table, const ReproductionOptions& opti
       Work work = found != all.end() ? std::move(*found) : Work{&row, &column, i, false, {}, {}, {}, {}};
       if (found == all.end()) work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
       take_filed(table, options, ended, work);
-      if (found != all.end() || !work.filed.empty()) out.push_back(std::move(work));
+      if (found != all.end() || !work.filed.empty() || !work.begun.empty()) out.push_back(std::move(work));
     }
   }
   all = std::move(out);

@@ -18,7 +18,9 @@ std::vector<Facts> headers_of(const PublishedTable& table, const ReproductionOpt
     const Facts header(facts.begin(), facts.end());
     if (header.contains("commit") && !is_filed(work, plan.seed)) out.push_back(header);
   }
-  for (const FiledRun& one : work.filed) out.push_back(one.facts);
+  for (const auto* runs : {&work.filed, &work.begun}) {
+    for (const FiledRun& one : *runs) out.push_back(one.facts);
+  }
   return out;
 }
 

@@ -69,11 +69,13 @@ Comparison curves_of(const PublishedTable& table, const ReproductionOptions& opt
            .seed = plan.seed,
            .metrics = curve_series(curve, options.seeds > 1 ? curve.points.size() : drawn_points)});
     }
-    for (const FiledRun& one : work.filed) {
-      if (out.rows.empty() || out.rows.back().label != work.row->name)
-        out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
-      out.runs.push_back(one.run);
-      out.runs.back().label = work.row->name;
+    for (const auto* filed : {&work.filed, &work.begun}) {
+      for (const FiledRun& one : *filed) {
+        if (out.rows.empty() || out.rows.back().label != work.row->name)
+          out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
+        out.runs.push_back(one.run);
+        out.runs.back().label = work.row->name;
+      }
     }
   }
   return out;

@@ -11,7 +11,7 @@ namespace heed {
 /// Facts in the header of a curve, by their names.
 using Facts = std::map<std::string, std::string>;
 
-/// A finished run of another call or machine, as its curve on file has it.
+/// A run of another call or machine, as its curve on file has it.
 struct FiledRun {
   ComparedRun run;  ///< without a folder
   Facts facts;      ///< in the header of its curve
@@ -30,6 +30,8 @@ struct Work {
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds:
   /// those with the settings and the data of this cell.
   std::vector<FiledRun> filed{};
+  std::vector<FiledRun>
+      begun{};                ///< the same of runs without scores yet, but for seeds that are planned here
   HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
   Path measured{};            ///< of Measure::swapped: the file with its statistics; empty: none yet
 };

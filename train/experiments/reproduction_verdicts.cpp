@@ -130,6 +130,10 @@ std::string state_of(const ReproductionOptions& options, const Work& work, const
     else
       out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
   }
+  for (const FiledRun& one : work.begun) {
+    out += text(out.empty() ? "" : ", ", "seed ", one.run.seed, " at step ", grouped(one.run.step), " of ",
+                grouped(one.run.steps));
+  }
   return out;
 }
 

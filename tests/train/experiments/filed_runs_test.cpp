@@ -66,6 +66,21 @@ TEST_CASE("filed runs: a finished run is replaced by a finished one of the same 
   CHECK_THAT(cell.on_file(1), containing("# scores: accuracy=0.75\n"));
 }
 
+TEST_CASE(
+    "filed runs: a curve without scores shows how far its run has come, but for seeds that are planned") {
+  FiledCell cell(1);
+  cell.write(1, 2.5, {});
+  CHECK(cell.with_filed({}).begun.empty());
+  cell.work.plans.clear();
+  const Work shown = cell.with_filed({});
+  CHECK(shown.filed.empty());
+  REQUIRE(shown.begun.size() == 1);
+  CHECK(shown.begun[0].run.step == 1);
+  const Cell judged_cell = judged(cell.table, cell.options, shown, {}, nullptr);
+  CHECK(judged_cell.ours.count == 0);
+  CHECK_THAT(judged_cell.remark, containing("seed 1 at step 1 of "));
+}
+
 TEST_CASE("filed runs: a run on file counts until the same seed has ended here with scores") {
   FiledCell cell(2);
   for (const int64_t seed : {1, 2}) cell.write(seed, 2, 0.5);
