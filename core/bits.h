@@ -8,8 +8,8 @@
 
 namespace heed {
 
-// The functions of <bit> are constexpr and no more: nvcc 13 takes them in device code, without a word, and
-// computes other numbers than the host's. tests/style/check.sh keeps them out of it.
+// The functions of <bit> that count bits are constexpr and no more: nvcc 13 takes them in device code,
+// without a word, and computes other numbers than the host's. tests/style/check.sh keeps them out of it.
 
 /// Zeros below the lowest bit that is set; 64 where none is.
 HEED_BOTH inline int trailing_zeros(uint64_t x) {

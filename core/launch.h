@@ -20,8 +20,8 @@ concept Kernel = requires {
 }
 &&std::same_as<decltype(&K::template cpu<Isa::portable>), decltype(&K::cuda)>;
 
-/// Fault::internal where an argument is a tensor that lies elsewhere. A kernel of a GPU that reads memory of
-/// the host ends the process's use of the GPU; an emulated device does not notice.
+/// Fault::internal where an argument is a tensor that lies elsewhere; those inside structs are not looked at.
+/// Reading the host's memory ends the process's use of a GPU; an emulated device does not notice.
 template <class... Args>
 void check_places(Device device, const Args&... args) {
   int number = 0;

@@ -1,6 +1,8 @@
 // Counts of bits at their ends. On devices buds of trees rest on them: tree_buds_test.cpp.
 #include "heed/core/bits.h"
 
+#include <tuple>
+
 #include "heed/tests/catch.h"
 
 using namespace heed;

@@ -120,7 +120,7 @@ END
       case $file in
         core/bits.h | tests/*) continue ;;
         *.cu | core/cuda/device/*) ;;
-        *.h) grep -q HEED_BOTH "$file" || continue ;;
+        *.h) grep -qE 'HEED_BOTH|__device__' "$file" || continue ;;
         *) continue ;;
       esac
       grep -HnE 'std::(bit_width|bit_ceil|bit_floor|countl_zero|countl_one|countr_zero|countr_one|popcount|has_single_bit|rotl|rotr)\b' "$file" /dev/null

@@ -51,6 +51,7 @@ plant && printf '// Reads rows.\n#include "heed/core/row.h"\n' >core/io/reader.h
 plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
 plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'
 plant && printf 'int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 0
+plant && printf '__device__ int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 1 'core/row.h:3'
 plant && printf 'HEED_BOTH int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 1 'core/row.h:3'
 plant && yes 'int x;' | head -n 400 >>core/row.h && expect length 1 'core/row.h: 402'
 plant && yes 'int x;' | head -n 500 >>tests/core/row_test.cpp && expect length 0
