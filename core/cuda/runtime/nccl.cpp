@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <set>
 #include <type_traits>
 
 #include "heed/core/cuda/runtime/context.h"
@@ -94,7 +94,7 @@ class NcclAllReduce final : public AllReduce {
   cudaEvent_t computed_ = nullptr, summed_ = nullptr;
 };
 
-/// Host and bus address of this process's GPU.
+/// Host and bus address of this process's GPU: two processes with one name share it.
 std::string gpu_here() {
   char host[256] = {}, bus[32] = {};
   gethostname(host, sizeof host - 1);
@@ -106,6 +106,13 @@ std::string gpu_here() {
 
 }  // namespace
 
+std::string why_not_apart(std::vector<std::string> gpus) {
+  std::sort(gpus.begin(), gpus.end());
+  const auto twice = std::adjacent_find(gpus.begin(), gpus.end());
+  if (twice == gpus.end()) return "";
+  return text("processes share the GPU ", *twice, ", which NCCL refuses");
+}
+
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why) {
   // Or else members would meet while they record, where one of them may have to stop.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
@@ -115,11 +122,12 @@ std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why
     if (why.empty()) why = one;
   }
   if (!why.empty() || table == nullptr) return nullptr;
-  stream();  // opens the device
-  std::set<std::string> gpus;
-  for (const std::string& one : group.all_gather(gpu_here())) {
-    if (!gpus.insert(one).second) why = "processes share a GPU, which NCCL refuses";
-  }
+  std::string own;
+  group.together([&] {
+    stream();  // opens the device
+    own = gpu_here();
+  });
+  why = why_not_apart(group.all_gather(own));
   if (!why.empty()) return nullptr;
   NcclId id{};
   if (group.is_main() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
