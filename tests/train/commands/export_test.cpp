@@ -77,3 +77,19 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
     }
   }
 }
+
+TEST_CASE("export: --device is of the call alone") {
+  Scratch scratch;
+  const std::string file_name = (scratch / "run.toml").string();
+  io::write(file_name, to_toml(small_preset("recall", 2)));
+  for (const Device outer : devices()) {
+    for (const Device device : devices()) {
+      const DefaultDevice here(outer);
+      CAPTURE(to_string(outer), to_string(device));
+      const std::string folder = (scratch / text(to_string(outer), "-", to_string(device))).string();
+      CHECK(heed_program(
+                {"export", file_name, "--out", folder, "--rounds", "1", "--device", to_string(device)}) == 0);
+      CHECK(default_device == outer);
+    }
+  }
+}
