@@ -1,15 +1,15 @@
 #!/bin/bash
-# Builds, tests and measures Heed on the GPU of this machine, part by part, within HEED_SECONDS (540) in all: for machines lent ten minutes at a time.
+# Builds, tests and measures Heed on the GPU of this machine, part by part, within HEED_SECONDS (540) in all.
 #   tests/device/run.sh [OUT [PART...]]     OUT: folder for logs and results (default: build/device)
 # Parts, and the seconds of each when all of the first line run, which is what no PART means. Of fewer parts each gets the same share of the whole,
-# and what one leaves over goes to those after it; so their limits always add up, and three calls that keep build/cuda have time to spare:
+# and what one leaves over goes to those after it; so their limits always add up. Three calls that keep build/cuda give each part half as long again and more:
 #   build 170, tests 90, speed-shakespeare 60, speed-attention 60, speed-listops 65, speed-image 55, speed-translate 40
 #   bench 60 (limits, products, ops, steps in each precision), sanitize 90 (compute-sanitizer over the twins)
 #   run.sh OUT build tests sanitize; run.sh OUT bench speed-shakespeare speed-attention speed-translate; run.sh OUT speed-listops speed-image
 # Results are added to OUT/speed.jsonl one by one, so a part that is stopped loses only what was being measured; speed.py --table prints that file.
-# Where there is no GPU it is rehearsed on the device that the CPU acts, all sizes small: only its own logic is proven so.
+# Where there is no GPU it is rehearsed on the emulated device, all sizes small: only its own logic is proven so.
 # HEED_DEPS names a folder of unpacked packages (usr/include, usr/lib/...) where the system lacks OpenBLAS, sentencepiece and the like;
-# HEED_TORCH a Python that has PyTorch (python3). HEED_BUILT=1: build/cuda was compiled elsewhere; nothing is compiled here.
+# HEED_TORCH a Python that has PyTorch (python3). HEED_BUILT=1: build/cuda was compiled elsewhere; the part build is left out, and tests are not compiled.
 # Each stage says how it ended and the next one goes on; the exit code is that of the first stage that failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -48,7 +48,7 @@ if command -v nvidia-smi >/dev/null; then
   programs=(core_tests autograd_tests nn_tests attention_tests train_tests)
   sizes=(--rounds 40) timing=()
 else
-  echo "no GPU here: a rehearsal on the device that the CPU acts, whose times mean nothing" | tee "$out/machine.txt"
+  echo "no GPU here: a rehearsal on the emulated device, whose times mean nothing" | tee "$out/machine.txt"
   build=build/emulated total=${HEED_SECONDS:-7200}
   options+=(-DHEED_CUDA=EMULATED)
   programs=(core_tests)
@@ -89,6 +89,7 @@ for part in "${parts[@]}"; do
   whole=$((whole - share[$part]))
   case $part in
     build)
+      [[ -z ${HEED_BUILT-} ]] || continue
       stage configure cmake "${generator[@]}" -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEED_NATIVE=ON "${options[@]}" &&
         stage build cmake --build "$build" -j "$(nproc)" --target heed ;;
     tests)
