@@ -1,7 +1,7 @@
 // Runs of a table that other calls and other machines have made, read back from their curves on file.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 
@@ -65,7 +65,10 @@ FiledRun filed_run(const CurveFile& file, const std::string& label, int64_t seed
   out.scores = pairs_in(file, "scores");
   if (out.scores.empty()) {  // how far it had come
     out.step = file.curve.points.empty() ? 0 : file.curve.points.back().step;
-    out.steps = std::atoll(fact_of(file.facts, "steps").c_str());
+    const std::string steps = fact_of(file.facts, "steps");
+    const auto [end, error] = std::from_chars(steps.data(), steps.data() + steps.size(), out.steps);
+    if (!steps.empty() && (error != std::errc() || end != steps.data() + steps.size()))
+      fail(Fault::data, "its fact 'steps' is '", steps, "', no whole number.");
   }
   for (const auto& [name, value] : pairs_in(file, "tested")) {
     if (name == "step") out.step = std::llround(value);
@@ -114,30 +117,46 @@ std::string only_in(const std::string& list, const std::string& other) {
   return out.empty() ? "nothing" : out;
 }
 
-/// The runs of a cell on file, but for those that have ended here. Without plans the first of them decides
-/// which settings and data the cell is of.
-void take_filed(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
-                Work& work) {
-  std::optional<Facts> own;
-  if (!work.plans.empty()) own = setting_facts(options, work);
+bool has_scores(const FiledRun& one) { return !one.run.scores.empty(); }
+
+/// The runs on file of a cell, by ascending seeds; those without scores but for seeds that are planned here.
+std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOptions& options,
+                              const Work& work) {
+  std::vector<FiledRun> out;
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
     const Path path = curve_file(table, options, work, seed);
     if (!io::exists(path)) continue;
-    FiledRun filed =
+    FiledRun one =
         with_curve(path, [&](const CurveFile& file) { return filed_run(file, work.row->name, seed); });
-    const bool finished = !filed.run.scores.empty();
-    if (!finished && is_planned(work, seed)) continue;
-    if (!own) {
-      own = filed.facts;
-      const std::string changed = fact_of(*own, "changed");
-      work.cell.changed = changed == "nothing" ? "" : changed;
-      work.cell.remark.clear();
-    }
-    if (const std::string why = different_facts(filed.facts, *own); !why.empty())
+    if (has_scores(one) || !is_planned(work, seed)) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+/// Gives a cell its runs on file, but for those that have ended here. Without plans the first finished one
+/// decides which settings and data the cell is of, else the first.
+void take_filed(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
+                Work& work) {
+  std::vector<FiledRun> all = on_file(table, options, work);
+  if (all.empty()) return;
+  Facts own;
+  if (!work.plans.empty()) {
+    own = setting_facts(options, work);
+  } else {
+    const auto finished = std::find_if(all.begin(), all.end(), has_scores);
+    own = (finished != all.end() ? finished : all.begin())->facts;
+    const std::string changed = fact_of(own, "changed");
+    work.cell.changed = changed == "nothing" ? "" : changed;
+    if (work.cell.code == 0) work.cell.remark.clear();
+  }
+  for (FiledRun& one : all) {
+    const int64_t seed = one.run.seed;
+    if (const std::string why = different_facts(one.facts, own); !why.empty())
       work.cell.left_out +=
-          text(work.cell.left_out.empty() ? "" : "; ", path.filename().string(), " is left out (", why, ")");
+          text(work.cell.left_out.empty() ? "" : "; ",
+               curve_file(table, options, work, seed).filename().string(), " is left out (", why, ")");
     else if (!has_ended(work, seed, ended))
-      (finished ? work.filed : work.begun).push_back(std::move(filed));
+      (has_scores(one) ? work.filed : work.begun).push_back(std::move(one));
   }
 }
 
@@ -166,11 +185,19 @@ std::string different_facts(const Facts& filed, const Facts& own) {
   return out;
 }
 
-std::optional<Facts> finished_facts(const Path& file) {
-  if (!io::exists(file)) return std::nullopt;
-  const Facts facts = with_curve(file, [](const CurveFile& curve) { return curve.facts; });
-  if (fact_of(facts, "scores").empty()) return std::nullopt;
-  return facts;
+bool is_kept(const Path& file, const Facts& own, int64_t step, bool scored) {
+  if (!io::exists(file)) return false;
+  return with_curve(file, [&](const CurveFile& filed) {
+    const bool differs = !different_facts(filed.facts, own).empty();
+    if (!fact_of(filed.facts, "scores").empty()) return !scored || differs;
+    const int64_t there = filed.curve.points.empty() ? 0 : filed.curve.points.back().step;
+    return !scored && (differs || there > step);
+  });
+}
+
+std::string why_kept(const Path& file, const Facts& own) {
+  if (!io::exists(file)) return "";
+  return with_curve(file, [&](const CurveFile& filed) { return different_facts(filed.facts, own); });
 }
 
 void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,

@@ -44,6 +44,7 @@ struct Cell {
   std::string baseline{};    ///< the best baseline that ours reaches, or the lowest of all: "majority 17.2"
   std::string validation{};  ///< of the tested, the best and the last checkpoint
   std::string changed{};     ///< settings that are not the recipe's
+  bool begun = false;        ///< a run of it has begun, here or on file
   std::string remark{};      ///< why there is no value, or what differs from the paper
   std::string left_out{};    ///< curves on file that are of other settings or data, and do not count
   std::string baselines{};   ///< baselines of the test split, as text

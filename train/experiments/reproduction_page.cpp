@@ -54,29 +54,27 @@ std::string notes_text(const Reproduction& result, const Origins& origins) {
 Comparison curves_of(const PublishedTable& table, const ReproductionOptions& options,
                      const std::vector<Work>& all, const PublishedColumn& column) {
   Comparison out{.title = table.name + ", " + column.name, .score = curve_score(table)};
+  const auto add = [&](const std::string& label, ComparedRun run) {
+    if (out.rows.empty() || out.rows.back().label != label)
+      out.rows.push_back({.label = label, .failure = "", .score = {}});
+    run.label = label;
+    out.runs.push_back(std::move(run));
+  };
   for (const Work& work : all) {
     if (work.column != &column) continue;
     for (const PlannedRun& plan : work.plans) {
       const RunCurve curve =
           read_curve(folder_of(plan, options.place.folder) / "metrics.jsonl", curve_score(table));
       if (curve.points.empty() || is_filed(work, plan.seed)) continue;
-      if (out.rows.empty() || out.rows.back().label != work.row->name)
-        out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
-      out.runs.push_back(
-          {.label = work.row->name,
+      add(work.row->name,
+          {.label = "",
            .folder = "",
            .failure = "",
            .seed = plan.seed,
            .metrics = curve_series(curve, options.seeds > 1 ? curve.points.size() : drawn_points)});
     }
-    for (const auto* filed : {&work.filed, &work.begun}) {
-      for (const FiledRun& one : *filed) {
-        if (out.rows.empty() || out.rows.back().label != work.row->name)
-          out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
-        out.runs.push_back(one.run);
-        out.runs.back().label = work.row->name;
-      }
-    }
+    // A mean goes as far as the shortest of its curves: unfinished ones would cut those that have ended.
+    for (const FiledRun& one : work.filed.empty() ? work.begun : work.filed) add(work.row->name, one.run);
   }
   return out;
 }

@@ -30,8 +30,8 @@ struct Work {
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds:
   /// those with the settings and the data of this cell.
   std::vector<FiledRun> filed{};
-  std::vector<FiledRun>
-      begun{};                ///< the same of runs without scores yet, but for seeds that are planned here
+  /// The same of runs without scores yet, but for seeds that are planned here.
+  std::vector<FiledRun> begun{};
   HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
   Path measured{};            ///< of Measure::swapped: the file with its statistics; empty: none yet
 };
@@ -120,9 +120,14 @@ void write_curve(const PublishedTable& table, const ReproductionOptions& options
 inline constexpr const char* given_data = "the files of --data";
 /// The facts of a curve's header that say what a finished run has scored.
 std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& run);
-/// The facts of a curve on file whose run has scores; nothing where there is no file, or where it has none.
-/// Fault::data for a file that cannot be read.
-std::optional<Facts> finished_facts(const Path& file);
+/// True if a curve on file stays in place of one of a run with the facts `own` that has come to `step`, and
+/// has been `scored` or not: a finished run gives way to a finished one of the same settings and data alone,
+/// an unfinished one also to one of the same that has come as far. Fault::data for a file that cannot be
+/// read.
+bool is_kept(const Path& file, const Facts& own, int64_t step, bool scored);
+/// What settings and data of a curve on file are others, as different_facts() says it; empty where none is,
+/// and where there is no file.
+std::string why_kept(const Path& file, const Facts& own);
 /// Sets Work::filed of all cells from results_folder(), and adds to them the cells of the table that have
 /// such runs but are not among them. Skips seeds whose runs have ended here with scores, and leaves out runs
 /// of other settings or data than the cell's, which its note names. Fault::data for a file that cannot be

@@ -47,7 +47,7 @@ std::string note_text(const Cell& cell) {
     if (!words.empty()) out += (out.empty() ? "" : "; ") + words;
   };
   add(cell.validation);
-  const bool ran = cell.ours.count > 0 || !cell.validation.empty();
+  const bool ran = cell.ours.count > 0 || !cell.validation.empty() || cell.begun;
   add(cell.changed.empty() || !ran ? "" : "changed: " + cell.changed);
   add(cell.remark);
   add(cell.left_out);

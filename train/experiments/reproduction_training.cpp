@@ -187,13 +187,12 @@ class TableRuns {
   /// Says where the curve of a run will not be written, since that of another is on file.
   void tell_of_kept(const Work& work, const PlannedRun& plan, Progress& progress) const {
     const Path file = curve_file(table_, options_, work, plan.seed);
-    const std::optional<Facts> filed = finished_facts(file);
-    const std::string why = filed ? different_facts(*filed, setting_facts(options_, work)) : "";
+    const std::string why = why_kept(file, setting_facts(options_, work));
     if (why.empty()) return;
     progress.say("keep",
-                 text(file.string(), " has a finished run of other settings or data (", why,
-                      "), so the curve of ", work.cell.name,
-                      " is not written. To have it, name another --results folder or remove the file."));
+                 text(file.string(), " has a run of other settings or data (", why, "). The curve of ",
+                      work.cell.name, " replaces it only where that one is unfinished and this one is not. ",
+                      "To have it, name another --results folder or remove the file."));
   }
 
   /// What this call will do, and how long it will take.

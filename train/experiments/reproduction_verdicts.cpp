@@ -114,14 +114,18 @@ std::string baseline_text(const ComparedRun& run, double percent) {
   return shown == nullptr ? "" : text(shown->first, " ", picture::fixed(100 * shown->second, 1));
 }
 
-/// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000".
-std::string state_of(const ReproductionOptions& options, const Work& work, const EndedRuns& ended) {
+/// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000". `begun` becomes true
+/// where one has taken a step.
+std::string state_of(const ReproductionOptions& options, const Work& work, const EndedRuns& ended,
+                     bool& begun) {
   std::string out;
+  begun = !work.begun.empty();
   for (const PlannedRun& plan : work.plans) {
-    if (ended.contains(plan.name)) continue;
+    if (ended.contains(plan.name) || is_filed(work, plan.seed)) continue;
     const Path run = folder_of(plan, options.place.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
     const std::string which = text("seed ", plan.seed);
+    begun = begun || !curve.points.empty();
     out += (out.empty() ? "" : ", ") + which;
     if (!io::exists(run / "config.toml"))
       out += " not begun";
@@ -214,7 +218,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     if (cell.code == 0) cell.code = found->second.code;
   }
   for (const FiledRun& one : work.filed) take(one.run);
-  const std::string state = state_of(options, work, ended);
+  const std::string state = state_of(options, work, ended, cell.begun);
   if (!state.empty() && cell.remark.empty()) cell.remark = state;
   if (values.empty()) return cell;
   const Spread ours = spread_of(values);

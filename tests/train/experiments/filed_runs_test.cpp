@@ -16,12 +16,13 @@ struct FiledCell {
       work.plans.push_back({.label = "softmax", .seed = seed, .name = text("run-", seed), .plan = ""});
   }
 
-  /// Writes the curve of seed `seed` with this last loss, and with an accuracy where the run has ended.
-  void write(int64_t seed, double loss, std::optional<double> accuracy) const {
+  /// Writes the curve of seed `seed` with this loss at this step, and with an accuracy where the run has
+  /// ended.
+  void write(int64_t seed, double loss, std::optional<double> accuracy, int64_t step = 1) const {
     const PlannedRun plan{.label = "softmax", .seed = seed, .name = text("run-", seed), .plan = ""};
     const Path run = folder_of(plan, options.place.folder);
     io::make_directories(run);
-    io::write(run / "metrics.jsonl", text("{\"step\": 1, \"loss\": ", loss, ", \"seconds\": 1}\n"));
+    io::write(run / "metrics.jsonl", text("{\"step\": ", step, ", \"loss\": ", loss, ", \"seconds\": 1}\n"));
     ComparedRun ended{.label = "softmax", .folder = "", .failure = ""};
     if (accuracy) ended.scores = {{"accuracy", *accuracy}};
     write_curve(table, options, work, plan, accuracy ? &ended : nullptr);
@@ -79,6 +80,35 @@ TEST_CASE(
   const Cell judged_cell = judged(cell.table, cell.options, shown, {}, nullptr);
   CHECK(judged_cell.ours.count == 0);
   CHECK_THAT(judged_cell.remark, containing("seed 1 at step 1 of "));
+  CHECK(judged_cell.begun);
+}
+
+TEST_CASE(
+    "filed runs: an unfinished curve gives way to a finished one, or to one of the same that has come as "
+    "far") {
+  FiledCell cell(1);
+  cell.write(1, 2.5, {}, 100);
+  cell.write(1, 2, {}, 50);
+  CHECK_THAT(cell.on_file(1), containing("\n100,1.00,2.5,"));
+  cell.work.cell.changed = "train.max_steps 200 (recipe: 50000)";
+  cell.write(1, 2, {}, 200);
+  CHECK_THAT(cell.on_file(1), containing("\n100,1.00,2.5,"));
+  cell.write(1, 2, 0.5, 10);
+  CHECK_THAT(cell.on_file(1), containing("# scores: accuracy=0.5\n"));
+}
+
+TEST_CASE("filed runs: without plans a finished run decides the settings, whatever began before it") {
+  FiledCell cell(2);
+  cell.work.cell.changed = "train.precision tf32 (recipe: f32)";
+  cell.write(1, 2.5, {});
+  cell.work.cell.changed = "";
+  cell.write(2, 2, 0.5);
+  cell.work.plans.clear();
+  const Work shown = cell.with_filed({});
+  CHECK(shown.begun.empty());
+  REQUIRE(shown.filed.size() == 1);
+  CHECK(shown.filed[0].run.seed == 2);
+  CHECK_THAT(shown.cell.left_out, containing("s1.csv is left out"));
 }
 
 TEST_CASE("filed runs: a run on file counts until the same seed has ended here with scores") {

@@ -277,9 +277,8 @@ TEST_CASE("reproduce: a run of other settings leaves the curve of a finished one
   CHECK(io::read(curve) == finished);
   const std::string why =
       "changed: on file train.max_steps 6 (recipe: 50000), here train.max_steps 4 (recipe: 50000)";
-  CHECK_THAT(second.err,
-             containing("fast-table1-Vanilla-ListOps-s1.csv has a finished run of other settings") &&
-                 containing(why) && containing("another --results folder or remove the file"));
+  CHECK_THAT(second.err, containing("fast-table1-Vanilla-ListOps-s1.csv has a run of other settings") &&
+                             containing(why) && containing("another --results folder or remove the file"));
   CHECK_THAT(second.out, containing("tested at step ") &&
                              containing("fast-table1-Vanilla-ListOps-s1.csv is left out (" + why + ")"));
 }
