@@ -112,8 +112,8 @@ void write_curve(const PublishedTable& table, const ReproductionOptions& options
   const RunCurve curve = read_curve(run / "metrics.jsonl", curve_score(table));
   if (curve.points.empty()) return;
   const Path file = curve_file(table, options, work, plan.seed);
-  const bool scored = ended != nullptr && !ended->scores.empty();
-  if (is_kept(file, setting_facts(options, work), curve.points.back().step, scored)) return;
+  const bool has_scores = ended != nullptr && !ended->scores.empty();
+  if (is_kept(file, setting_facts(options, work), curve.points.back().step, has_scores)) return;
   io::make_directories(options.results_folder());
   std::vector<std::pair<std::string, std::string>> facts = curve_facts(table, options, work, plan);
   if (ended != nullptr) {
