@@ -81,7 +81,8 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
 TEST_CASE("export: --device is of the call alone") {
   Scratch scratch;
   const std::string file_name = (scratch / "run.toml").string();
-  io::write(file_name, to_toml(small_preset("recall", 2)));
+  Config config = small_preset("recall", 2);
+  io::write(file_name, to_toml(config));
   for (const Device outer : devices()) {
     for (const Device device : devices()) {
       const DefaultDevice here(outer);
