@@ -92,16 +92,13 @@ struct KeepMask {
 /// a b, rounded before anything is added to it or taken from it. The compiler would fuse the two in one
 /// kernel and not in another; scores of a large product must be the same in the forward and the backward
 /// pass.
-__device__ inline float rounded_product(float a, float b) {
+template <class T>
+__device__ inline T rounded_product(T a, T b) {
 #ifdef __CUDACC__
-  return __fmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-__device__ inline double rounded_product(double a, double b) {
-#ifdef __CUDACC__
-  return __dmul_rn(a, b);
+  if constexpr (std::is_same_v<T, float>)
+    return __fmul_rn(a, b);
+  else
+    return __dmul_rn(a, b);
 #else
   return a * b;
 #endif
