@@ -25,7 +25,7 @@ HEED_BOTH inline int bit_width(uint64_t x) {
 #ifdef __CUDA_ARCH__
   return 64 - __clzll(static_cast<long long>(x));
 #else
-  return std::bit_width(x);
+  return static_cast<int>(std::bit_width(x));
 #endif
 }
 
