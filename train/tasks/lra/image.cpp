@@ -12,7 +12,7 @@ constexpr int64_t image_side = 32;
 
 class Image final : public PictureTask {
  public:
-  Image() : PictureTask(image_side) {}
+  Image() : PictureTask(image_side, {.mean = 122, .deviation = 61}) {}
 
  private:
   std::vector<std::string> classes() const override {

@@ -284,14 +284,17 @@ int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numb
 
 Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) const {
   const auto count = static_cast<int64_t>(numbers.size());
+  const Tokens tokens = this->tokens();
+  const auto standardised = [&](char byte) {
+    return static_cast<float>((static_cast<uint8_t>(byte) - tokens.mean) / tokens.deviation);
+  };
   std::vector<float> values;
   std::vector<int32_t> labels;
   for (const int64_t number : numbers) {
-    for (const char byte : set.at(number))
-      values.push_back(static_cast<float>(static_cast<uint8_t>(byte)) / 255.0f);
+    for (const char byte : set.at(number)) values.push_back(standardised(byte));
     labels.push_back(set.labels[static_cast<size_t>(number)]);
   }
-  const int64_t bytes = tokens().bytes,
+  const int64_t bytes = tokens.bytes,
                 length = static_cast<int64_t>(values.size()) / std::max<int64_t>(count * bytes, 1);
   Batch batch;
   batch.tensors = {Tensor::of<float>(values, Shape{count, length, bytes}),

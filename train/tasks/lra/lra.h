@@ -92,7 +92,8 @@ class LongTask : public Task {
     bool fixed = false;       ///< all inputs have the same length
     bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
     double hidden = 0.5;      ///< fraction of tokens hidden with predict = masked
-    int64_t bytes = 1;        ///< of one token; above 1 it is the vector of them, divided by 255, and no id
+    int64_t bytes = 1;        ///< of one token; above 1 it is the vector of them, standardised, and no id
+    double mean = 0, deviation = 255;  ///< of the bytes of such vectors
   };
 
   /// Settings of a subclass in the group "data".

@@ -13,7 +13,7 @@ constexpr uint64_t pathfinder_seed = 1, splitting = 0x70617468;
 
 class Pathfinder final : public PictureTask {
  public:
-  explicit Pathfinder(int64_t resolution) : PictureTask(resolution) {}
+  explicit Pathfinder(int64_t resolution) : PictureTask(resolution, {.mean = 28, .deviation = 58}) {}
 
  private:
   void more_fields(Fields& f) override {

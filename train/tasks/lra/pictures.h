@@ -10,8 +10,12 @@ namespace heed {
 /// 2010.11929. Subclasses provide the pictures.
 class PictureTask : public LongTask {
  protected:
+  /// Mean and deviation of the benchmark's greys, 0 to 255. Patches are standardised by them.
+  struct Greys {
+    double mean, deviation;
+  };
   /// Pictures of `resolution` pixels a side, all of which the model reads by default.
-  explicit PictureTask(int64_t resolution) : resolution_(resolution), side_(resolution) {}
+  PictureTask(int64_t resolution, Greys greys) : resolution_(resolution), side_(resolution), greys_(greys) {}
 
   void more_fields(Fields& f) override;
   void more_model_fields(Fields& f) override;
@@ -30,6 +34,7 @@ class PictureTask : public LongTask {
  private:
   enum class PixelZero { token, pad } zero_ = PixelZero::token;
   int64_t side_, patch_ = 1;
+  Greys greys_;
 };
 
 }  // namespace heed
