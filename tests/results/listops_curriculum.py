@@ -1,13 +1,9 @@
 # ListOps by growing expressions: six runs, each from the weights of the one before, the last on the benchmark's lengths.
-# Prints a Markdown table. A finished run is not trained again, and a stopped one is resumed.
-import argparse
-import json
-import pathlib
+# Prints a Markdown table.
 import shlex
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from curriculum import parsed, parser_of, run_stage
+
 # Tokens above and below, depth of the grammar, share of operators, steps, steps between validations, batch, learning rate, examples.
 STAGES = (
     (4, 14, 2, 0.5, 1500, 250, 256, 1e-3, 40000),
@@ -19,52 +15,22 @@ STAGES = (
 )
 
 
-def run_of(stage, number, folder, options):
-    """Trains or resumes one stage; the folder of its run."""
-    shortest, below, depth, operators, steps, validate_every, batch, rate, examples = stage
-    run = folder / f'stage-{number}'
-    if (run / 'scores.json').exists():
-        return run
-    if (run / 'manifest.json').exists():
-        subprocess.run([options.heed, 'resume', str(run)], check=True)
-        return run
-    begin = ['lra-listops', '--recipe', 'tiny', '--max-length', '2048', *shlex.split(options.settings)] if number == 1 else \
-        ['--from', str(folder / f'stage-{number - 1}')]
-    settings = {'data.shortest': shortest, 'data.below': below, 'data.depth': depth, 'data.arguments': 10, 'data.operators': operators,
-                'data.num_examples': examples, 'train.max_steps': steps, 'train.batch_size': batch, 'train.learning_rate': rate,
-                'train.validate_every': validate_every, 'train.seed': options.seed}
-    command = [options.heed, 'train', *begin, '--out', str(folder), '--name', run.name, '--threads', str(options.threads)]
-    for key, value in settings.items():
-        command += ['--set', f'{key}={value}']
-    subprocess.run(command, check=True)
-    return run
-
-
 def main():
-    parser = argparse.ArgumentParser(description='ListOps by growing expressions.')
-    parser.add_argument('--heed', default=str(ROOT / 'build/release/heed'))
+    parser = parser_of('ListOps by growing expressions.', 'runs/listops-curriculum', len(STAGES))
     parser.add_argument('--settings', default='--attention delta:gated=true --causal true --pool last --position none',
                         help='of the model, as heed train takes them')
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--stages', type=int, default=len(STAGES), choices=range(1, len(STAGES) + 1), help='only the first so many')
-    parser.add_argument('--out', default='runs/listops-curriculum', help='folder of the runs')
-    options = parser.parse_args()
-    folder = pathlib.Path(options.out)
-    if not pathlib.Path(options.heed).is_file():
-        sys.exit(f'{options.heed} is not there. Build it (./heed builds it), or name the program: --heed PATH.')
+    options = parsed(parser)
+    begin = ['lra-listops', '--recipe', 'tiny', '--max-length', '2048', *shlex.split(options.settings)]
     lines = ['| tokens | depth | steps | validation, best | test |', '|---|---:|---:|---:|---:|']
     for number, stage in enumerate(STAGES[:options.stages], 1):
-        try:
-            run = run_of(stage, number, folder, options)
-        except subprocess.CalledProcessError as error:
-            sys.exit(error.returncode)  # heed has said why
-        metrics = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
-        best = max(line['valid_accuracy'] for line in metrics if 'valid_accuracy' in line)
-        test = json.loads((run / 'scores.json').read_text())['accuracy']
-        lines.append(f'| {stage[0]} to {stage[1]} | {stage[2]} | {stage[4]:,} | {100 * best:.1f} % | {100 * test:.1f} % |')
+        shortest, below, depth, operators, steps, validate_every, batch, rate, examples = stage
+        best, test = run_stage(number, begin, {
+            'data.shortest': shortest, 'data.below': below, 'data.depth': depth, 'data.arguments': 10, 'data.operators': operators,
+            'data.num_examples': examples, 'train.max_steps': steps, 'train.batch_size': batch, 'train.learning_rate': rate,
+            'train.validate_every': validate_every}, options)
+        lines.append(f'| {shortest} to {below} | {depth} | {steps:,} | {best:.1f} % | {test:.1f} % |')
     print('\n'.join(lines))
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()
