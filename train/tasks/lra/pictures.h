@@ -10,9 +10,10 @@ namespace heed {
 /// 2010.11929. Subclasses provide the pictures.
 class PictureTask : public LongTask {
  protected:
-  /// Mean and deviation of the benchmark's greys, 0 to 255. Patches are standardised by them.
+  /// What the benchmark's greys, 0 to 255, are like. Patches are standardised by it.
   struct Greys {
-    double mean, deviation;
+    double mean;       ///< of all pixels
+    double deviation;  ///< standard deviation of all pixels
   };
   /// Pictures of `resolution` pixels a side, all of which the model reads by default.
   PictureTask(int64_t resolution, Greys greys) : resolution_(resolution), side_(resolution), greys_(greys) {}
