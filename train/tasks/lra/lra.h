@@ -93,7 +93,8 @@ class LongTask : public Task {
     bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
     double hidden = 0.5;      ///< fraction of tokens hidden with predict = masked
     int64_t bytes = 1;        ///< of one token; above 1 it is the vector of them, standardised, and no id
-    double mean = 0, deviation = 255;  ///< of the bytes of such vectors
+    double mean = 0;          ///< of bytes: subtracted from those of such vectors
+    double deviation = 255;   ///< of bytes: those of such vectors are divided by it
   };
 
   /// Settings of a subclass in the group "data".
