@@ -85,8 +85,8 @@ void PictureTask::check(const Config&) const {
 }
 
 LongTask::Tokens PictureTask::tokens() const {
-  // Most of Pathfinder is ground: greys in 0 .. 1 leave its patches so near to each other, beside what tells
-  // their places, that a model stays at chance even where the distance of the discs gives the class away.
+  // Most of Pathfinder is ground: greys in 0 .. 1 leave its patches near to each other beside what tells
+  // their places, and a model takes twice as many steps to leave chance (docs/results/lra.md).
   return {.vocabulary = 256,
           .fixed = true,
           .drop_zeros = zero_ == PixelZero::pad,
