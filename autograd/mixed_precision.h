@@ -5,9 +5,10 @@
 
 namespace heed {
 
-/// While one lives, matmul(), linear(), feed_forward() and the fused attentions of this thread round the
-/// factors of their products to bf16 or tf32, in the backward pass too. Weights, gradients and sums stay f32.
-/// On a GPU layers keep the rounded factors for their gradients.
+/// While one lives, matmul(), linear() and feed_forward() of this thread round the factors of their products
+/// to bf16 or tf32, in the backward pass too. On a GPU, attention() and pattern_attention() do so as well; on
+/// the CPU these two stay exact, and no other op rounds. Weights, gradients and sums stay f32. On a GPU
+/// layers keep the rounded factors for their gradients.
 class Autocast {
  public:
   explicit Autocast(Rounding rounding);  ///< Rounding::none: products are exact again until its end

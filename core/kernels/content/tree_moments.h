@@ -27,7 +27,7 @@ struct MomentTerms {
 };
 
 /// buds as TreeBuds gives them. q [B, H, Tq, d]; nodes: sums over the keys below each node, [B, H, rows, d]
-/// for lookahead, else over the keys and then their squares, [B, H, rows, 2 d].
+/// for lookahead and contrast, else over the keys and then their squares, [B, H, rows, 2 d].
 struct MomentBuds {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const Tensor& buds);

@@ -42,7 +42,7 @@ struct RowGrads {
   }
 };
 
-/// Numbers of shared memory for PulledRows.
+/// Numbers of shared memory for RowGrads.
 template <class T>
 HEED_BOTH int row_grads_size(const PolynomialShape<T>& x, int W) {
   return (W + (x.variables_in_shared ? static_cast<int>(x.d) + 1 : 0)) * RowGrads<T>::ld;
@@ -122,7 +122,7 @@ struct BackwardTiles {
   T *map, *own;     ///< of pairs; features of its own tokens, [token, feature], where they are asked for
   T *last, *rows;   ///< 64 numbers; for gather_rows()
   // Only where monomials are dropped:
-  T *other, *weights;  ///< features of tokens that are met; gradients of the weights of pairs, [met, own]
+  T *other, *weights;  ///< features of the other tokens; gradients of the weights of pairs, [other, own]
   KeepMask keep_mask, other_keep_mask;
 
   __device__ BackwardTiles(const PolynomialShape<T>& x, bool features) {
@@ -222,8 +222,9 @@ __device__ inline void put_weight_grads(const cuda::Share& me, const PolynomialS
   cuda::put_map(me, grads, tiles.weights);
 }
 
-/// What features of tokens that are met (tiles.met) make of tiles.weights: gradients of the own tokens'
-/// features, which go to `rows`. `weighted` as for pull_features().
+/// Adds to `rows` [own token, feature] the gradients of the own tokens' features from the pairs of this tile:
+/// sum over the other tokens j of tiles.weights[j, own] * tiles.other[j, feature]. `weighted`: multiplied by
+/// the weight of each feature's monomial.
 template <class T, int W>
 __device__ inline void backpropagate_pairs(const cuda::Share& me, const PolynomialShape<T>& x,
                                            const BackwardTiles<T, W>& tiles, int64_t feature, bool weighted,
