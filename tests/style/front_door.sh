@@ -2,6 +2,7 @@
 # The front door, with its compiler, cmake, apt and sudo played by scripts: what it asks of them, and what reaches the program.
 set -eu
 script=$1/heed
+page=$1/docs/reference/commands.md
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 bad=0
@@ -16,9 +17,10 @@ play() { # NAME, its script on standard input
 plant() { # a checkout whose path has a blank, nothing built, nothing missing, user root
   rm -rf "${room:?}/bin" "$room/a tree" && mkdir -p "$room/bin" "$room/a tree/core" "$room/elsewhere"
   cp "$script" "$room/a tree/heed"
+  mkdir -p "$room/a tree/docs/reference" && cp "$page" "$room/a tree/docs/reference/"
   for file in CMakeLists.txt CMakePresets.json core/a.h core/b.h; do echo old >"$room/a tree/$file"; done
   log=$room/log && : >"$log"
-  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk sed printf flock getconf touch chmod cp; do
+  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk sed cmp printf flock getconf touch chmod cp; do
     ln -s "$(command -v $tool)" "$room/bin/" 2>/dev/null || true
   done
   export ROOM="$room" LOG="$log" USER_ID=0
@@ -78,17 +80,31 @@ words" ] || say "arguments, folder, input and clean output: $(cat "$room/out")"
 
 start show && returned 3 'second start'
 [ ! -s "$log" ] || say "second start builds: $(cat "$log")"
-sleep 0.02 && echo new >"$room/a tree/core/b.h" && start && holds "$log" 'cmake --build' 'a newer source builds'
+sleep 0.02 && echo new >"$room/a tree/core/b.h" && start show && holds "$log" 'cmake --build' 'a newer source builds'
 lacks "$log" '--preset' 'a newer source does not configure'
-start && returned 3 'settled'
+start && returned 3 'settled: the program gives its own help'
 [ ! -s "$log" ] || say "settled, yet it builds: $(cat "$log")"
-sleep 0.02 && rm "$room/a tree/core/a.h" && start
+sleep 0.02 && rm "$room/a tree/core/a.h" && start show
 holds "$log" 'cmake --build' 'a source that has gone builds'
 ln -sf "$room/a tree/heed" "$room/elsewhere/door" && door=./door && start x
 door= && returned 3 'through a symbolic link' && holds "$room/out" '[x]' 'through a symbolic link'
 lacks "$log" '--preset' 'a symbolic link leads to the same tree'
-mv "$room/a tree" "$room/b tree" && sleep 0.02 && touch "$room/b tree/core/b.h" && door="$room/b tree/heed" && start
+mv "$room/a tree" "$room/b tree" && sleep 0.02 && touch "$room/b tree/core/b.h" && door="$room/b tree/heed" && start show
 holds "$log" '--preset' 'a moved checkout is configured anew' && door= && rm -rf "$room/b tree"
+
+plant # help without a build: at once, all commands of the page that is made from the program, in 80 columns
+for word in '' help --help -h; do
+  # shellcheck disable=SC2086
+  start $word && returned 0 "help by '$word'"
+  [ ! -s "$log" ] && [ ! -e "$room/a tree/build" ] || say "help by '$word' builds: $(cat "$log")"
+  sed -n '/^## /q; s/^- `\([a-z]*\)`: .*/\1/p' "$page" >"$room/commands"
+  [ -s "$room/commands" ] && sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' "$room/out" | cmp - "$room/commands" ||
+    say "help by '$word' lists other commands than $page: $(cat "$room/out")"
+  holds "$room/out" 'COMMAND --help' "help by '$word' says how to go on"
+  ! grep -E '^.{81}' "$room/out" || say "help by '$word' is wider than 80 columns"
+done
+start help train && holds "$log" 'cmake --build' 'help of a command is the program'"'"'s'
+start && returned 3 'help of a program that is built' && holds "$room/out" 'program in' 'help of a program that is built'
 
 plant && start train --device cpu
 lacks "$log" 'HEED_CUDA' 'without --device cuda CMake decides'
