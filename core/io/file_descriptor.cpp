@@ -86,6 +86,22 @@ Descriptor open_regular(const Path& path, int flags, std::string_view what) {
   return file;
 }
 
+Descriptor open_to_read(const Path& path) {
+  struct stat found {};
+  if (again([&] { return ::stat(path.c_str(), &found); }) != 0) refuse("open", path, errno);
+  check_readable(path, found);  // before it is opened, which some devices answer by doing something
+  Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
+  check_readable(path, look(file.number(), path));  // another file may have taken its name
+  return file;
+}
+
+void check_readable(const Path& path, const struct stat& found) {
+  if (S_ISREG(found.st_mode)) return;
+  if (S_ISDIR(found.st_mode)) fail(Fault::file, "cannot read ", path, ": it is a folder. Name a file in it.");
+  fail(Fault::file, "cannot read ", path, ": it is ", kind_of(found.st_mode),
+       ", where heed reads a file. Remove it, or put the file in its place.");
+}
+
 void check_regular(const Path& path) {
   struct stat found {};
   if (look_at(path, found) && !S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
@@ -99,6 +115,11 @@ void check_directory(const Path& path) {
 bool is_there(const Path& path) {
   struct stat found {};
   return look_at(path, found);
+}
+
+bool is_own_directory(const Path& path) {
+  struct stat found {};
+  return look_at(path, found) && S_ISDIR(found.st_mode);
 }
 
 std::string random_name() {

@@ -54,4 +54,10 @@ bool look_at(const Path& path, struct stat& found);
 /// reads holds nobody up: both are refused with the words of io::check_regular.
 Descriptor open_regular(const Path& path, int flags, std::string_view what);
 
+/// Fault::file where what was found there is no regular file.
+void check_readable(const Path& path, const struct stat& found);
+/// Opens a regular file, or the one that a link leads to, for reading. Whatever else has the name is refused
+/// at once: a pipe is not waited for.
+Descriptor open_to_read(const Path& path);
+
 }  // namespace heed::io

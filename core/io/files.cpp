@@ -17,6 +17,7 @@
 
 #include "heed/core/io/file_descriptor.h"
 #include "heed/core/io/gzip.h"
+#include "heed/core/io/input_file.h"
 #include "heed/core/io/no_follow_files.h"
 
 namespace heed::io {
@@ -68,29 +69,10 @@ void check_cap(const Path& path, int64_t size, int64_t cap) {
   }
 }
 
-void replace(const Path& path, std::string_view bytes) {
-  const Path folder = folder_of(path);
-  const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
-  try {
-    write_new(temporary, bytes);
-    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
-      refuse("put into place", path, errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_directory(folder);
-}
-
-}  // namespace
-
-std::string read(const Path& path, int64_t cap) {
-  const Descriptor file(path, O_RDONLY, "open");
+/// All that an open file gives.
+std::string read_open(const Descriptor& file, const Path& path, int64_t cap) {
   const struct stat found = look(file.number(), path);
-  if (S_ISDIR(found.st_mode)) {
-    fail(Fault::file, "cannot read ", path, ": it is a folder. Name a file in it.");
-  }
-  if (cap == 0 && !S_ISREG(found.st_mode)) cap = stream_cap;  // a device may have no end
+  if (S_ISDIR(found.st_mode)) check_readable(path, found);
   check_cap(path, found.st_size, cap);
   // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
   std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
@@ -109,17 +91,40 @@ std::string read(const Path& path, int64_t cap) {
   return bytes;
 }
 
+void replace(const Path& path, std::string_view bytes) {
+  const Path folder = folder_of(path);
+  const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
+  try {
+    write_new(temporary, bytes);
+    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
+      refuse("put into place", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_directory(folder);
+}
+
+}  // namespace
+
+std::string read(const Path& path, int64_t cap) { return read_open(open_to_read(path), path, cap); }
+
+std::string read_input(const Path& path, int64_t cap) {
+  const Descriptor file(path, O_RDONLY, "open");
+  const bool regular = S_ISREG(look(file.number(), path).st_mode);
+  return read_open(file, path, cap == 0 && !regular ? stream_cap : cap);  // a device may have no end
+}
+
 std::string read_text(const Path& path, int64_t cap) {
-  std::string bytes = read(path);
+  std::string bytes = read_input(path);
   if (is_gzip(bytes)) return inflate_text(bytes, cap, path.string());
   check_cap(path, static_cast<int64_t>(bytes.size()), cap);
   return bytes;
 }
 
 std::string read_range(const Path& path, int64_t offset, int64_t count) {
-  const Descriptor file(path, O_RDONLY, "open");
+  const Descriptor file = open_to_read(path);
   const struct stat found = look(file.number(), path);
-  if (S_ISDIR(found.st_mode)) fail(Fault::file, "cannot read ", path, ": it is a folder.");
   if (::lseek(file.number(), offset, SEEK_SET) < 0) refuse("seek in", path, errno);
   const int64_t there = std::max<int64_t>(0, found.st_size - offset);
   std::string bytes(static_cast<size_t>(std::clamp<int64_t>(count, 0, there)), '\0');
@@ -213,7 +218,7 @@ int64_t truncate_after(const Path& path, const std::function<bool(std::string_vi
 }
 
 void truncate(const Path& path, int64_t size) {
-  Descriptor file(path, O_WRONLY, "open");
+  Descriptor file = open_regular(path, O_WRONLY, "open");
   if (again([&] { return ::ftruncate(file.number(), size); }) != 0) refuse("shorten", path, errno);
   sync(file.number(), path);
   file.close();
@@ -326,6 +331,7 @@ bool is_directory(const Path& path) {
 int64_t size(const Path& path) {
   struct stat found {};
   if (!stat_of(path, found)) refuse("look at", path, errno);
+  check_readable(path, found);
   return found.st_size;
 }
 

@@ -22,12 +22,12 @@ inline constexpr int64_t text_cap = int64_t{4} << 30;
 /// Most that is read of what is no regular file, such as a pipe or a device, in bytes.
 inline constexpr int64_t stream_cap = int64_t{256} << 20;
 
-/// The whole file. A folder is refused; `cap` bounds the size in bytes (Fault::data beyond it), 0 for no
-/// bound but `stream_cap` where it is no regular file.
+/// The whole file, or the one that a link leads to. A folder, pipe, socket or device is refused at once (for
+/// those: core/io/input_file.h); `cap` bounds the size in bytes (Fault::data beyond it), 0 for no bound.
 std::string read(const Path& path, int64_t cap = 0);
 
-/// The whole file, inflated where its first bytes are those of gzip. Fault::data when it is damaged or larger
-/// than `cap` bytes.
+/// All of a file, pipe or device, inflated where its first bytes are those of gzip. Fault::data when it is
+/// damaged or larger than `cap` bytes.
 std::string read_text(const Path& path, int64_t cap = text_cap);
 
 /// At most `count` bytes from the byte `offset` on; fewer only at the end of the file.
@@ -158,7 +158,7 @@ std::vector<Path> list(const Path& path);
 
 bool exists(const Path& path);        ///< whether something has this name; a link counts as what it leads to
 bool is_directory(const Path& path);  ///< whether a folder has this name; a link counts as what it leads to
-/// Size of a file in bytes.
+/// Size of a regular file in bytes, or of the one that a link leads to; anything else is refused.
 int64_t size(const Path& path);
 /// A file or a whole folder goes away; nothing happens when it is not there.
 void remove_all(const Path& path);

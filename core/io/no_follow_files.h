@@ -19,6 +19,9 @@ void check_directory(const Path& path);  ///< the same for a folder
 /// Whether anything has this name: a link too, wherever it leads.
 bool is_there(const Path& path);
 
+/// Whether a folder has this name itself, and not a link to one.
+bool is_own_directory(const Path& path);
+
 /// io::write(), refusing what is no regular file.
 void write_own(const Path& path, std::string_view bytes);
 

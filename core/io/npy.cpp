@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/input_file.h"
 
 namespace heed {
 namespace {
@@ -242,7 +243,7 @@ std::string encode_npy(const Array& array) {
   return out;
 }
 
-Array read_npy(const Path& path) { return decode_npy(io::read(path), path.string()); }
+Array read_npy(const Path& path) { return decode_npy(io::read_input(path), path.string()); }
 
 void write_npy(const Path& path, const Array& array) { io::write(path, encode_npy(array)); }
 

@@ -8,6 +8,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
 #include "heed/core/io/hash.h"
+#include "heed/core/io/input_file.h"
 #include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
 
@@ -26,7 +27,7 @@ struct TextFile {
 std::string place(std::string_view name, size_t line) { return text(name, ":", line + 1); }
 
 TextFile open(const Path& path) {
-  std::string bytes = io::read(path);
+  std::string bytes = io::read_input(path);
   TextFile file;
   file.name = path.string();
   file.source = {.path = file.name, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = sha256_hex(bytes)};

@@ -17,7 +17,7 @@ constexpr std::array all{
     Row{"S2", "8 starts at once in one run folder; a killed holder", "1 runs, 7 end with code 6 naming its pid; a stale lock never blocks", one_at_a_time},
     Row{"S3", "8 fetch and prepare one corpus in one folder at once", "1 fetches, the others use it; one SHA-256", prepared_once},
     Row{"S4", "8 starts at once in one folder of runs, each the first process of a namespace", "a run each without a name, 1 with one; nothing left", starts_side_by_side},
-    Row{"S5", "links and pipes among the files of a run folder", "code 5, named; nothing outside touched; the folder itself may be a link", links_in_runs},
+    Row{"S5", "links and pipes among the files of a run folder, for every command that reads one", "code 5, named; nothing outside touched, nothing waited for; the folder itself may be a link", links_in_runs},
     Row{"P1", "SIGHUP, SIGXCPU and SIGUSR1; signals that were ignored", "saved, code 129/152, the same bits later; SIGUSR1 saves and goes on; ignored stays so", other_signals},
     Row{"P2", "pipes whose reader is gone, closed standard streams", "runs save and go on or stop with the signal's code; answers end quietly; no file takes what is printed", pipes},
     Row{"D1", "the same seed twice, each preset", "all losses and weights bit-identical", same_seed, Takes::minutes},

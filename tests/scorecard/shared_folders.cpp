@@ -87,6 +87,83 @@ std::string refused(const Scene& scene, const std::string& name, const std::stri
                                                      : text("does not say '", expected, "': ", end.said());
 }
 
+/// Every command that reads a run, of the one that pipe_in_place_of() plants; what they write goes elsewhere.
+const std::vector<std::vector<std::string>> reading_commands{
+    {"list", "runs", "--out", "pipes"},
+    {"show", "pipes/x"},
+    {"evaluate", "pipes/x"},
+    {"train", "--from", "pipes/x", "--name", "next", "--out", "out", "--steps", "2", "--quiet"},
+    {"compare", "pipes/x", "runs/whole", "--out", "out"},
+    {"inspect", "pipes/x", "the", "--out", "out"},
+    {"inspect", "pipes/x", "--through-training", "--out", "out"},
+    {"maps", "pipes/x", "--data", "line.txt", "--count", "1", "--out", "out"},
+    {"heads", "pipes/x", "--file", "line.txt", "--examples", "2", "--out", "out"},
+    {"structure", "pipes/x", "the"},
+    {"generate", "pipes/x", "--max-new-tokens", "2"},
+    {"export", "pipes/x", "--out", "out"}};
+
+/// The names of all files in a folder and the folders below it.
+std::vector<std::string> files_below(const Path& folder, const std::string& before = "") {
+  std::vector<std::string> all;
+  for (const Path& name : io::list(folder)) {
+    const std::string whole = before + name.string();
+    if (!io::is_directory(folder / name)) {
+      all.push_back(whole);
+      continue;
+    }
+    for (const std::string& one : files_below(folder / name, whole + "/")) all.push_back(one);
+  }
+  return all;
+}
+
+/// What is wrong with how a command takes a run in which a pipe has the place of a file: it may not wait for
+/// it, and where it reads it, it names it. Counts in `named` those that did.
+std::string pipe_in_place_of(const Scene& scene, const std::string& file,
+                             const std::vector<std::string>& words, int64_t& named) {
+  const Path folder = scene.room / "pipes";
+  for (const Path& old : {folder, scene.room / "out"}) io::remove_all(old);
+  io::make_directories(folder);
+  std::filesystem::copy(run_of(scene, "fine"), folder / "x", std::filesystem::copy_options::recursive);
+  if (file.starts_with("initial/")) {  // read before the first checkpoint alone
+    for (const char* later :
+         {"ckpt", "tb", "maps", "metrics.jsonl", "metrics.csv", "scores.json", "report.html"})
+      io::remove_all(folder / "x" / later);
+  }
+  const Path path = folder / "x" / file;
+  io::remove_all(path);
+  if (::mkfifo(path.c_str(), 0600) != 0) return "it cannot be planted";
+  Command command = scene.heed(words);
+  command.seconds = 20;
+  const Ended end = run(command);
+  if (end.hung) return words[0] + " waits for it";
+  const std::string said = end.out + end.err;
+  const bool names = said.find(file) != std::string::npos && said.find(" a pipe") != std::string::npos;
+  named += names ? 1 : 0;
+  if (names) return end.code == 5 || words[0] == "list" ? "" : "named, but not code 5: " + end.said();
+  const bool unfinished = file.starts_with("initial/") && !end.hung;  // it has nothing that others could read
+  return end.ok() || unfinished ? "" : end.said();
+}
+
+/// Every file of a run of each kind becomes a pipe, for every command that reads runs: some of them in the
+/// short form, but resume, which reads all, always.
+void pipes_for_readers(const Scene& scene, Tally& tally) {
+  const Ended trained = run(
+      scene.heed({"train", "--from", "runs/whole", "--name", "fine", "--steps", "20", "--maps-every", "10",
+                  "--checkpoint-every", "20", "--keep-checkpoints", "1", "--threads", "1", "--quiet"}));
+  io::write(scene.room / "line.txt", "the\n");
+  if (!trained.ok()) return tally.fault("the run with weights of another: " + trained.said());
+  const std::vector<std::string> resume{"resume", "pipes/x", "--steps", "22", "--threads", "1", "--quiet"};
+  size_t turn = 0;
+  for (const std::string& file : files_below(run_of(scene, "fine"))) {
+    int64_t named = 0;
+    tally.add(text(file, " a pipe, resume"), pipe_in_place_of(scene, file, resume, named));
+    const size_t stride = scene.whole ? 1 : 6;
+    for (size_t i = turn++ % stride; i < reading_commands.size(); i += stride)
+      tally.add(text(file, " a pipe"), pipe_in_place_of(scene, file, reading_commands[i], named));
+    if (named == 0) tally.fault(file + ": no command refuses a pipe in its place");
+  }
+}
+
 }  // namespace
 
 Result starts_side_by_side(const Scene& scene) {
@@ -124,6 +201,7 @@ Result links_in_runs(const Scene& scene) {
     tally.add(folder, refused(scene, folder, text("victim/", folder), words));
   }
   tally.add("inspect", refused(scene, "inspect", "victim", {"inspect", "foreign", "the"}));
+  pipes_for_readers(scene, tally);
   // The folder of a run itself may be a link.
   io::remove_all(scene.room / "foreign");
   std::filesystem::create_directory_symlink(run_of(scene, "whole"), scene.room / "foreign");

@@ -2,6 +2,7 @@
 #include "heed/train/commands/inspection.h"
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/input_file.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/data/text/text.h"
 #include "heed/train/loop/progress.h"
@@ -29,7 +30,7 @@ Path output_folder(const ParsedArguments& arguments, const LoadedRun& run, const
 }
 
 std::vector<std::string> lines_of_file(const Path& path, const std::string& option) {
-  const std::string bytes = io::read(path);
+  const std::string bytes = io::read_input(path);
   std::vector<std::string> lines;
   for (const std::string_view line : split_lines(bytes))
     if (!line.empty()) lines.emplace_back(line);

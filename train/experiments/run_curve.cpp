@@ -207,7 +207,7 @@ std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::st
 
 CurveFile read_curve_csv(const Path& file) {
   CurveFile out;
-  std::istringstream lines(io::read_text(file));
+  std::istringstream lines(io::read(file));
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string where = text(file.string(), ", line ", ++number, ": ");

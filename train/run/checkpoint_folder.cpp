@@ -131,8 +131,8 @@ std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
 std::string verified(const Path& folder, const Sum& sum) {
   const Path path = folder / sum.name;
   if (!io::exists(path)) fail(Fault::data, sum.name, " is missing (all of its bytes 0-", sum.size - 1, ")");
-  const int64_t found = io::is_directory(path) ? -1 : io::size(path);
-  if (found < 0) fail(Fault::data, sum.name, " is a folder, not the bytes 0-", sum.size - 1);
+  if (io::is_directory(path)) fail(Fault::data, sum.name, " is a folder, not the bytes 0-", sum.size - 1);
+  const int64_t found = io::size(path);
   if (found != sum.size) {
     fail(Fault::data, sum.name, " has ", found, " bytes, ", sum.size, " were written: it differs from byte ",
          std::max<int64_t>(0, std::min(found, sum.size)), " on");

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/input_file.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 
@@ -109,7 +110,7 @@ TEST_CASE("io: a read that signals interrupt is whole") {
   std::string got;
   {
     Interrupted interrupted;
-    got = io::read(pipe);
+    got = io::read_input(pipe);
     writer.join();
   }
   CHECK(interruptions > 10);
@@ -171,6 +172,7 @@ TEST_CASE("io: lines of standard input, interrupted, without an end, and too lon
 
 TEST_CASE("io: a device without an end is refused") {
   if (!io::exists("/dev/zero")) return;
-  CHECK(fault_of([&] { io::read("/dev/zero"); }) == Fault::data);
-  CHECK(fault_of([&] { io::read("/dev/zero", 1000); }) == Fault::data);
+  CHECK(fault_of([&] { io::read_input("/dev/zero"); }) == Fault::data);
+  CHECK(fault_of([&] { io::read_input("/dev/zero", 1000); }) == Fault::data);
+  CHECK(fault_of([&] { io::read_text("/dev/zero"); }) == Fault::data);
 }

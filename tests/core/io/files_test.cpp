@@ -240,6 +240,32 @@ TEST_CASE("io: files without a size are read to their end") {
   CHECK(io::read("/proc/self/status").find("Name:") != std::string::npos);
 }
 
+TEST_CASE("io: what is no regular file is not read, and no pipe is waited for") {
+  Scratch scratch;
+  const Path pipe = scratch / "pipe", socket = scratch / "socket", link = scratch / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  REQUIRE(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
+  REQUIRE(::symlink("pipe", link.c_str()) == 0);
+  const auto refused = [&](const Path& path, const char* what) {
+    INFO(path.string());
+    const auto is_named = containing(text("cannot read ", path, ": it is ", what));
+    CHECK_THROWS_WITH(io::read(path), is_named);
+    CHECK_THROWS_WITH(io::read_range(path, 0, 10), is_named);
+    CHECK_THROWS_WITH(io::size(path), is_named);
+    CHECK(fault_of([&] { io::read(path); }) == Fault::file);
+  };
+  refused(pipe, "a pipe");
+  refused(link, "a pipe");
+  refused(socket, "a socket");
+  refused("/dev/null", "a device");
+  refused(scratch.path(), "a folder");
+  CHECK_THROWS_WITH(io::truncate(pipe, 0), containing("is a pipe"));
+  CHECK_THROWS_WITH(io::read(scratch / "none"), containing("cannot open") && containing("No such file"));
+  REQUIRE(::symlink("file", (scratch / "to-file").c_str()) == 0);
+  io::write(scratch / "file", "text");
+  CHECK(io::read(scratch / "to-file") == "text");
+}
+
 TEST_CASE("io: where links are refused, nothing is written through one, nor into a pipe or a folder") {
   Scratch scratch;
   const Path victim = scratch.file("victim", "keep\n"), link = scratch / "link", pipe = scratch / "pipe";
