@@ -13,7 +13,6 @@ namespace heed {
 namespace {
 
 constexpr int64_t max_safetensors_header = 100'000'000;
-constexpr int64_t max_tensors = 32'768;
 constexpr size_t max_safetensors_rank = 8;
 constexpr size_t longest_name = 256;
 constexpr std::string_view crc_prefix = "crc32c.";

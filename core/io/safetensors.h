@@ -13,6 +13,9 @@
 
 namespace heed {
 
+/// Most tensors in a file that is read or written: it bounds the memory that a hostile header takes.
+inline constexpr int64_t max_tensors = 32'768;
+
 /// A tensor to be written; the bytes belong to somebody else.
 struct TensorBytes {
   std::string name;   ///< 1 to 256 printable bytes

@@ -6,6 +6,7 @@
 
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/settings_source.h"
 #include "heed/train/config/setting_name.h"
@@ -14,6 +15,13 @@
 #include "heed/train/loop/overfit.h"
 
 namespace heed {
+
+void check_savable(Module& model) {
+  const auto count = static_cast<int64_t>(tensors(model).size());
+  if (count <= max_tensors) return;
+  fail("the model has ", count, " tensors, and a checkpoint holds at most ", max_tensors, ". ",
+       advice("Lower model.layers.", "Use fewer layers."));
+}
 
 CheckpointManager::CheckpointManager(Config& config, const RunFolder& folder, Module& model,
                                      Optimizer& optimizer, Rng& rng, ProcessGroup& group, RunState& state,

@@ -15,6 +15,10 @@
 
 namespace heed {
 
+/// A usage error where a model has more tensors than a checkpoint can hold. Called before training, which
+/// could not save such a model.
+void check_savable(Module& model);
+
 /// Saves the model, the optimizer and the state of a run, and keeps as many checkpoints as
 /// train.keep_checkpoints says and the best one. In a group only the main process writes; all call together.
 class CheckpointManager {

@@ -14,6 +14,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/settings_source.h"
 #include "heed/train/config/setting_name.h"
+#include "heed/train/loop/checkpoint_manager.h"
 #include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/non_finite_search.h"
@@ -250,6 +251,7 @@ Estimate estimate_run(const Config& config) {
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const int64_t steps = steps_of(config);
   const std::unique_ptr<Module> model = new_model(config, rng);
+  check_savable(*model);
   Optimizer optimizer(*model, config.train.optimizer);
   return estimate_run(config, *model, optimizer, rng, steps);
 }

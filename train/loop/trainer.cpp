@@ -17,6 +17,7 @@ std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool
   try {
     const MemoryScope owned(&memory_kinds[0]);
     std::unique_ptr<Module> model = new_model(config, rng);
+    if (!folder.is_none()) check_savable(*model);
     if (config.train.pretrain != Pretrain::none && !resumes) load_pretrained(*model, folder.path());
     rng.advance();  // tick 0 made the weights; step t draws at tick t
     return model;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "heed/core/distributed/single_process.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 
@@ -48,7 +49,27 @@ struct Parts {
   StepLog log{folder, single_process(), progress, state};
 };
 
+/// A model of so many tensors, of one number each.
+struct ManyTensors final : Module {
+  explicit ManyTensors(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) list.push_back(leaf(Tensor::zeros(Shape{1}, DType::f32)));
+  }
+  void fields(Fields& f) override {
+    for (size_t i = 0; i < list.size(); ++i)
+      f(text("decoder.blocks.", i, ".attention.query_projection.weight").c_str(), list[i]);
+  }
+  std::vector<Tensor> list;
+};
+
 }  // namespace
+
+TEST_CASE("checkpoints: a model of more tensors than one can hold is refused before it is trained") {
+  ManyTensors fits(max_tensors), too_many(max_tensors + 1);
+  CHECK_NOTHROW(check_savable(fits));
+  CHECK_NOTHROW(load_bytes(fits, save_bytes(fits)));
+  CHECK_THROWS_WITH(check_savable(too_many), containing("the model has 32769 tensors") &&
+                                                 containing("at most 32768") && containing("fewer layers"));
+}
 
 TEST_CASE("checkpoints: the last ones and the best are kept") {
   Parts parts(Settings{{"train.keep_checkpoints", "2"}});
