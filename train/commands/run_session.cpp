@@ -309,6 +309,8 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
     show_result(config, folder, *trainer, outcome, progress, is_whole && !removed ? &whole : nullptr);
     if (is_whole && removed) progress.say("removed", "the run folder; --out FOLDER keeps it");
   });
+  if (trace && !trace->failure().empty())
+    fail(Fault::file, "the run has ended as it should, but its trace is not written: ", trace->failure());
   return 0;
 }
 

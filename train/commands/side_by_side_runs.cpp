@@ -66,16 +66,19 @@ void write_compared_maps(Comparison& comparison, const Path& folder) {
     runs.emplace_back(run.folder);
   }
   if (runs.size() < 2) return;
+  std::string page;
   try {
     SideBySide all = side_by_side(runs, "", "");
     for (size_t i = 0; i < labels.size(); ++i) all.models[i].first = labels[i];
     all.title = comparison.title + ": heads side by side";
-    io::make_directories(folder);
-    io::write(folder / "maps.html", side_by_side_page(all));
-    comparison.maps = "maps.html";
+    page = side_by_side_page(all);
   } catch (const Error& error) {  // a comparison without this page is one all the same
     comparison.maps_missing = error.what();
+    return;
   }
+  io::make_directories(folder);
+  io::write(folder / "maps.html", page);
+  comparison.maps = "maps.html";
 }
 
 }  // namespace heed

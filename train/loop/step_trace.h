@@ -29,8 +29,10 @@ class StepTrace final : public TrainCallback {
   void after_step(const TrainContext& context, const StepResult& result) override;
 
   /// After the last step: writes what a shorter session has recorded, and says what there is. What cannot be
-  /// written is said here too, since it is no reason to end a run.
+  /// written is said here too, and by failure(): it is no reason to end a run before its last step.
   std::string finish(Module& model);
+  /// Why the file could not be written; empty where it was, or is not yet.
+  const std::string& failure() const { return failure_; }
 
  private:
   void write(Module& model);

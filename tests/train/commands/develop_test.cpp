@@ -106,6 +106,30 @@ TEST_CASE("trace: the command writes a timeline of steps beside the run") {
   CHECK(parse_json(io::read(shell.scratch / "traces/a.json"), "trace").at("traceEvents").list().size() > 100);
 }
 
+TEST_CASE("train: a model of more tensors than a checkpoint holds is refused before the first step") {
+  const Shell shell;
+  const std::vector<std::string> deep{"train",   "lm",      "--layers", "3000", "--d-model",      "8",
+                                      "--heads", "1",       "--d-ff",   "8",    "--num-examples", "2000",
+                                      "--quiet", "--steps", "1"};
+  check_refused(shell, deep, 2, {"the model has ", "at most 32768", "Lower model.layers"});
+  CHECK(io::list(shell.scratch / "runs").empty());
+  const Result plan = shell.run(with(deep, {"--dry-run", "--json"}));
+  CHECK(plan.code == 2);
+  CHECK_THAT(plan.err, containing("at most 32768"));
+}
+
+TEST_CASE("trace: one that cannot be written is an error, of a run that is whole") {
+  if (!io::exists("/dev/full")) return;
+  const Shell shell;
+  const Result result = shell.run(with({"train", "recall", "--steps", "4", "--trace", "/dev/full", "--name",
+                                        "whole", "--set", "data.validation=50", "--set", "data.test_size=50"},
+                                       small));
+  CHECK(result.code == 5);
+  CHECK_THAT(result.err, containing("error: the run has ended as it should, but its trace is not written") &&
+                             containing("/dev/full: No space left"));
+  CHECK(io::exists(shell.scratch / "runs/whole/scores.json"));
+}
+
 TEST_CASE("develop: options that do not go together are refused, and leave nothing") {
   const OwnTemporary shell;
   const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& parts) {
