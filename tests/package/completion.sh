@@ -1,5 +1,5 @@
 #!/bin/bash
-# completion.sh PROGRAM: what bash completes after heed. 1 for a fault.
+# completion.sh PROGRAM: what bash, and zsh where it is installed, complete after heed. 1 for a fault.
 set -eu
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
@@ -32,4 +32,39 @@ expect 'heed train translate --attention lin' linear linformer no:softmax
 expect 'heed train translate --device ' auto cpu cuda
 expect 'heed evaluate hel' hello.toml
 expect 'heed evaluate run --che' --checkpoint
+
+"$1" list commands --completion zsh >"$here/_heed"
+command -v zsh >/dev/null || { echo 'there is no zsh: its completion is not tested' && exit $bad; }
+zsh -f <<'END' || bad=1
+bad=0
+# Found in a folder of functions, and read by source: both register it.
+fpath=($PWD $fpath)
+autoload -U compinit && compinit -D -u
+[[ ${_comps[heed]} == _heed ]] || { echo "zsh: a file _heed in \$fpath is not found" && bad=1 }
+unset '_comps[heed]' && source ./_heed
+[[ ${_comps[heed]} == _heed ]] || { echo "zsh: source registers nothing" && bad=1 }
+compadd() { [[ $1 != -- ]] || shift; offered+=("$@") }
+_describe() { offered+=("${(@)${(P@)2}%%:*}") }
+_files() { offered+=(FILES) }
+expect() { # WHAT IS TYPED, words that must be offered; one with no: in front must not be
+  words=("${(@s: :)1}") CURRENT=${#words} offered=()
+  [[ $1 != *' ' ]] || { words[-1]='' }
+  _heed && shift
+  for wanted; do
+    if [[ $wanted == no:* ]]; then
+      (( ! ${offered[(Ie)${wanted#no:}]} )) || { echo "zsh, after '$words': ${wanted#no:} is offered" && bad=1 }
+    else
+      (( ${offered[(Ie)$wanted]} )) || { echo "zsh, after '$words': $wanted is not in: $offered" && bad=1 }
+    fi
+  done
+}
+expect 'heed ' train translate list --version
+expect 'heed train ' translate mnist FILES
+expect 'heed train translate --' --learning-rate --fast-dev-run no:FILES
+expect 'heed train translate --attention ' linear softmax no:FILES
+expect 'heed train translate --device ' auto cpu cuda
+expect 'heed evaluate run --' --checkpoint no:--learning-rate
+expect 'heed evaluate ' FILES no:translate
+exit $bad
+END
 exit $bad
