@@ -8,7 +8,7 @@
 #include "heed/data/download/download.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/installed_pages.h"
-#include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/commands/run_list.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -18,30 +18,48 @@ void row(const std::string& name, const std::string& text) {
   io::printf("  %-24s %s\n", terminal_word(name).c_str(), terminal_word(text).c_str());
 }
 
-void list_runs(const Path& folder) {
-  for (const Path& name : io::list(folder)) {
-    const Path run = folder / name;
-    if (!io::exists(run / "config.toml")) continue;
-    const std::vector<int64_t> steps = list_checkpoints(run);
-    row(run.string(), steps.empty()
-                          ? "no checkpoint yet"
-                          : text("saved at step ", steps.back(),
-                                 best_step(run) ? text(", best at ", *best_step(run)) : std::string()));
-  }
+void list_runs(const ParsedArguments& arguments) {
+  const Path folder = arguments.get("out", "runs");
+  std::vector<ListedRun> runs = list_of_runs(folder);
+  sort_runs(runs, arguments.get("sort", "name"));
+  if (arguments.has("json"))
+    io::print_data(runs_json(runs).dump() + "\n");
+  else if (runs.empty())
+    io::print_error(text("there are no runs in ", folder, "\n"));
+  else
+    io::print_data(runs_text(runs, arguments.has("wide")));
 }
 
-int run_list(const ParsedArguments& arguments) {
-  const std::string what = arguments.positional[0];
+/// What a shell completes; the shell may be named behind `list commands`.
+std::string completion(const ParsedArguments& arguments) {
+  const std::string shell = arguments.positional.size() > 1 ? arguments.positional[1] : "bash";
+  const std::vector<std::string> known{"bash", "zsh"};
+  if (shell == "zsh") return zsh_completion();
+  if (shell != "bash") fail("--completion: '", shell, "' is unknown.", suggestion(shell, known));
+  return bash_completion();
+}
+
+/// Fails at options that are not for what is listed.
+void check_options(const std::string& what, const ParsedArguments& arguments) {
   const bool has_costs = what == "attention" || what == "layers";
-  if (!has_costs && (arguments.has("json") || arguments.has("counted")))
-    fail("list ", what, ": --json and --counted are for attention and layers.");
+  if (!has_costs && what != "runs" && arguments.has("json"))
+    fail("list ", what, ": --json is for attention, layers and runs.");
+  if (!has_costs && arguments.has("counted")) fail("list ", what, ": --counted is for attention and layers.");
   if (!has_costs && what != "commands" && what != "settings" && arguments.has("markdown"))
     fail("list ", what, ": --markdown is for attention, layers, commands and settings.");
   if (what != "commands" && (arguments.has("man") || arguments.has("completion")))
     fail("list ", what, ": --man and --completion are for commands.");
-  if (what != "attention" && arguments.positional.size() > 1)
+  if (what != "runs" && (arguments.has("sort") || arguments.has("wide")))
+    fail("list ", what, ": --sort and --wide are for runs.");
+  const bool takes_name = what == "attention" || arguments.has("completion");
+  if (!takes_name && arguments.positional.size() > 1)
     fail("list ", what, ": unexpected argument '", arguments.positional[1],
          "'. Only attentions are listed by name.");
+}
+
+int run_list(const ParsedArguments& arguments) {
+  const std::string what = arguments.positional[0];
+  check_options(what, arguments);
   if (what == "attention") {
     const Listing listing{
         .counted = arguments.has("counted"),
@@ -61,7 +79,7 @@ int run_list(const ParsedArguments& arguments) {
     } else if (arguments.has("man")) {
       io::print_data(man_page());
     } else if (arguments.has("completion")) {
-      io::print_data(bash_completion());
+      io::print_data(completion(arguments));
     } else {
       for (const Command& command : commands()) row(command.name, command.about);
     }
@@ -78,7 +96,7 @@ int run_list(const ParsedArguments& arguments) {
   } else if (what == "tasks") {
     for (const TaskEntry& entry : tasks()) row(entry.name, entry.about);
   } else if (what == "runs") {
-    list_runs(arguments.get("out", "runs"));
+    list_runs(arguments);
   } else if (what == "data") {
     for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
   } else {
@@ -92,23 +110,29 @@ int run_list(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::list() {
-  return {"list",
-          "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
-          "with its options",
-          "WHAT [NAME]",
-          "attention, layers, commands, settings, presets, tasks, runs or data; and one attention",
-          1,
-          2,
-          {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
-           {"man", "", "commands as the manual page heed(1)"},
-           {"completion", "", "commands as words for bash: source <(heed list commands --completion)"},
-           {"json", "", "attention and layers as JSON"},
-           {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
-           {"out", "FOLDER", "folder of all runs (default: runs)"}},
-          false,
-          run_list,
-          nullptr,
-          true};
+  return {
+      "list",
+      "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
+      "with its options",
+      "WHAT [NAME]",
+      "attention, layers, commands, settings, presets, tasks, runs or data; and one attention, or the "
+      "shell of --completion",
+      1,
+      2,
+      {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
+       {"man", "", "commands as the manual page heed(1)"},
+       {"completion", "",
+        "commands as words for a shell: source <(heed list commands --completion) in bash, and with zsh "
+        "behind it in zsh"},
+       {"json", "", "attention, layers and runs as JSON"},
+       {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
+       {"out", "FOLDER", "folder of all runs (default: runs); those of compare in it are listed too"},
+       {"sort", "WORD", "runs by name, date (the newest first) or score (the best first) (default: name)"},
+       {"wide", "", "runs in lines of any length, with nothing cut and the time of day"}},
+      false,
+      run_list,
+      nullptr,
+      true};
 }
 
 }  // namespace heed

@@ -22,19 +22,21 @@ namespace {
 
 constexpr std::string_view claim_suffix = ".claim";
 
+constexpr std::string_view legal_names =
+    "' cannot name a run: use letters, digits, '.', '_' and '-' (at most 100, the first a letter or digit).";
+
+bool is_run_name(const std::string& name) {
+  return !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](char letter) {
+           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+                  (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' || letter == '-';
+         });
+}
+
 void check_name(const std::string& name) {
-  const bool plain = !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
-                     std::all_of(name.begin(), name.end(), [](char letter) {
-                       return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
-                              (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' ||
-                              letter == '-';
-                     });
-  if (!plain) {
-    fail(advice("--name '", "run '", "FitOptions::folder: '"), name,
-         "' cannot name a run: use letters, digits, '.', '_' and '-' (at most 100, the first a letter or "
-         "digit).",
-         advice(" The folder that runs go into is --out.", ""));
-  }
+  if (is_run_name(name)) return;
+  fail(advice("--name '", "run '", "FitOptions::folder: '"), name, legal_names,
+       advice(" The folder that runs go into is --out.", ""));
 }
 
 int64_t number_in(std::string_view digits) {
@@ -261,6 +263,35 @@ RunFolder RunFolder::resume(const Path& run, std::string_view command) {
   clean_folder(made.tensorboard());
   clean_checkpoints(run);
   return made;
+}
+
+RunFolder RunFolder::hold(const Path& run, std::string_view command) {
+  const Path path = (run / "").lexically_normal().parent_path();  // without a slash at its end
+  if (path.filename().empty() || path.filename() == "." || path.filename() == "..")
+    fail("'", shown(run.native(), 200), "' does not end in the name of a run. Give its path: runs/NAME.");
+  io::check_directory(path);
+  if (!io::is_there(path / "config.toml")) look(path);  // says what is there instead
+  if (const Path whole = path.parent_path(); io::is_there(whole / "config.toml"))
+    fail(path, " is a part of the run that it lies in, which needs it. Name that run.");
+  if (const std::optional<std::string> holder = run_holder(path))
+    fail(Fault::busy, path, " is in use by ", *holder, ". Stop that one, or wait for its end.");
+  RunFolder made(path);
+  made.lock_.emplace(path, command);
+  return made;
+}
+
+void RunFolder::rename(const std::string& name) {
+  if (!is_run_name(name)) fail("'", shown(name, 200), legal_names);
+  const Path to = path_.parent_path() / name;
+  if (io::is_there(to)) fail("cannot rename ", path_, ": ", to, " exists already. Choose another name.");
+  io::rename_directory(path_, to);
+  path_ = to;
+}
+
+void RunFolder::remove() && {
+  const Path doomed = claim_name(path_.parent_path(), path_.filename().native().substr(0, 100));
+  io::rename_directory(path_, doomed);  // a kill from here on leaves what the next start clears away
+  remove_claim(doomed);
 }
 
 bool RunFolder::begun() const {

@@ -31,6 +31,9 @@ class RunFolder {
   /// Locks an existing run and removes what a killed process left half-written in it. Fault::file when the
   /// folder is no run or has links among its files, Fault::busy when another process holds the lock.
   static RunFolder resume(const Path& run, std::string_view command);
+  /// Locks an existing run, readable or not, to rename or remove it. Fault::file when the path itself is no
+  /// folder of a run, be it a link to one; Fault::busy, with the holder, when the run is in use.
+  static RunFolder hold(const Path& run, std::string_view command);
   /// A run of which only the path is used: by the other processes of a distributed run, perhaps on machines
   /// that do not have the folder.
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
@@ -40,6 +43,12 @@ class RunFolder {
   /// Opens a run for reading, without its lock. NewerFormat when a newer heed wrote it
   /// (train/run/format_version.h).
   static RunFolder look(const Path& run);
+
+  /// Gives the folder another name beside its own, in one step. A usage error when that is taken or illegal.
+  void rename(const std::string& name);
+  /// Removes the folder; links in it are removed, and not what they lead to. Who is killed on the way leaves
+  /// no run.
+  void remove() &&;
 
   const Path& path() const { return path_; }                 ///< of the folder itself
   Path config() const { return path_ / "config.toml"; }      ///< every setting of the run, in TOML

@@ -1,0 +1,44 @@
+// The runs of a folder, for `heed list runs`: found, read, sorted, and as text or JSON.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heed/core/io/json.h"
+
+namespace heed {
+
+/// What a list says of a run.
+struct ListedRun {
+  Path path;                         ///< of its folder, as other commands take it
+  std::string problem = {};          ///< why it cannot be read; empty where it can
+  std::string task = {};             ///< "translate"
+  std::string attention = {};        ///< "linear", "linear / softmax, cross additive"
+  std::string score_name = {};       ///< "bleu"; empty where there is no score yet
+  double score = NAN;                ///< of the best checkpoint
+  bool lower_is_better = true;       ///< of the score
+  bool on_test = false;              ///< the score is of the test data, else of the validation data
+  int64_t step = 0;                  ///< that training has reached
+  int64_t steps = 0;                 ///< that it is to reach; 0: unknown
+  std::string started = {};          ///< "2026-11-26T19:50:31Z"
+  std::string state = "unreadable";  ///< new, running, stopped, done, imported, or saved: by a run of fit()
+};
+
+/// The runs in a folder of runs and in the folders below it, as those of heed compare; sorted by path. What
+/// cannot be read is listed with its problem. A link to a run is a run; other links are not followed.
+std::vector<ListedRun> list_of_runs(const Path& folder);
+
+/// Sorts by "name", "date" (the newest first) or "score" (the best first, runs of one task together). A usage
+/// error for another word.
+void sort_runs(std::vector<ListedRun>& runs, const std::string& by);
+
+/// A table of at most 80 columns, in which long attentions are cut and long names have a line of their own;
+/// with `wide` one line a run, nothing cut and the time of day too. Ends with what could not be read.
+std::string runs_text(const std::vector<ListedRun>& runs, bool wide);
+
+/// A list of objects.
+Json runs_json(const std::vector<ListedRun>& runs);
+
+}  // namespace heed

@@ -1,0 +1,116 @@
+// The table of runs.
+#include <algorithm>
+#include <charconv>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/table_text.h"
+#include "heed/core/io/terminal.h"
+#include "heed/train/commands/run_list.h"
+#include "heed/train/metrics/score_name.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t table_columns = 80;
+constexpr int64_t gap = 2;  // columns between two cells
+enum Cell : size_t { name_cell, task_cell, attention_cell, score_cell, step_cell, date_cell, state_cell };
+
+std::string four_digits(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 4).ptr;
+  return {buffer, end};
+}
+
+TableRow cells_of(const ListedRun& run, bool wide) {
+  std::string steps = run.step > 0 ? std::to_string(run.step) : "";
+  if (run.state != "done" && run.steps > 0) steps = text(run.step, "/", run.steps);
+  const std::string score = run.score_name.empty() ? ""
+                                                   : text(score_name(run.score_name), " ",
+                                                          four_digits(run.score), run.on_test ? "" : "*");
+  std::string date = wide ? run.started : run.started.substr(0, 10);
+  TableRow row{run.path.string(), run.task, run.attention, score, steps, date, run.state};
+  for (std::string& cell : row) cell = terminal_word(cell);
+  return row;
+}
+
+int64_t width_of(const std::vector<TableRow>& rows, size_t cell) {
+  int64_t width = 0;
+  for (const TableRow& row : rows) width = std::max(width, picture::display_width(row[cell]));
+  return width;
+}
+
+/// Cuts the cells that may be cut until all but the names fit beside an indentation.
+void narrow(std::vector<TableRow>& rows) {
+  constexpr std::pair<size_t, int64_t> least[] = {{attention_cell, 8}, {task_cell, 8}, {score_cell, 16}};
+  for (const auto& [cell, width] : least) {
+    int64_t all = 2;
+    for (size_t other = task_cell; other <= state_cell; ++other) all += gap + width_of(rows, other);
+    // Names keep a third of the line where cutting this cell can give it to them.
+    const int64_t wanted = std::clamp<int64_t>(width_of(rows, name_cell), 2, table_columns / 3);
+    const int64_t over = all + wanted - 2 - table_columns;
+    if (over <= 0) return;
+    const int64_t cut = std::max(width, width_of(rows, cell) - over);
+    for (TableRow& row : rows) row[cell] = picture::shorten(row[cell], cut);
+  }
+}
+
+std::string padded(const std::string& words, int64_t columns) {
+  const int64_t used = picture::display_width(words);
+  return words + std::string(static_cast<size_t>(std::max<int64_t>(0, columns - used)), ' ');
+}
+
+/// Rows of which a name that is too long has a line of its own.
+std::string folded_table(const std::vector<TableRow>& rows) {
+  std::vector<int64_t> width;
+  int64_t rest = 0;
+  for (size_t cell = name_cell; cell <= state_cell; ++cell) {
+    width.push_back(width_of(rows, cell));
+    if (cell != name_cell) rest += gap + width.back();
+  }
+  width[name_cell] = std::clamp<int64_t>(table_columns - rest, 2, width[name_cell]);
+  std::string out;
+  for (const TableRow& row : rows) {
+    const bool fits = picture::display_width(row[name_cell]) <= width[name_cell];
+    if (!fits) out += row[name_cell] + "\n";
+    std::string line = padded(fits ? row[name_cell] : "", width[name_cell]);
+    for (size_t cell = task_cell; cell <= state_cell; ++cell)
+      line += std::string(gap, ' ') + padded(row[cell], width[cell]);
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+/// Words in lines of at most 80 columns, indented by two; a word is never cut.
+std::string filled(const std::string& words) {
+  std::string out, line = " ";
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    if (line.size() > 1 && picture::display_width(line) + picture::display_width(word) + 1 > table_columns) {
+      out += line + "\n";
+      line = "   ";
+    }
+    line += " " + word;
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
+}  // namespace
+
+std::string runs_text(const std::vector<ListedRun>& runs, bool wide) {
+  std::vector<TableRow> rows{{"run", "task", "attention", "score", "steps", "started", "state"}};
+  for (const ListedRun& run : runs) rows.push_back(cells_of(run, wide));
+  if (!wide) narrow(rows);
+  std::string out = wide ? aligned_table(rows) : folded_table(rows);
+  const bool validation = std::any_of(
+      runs.begin(), runs.end(), [](const ListedRun& run) { return !run.score_name.empty() && !run.on_test; });
+  if (validation) out += "* on validation data: the run has not been scored on its test data\n";
+  for (const ListedRun& run : runs) {
+    if (!run.problem.empty())
+      out += text("unreadable: ", terminal_word(run.path.string()), "\n", filled(terminal_word(run.problem)));
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,64 @@
+// heed runs: renames and removes runs.
+#include <set>
+
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_declarations.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/run/run_renaming.h"
+
+namespace heed {
+namespace {
+
+int rename_a_run(const ParsedArguments& arguments) {
+  if (arguments.positional.size() != 3)
+    fail("heed runs rename takes RUN NAME: a run's folder, and its new name without a folder.");
+  const RenamedRun renamed =
+      rename_run(arguments.positional[1], arguments.positional[2], arguments.command_line());
+  io::print(text("now ", renamed.path.string(), "\n"));
+  for (const Path& run : renamed.updated)
+    io::print(text("  ", run.string(), " began from its weights: its manifest has the new name\n"));
+  return 0;
+}
+
+/// Locks all runs before the first is removed, so that all or none are refused.
+int remove_runs(const ParsedArguments& arguments) {
+  std::vector<RunFolder> runs;
+  std::set<Path> named;
+  for (size_t i = 1; i < arguments.positional.size(); ++i) {
+    const Path run = arguments.positional[i];
+    if (!named.insert((run / "").lexically_normal()).second)
+      fail("runs remove: ", run, " is named twice. Name it once.");
+    runs.push_back(RunFolder::hold(run, arguments.command_line()));
+  }
+  for (RunFolder& run : runs) {
+    const std::string name = run.path().string();
+    std::move(run).remove();
+    io::print(text("removed ", name, "\n"));
+  }
+  return 0;
+}
+
+int run_runs(const ParsedArguments& arguments) {
+  const std::string& what = arguments.positional[0];
+  if (what == "rename") return rename_a_run(arguments);
+  if (what == "remove") return remove_runs(arguments);
+  const std::vector<std::string> known{"rename", "remove"};
+  fail("runs: '", shown(what), "' is unknown.", suggestion(what, known));
+}
+
+}  // namespace
+
+Command command::runs() {
+  return {"runs",
+          "rename RUN NAME: rename a run; remove RUN...: remove runs, for good and without asking. A run in "
+          "use is left as it is. heed list runs shows what there is",
+          "rename|remove RUN [NAME|RUN...]",
+          "what to do, the folder of a run, and its new name or more runs to remove",
+          2,
+          1000,
+          {},
+          false,
+          run_runs};
+}
+
+}  // namespace heed
