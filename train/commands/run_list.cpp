@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-constexpr int deepest_run = 4;  // RUNS/compare-x/runs/NAME is three folders deep
+constexpr int max_run_depth = 4;  // RUNS/compare-x/runs/NAME is three folders deep
 
 /// Scores that a list shows rather than the first: what their tasks are compared by.
 constexpr const char* preferred_scores[] = {"bleu", "accuracy"};
@@ -136,7 +136,7 @@ void find_runs(const Path& folder, int depth, std::vector<ListedRun>& out) {
     try {
       if (io::is_there(path / "config.toml"))
         out.push_back(read_listed(path));
-      else if (depth < deepest_run && io::is_own_directory(path))
+      else if (depth < max_run_depth && io::is_own_directory(path))
         find_runs(path, depth + 1, out);
     } catch (const Error& error) {
       out.push_back({.path = path, .problem = error.what()});

@@ -12,7 +12,8 @@ namespace heed {
 namespace {
 
 constexpr int64_t table_columns = 80;
-constexpr int64_t gap = 2;  // columns between two cells
+constexpr int64_t gap = 2;               // columns between two cells
+constexpr size_t max_step_columns = 13;  // "100000/250000"; of longer ones only the steps that are taken
 enum Cell : size_t { name_cell, task_cell, attention_cell, score_cell, step_cell, date_cell, state_cell };
 
 std::string four_digits(double value) {
@@ -23,31 +24,42 @@ std::string four_digits(double value) {
 
 TableRow cells_of(const ListedRun& run, bool wide) {
   std::string steps = run.step > 0 ? std::to_string(run.step) : "";
-  if (run.state != "done" && run.steps > 0) steps = text(run.step, "/", run.steps);
+  const std::string planned = text("/", run.steps);
+  const bool both = wide || steps.size() + planned.size() <= max_step_columns;
+  if (run.state != "done" && run.steps > 0 && both) steps = text(run.step, planned);
   const std::string score = run.score_name.empty() ? ""
-                                                   : text(score_name(run.score_name), " ",
-                                                          four_digits(run.score), run.on_test ? "" : "*");
+                                                   : text(four_digits(run.score), run.on_test ? " " : "* ",
+                                                          score_name(run.score_name));
   std::string date = wide ? run.started : run.started.substr(0, 10);
   TableRow row{run.path.string(), run.task, run.attention, score, steps, date, run.state};
   for (std::string& cell : row) cell = terminal_word(cell);
   return row;
 }
 
-int64_t width_of(const std::vector<TableRow>& rows, size_t cell) {
+/// The widest cell of at most so many columns.
+int64_t width_of(const std::vector<TableRow>& rows, size_t cell, int64_t max_columns = INT64_MAX) {
   int64_t width = 0;
-  for (const TableRow& row : rows) width = std::max(width, picture::display_width(row[cell]));
+  for (const TableRow& row : rows) {
+    const int64_t columns = picture::display_width(row[cell]);
+    if (columns <= max_columns) width = std::max(width, columns);
+  }
   return width;
 }
 
-/// Cuts the cells that may be cut until all but the names fit beside an indentation.
+/// The columns of all cells but the name.
+int64_t width_beside_name(const std::vector<TableRow>& rows) {
+  int64_t width = 0;
+  for (size_t cell = task_cell; cell <= state_cell; ++cell) width += gap + width_of(rows, cell);
+  return width;
+}
+
+/// Cuts the cells that may be cut until names of a third of the line have room; longer ones are folded.
 void narrow(std::vector<TableRow>& rows) {
-  constexpr std::pair<size_t, int64_t> least[] = {{attention_cell, 8}, {task_cell, 8}, {score_cell, 16}};
-  for (const auto& [cell, width] : least) {
-    int64_t all = 2;
-    for (size_t other = task_cell; other <= state_cell; ++other) all += gap + width_of(rows, other);
-    // Names keep a third of the line where cutting this cell can give it to them.
-    const int64_t wanted = std::clamp<int64_t>(width_of(rows, name_cell), 2, table_columns / 3);
-    const int64_t over = all + wanted - 2 - table_columns;
+  constexpr std::pair<size_t, int64_t> min_columns[] = {
+      {attention_cell, 9}, {task_cell, 8}, {score_cell, 16}};
+  const int64_t names = std::max<int64_t>(2, width_of(rows, name_cell, table_columns / 3));
+  for (const auto& [cell, width] : min_columns) {
+    const int64_t over = names + width_beside_name(rows) - table_columns;
     if (over <= 0) return;
     const int64_t cut = std::max(width, width_of(rows, cell) - over);
     for (TableRow& row : rows) row[cell] = picture::shorten(row[cell], cut);
@@ -62,12 +74,8 @@ std::string padded(const std::string& words, int64_t columns) {
 /// Rows of which a name that is too long has a line of its own.
 std::string folded_table(const std::vector<TableRow>& rows) {
   std::vector<int64_t> width;
-  int64_t rest = 0;
-  for (size_t cell = name_cell; cell <= state_cell; ++cell) {
-    width.push_back(width_of(rows, cell));
-    if (cell != name_cell) rest += gap + width.back();
-  }
-  width[name_cell] = std::clamp<int64_t>(table_columns - rest, 2, width[name_cell]);
+  for (size_t cell = name_cell; cell <= state_cell; ++cell) width.push_back(width_of(rows, cell));
+  width[name_cell] = std::max<int64_t>(2, width_of(rows, name_cell, table_columns - width_beside_name(rows)));
   std::string out;
   for (const TableRow& row : rows) {
     const bool fits = picture::display_width(row[name_cell]) <= width[name_cell];

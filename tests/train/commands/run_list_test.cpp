@@ -107,6 +107,25 @@ TEST_CASE("run list: task, attention, score, steps, date and state of each run, 
   CHECK(list_of_runs(scratch / "nowhere").empty());
 }
 
+TEST_CASE("run list: runs of fit(), of other programs, and imported ones have a state too") {
+  Scratch scratch;
+  const Path fitted =
+      RunFolder::create({.out = scratch.path(), .name = "fitted", .config = "# Of fit().\ntask = \"fit\"\n"})
+          .path();
+  write_checkpoint(fitted, 7, {{"state.json", of_loss}});
+  const Path foreign =
+      RunFolder::create({.out = scratch.path(), .name = "foreign", .config = "task = \"parity\"\n"}).path();
+  write_checkpoint(foreign, 8, {{"state.json", of_loss}});
+  write_checkpoint(plant(scratch.path(), "imported", {}), 0, {{"model.safetensors", "x"}});
+  const std::vector<ListedRun> runs = list_of_runs(scratch.path());
+  CHECK(run_named(runs, "fitted").task == "fit");
+  CHECK(run_named(runs, "fitted").state == "saved");
+  CHECK(run_named(runs, "fitted").step == 7);
+  CHECK(run_named(runs, "foreign").task == "parity");
+  CHECK(run_named(runs, "foreign").state == "stopped");
+  CHECK(run_named(runs, "imported").state == "imported");
+}
+
 TEST_CASE("run list: what cannot be read is listed with its reason, and the rest too") {
   Scratch scratch;
   REQUIRE(::symlink("circle", (scratch / "circle").c_str()) == 0);
@@ -178,12 +197,16 @@ TEST_CASE("run list: the table keeps to 80 columns, whatever is long") {
   CHECK(table.find('\033') == std::string::npos);
   const std::string whole = runs_text(runs, true);
   CHECK_THAT(whole, containing("cross additive") && containing("2026-03-04T05:06:07Z"));
-  std::vector<ListedRun> few(1, runs[0]);
-  few[0].task = "lm";
-  few[0].attention = "softmax";
-  few[0].score_name = "loss";
+  // What is short enough is not cut, however long the names of others are.
+  std::vector<ListedRun> few{runs[0], runs[2]};
+  for (ListedRun& one : few) {
+    one.task = "lm";
+    one.attention = "linear:epsilon=1e-5";
+    one.score_name = "loss";
+    one.steps = 123456789;
+  }
   CHECK_THAT(runs_text(few, false),
-             containing("lm    softmax    loss 0.1235*  100000/250000  2026-03-04  stopped"));
+             containing("runs/nnn  lm    linear:epsilon=1e-5  0.1235* loss  100000  2026-03-04  stopped"));
 }
 
 TEST_CASE("list runs: a table, JSON, and options that are for runs alone") {
@@ -191,7 +214,7 @@ TEST_CASE("list runs: a table, JSON, and options that are for runs alone") {
   plant(shell.scratch / "runs", "a", {.state = of_loss});
   const Result table = shell.run({"list", "runs"});
   CHECK(table.code == 0);
-  CHECK_THAT(table.out, containing("runs/a") && containing("loss 2.5*") && containing("40/100"));
+  CHECK_THAT(table.out, containing("runs/a") && containing("2.5* loss") && containing("40/100"));
   const Result json = shell.run({"list", "runs", "--json", "--sort", "score"});
   REQUIRE(json.code == 0);
   const Json list = parse_json(json.out, "list");
