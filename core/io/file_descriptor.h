@@ -27,6 +27,8 @@ class Descriptor {
  public:
   /// As open() does with these flags.
   Descriptor(const Path& path, int flags, std::string_view what);
+  /// Takes a file that is open already; `path` is for errors.
+  Descriptor(int number, const Path& path) : path_(path), number_(number) {}
   Descriptor(Descriptor&& other) noexcept;  ///< `other` is closed no more
   Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor();

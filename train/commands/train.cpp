@@ -1,12 +1,10 @@
 // heed train: a new run.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/temporary_folder.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/find_lr.h"
@@ -101,30 +99,6 @@ void prepare_trace(const Path& file) {
   io::write(file, "");
 }
 
-/// The folder of all runs: for one that leaves nothing, a folder of its own that is removed with it.
-class RunsFolder {
- public:
-  explicit RunsFolder(const ParsedArguments& arguments)
-      : path_(arguments.get("out", "runs")), removed_(leaves_nothing(arguments)) {
-    if (removed_) path_ = std::filesystem::temp_directory_path() / text("heed-fast-dev-run-", ::getpid());
-  }
-  ~RunsFolder() {
-    if (!removed_) return;
-    try {
-      io::remove_all(path_);
-    } catch (const Error& error) {
-      io::print_error(text("warning: ", error.what(), "\n"));
-    }
-  }
-  RunsFolder(const RunsFolder&) = delete;
-  RunsFolder& operator=(const RunsFolder&) = delete;
-  const Path& path() const { return path_; }
-
- private:
-  Path path_;
-  bool removed_;
-};
-
 int show_plan(Config config, const ParsedArguments& arguments) {
   if (const auto started = launch_info()) {
     fail("train: --dry-run is the work of one process, but ", started->by, " started ", started->size,
@@ -162,7 +136,7 @@ int run_train(const ParsedArguments& arguments) {
   if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
   if (arguments.has("find-lr")) return find_rate(std::move(config), arguments);
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
-  const RunsFolder runs(arguments);
+  std::optional<io::TemporaryFolder> temporary;  // of a run that leaves nothing
   const std::string base = base_name(arguments);
   std::optional<Checkpoint> initial;
   if (arguments.has("from")) initial = trained_weights(arguments);
@@ -170,11 +144,13 @@ int run_train(const ParsedArguments& arguments) {
   const auto open = [&](int64_t processes) {
     if (!initial) widen_batch(config, processes);  // that of a run is of all its processes already
     rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
-    RunFolder folder = RunFolder::create({.out = runs.path(),
-                                          .name = arguments.get("name"),
-                                          .base = base,
-                                          .command = arguments.command_line(),
-                                          .config = to_toml(config)});
+    if (leaves_nothing(arguments)) temporary.emplace("fast-dev-run");
+    RunFolder folder =
+        RunFolder::create({.out = temporary ? temporary->path() : Path(arguments.get("out", "runs")),
+                           .name = arguments.get("name"),
+                           .base = base,
+                           .command = arguments.command_line(),
+                           .config = to_toml(config)});
     made = folder.path();
     if (initial) {
       write_initial(made, *initial, arguments.get("from"));

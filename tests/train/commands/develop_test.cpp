@@ -44,6 +44,31 @@ TEST_CASE("fast dev run: two steps of everything, and nothing is left") {
   CHECK(shell.left_nothing());
 }
 
+TEST_CASE("fast dev run: what others have made is neither followed nor removed") {
+  OwnTemporary shell;
+  const std::vector<std::string> words = with({"train", "recall", "--fast-dev-run", "--quiet"}, small);
+  io::make_directories(shell.scratch / "victim");
+  io::write(shell.scratch / "victim/precious", "years");
+  // The name that its process number gives it, which exec leaves the shell's.
+  for (const char* make : {"ln -s ../victim", "cp -r victim"}) {
+    CAPTURE(make);
+    const Path name = shell.scratch / "temporary/heed-fast-dev-run-";
+    shell.before = {"env", "TMPDIR=" + (shell.scratch / "temporary").string(), "sh", "-c",
+                    text(make, " ", name.string(), "$$; exec \"$0\" \"$@\"")};
+    const Result result = shell.run(words);
+    CAPTURE(result.err);
+    CHECK(result.code == 0);
+    const std::vector<Path> left = io::list(shell.scratch / "temporary");
+    REQUIRE(left.size() == 1);
+    CHECK(io::list(shell.scratch / "temporary" / left[0]) == std::vector<Path>{"precious"});
+    io::remove_all(shell.scratch / "temporary" / left[0]);
+  }
+  CHECK(io::list(shell.scratch / "victim") == std::vector<Path>{"precious"});
+  shell.before = {"env", "TMPDIR=" + (shell.scratch / "missing").string()};
+  check_refused(shell, words, 5,
+                {"cannot make a temporary folder in ", "/missing: No such file", "Set TMPDIR"});
+}
+
 TEST_CASE("fast dev run: --out keeps the run, with scores, report and two validations") {
   const OwnTemporary shell;
   const Result result =
