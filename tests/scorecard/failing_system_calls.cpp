@@ -6,13 +6,12 @@
 
 #include "heed/core/io/files.h"
 #include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/system_calls.h"
 #include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
 
-constexpr const char* changing =
-    "openat,write,pwrite64,fsync,rename,renameat2,close,unlink,unlinkat,rmdir,mkdir,ftruncate,flock";
 constexpr const char* asking =
     "openat,write,pwrite64,fsync,rename,renameat2,close,unlink,unlinkat,rmdir,mkdir,"
     "ftruncate,flock,read,lseek,fstat,newfstatat,getdents64";
@@ -29,23 +28,6 @@ const std::vector<std::string> for_train{"--steps",          "6", "--checkpoint-
                                          "--validate-every", "3", "--keep-checkpoints", "1"};
 const std::vector<std::string> for_resume{"--time-limit", "0"};
 
-/// One call of a program: the nth of its name.
-struct Call {
-  std::string name;
-  int64_t when = 0;
-};
-
-Command traced(const Scene& scene, const Phase& phase, const std::vector<std::string>& how) {
-  std::vector<std::string> words{"strace", "-f", "-qq", "-o", (scene.room / "trace").string()};
-  words.insert(words.end(), how.begin(), how.end());
-  words.push_back(scene.program.string());
-  words.insert(words.end(), phase.words.begin(), phase.words.end());
-  return {.words = words,
-          .folder = scene.room.path(),
-          .environment = {{"OPENBLAS_NUM_THREADS", "1"}},
-          .seconds = 30};
-}
-
 void plant(const Scene& scene, const Phase& phase) {
   io::remove_all(scene.room / "runs");
   if (!phase.begins_with_checkpoint) return;
@@ -53,40 +35,9 @@ void plant(const Scene& scene, const Phase& phase) {
                         std::filesystem::copy_options::recursive);
 }
 
-/// Every call that the program makes once it has turned to its run; the loader's come before that.
-std::vector<Call> calls_of(const Scene& scene, const Phase& phase, const char* names) {
-  plant(scene, phase);
-  const Ended end = run(traced(scene, phase, {"-e", text("trace=", names)}));
-  if (!end.ok()) fail(Fault::internal, "the traced run failed: ", end.said());
-  std::vector<Call> calls;
-  std::map<std::string, int64_t> counts;
-  bool begun = false;
-  std::string first_process;
-  const std::string trace = io::read(scene.room / "trace");
-  for (size_t at = 0, stop = trace.find('\n'); stop != std::string::npos;
-       at = stop + 1, stop = trace.find('\n', at)) {
-    const std::string line = trace.substr(at, stop - at);
-    const std::string process = line.substr(0, line.find(' '));
-    if (first_process.empty()) first_process = process;
-    const size_t name = line.find_first_not_of(' ', process.size());
-    const size_t bracket = line.find('(');
-    if (process != first_process || name == std::string::npos || bracket == std::string::npos) continue;
-    if (line.find("resumed>") != std::string::npos) continue;
-    Call call{.name = line.substr(name, bracket - name)};
-    call.when = ++counts[call.name];
-    begun = begun || line.find("\"runs") != std::string::npos;
-    if (begun) calls.push_back(call);
-  }
-  return calls;
-}
-
 /// The two phases, with what they need planted; empty and a reason where strace may not work.
 std::vector<Phase> phases(const Scene& scene, std::string& hash, std::string& why_not) {
-  if (!have("strace")) why_not = "strace is not installed";
-  if (why_not.empty()) {
-    const Ended recorder = run({.words = {"strace", "-qq", "-o", "/dev/null", "true"}});
-    if (!recorder.ok()) why_not = text("strace does not work here: ", recorder.said());
-  }
+  why_not = why_no_strace();
   if (!why_not.empty()) return {};
   hash = reference_run(scene, for_train).hash;
   io::remove_all(scene.room / "runs");
@@ -136,15 +87,14 @@ Result killed_at_every_call(const Scene& scene) {
   Tally tally;
   std::map<std::string, int64_t> counts;
   for (const Phase& phase : both) {
-    const std::vector<Call> calls = calls_of(scene, phase, changing);
+    plant(scene, phase);
+    const std::vector<SystemCall> calls = calls_of(scene, phase.words, changing_calls);
     const int64_t stride = scene.amount(static_cast<int64_t>(calls.size()) / 8, 1);
     for (size_t i = static_cast<size_t>(scene.seed) % static_cast<size_t>(stride); i < calls.size();
          i += static_cast<size_t>(stride)) {
-      const Call& call = calls[i];
+      const SystemCall& call = calls[i];
       plant(scene, phase);
-      const Ended end = run(traced(scene, phase,
-                                   {"-e", text("trace=", call.name), "-e",
-                                    text("inject=", call.name, ":signal=SIGKILL:when=", call.when)}));
+      const Ended end = run(killed_at(scene, phase.words, call));
       std::string wrong;
       if (end.signal != 9 && end.code != 137) wrong = "the kill did not come: " + end.said();
       if (wrong.empty()) wrong = aftermath(scene, phase, hash);
@@ -166,15 +116,16 @@ Result failed_at_every_call(const Scene& scene) {
   const std::vector<std::pair<const char*, int>> errors{
       {"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EINTR", EINTR}};
   for (const Phase& phase : both) {
-    const std::vector<Call> calls = calls_of(scene, phase, asking);
+    plant(scene, phase);
+    const std::vector<SystemCall> calls = calls_of(scene, phase.words, asking);
     const int64_t stride = scene.amount(static_cast<int64_t>(calls.size()) / 4, 1);
     int64_t turn = 0;
     for (const auto& [name, error] : errors) {
       for (size_t i = static_cast<size_t>(turn++ % stride); i < calls.size();
            i += static_cast<size_t>(stride)) {
-        const Call& call = calls[i];
+        const SystemCall& call = calls[i];
         plant(scene, phase);
-        const Ended end = run(traced(scene, phase,
+        const Ended end = run(traced(scene, phase.words,
                                      {"-e", text("trace=", call.name), "-e",
                                       text("inject=", call.name, ":error=", name, ":when=", call.when)}));
         std::string wrong = end.hung ? "it hangs" : judged(end, error);

@@ -13,6 +13,7 @@ constexpr std::array all{
     Row{"L3", "every system call fails: EIO, ENOSPC, EDQUOT, EINTR, short reads and writes", "goes on, or code 5 with the reason; last good intact; EINTR and short unseen", failed_at_every_call},
     Row{"L4", "disks full at every stage, without names, read only; ulimit -f; /dev/full", "code 5 and the reason, old checkpoint intact, no half file with a final name", disk_full},
     Row{"L5", "metrics.jsonl and the TensorBoard file after such kills", "at most a torn last line; then each step once", logs_after_kills},
+    Row{"L6", "kill at every system call of a start from given weights: train --from, import", "no run, or one that begins from these weights, never from random ones", starts_killed_at_every_call},
     Row{"S1", "SIGTERM and SIGINT at random moments; a second signal", "at most 2 s and a step, code 143/130, the same bits later; second at most 0.2 s", stopped_by_signal},
     Row{"S2", "8 starts at once in one run folder; a killed holder", "1 runs, 7 end with code 6 naming its pid; a stale lock never blocks", one_at_a_time},
     Row{"S3", "8 fetch and prepare one corpus in one folder at once", "1 fetches, the others use it; one SHA-256", prepared_once},

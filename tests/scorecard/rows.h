@@ -13,6 +13,9 @@ Result logs_after_kills(const Scene& scene);
 Result killed_at_every_call(const Scene& scene);
 Result failed_at_every_call(const Scene& scene);
 
+/// killed_starts.cpp: before the weights that a run begins from are in place.
+Result starts_killed_at_every_call(const Scene& scene);
+
 /// disk.cpp
 Result disk_full(const Scene& scene);
 

@@ -72,18 +72,22 @@ int run_import(const ParsedArguments& arguments) {
   const auto model = new_model(config, rng);
   load_bytes(*model, weights.bytes, (folder / "model.safetensors").string());
 
-  const RunFolder run = RunFolder::create({.out = arguments.get("out", "runs"),
-                                           .name = arguments.get("name"),
-                                           .base = "gpt2",
-                                           .command = arguments.command_line(),
-                                           .config = to_toml(config)});
   Json manifest = Json::object({{"format", run_format}});
   add_session(manifest, nullptr, session_facts(arguments.argv, 1, 0));
   manifest.set("parameters", count_parameters(*model));
   manifest.set("imported", folder.string());
-  run.write_manifest(manifest);
-  write_checkpoint(run.path(), 0, {{"model.safetensors", weights.bytes}, sealed});
-  mark_best(run.path(), 0);
+  manifest.set(first_checkpoint_key, 0);
+  const RunFolder run =
+      RunFolder::create({.out = arguments.get("out", "runs"),
+                         .name = arguments.get("name"),
+                         .base = "gpt2",
+                         .command = arguments.command_line(),
+                         .config = to_toml(config),
+                         .contents = [&](const Path& made) {
+                           write_checkpoint(made, 0, {{"model.safetensors", weights.bytes}, sealed});
+                           mark_best(made, 0);
+                           RunFolder::elsewhere(made).write_manifest(manifest);
+                         }});
   io::printf(
       "%s: a GPT-2 of %lld parameters. Look at it:\n  %s inspect %s \"TEXT\"\n  %s generate %s --prompt "
       "\"TEXT\"\n",

@@ -2,8 +2,8 @@
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
-#include "heed/train/run/initial_weights.h"
 #include "heed/train/run/registration.h"
+#include "heed/train/run/resume_point.h"
 
 namespace heed {
 namespace {
@@ -24,11 +24,7 @@ Opening open(const ParsedArguments& arguments) {
     config.set("train.on_nan", arguments.get("on-nan"), "--on-nan: ", SetBy::command_line);
   if (arguments.has("data")) config.set("data.path", arguments.get("data"), "--data: ", SetBy::command_line);
   config.check();
-  std::optional<Checkpoint> from, initial;
-  if (!list_checkpoints(path).empty())  // else it was stopped before its first
-    from = open_checkpoint(path, arguments.get("checkpoint", "last"));
-  else
-    initial = read_initial(path);
+  auto [from, initial] = resume_point(folder, arguments.get("checkpoint", "last"));
   if (from && !from->files.contains("state.json")) {
     fail("resume: ", from->folder,
          " holds weights alone, as heed import writes them: no training stopped there. ",

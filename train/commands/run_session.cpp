@@ -30,6 +30,7 @@
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/run_charts.h"
 #include "heed/train/run/registration.h"
+#include "heed/train/run/resume_point.h"
 
 namespace heed {
 namespace {
@@ -325,8 +326,7 @@ int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& 
                                                         .name = path.filename().string(),
                                                         .command = arguments.command_line(),
                                                         .config = to_toml(before)});
-  std::optional<Checkpoint> resume;
-  if (!list_checkpoints(path).empty()) resume = open_checkpoint(path, "last");
+  std::optional<Checkpoint> resume = resume_point(own).from;
   Opening opening{std::move(before), std::move(own), std::move(resume)};
   return train_one(opening, arguments, single_process(), folder.path());
 }

@@ -5,6 +5,7 @@
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/run/format_version.h"
+#include "heed/train/run/resume_point.h"
 #include "heed/train/run/sessions.h"
 
 namespace heed {
@@ -36,6 +37,7 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
   for (const auto& [name, value] : config.task->metadata()) metadata.set(name, value);
   // A session that takes no step, because all were taken and only scores were missing, has none of its own.
   if (const Json* took = before ? before->find("took") : nullptr) metadata.set("took", *took);
+  metadata.set(first_checkpoint_key, first_checkpoint(before, trainer.step()));
   folder.write_manifest(metadata);
 }
 

@@ -150,12 +150,12 @@ int run_train(const ParsedArguments& arguments) {
                            .name = arguments.get("name"),
                            .base = base,
                            .command = arguments.command_line(),
-                           .config = to_toml(config)});
+                           .config = to_toml(config),
+                           .contents = [&](const Path& begun) {
+                             if (initial) write_initial(begun, *initial, arguments.get("from"));
+                           }});
     made = folder.path();
-    if (initial) {
-      write_initial(made, *initial, arguments.get("from"));
-      initial = read_initial(made);
-    }
+    if (initial) initial = read_initial(made);
     return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
   };
   return train_as_started(arguments, open, [&] {

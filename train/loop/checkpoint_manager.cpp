@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
@@ -113,6 +114,7 @@ void CheckpointManager::write() {
   files.push_back({"optim.safetensors", optimizer_.save()});
   files.push_back({"state.json", to_json(state_)});
   write_checkpoint(folder_.path(), state_.step, files);
+  if (!std::exchange(noted_, true)) folder_.note_checkpoint(state_.step);
   saved_ = state_.step;
   update_best();
   prune_checkpoints(folder_.path(), config_.train.keep_checkpoints, best_step(folder_.path()));

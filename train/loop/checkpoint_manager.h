@@ -58,6 +58,7 @@ class CheckpointManager {
   ProcessGroup& group_;
   RunState& state_;
   StepLog& log_;
+  bool noted_ = false;  // in the manifest, that there is a checkpoint
   int64_t saved_ = -1;
 };
 

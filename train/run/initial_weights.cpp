@@ -3,6 +3,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
+#include "heed/train/run/format_version.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
@@ -18,12 +20,14 @@ void write_initial(const Path& run, const Checkpoint& from, const Path& origin) 
   for (const auto& [name, bytes] : from.files) {
     if (name.starts_with("tokenizer.")) files.push_back({name, bytes});
   }
-  const Json facts = Json::object({{"run", Json(origin.lexically_normal().string())},
-                                   {"step", from.step},
-                                   {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
+  Json facts = Json::object({{"run", Json(origin.lexically_normal().string())},
+                             {"step", from.step},
+                             {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
   files.push_back({origin_file, facts.dump(1) + "\n"});
   io::make_directories(initial_folder(run));
   write_checkpoint(initial_folder(run), from.step, files);
+  RunFolder::elsewhere(run).write_manifest(
+      Json::object({{"format", run_format}, {origin_key, std::move(facts)}, {first_checkpoint_key, Json()}}));
 }
 
 std::optional<Checkpoint> read_initial(const Path& run) {

@@ -214,6 +214,7 @@ RunFolder RunFolder::create(const RunOptions& options) {
   const std::string wanted = options.name.empty() ? options.base : options.name;
   Claim claim = claim_in(options.out, wanted, options.command);
   try {
+    options.contents(claim.path);
     if (!options.config.empty())
       io::write(claim.path / "config.toml", options.config);  // syncs the folder too
     for (;;) {
@@ -227,7 +228,7 @@ RunFolder RunFolder::create(const RunOptions& options) {
       }
       if (!options.name.empty()) name_is_taken(run.path_, name);
     }
-  } catch (const Error&) {
+  } catch (...) {
     if (io::is_there(claim.path)) remove_claim(claim.path);
     throw;
   }
@@ -313,6 +314,13 @@ std::optional<Json> RunFolder::read_manifest() const {
 
 void RunFolder::write_manifest(const Json& metadata) const {
   io::write_own(manifest(), metadata.dump(2) + "\n");
+}
+
+void RunFolder::note_checkpoint(int64_t step) const {
+  std::optional<Json> metadata = read_manifest();
+  if (!metadata) return;
+  if (const Json* noted = metadata->find(first_checkpoint_key); noted != nullptr && !noted->is_null()) return;
+  write_manifest(metadata->set(first_checkpoint_key, step));
 }
 
 Json manifest_basics(std::span<const std::string> arguments) {

@@ -1,6 +1,7 @@
 // The folder of a run: its name, its files and its lock.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct RunOptions {
   std::string base = "run";  ///< translate gives translate-001, translate-002, ...
   std::string command = {};  ///< the command line, shown when another process finds the run busy
   std::string config = {};   ///< text of config.toml, written before the folder becomes visible
+  /// Writes all else that the run begins from into the folder it is given, before that becomes visible: a run
+  /// whose start was killed or failed has no name, and is never taken for one that begins from nothing.
+  std::function<void(const Path& folder)> contents = [](const Path&) {};
 };
 
 /// A run's folder and the paths in it. create() and resume() also hold the run's lock.
@@ -70,6 +74,9 @@ class RunFolder {
   std::optional<Json> read_manifest() const;
   /// Writes manifest.json: one JSON object, indented.
   void write_manifest(const Json& metadata) const;
+  /// Records in the manifest that the run has had a checkpoint, the first after `step` steps; once. Nothing
+  /// happens without a manifest.
+  void note_checkpoint(int64_t step) const;
 
  private:
   explicit RunFolder(Path path) : path_(std::move(path)) {}
@@ -77,6 +84,10 @@ class RunFolder {
   Path path_;
   std::optional<RunLock> lock_;
 };
+
+/// The key of the manifest with the step of the run's first checkpoint; null until there is one. It is how a
+/// run that has lost its checkpoints differs from one that was stopped before its first.
+inline constexpr const char* first_checkpoint_key = "first_checkpoint";
 
 /// The first keys of every manifest: version, source, compiler, CPU, its threads, OPENBLAS_CORETYPE, start
 /// time, command line. The caller adds BLAS core, seed, threads and hashes of the data.

@@ -47,6 +47,35 @@ TEST_CASE("run folder: the settings are there from the moment that the folder is
   CHECK(RunFolder::look(run.path()).path() == run.path());
 }
 
+TEST_CASE("run folder: what a run begins from is there before it has its name, or there is no run") {
+  Scratch scratch;
+  const auto options = [&](const std::function<void(const Path&)>& contents) {
+    return RunOptions{.out = scratch / "runs", .name = "a", .config = "x = 1\n", .contents = contents};
+  };
+  const auto killed = [&](const Path& made) {
+    write_checkpoint(made, 0, {{"model.safetensors", "weights"}});
+    if (io::exists(scratch / "runs/a")) ::_exit(97);
+    ::_exit(98);  // as a kill: nothing is cleaned up
+  };
+  CHECK(exit_code(in_child([&] { RunFolder::create(options(killed)); })) == 98);
+  CHECK(!io::exists(scratch / "runs/a"));
+  CHECK(io::list(scratch / "runs").size() == 1);  // its leftovers, which the next start removes
+
+  const auto full = [&](const Path& made) {
+    write_checkpoint(made, 0, {{"model.safetensors", "weights"}});
+    fail(Fault::file, "the disk is full");
+  };
+  CHECK(fault_of([&] { RunFolder::create(options(full)); }) == Fault::file);
+  const auto odd = [](const Path&) { throw std::bad_alloc(); };
+  CHECK_THROWS_AS(RunFolder::create(options(odd)), std::bad_alloc);
+  CHECK(io::list(scratch / "runs").empty());
+
+  const auto whole = [](const Path& made) { write_checkpoint(made, 0, {{"model.safetensors", "weights"}}); };
+  const RunFolder run = RunFolder::create(options(whole));
+  CHECK(open_checkpoint(run.path()).file("model.safetensors") == "weights");
+  CHECK(io::list(scratch / "runs") == std::vector<Path>{"a"});
+}
+
 TEST_CASE("run folder: runs without a name are numbered") {
   Scratch scratch;
   const Path out = scratch / "deep/runs";
