@@ -1,24 +1,23 @@
 // A user's model, loader and loss as a Task, for the Trainer.
 #include "heed/train/fit.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/temporary_folder.h"
 #include "heed/core/settings_source.h"
+#include "heed/data/text/text.h"
 #include "heed/train/distributed/processes.h"
+#include "heed/train/fit_run.h"
 #include "heed/train/loop/trainer.h"
-#include "heed/train/run/format_version.h"
+#include "heed/train/run/resume_point.h"
 
 namespace heed {
 namespace {
-
-constexpr const char* loader_file = "loader.txt";
 
 /// Lists what another module lists, under the same names.
 class Borrowed final : public Module {
@@ -36,6 +35,8 @@ class LoaderTask final : public Task {
   LoaderTask(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options)
       : model_(model), loader_(loader), loss_(loss), options_(options) {}
 
+  FitData data = {};  ///< what checkpoints keep of it
+
   void fields(Fields&) override {}
   void load(const Config&, const std::vector<NamedBytes>&,
             const std::function<void(const std::string&)>&) override {}
@@ -43,7 +44,7 @@ class LoaderTask final : public Task {
   std::unique_ptr<Module> model(const Config&, Rng&) const override {
     return std::make_unique<Borrowed>(model_);
   }
-  std::vector<NamedBytes> artifacts() const override { return {{loader_file, loader_.description() + "\n"}}; }
+  std::vector<NamedBytes> artifacts() const override { return data_files(data); }
   std::vector<std::pair<std::string, std::string>> metadata() const override {
     return {{"data", loader_.description()}};
   }
@@ -135,58 +136,40 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   return config;
 }
 
-/// What fit() writes as config.toml: the settings of the loop, for people.
-std::string settings_text(TrainOptions train) {
-  std::string out =
-      "# A run of fit() by a program, which alone has its model and data, and resumes it.\ntask = \"fit\"\n"
-      "\n[train]\n";
-  for (const OptionText& option : options_of(train)) {
-    const bool bare = option.kind == "integer" || option.kind == "number" || option.kind == "true or false";
-    out += text(option.name, " = ", bare ? option.value : '"' + option.value + '"', "\n");
-  }
-  return out;
-}
-
 /// The run folder, locked: made, or the one that is there.
 RunFolder open_folder(const Path& path, const TrainOptions& train) {
-  if (path.empty()) return RunFolder::none();
   const Path whole = path.has_filename() ? path : path.parent_path();  // "runs/mine/" is runs/mine
   if (io::exists(whole / "config.toml")) return RunFolder::resume(whole, "fit");
   const Path parent = whole.parent_path();
   return RunFolder::create({.out = parent.empty() ? Path(".") : parent,
                             .name = whole.filename().string(),
                             .command = "fit",
-                            .config = settings_text(train)});
+                            .config = fit_settings_text(train)});
 }
 
-/// The checkpoint to go on from; fails where it is of other data.
-std::optional<Checkpoint> checkpoint_in(const RunFolder& folder, const DataLoader& loader) {
-  if (folder.is_none() || list_checkpoints(folder.path()).empty()) return std::nullopt;
-  Checkpoint checkpoint = open_checkpoint(folder.path(), "last");
-  std::string before = checkpoint.file(loader_file);
-  if (before.ends_with('\n')) before.pop_back();
-  if (before != loader.description()) {
-    fail("fit: the run ", folder.path(), " was trained on ", shown(before, 200), ", and the loader has ",
-         loader.description(), ". Give it the same data and options, or name another folder.");
-  }
-  return checkpoint;
+/// An identity that config and JSON can hold.
+std::string identity_of(DataLoader& loader) {
+  const std::string identity = loader.identity();
+  return invalid_utf8(identity) == identity.npos ? identity : "sha256:" + sha256_hex(identity);
 }
 
-void write_manifest(const RunFolder& folder, const DataLoader& loader) {
-  Json manifest = manifest_basics({});
-  manifest.set("format", run_format);
-  manifest.set("data", loader.description());
-  folder.write_manifest(manifest);
+FitData data_of(DataLoader& loader, const FitOptions& options) {
+  FitData data{.batches = loader.description(), .examples = identity_of(loader)};
+  if (options.validation == nullptr) return data;
+  data.validation = identity_of(*options.validation);
+  data.best_by = (options.metrics.empty() ? mean_loss() : options.metrics[0])->name();
+  return data;
 }
 
 /// Fails, in all processes, where a loader differs from that of the main one.
-void check_same_data(ProcessGroup& group, const DataLoader& loader) {
-  const std::string first = group.broadcast(loader.description());
+void check_same_data(ProcessGroup& group, const FitData& data) {
+  const std::string batches = group.broadcast(data.batches), examples = group.broadcast(data.examples);
   group.together([&] {
-    if (loader.description() != first) {
-      fail(Fault::data, "fit: the loader has ", loader.description(), ", and that of process 1 has ", first,
-           ". Give all processes the same data.");
-    }
+    if (data.batches == batches && data.examples == examples) return;
+    const bool is_size = data.batches != batches;
+    fail(Fault::data, "fit: the loader has ", is_size ? data.batches : shown(data.examples, 100),
+         ", and that of process 1 has ", is_size ? batches : shown(examples, 100),
+         ". Give all processes the same data.");
   });
 }
 
@@ -197,37 +180,34 @@ FitOptions shortened(FitOptions options) {
   options.validate_every = 1;
   options.patience = 0;
   options.time_limit = 0;
-  if (!options.folder.empty())
-    options.folder = std::filesystem::temp_directory_path() / text("heed-fast-dev-run-", ::getpid());
-  options.fast_dev_run = false;
   return options;
 }
-
-/// Removes a folder at its end, unless the path is empty.
-struct TemporaryFolder {
-  Path path;
-  ~TemporaryFolder() {
-    try {
-      if (!path.empty()) io::remove_all(path);
-    } catch (const Error& error) {
-      io::print_error(text("warning: ", error.what(), "\n"));
-    }
-  }
-};
 
 /// fit() in one of the processes of `group`, which all have the same arguments.
 TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader, const LossFunction& loss,
                          const FitOptions& options) {
   std::optional<Config> config;
-  group.together([&] { config.emplace(config_of(model, loader, loss, options)); });
-  check_same_data(group, loader);
+  FitData data;
+  group.together([&] {
+    config.emplace(config_of(model, loader, loss, options));
+    if (!options.folder.empty() || group.size() > 1) data = data_of(loader, options);
+    static_cast<LoaderTask&>(*config->task).data = data;
+  });
+  check_same_data(group, data);
   // The main process alone has the folder.
+  std::optional<io::TemporaryFolder> temporary;  // of a run that leaves nothing
   RunFolder folder = options.folder.empty() ? RunFolder::none() : RunFolder::elsewhere(options.folder);
   std::optional<Checkpoint> resume;
+  std::vector<ChangedOption> changed;
   group.together_on_main([&] {
-    folder = open_folder(options.folder, config->train);
-    resume = checkpoint_in(folder, loader);
-    if (!folder.is_none()) write_manifest(folder, loader);
+    if (folder.is_none()) return;
+    if (options.fast_dev_run) temporary.emplace("fast-dev-run");
+    folder = open_folder(temporary ? temporary->path() / "run" : options.folder, config->train);
+    changed = changed_fit_options(config->train, folder);
+    resume = resume_point(folder).from;
+    if (!resume) return;  // no step was kept: it begins with these data and options
+    check_fit_data(data, *resume, folder.path());
+    check_fit_options(changed, folder.path());
   });
   spread_checkpoint(group, folder.path(), resume);
   Progress progress;
@@ -239,6 +219,12 @@ TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader,
   std::optional<Trainer> trainer;
   group.together([&] { trainer.emplace(*config, folder, resume, progress, group, options.callbacks); });
   if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
+  for (const ChangedOption& one : changed) progress.say("changed", to_string(one));
+  const bool is_complete = trainer->step() >= trainer->total_steps() || trainer->patience_exhausted();
+  group.together_on_main([&] {
+    if (!folder.is_none() && !is_complete)
+      begin_fit_session(folder, config->train, data, changed, group.size(), trainer->step());
+  });
   return trainer->run();
 }
 
@@ -247,15 +233,10 @@ TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader,
 FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& loss,
                       const FitOptions& options) {
   const SettingsSourceScope source(SettingsSource::fit);
-  if (options.fast_dev_run) {
-    const FitOptions two_steps = shortened(options);
-    const TemporaryFolder removed{two_steps.folder};
-    return fit(model, loader, loss, two_steps);
-  }
   ProcessGroup& group = options.processes != nullptr ? *options.processes : join_processes();
   TrainResult done;
   try {
-    done = fit_in_group(group, model, loader, loss, options);
+    done = fit_in_group(group, model, loader, loss, options.fast_dev_run ? shortened(options) : options);
   } catch (const CollectiveError&) {
     throw;
   } catch (...) {

@@ -42,14 +42,17 @@ struct FitOptions {
   ProcessGroup* processes = nullptr;
 
   /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
-  /// with checkpoints is resumed, bit-identical to an uninterrupted run. Empty: nothing is written.
+  /// with checkpoints is resumed, bit-identical to an uninterrupted run, on the data and with the options
+  /// that it was trained with: Dataset::identity() tells data apart, and only epochs, steps, patience,
+  /// time_limit, on_nan, validate_every and keep_checkpoints may change. Empty: nothing is written.
   Path folder = {};
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
   bool quiet = false;            ///< prints no progress to standard error
 
   /// Two steps with a validation after each, whatever epochs, steps, patience and time_limit say: does
-  /// everything work? Checkpoints go to a temporary folder, which is removed; `folder` stays untouched.
+  /// everything work? Checkpoints go to a temporary folder in TMPDIR, which is removed; `folder` stays
+  /// untouched.
   bool fast_dev_run = false;
   /// Above 0: trains on the first so many batches again and again, without dropout, and validates on them:
   /// can the model learn at all?
@@ -95,8 +98,8 @@ LossFunction bound(Model& model, Loss& loss) {
 /// Model and batches are on the default device: DefaultDevice.
 /// The same seeds give the same bits, for any number of threads. A signal such as that of Ctrl-C ends it
 /// after its step, saves where there is a folder, and is raised again: a program that handles it gets
-/// `stopped_by`. Fails for options out of range, for a folder of other data, and where numbers stop being
-/// finite.
+/// `stopped_by`. Fails for options out of range, for a folder of a run with other data or options
+/// (FitOptions::folder), and where numbers stop being finite.
 /// Several processes (docs/how-to/several-processes.md) call it with the same model, data and options: each
 /// computes its rows of every batch, the gradients are summed, and all end with the same weights. The main
 /// one validates, prints and writes. What fails for all of them is thrown in each; what fails in one alone is

@@ -1,6 +1,6 @@
 # What is installed: the headers of every room but the internal ones below, and whatever those include.
 set(internal_rooms core/cuda core/kernels core/memory core/package train/bench train/commands train/presets)
-set(internal_headers core/instruction_check.h core/launch.h)
+set(internal_headers core/instruction_check.h core/launch.h train/fit_run.h)
 set(public_headers_of_internal_rooms train/commands/command.h)  # run_program()
 
 # Sets RESULT to the headers, as paths from the root of the sources.

@@ -202,6 +202,11 @@ Batch DataLoader::made(const std::vector<int64_t>& indices) const {
   return batch;
 }
 
+std::string DataLoader::identity() {
+  ahead_.reset();
+  return dataset_.identity();
+}
+
 std::string DataLoader::description() const {
   std::string out = text(size(), " examples in batches of ", options_.batch_size);
   if (options_.shuffle) out += text(", shuffled by seed ", options_.seed);

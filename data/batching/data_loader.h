@@ -78,6 +78,9 @@ class DataLoader {
 
   /// One line that names set and order, for comparing a run with what it resumes.
   std::string description() const;
+  /// Dataset::identity() of the set. Batches that were made ahead are dropped, so that the set is asked from
+  /// one thread at a time.
+  std::string identity();
 
   /// What a range-for walks with: the batches from position() to the end of its epoch.
   class Iterator {

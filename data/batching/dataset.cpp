@@ -1,8 +1,10 @@
 // Datasets of tensors, and their splits.
 #include "heed/data/batching/dataset.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "heed/core/io/hash.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 #include "heed/data/batching/shuffle.h"
@@ -24,7 +26,27 @@ Tensor on_host(const Tensor& x) {
   return copy;
 }
 
+void add(Sha256& sum, const Tensor& x) {
+  const Tensor here = on_host(x);
+  sum.update(text(to_string(here.dtype()), " ", here.shape(), "\n"));
+  sum.update({static_cast<const char*>(here.raw()), static_cast<size_t>(here.bytes())});
+}
+
+std::string sha256_words(const Sha256& sum) { return "sha256:" + sum.hex(); }
+
 }  // namespace
+
+std::string Dataset::identity() const {
+  constexpr int64_t max_examples = 64;
+  const int64_t count = size(), taken = std::min(count, max_examples);
+  const int64_t distance = taken > 1 ? (count - 1) / (taken - 1) : 0;
+  Sha256 sum;
+  sum.update(text(count, " examples\n"));
+  for (int64_t i = 0; i < taken; ++i) {
+    for (const Tensor& x : get(i + 1 == taken ? count - 1 : i * distance)) add(sum, x);
+  }
+  return sha256_words(sum);
+}
 
 int64_t Dataset::length(int64_t index) const {
   const Example example = get(index);
@@ -57,8 +79,21 @@ Example TensorDataset::get(int64_t index) const {
   return out;
 }
 
+std::string TensorDataset::identity() const {
+  Sha256 sum;
+  for (const Tensor& x : tensors_) add(sum, x);
+  return sha256_words(sum);
+}
+
 Subset::Subset(const Dataset& all, std::vector<int64_t> indices) : all_(all), indices_(std::move(indices)) {
   for (const int64_t index : indices_) check_index("Subset", index, all.size());
+}
+
+std::string Subset::identity() const {
+  Sha256 sum;
+  sum.update(all_.identity() + "\n");
+  sum.update({reinterpret_cast<const char*>(indices_.data()), indices_.size() * sizeof(int64_t)});
+  return sha256_words(sum);
 }
 
 int64_t Subset::place(int64_t index) const {

@@ -6,10 +6,12 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
 #include "heed/nn/linear.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/temporary_parent.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/metrics_log.h"
 
@@ -287,6 +289,118 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
   CHECK_THROWS_AS(fit(net, loader, loss, options), Error);
 }
 
+TEST_CASE("fit: a run is resumed on the data that it was trained on, and on no other") {
+  const Scratch scratch;
+  const TensorDataset others = points(200, 3), other_held_out = points(100, 4);
+  const auto call = [&](const TensorDataset& data, const TensorDataset* held,
+                        std::vector<std::shared_ptr<Metric>> metrics = {}) {
+    Net net(5);
+    DataLoader loader(data, {.batch_size = 16, .shuffle = true});
+    DataLoader validation(held != nullptr ? *held : held_out(), {.batch_size = 50});
+    FitOptions options = quick();
+    options.folder = scratch / "run";
+    if (held != nullptr) options.validation = &validation;
+    options.metrics = std::move(metrics);
+    fit(net, loader, loss, options);
+  };
+  const Path folder = scratch / "run";
+  call(training(), &held_out());
+  const std::string before = io::read(folder / "manifest.json") + io::read(folder / "metrics.jsonl");
+  CHECK(fault_of([&] { call(others, &held_out()); }) == Fault::data);
+  CHECK_THROWS_WITH(call(others, &held_out()), containing("was trained on other examples: sha256:") &&
+                                                   containing("name another folder") &&
+                                                   containing("Dataset::identity()"));
+  CHECK_THROWS_WITH(call(training(), &other_held_out), containing("was validated on other examples"));
+  CHECK_THROWS_WITH(call(training(), &held_out(), {accuracy(), mean_loss()}),
+                    containing("chooses its best checkpoint by loss") && containing("now that is accuracy"));
+  CHECK(io::read(folder / "manifest.json") + io::read(folder / "metrics.jsonl") == before);
+  call(training(), &held_out(), {mean_loss(), accuracy()});
+  call(training(), nullptr);
+
+  // A checkpoint of an earlier program, which did not keep what the examples are, is believed.
+  const Checkpoint last = open_checkpoint(folder);
+  std::vector<NamedBytes> files;
+  for (const auto& [name, bytes] : last.files) {
+    if (name != "data.json") files.push_back({name, bytes});
+  }
+  write_checkpoint(folder, last.step, files);
+  call(others, &held_out());
+}
+
+TEST_CASE("fit: a run is resumed with its own options, but for those that no step depends on") {
+  const Scratch scratch;
+  FitOptions options = quick();
+  options.folder = scratch / "run";
+  trained(options);
+  const auto config = [&] { return io::read(options.folder / "config.toml"); };
+  const auto manifest = [&] { return parse_json(io::read(options.folder / "manifest.json"), "manifest"); };
+  const std::string before = config();
+  const auto refused = [&](const std::string& words, const std::function<void(FitOptions&)>& change) {
+    FitOptions other = options;
+    other.epochs = 4;
+    change(other);
+    CHECK(fault_of([&] { trained(other); }) == Fault::usage);
+    CHECK_THROWS_WITH(trained(other), containing("was trained with other options: " + words + ". Give") &&
+                                          containing("name another folder"));
+    CHECK(config() == before);
+    CHECK(manifest().at("sessions").list().size() == 1);
+  };
+  refused("FitOptions::seed = 7, before 1", [](FitOptions& o) { o.seed = 7; });
+  refused(
+      "FitOptions::schedule.learning_rate = 0.02, before 0.01; FitOptions::optimizer.weight_decay = 0.5, "
+      "before 0.01",
+      [](FitOptions& o) {
+        o.schedule.learning_rate = 2e-2;
+        o.optimizer.weight_decay = 0.5;
+      });
+  refused("FitOptions::schedule.kind = cosine, before constant",
+          [](FitOptions& o) { o.schedule.kind = ScheduleKind::cosine; });
+  refused("FitOptions::precision = f64, before f32", [](FitOptions& o) { o.precision = Precision::f64; });
+  refused("FitOptions::grad_accumulation = 2, before 1", [](FitOptions& o) { o.grad_accumulation = 2; });
+  refused("FitOptions::overfit_batches = 2, before 0", [](FitOptions& o) { o.overfit_batches = 2; });
+  CHECK(list_checkpoints(options.folder).back() == 39);
+
+  options.epochs = 0;
+  options.steps = 52;
+  options.patience = 9;
+  options.time_limit = 1000;
+  options.on_nan = OnNan::skip;
+  options.keep_checkpoints = 1;
+  options.validate_every = 10;
+  trained(options);
+  CHECK(list_checkpoints(options.folder).back() == 52);
+  CHECK_THAT(config(), containing("max_steps = 52\n") && containing("patience = 9\n") &&
+                           containing("epochs = 0\n") && containing("on_nan = \"skip\"\n"));
+  const std::vector<Json> sessions = manifest().at("sessions").list();
+  REQUIRE(sessions.size() == 2);
+  CHECK(sessions[0].at("step").integer() == 0);
+  CHECK(sessions[0].find("changed") == nullptr);
+  CHECK(sessions[1].at("step").integer() == 39);
+  const Json& changed = sessions[1].at("changed");
+  CHECK(changed.members().size() == 7);
+  CHECK(changed.at("train.patience").dump() == R"({"value": "9", "before": "0"})");
+  CHECK_THAT(manifest().at("examples").text(), containing("sha256:"));
+  CHECK(manifest().at("first_checkpoint").integer() == 13);
+  trained(options);  // nothing is left to do, so it is no session
+  CHECK(manifest().at("sessions").list().size() == 2);
+}
+
+TEST_CASE("fit: a folder of another task, or without its checkpoints, is refused") {
+  const Scratch scratch;
+  FitOptions options = quick(1);
+  options.folder = scratch / "run";
+  io::make_directories(scratch / "other");
+  io::write(scratch / "other/config.toml", "task = \"lm\"\n");
+  options.folder = scratch / "other";
+  CHECK_THROWS_WITH(trained(options), containing("this is a run of the task lm, not of fit()"));
+  options.folder = scratch / "run";
+  trained(options);
+  io::remove_all(options.folder / "ckpt");
+  CHECK(fault_of([&] { trained(options); }) == Fault::data);
+  CHECK_THROWS_WITH(trained(options), containing("has lost its checkpoints") &&
+                                          containing("name another folder") && !containing("--"));
+}
+
 TEST_CASE("fit: where memory runs out, the advice names what a program sets") {
   Net net(5);
   DataLoader loader(training(), {.batch_size = 16, .prefetch = 0});
@@ -325,6 +439,14 @@ TEST_CASE("fit: fast_dev_run takes two steps with all that belongs to them, and 
   CHECK(counting.validations == 2);
   CHECK(counting.saves == 2);
   CHECK(!io::exists(scratch / "run"));
+  {
+    const TemporaryParent parent(scratch / "missing");
+    CHECK_THROWS_WITH(fit(net, loader, loss, options),
+                      containing("/missing: No such file") && containing("Set TMPDIR"));
+  }
+  const TemporaryParent parent(scratch.path());
+  fit(net, loader, loss, options);
+  CHECK(io::list(scratch.path()).empty());
 }
 
 TEST_CASE("fit: overfit_batches learns its batches by heart, without dropout") {

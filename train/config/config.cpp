@@ -316,6 +316,23 @@ Config read_config(const std::string& toml, const std::string& name) {
   return config;
 }
 
+void read_fit_options(TrainOptions& train, const std::string& toml, const std::string& name) {
+  const toml::table table = parse(toml, name);
+  const std::string task = top_text(table, "task", name).value_or("none");
+  if (task != "fit")
+    fail(Fault::data, name, ": this is a run of the task ", shown(task),
+         ", not of fit(). Name another folder.");
+  const toml::table* group = table["train"].as_table();
+  if (group == nullptr) return;
+  constexpr std::string_view prefix = "train.";
+  for (const auto& [key, node] : *group) {
+    std::string path = text(prefix, key.str());
+    if (const std::string_view now = key_now(path); !now.empty()) path = now;
+    const std::string where = place_of(node, name);
+    set_option(train, path.substr(prefix.size()), value_text(node, where, path), where);
+  }
+}
+
 std::string to_toml(Config& config) {
   std::string out = "# Every setting of the run. `heed train config.toml` runs it again.\n";
   out += "task = " + in_quotes(config.task_name) + "\n";

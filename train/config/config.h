@@ -174,6 +174,9 @@ Config make_config(const std::string& preset_or_file);
 Config parse_config(const std::string& toml, const std::string& name);
 /// The text of a config.toml from a run folder, as it was written by to_toml.
 Config read_config(const std::string& toml, const std::string& name);
+/// Sets the options of training that the config.toml of a run of fit() names; the others stay. Fault::data
+/// where the text is of another task.
+void read_fit_options(TrainOptions& train, const std::string& toml, const std::string& name);
 /// Every key with its value, in TOML; with comments saying what each is.
 std::string to_toml(Config& config);
 
