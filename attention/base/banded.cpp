@@ -132,20 +132,18 @@ Tensor BandedAttention::score(const Tensor& q, const Tensor& k, const AttentionI
   return matmul(q, transpose(k, 2, 3)) * scale(q);
 }
 
-std::shared_ptr<const kernel::Pattern> BandedAttention::pattern(const Sight& sight) const {
-  if (last_ && last_sight_ == sight) return last_;
-  auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->queries = sight.queries;
-  pattern->keys = sight.keys;
-  pattern->first.push_back(0);
+kernel::Pattern BandedAttention::make_pattern(const Sight& sight) const {
+  kernel::Pattern pattern;
+  pattern.queries = sight.queries;
+  pattern.keys = sight.keys;
+  pattern.first.push_back(0);
   for (int64_t i = sight.first_query; i < sight.first_query + sight.queries; ++i) {
     const int64_t begin = std::max<int64_t>(0, i - width_),
                   end = std::min(sight.keys, i + (sight.causal ? 0 : width_) + 1);
-    if (begin < end) pattern->runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
-    pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
+    if (begin < end) pattern.runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+    pattern.first.push_back(static_cast<int64_t>(pattern.runs.size()));
   }
-  last_sight_ = sight;
-  return last_ = pattern;
+  return pattern;
 }
 
 Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const AttentionInput&, const Sight&) const {
@@ -172,9 +170,10 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
                                      .first_query = first,
                                      .key_lengths = input.mask.key_lengths()};
   const kernel::AttentionTerms dropped = terms(input, plain.scale);
+  const auto pattern = patterns_.get(sight, [&] { return make_pattern(sight); });
   const Tensor band = pattern_attention_with_sums(heads.q, heads.k, heads.v,
                                                   {.scale = plain.scale,
-                                                   .pattern = pattern(sight),
+                                                   .pattern = pattern,
                                                    .key_lengths = plain.key_lengths,
                                                    .dropout = dropped.dropout,
                                                    .draw = dropped.draw});

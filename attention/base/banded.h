@@ -1,9 +1,8 @@
 // BandedAttention: softmax restricted to a band around the diagonal, plus what a variant adds outside it.
 #pragma once
 
-#include <memory>
-
 #include "heed/attention/base/scored.h"
+#include "heed/core/parallel/recent_values.h"
 
 namespace heed {
 
@@ -77,12 +76,11 @@ class BandedAttention : public ScoredAttention {
   double scale(const Tensor& q) const;  ///< 1 / sqrt(d) for q [B, H, Tq, d], the factor of the dot products
 
  private:
-  std::shared_ptr<const kernel::Pattern> pattern(const Sight& sight) const;
+  kernel::Pattern make_pattern(const Sight& sight) const;
 
   int64_t width_;
   double scale_;
-  mutable std::shared_ptr<const kernel::Pattern> last_;  // for last_sight_
-  mutable Sight last_sight_;
+  RecentValues<Sight, kernel::Pattern> patterns_;
 };
 
 }  // namespace heed

@@ -3,6 +3,7 @@
 #include "heed/core/constant_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace heed {
@@ -37,8 +38,11 @@ int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span) 
 }
 
 Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const {
-  if (!table_ || table_.extent(0) < end || table_.dtype() != x.dtype() || table_.device() != x.device()) {
-    const int64_t length = table_ ? std::max(end, 2 * table_.extent(0)) : end, pairs = d / 2;
+  const auto reaches = [&](const Tensor& table) { return table.extent(0) >= end; };
+  const auto make = [&] {
+    // Up to a power of two, so that decoding step by step makes few tables.
+    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(end)));
+    const int64_t pairs = d / 2;
     std::vector<double> values(static_cast<size_t>(length * d));
     for (int64_t p = 0; p < pairs; ++p) {
       const double rate = std::pow(base, -2 * static_cast<double>(p) / static_cast<double>(d));
@@ -47,10 +51,11 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
         values[static_cast<size_t>(t * d + pairs + p)] = std::sin(static_cast<double>(t) * rate);
       }
     }
-    table_ = cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
-  }
-  keep_for_replays(table_);  // a longer table may replace it
-  return view::slice(table_, 0, first, end);
+    return cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
+  };
+  const auto table = tables_.get({x.dtype(), x.device()}, reaches, make);
+  keep_for_replays(*table);  // a longer table may replace it
+  return view::slice(*table, 0, first, end);
 }
 
 Tensor repeated(const Tensor& x, int64_t heads) {

@@ -2,6 +2,7 @@
 // attentions.
 #pragma once
 
+#include "heed/core/parallel/recent_values.h"
 #include "heed/nn/attention.h"
 
 namespace heed {
@@ -14,7 +15,7 @@ class RotaryAngles {
   Tensor at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const;
 
  private:
-  mutable Tensor table_;  // of positions 0 up to the largest so far
+  RecentValues<std::pair<DType, Device>, Tensor> tables_;  // of positions 0 up to the largest so far
 };
 
 /// The modifiers of one attention, with their parameters:

@@ -46,20 +46,18 @@ PatternedAttention::Asked PatternedAttention::asked(const Heads& heads, const At
 }
 
 std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& asked) const {
-  const auto known = std::find_if(last_.begin(), last_.end(),
-                                  [&](const Kept& one) { return one.pattern && one.asked == asked; });
-  if (known != last_.end()) {
-    std::rotate(last_.begin(), known, known + 1);
-    return last_.front().pattern;
-  }
-  auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->heads = same_for_all_heads() ? 1 : config().heads;
-  pattern->queries = asked.queries;
-  pattern->keys = asked.keys();
-  pattern->first.reserve(static_cast<size_t>(pattern->heads * asked.queries + 1));
-  pattern->first.push_back(0);
+  return patterns_.get(asked, [&] { return make_pattern(asked); });
+}
+
+kernel::Pattern PatternedAttention::make_pattern(const Asked& asked) const {
+  kernel::Pattern pattern;
+  pattern.heads = same_for_all_heads() ? 1 : config().heads;
+  pattern.queries = asked.queries;
+  pattern.keys = asked.keys();
+  pattern.first.reserve(static_cast<size_t>(pattern.heads * asked.queries + 1));
+  pattern.first.push_back(0);
   KeySet set;
-  for (int64_t head = 0; head < pattern->heads; ++head) {
+  for (int64_t head = 0; head < pattern.heads; ++head) {
     for (int64_t i = 0; i < asked.queries; ++i) {
       const int64_t end = asked.causal ? std::min(asked.length, asked.first_query + i + 1) : asked.length;
       set.runs_.clear();
@@ -67,14 +65,14 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
       std::sort(set.runs_.begin(), set.runs_.end());
       // Runs that touch or overlap are merged, so that a key counts once.
       int64_t reached = 0;
-      const size_t own = pattern->runs.size();
+      const size_t own = pattern.runs.size();
       const auto add = [&](int64_t begin, int64_t stop, int64_t gap) {
         if (begin >= stop) return;
         const auto from = static_cast<int32_t>(begin - gap), to = static_cast<int32_t>(stop - gap);
-        if (pattern->runs.size() > own && pattern->runs.back().end == from) {
-          pattern->runs.back().end = to;
+        if (pattern.runs.size() > own && pattern.runs.back().end == from) {
+          pattern.runs.back().end = to;
         } else {
-          pattern->runs.push_back({from, to});
+          pattern.runs.push_back({from, to});
         }
       };
       for (const auto& [first, last] : set.runs_) {
@@ -83,11 +81,9 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
         add(std::max(begin, asked.first_key), stop, asked.first_key - asked.front);
         reached = std::max(reached, stop);
       }
-      pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
+      pattern.first.push_back(static_cast<int64_t>(pattern.runs.size()));
     }
   }
-  std::rotate(last_.begin(), last_.end() - 1, last_.end());
-  last_.front() = {asked, pattern};
   return pattern;
 }
 

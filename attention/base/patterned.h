@@ -1,9 +1,8 @@
 // PatternedAttention, rung 1: softmax over a sparse pattern; a variant overrides keys().
 #pragma once
 
-#include <array>
-
 #include "heed/attention/base/scored.h"
+#include "heed/core/parallel/recent_values.h"
 
 namespace heed {
 
@@ -61,16 +60,13 @@ class PatternedAttention : public ScoredAttention {
     /// The position of cached key n.
     int64_t position(int64_t n) const { return n < front ? n : n - front + first_key; }
   };
-  struct Kept {
-    Asked asked;
-    std::shared_ptr<const kernel::Pattern> pattern;
-  };
   static Tensor present(const Tensor& lengths, const Asked& asked);
   Asked asked(const Heads& heads, const AttentionInput& input, int64_t first_query) const;
   std::shared_ptr<const kernel::Pattern> pattern(const Asked& asked) const;
+  kernel::Pattern make_pattern(const Asked& asked) const;
 
   double scale_;
-  mutable std::array<Kept, 4> last_;  ///< the patterns used last, newest first
+  RecentValues<Asked, kernel::Pattern> patterns_{4};
 };
 
 }  // namespace heed

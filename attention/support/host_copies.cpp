@@ -5,11 +5,21 @@
 
 namespace heed {
 
-const std::vector<int64_t>& KnownNumbers::of(const Tensor& buffer) const {
-  if (buffer && step_is_recorded() && read_.lock() == buffer.storage()) return numbers_;
+KnownNumbers::Numbers KnownNumbers::of(const Tensor& buffer) const {
+  if (buffer && step_is_recorded()) {
+    const std::lock_guard lock(mutex_);
+    if (read_.lock() == buffer.storage()) return numbers_;
+  }
   const std::vector<double> values = buffer ? buffer.to_doubles() : std::vector<double>();
-  numbers_.assign(values.begin(), values.end());
+  auto numbers = std::make_shared<const std::vector<int64_t>>(values.begin(), values.end());
+  const std::lock_guard lock(mutex_);
+  numbers_ = numbers;
   read_ = buffer.storage();
+  return numbers;
+}
+
+KnownNumbers::Numbers KnownNumbers::last() const {
+  const std::lock_guard lock(mutex_);
   return numbers_;
 }
 

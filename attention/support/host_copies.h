@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "heed/core/tensor.h"
@@ -12,11 +13,15 @@ namespace heed {
 /// CUDA graph is captured, it returns the copy of the last uncaptured step instead of reading the device.
 class KnownNumbers {
  public:
+  using Numbers = std::shared_ptr<const std::vector<int64_t>>;  ///< a copy, which never changes
   /// The elements of `buffer`; none for an empty tensor. Waits for the device.
-  const std::vector<int64_t>& of(const Tensor& buffer) const;
+  Numbers of(const Tensor& buffer) const;
+  /// What of() returned last, in any thread; null before its first call.
+  Numbers last() const;
 
  private:
-  mutable std::vector<int64_t> numbers_;
+  mutable std::mutex mutex_;
+  mutable Numbers numbers_;
   mutable std::weak_ptr<Storage> read_;
 };
 

@@ -62,7 +62,7 @@ class BandSparseError final : public BandedAttention {
   Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
                    const Sight& sight) const override {
     check_longest("band_sparse_error", std::max(sight.first_query + sight.queries, sight.keys), longest_);
-    const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, band_width(), false);
+    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, sight, band_width(), false);
     if (seen.which.empty()) return {};
     const Tensor queries = row_ids(seen.queries, lse.device()), keys = row_ids(seen.keys, lse.device());
     const Tensor products = sum(gather_rows(heads.q, queries) * gather_rows(heads.k, keys), 3);

@@ -82,8 +82,10 @@ class BigBird final : public PatternedAttention {
     out.range(0, b);
     out.range((row - 1) * b, (row + 2) * b);
     out.range((n - 1) * b, length);
+    if (o_.random == 0) return;
+    const KnownNumbers::Numbers blocks = known_blocks_.last();  // as edition() read them
     for (int64_t r = 0; r < o_.random; ++r) {
-      int64_t j = blocks_[static_cast<size_t>((head * longest_ + row) * o_.random + r)];
+      int64_t j = (*blocks)[static_cast<size_t>((head * longest_ + row) * o_.random + r)];
       if (j > n - 2) j = 1 + (j - 1) % (n - 2);
       if (j >= 0) out.range(j * b, (j + 1) * b);
     }
@@ -92,8 +94,8 @@ class BigBird final : public PatternedAttention {
   uint64_t edition() const override {
     if (!random_blocks_) return 0;
     uint64_t hash = 1469598103934665603U;
-    blocks_ = known_blocks_.of(random_blocks_);
-    for (const int64_t block : blocks_) hash = (hash ^ static_cast<uint64_t>(block)) * 1099511628211U;
+    const KnownNumbers::Numbers blocks = known_blocks_.of(random_blocks_);
+    for (const int64_t block : *blocks) hash = (hash ^ static_cast<uint64_t>(block)) * 1099511628211U;
     return hash;
   }
 
@@ -101,7 +103,6 @@ class BigBird final : public PatternedAttention {
   int64_t longest_ = 0;   // number of blocks with draws
   Tensor random_blocks_;  // [H, nb, r]
   KnownNumbers known_blocks_;
-  mutable std::vector<int64_t> blocks_;  // host copy, updated by edition()
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 #include "heed/core/kernels/content/tree.h"
+#include "heed/core/parallel/recent_values.h"
 
 namespace heed {
 namespace {
@@ -74,7 +75,7 @@ class HTransformer final : public HeadedAttention {
                          const std::shared_ptr<const kernel::Pattern>& pattern, Rng* rng) const;
   Tensor step(Heads heads, const AttentionInput& input);
 
-  std::shared_ptr<const kernel::Pattern> pattern(const Clusters& clusters, const ClusterLevels& levels);
+  kernel::Pattern make_pattern(const Clusters& clusters, const ClusterLevels& levels) const;
 
   /// The index of a cluster modulo three blocks: unique among the keys of a query, which are in three
   /// adjacent blocks.
@@ -87,9 +88,8 @@ class HTransformer final : public HeadedAttention {
 
   int64_t block_;
   double scale_;
-  std::shared_ptr<const kernel::Pattern> last_;  // for the last length
-  bool last_causal_ = false;
-  Tensor bias_;  // [levels, H, 4 Nr - 1] or empty
+  RecentValues<std::pair<int64_t, bool>, kernel::Pattern> patterns_;  // by number of clusters, and causal
+  Tensor bias_;                                                       // [levels, H, 4 Nr - 1] or empty
 };
 
 namespace {
@@ -134,24 +134,20 @@ Tensor HTransformer::with_places(const Tensor& keys, const std::vector<int32_t>&
   return beside(keys, identity(3 * block_, keys), places);
 }
 
-std::shared_ptr<const kernel::Pattern> HTransformer::pattern(const Clusters& clusters,
-                                                             const ClusterLevels& levels) {
-  const int64_t rows = levels.keys.extent(2);
-  if (last_ && last_->queries == rows && last_causal_ == clusters.causal) return last_;
-  auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->queries = pattern->keys = rows;
-  pattern->first.push_back(0);
+kernel::Pattern HTransformer::make_pattern(const Clusters& clusters, const ClusterLevels& levels) const {
+  kernel::Pattern pattern;
+  pattern.queries = pattern.keys = levels.keys.extent(2);
+  pattern.first.push_back(0);
   for (size_t level = 0; level < levels.first.size(); ++level) {
     const auto base = static_cast<int32_t>(levels.first[level]);
     for (int64_t index = 0; index < levels.count(level); ++index) {
       for (const auto& run : clusters.attended(static_cast<int64_t>(level), index, levels.count(level))) {
-        if (run.begin < run.end) pattern->runs.push_back({run.begin + base, run.end + base});
+        if (run.begin < run.end) pattern.runs.push_back({run.begin + base, run.end + base});
       }
-      pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
+      pattern.first.push_back(static_cast<int64_t>(pattern.runs.size()));
     }
   }
-  last_causal_ = clusters.causal;
-  return last_ = pattern;
+  return pattern;
 }
 
 /// Attention of each query on its level: weighted values, the weighted count (last column of `values`), and
@@ -190,7 +186,9 @@ Tensor HTransformer::full_call(const Clusters& clusters, const Tensor& q, const 
     queries = concat(std::vector<Tensor>{queries, Tensor::full(column, 1, q.dtype(), q.device())}, 3);
     keys = concat(std::vector<Tensor>{keys, expand(affine(levels.present, 1e30, -1e30), column)}, 3);
   }
-  const Tensor all = level_attention(queries, keys, levels.values, pattern(clusters, levels), rng);
+  const auto pattern =
+      patterns_.get({levels.keys.extent(2), clusters.causal}, [&] { return make_pattern(clusters, levels); });
+  const Tensor all = level_attention(queries, keys, levels.values, pattern, rng);
   // From the coarsest level down: the result of a cluster is added to those of both its children.
   Gathered total;
   for (size_t level = levels.first.size(); level-- > 0;) {

@@ -17,6 +17,7 @@
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
+#include "heed/core/parallel/recent_values.h"
 #include "heed/core/sparse_pattern.h"
 
 namespace heed {
@@ -65,26 +66,25 @@ class Hat final : public HeadedAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override;
   Tensor cross_segment(const Tensor& y, const AttentionInput& input) const;
   Tensor segment_map(const Heads& heads, const AttentionInput& input) const;
-  std::shared_ptr<const kernel::Pattern> pattern(int64_t length) const;
+  kernel::Pattern make_pattern(int64_t length) const;
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 
   HatOptions options_;
   Across across_;
-  mutable std::shared_ptr<const kernel::Pattern> last_;  // for the last length
+  RecentValues<int64_t, kernel::Pattern> patterns_;  // by length
 };
 
-std::shared_ptr<const kernel::Pattern> Hat::pattern(int64_t length) const {
-  if (last_ && last_->queries == length) return last_;
-  auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->queries = pattern->keys = length;
+kernel::Pattern Hat::make_pattern(int64_t length) const {
+  kernel::Pattern pattern;
+  pattern.queries = pattern.keys = length;
   for (int64_t i = 0; i < length; ++i) {
     const int64_t begin = i / options_.segment * options_.segment,
                   end = std::min(begin + options_.segment, length);
-    pattern->first.push_back(i);
-    pattern->runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+    pattern.first.push_back(i);
+    pattern.runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
   }
-  pattern->first.push_back(length);
-  return last_ = pattern;
+  pattern.first.push_back(length);
+  return pattern;
 }
 
 /// 0 at tokens, -inf at padding: [B, 1, 1, T] from kept [B, 1, T, 1].
@@ -166,9 +166,11 @@ Tensor Hat::attend(Heads heads, const AttentionInput& input) {
     input.context.recorder->record(*this, segment_map(heads, input));
   }
   const kernel::AttentionTerms dropped = terms(input, scale());
+  const int64_t length = heads.k.extent(2);
+  const auto pattern = patterns_.get(length, [&] { return make_pattern(length); });
   const Tensor y = pattern_attention(heads.q, heads.k, heads.v,
                                      {.scale = scale(),
-                                      .pattern = pattern(heads.k.extent(2)),
+                                      .pattern = pattern,
                                       .key_lengths = input.mask.key_lengths(),
                                       .dropout = dropped.dropout,
                                       .draw = dropped.draw});

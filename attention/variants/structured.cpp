@@ -137,7 +137,7 @@ class Structured final : public HeadedAttention {
     const Shape shape{1, structure_.extent(0), rows, columns};
     Tensor w = reshape(abs(slice(structure_, 1, sight.first_query, sight.first_query + rows)), shape);
     const SeenPlaces seen =
-        error_ ? seen_places(known_places_.of(places_), longest_, sight, whole_ ? longest_ : width_, true)
+        error_ ? seen_places(*known_places_.of(places_), longest_, sight, whole_ ? longest_ : width_, true)
                : SeenPlaces();
     if (!seen.which.empty()) {
       std::vector<int32_t> cells;
@@ -164,7 +164,7 @@ class Structured final : public HeadedAttention {
   template <class Dropped>
   void add_errors(Sums& sums, const Tensor& values, const Tensor& present, const Sight& sight,
                   const Dropped& dropped) const {
-    const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, width_, false);
+    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, sight, width_, false);
     if (seen.which.empty()) return;
     const Tensor queries = row_ids(seen.queries, values.device()), keys = row_ids(seen.keys, values.device());
     const Tensor w = errors(seen);
