@@ -1,4 +1,4 @@
-// Reordering of caches, and auxiliary losses.
+// Reordering of caches, padding of inputs, and auxiliary losses.
 #include "heed/nn/attention.h"
 
 #include <algorithm>
@@ -93,6 +93,21 @@ void resolve_auxiliary_losses_of_parts(AuxiliaryLosses* losses, const Tensor& lo
       *each = concat(std::vector<Tensor>(static_cast<size_t>(parts), *each), 0);
   }
   losses->resolve(likelihood);
+}
+
+AttentionInput with_finite_padding(const AttentionInput& input, bool cross) {
+  if (!input.mask.key_lengths() || !input.keys) return input;
+  const Tensor &queries = input.queries, &keys = input.keys;
+  const int64_t first = input.cache != nullptr ? input.cache->length : 0;
+  AttentionInput out = input;
+  out.keys = input.mask.finite_padding(keys, first);
+  if (cross) return out;
+  const bool same = queries.raw() == keys.raw() && queries.shape() == keys.shape() &&
+                    queries.strides() == keys.strides() && queries.node() == keys.node();
+  // The last query belongs to the last key.
+  out.queries =
+      same ? out.keys : input.mask.finite_padding(queries, first + keys.extent(1) - queries.extent(1));
+  return out;
 }
 
 void reorder(AttentionCache& cache, const Tensor& order) {

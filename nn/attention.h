@@ -145,6 +145,10 @@ struct AttentionInput {
   ForwardContext context = {};      ///< random numbers, recorder and losses of this forward pass
 };
 
+/// The same call with Mask::finite_padding() of its keys and, unless `cross` (keys are another sequence), of
+/// its queries: what an attention computes with, so that nothing in padding reaches anything else.
+AttentionInput with_finite_padding(const AttentionInput& input, bool cross);
+
 /// The cache of a call as the type that its attention makes; null without one. Fails for a cache of another
 /// attention.
 template <class Kind>
@@ -155,7 +159,8 @@ Kind* cache_of(const AttentionInput& input) {
   return cache;
 }
 
-/// Base class of all attentions. Rung 4 of the ladder, the most general: override forward().
+/// Base class of all attentions. Rung 4 of the ladder, the most general: override forward(). Without
+/// training, several threads may call it at once, each with a cache of its own.
 class Attention : public Module {
  public:
   virtual Tensor forward(const AttentionInput& input) = 0;  ///< [B, Tq, width]

@@ -63,4 +63,15 @@ Tensor Mask::padding_mask(const Tensor& x, int64_t first) const {
   return kept;
 }
 
+Tensor Mask::finite_padding(const Tensor& x, int64_t first) const {
+  if (!key_lengths_) return x;
+  check_batch(x.extent(0));
+  const Tensor from = contiguous(x);
+  Tensor y = empty_like(from);
+  launch<kernel::FinitePadding>(x.device(), from, key_lengths_, first, y);
+  // Gradients reach x as if it had been used itself: one after the other, so their sum is rounded the same.
+  y.set_node(from.node());
+  return y;
+}
+
 }  // namespace heed

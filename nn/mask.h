@@ -26,6 +26,10 @@ class Mask {
   /// 1 for keys, 0 for padding: [B, 1, T, 1] in the dtype of x [B, H, T, d]; empty without lengths. `first`:
   /// the position of the first row of x among the keys.
   Tensor padding_mask(const Tensor& x, int64_t first) const;
+  /// x [B, ..., T, W] with what must not be computed with taken out of its padding: NaN, infinities and
+  /// numbers beyond +-1e15 become 0. Products that a zero weight should cancel are then finite. Other numbers
+  /// keep their bits; x itself without lengths. Gradients pass through, since padding gets none.
+  Tensor finite_padding(const Tensor& x, int64_t first) const;
 
  private:
   void check_batch(int64_t batch) const;

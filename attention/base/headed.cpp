@@ -79,8 +79,9 @@ Tensor HeadedAttention::unread(const Tensor& x) const {
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
 
-Tensor HeadedAttention::forward(const AttentionInput& input) {
+Tensor HeadedAttention::forward(const AttentionInput& given) {
   const ModuleScope within(this);
+  const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
   Heads heads{project_ == Project::v ? unread(input.queries) : split(query(input.queries)), {}, {}};

@@ -64,12 +64,13 @@ class LstmnAttention final : public Attention {
     cell_ = std::make_unique<RecurrentCell>(CellKind::lstm, width, width, rng);
   }
 
-  Tensor forward(const AttentionInput& input) override {
+  Tensor forward(const AttentionInput& given) override {
     const ModuleScope within(this);
+    const AttentionInput input = with_finite_padding(given, config_.cross);
     check(input);
     Tapes own;
-    Tapes* const given = cache_of<Tapes>(input);
-    Tapes* const tapes = given != nullptr ? given : &own;
+    Tapes* const cached = cache_of<Tapes>(input);
+    Tapes* const tapes = cached != nullptr ? cached : &own;
     const Tensor x = transpose(input.queries, 0, 1);  // [T, B, width]
     const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.d_model;
     tapes->slots.reserve(batch, 2 * width, steps, x);

@@ -68,8 +68,9 @@ class LatentAttention final : public Attention {
     f("output", output_);
   }
 
-  Tensor forward(const AttentionInput& input) override {
+  Tensor forward(const AttentionInput& given) override {
     const ModuleScope within(this);
+    const AttentionInput input = with_finite_padding(given, config_.cross);
     auto* cache = cache_of<KeyValueCache>(input);
     if (!input.keys) fail("attention: no keys were given. Each query brings its own key here.");
     const int64_t first = cache != nullptr ? cache->length : 0;

@@ -60,6 +60,33 @@ TEST_CASE("mask: both must allow, and biases add up") {
   CHECK((Mask::lengths(lengths({1})) & Mask::causal()).key_lengths().to_host() == std::vector<float>{1});
 }
 
+TEST_CASE("mask: padding that cannot be computed with becomes zero, and nothing else") {
+  const float inf = HUGE_VALF, nan = std::nanf("");
+  const std::vector<float> values{nan, inf,   3,      4,  // real
+                                  nan, 6,     -0.0F,  8,  // padding
+                                  inf, 1e14F, -1e16F, -inf};
+  const Tensor x = leaf(Tensor::from(values, Shape{1, 3, 4}));
+  const Mask mask = Mask::lengths(lengths({1}));
+  const Tensor y = mask.finite_padding(x, 0);
+  const std::vector<float> tame = y.to_host();
+  CHECK(std::isnan(tame[0]));
+  CHECK(std::vector<float>(tame.begin() + 1, tame.end()) ==
+        std::vector<float>{inf, 3, 4, 0, 6, 0, 8, 0, 1e14F, 0, 0});
+  CHECK(std::signbit(tame[6]));
+  backward(sum(where(Tensor::of<uint8_t>(std::vector<uint8_t>{0, 0, 1, 1}, Shape{4}), y, 0)));
+  CHECK(grad_of(x).to_host() == std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1});
+
+  // Heads, whose rows begin at position 2 of two sequences; and nothing is copied without lengths.
+  const Tensor heads = Tensor::full(Shape{2, 2, 2, 1}, nan, DType::f32);
+  const std::vector<float> kept = Mask::lengths(lengths({3, 9})).finite_padding(heads, 2).to_host();
+  for (size_t i = 0; i < kept.size(); ++i) CHECK(std::isnan(kept[i]) == (i != 1 && i != 3));
+  CHECK(Mask::causal().finite_padding(x, 0).raw() == x.raw());
+  CHECK(mask.finite_padding(Tensor(Shape{1, 0, 4}), 0).shape() == Shape{1, 0, 4});
+  // Long rows in doubles, the last numbers of which vectors do not reach.
+  const Tensor wide = Tensor::full(Shape{1, 70, 37}, -inf, DType::f64);
+  for (const double value : mask.finite_padding(wide, 1).to_doubles()) CHECK(value == 0);
+}
+
 TEST_CASE("mask: lengths that lie with gaps are read as they are") {
   const std::vector<int32_t> pairs{3, 9, 1, 9};
   const Tensor column = view::slice(Tensor::of<int32_t>(pairs, Shape{2, 2}), 1, 0, 1);
@@ -74,6 +101,8 @@ TEST_CASE("mask: what cannot be meant is refused") {
   CHECK_THROWS_WITH(two & two, containing("given twice"));
   CHECK_THROWS_WITH(two.dense(Tensor(Shape{3, 1, 2, 2}), 0), containing("2 key lengths for a batch of 3"));
   CHECK_THROWS_WITH(two.padding_mask(Tensor(Shape{3, 1, 2, 2}), 0),
+                    containing("2 key lengths for a batch of 3"));
+  CHECK_THROWS_WITH(two.finite_padding(Tensor(Shape{3, 2, 2}), 0),
                     containing("2 key lengths for a batch of 3"));
 }
 

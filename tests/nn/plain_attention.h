@@ -26,7 +26,8 @@ class PlainAttention final : public Attention {
       fail("plain attention: ", config.heads, " heads for a width of ", config.d_model, ".");
   }
 
-  Tensor forward(const AttentionInput& input) override {
+  Tensor forward(const AttentionInput& given) override {
+    const AttentionInput input = with_finite_padding(given, config_.cross);
     Tensor seen = input.keys;
     int64_t first_query = 0;
     if (input.cache != nullptr) {

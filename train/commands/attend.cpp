@@ -230,7 +230,12 @@ Tensor read_slope(const ParsedArguments& arguments, const Inputs& in) {
 
 Tensor answer(HeadedAttention& attention, const Inputs& in, const AttentionInput& ask) {
   try {
-    return attention.on_heads(attention.ready({in.q, in.k, in.v}, ask), ask);
+    const Mask& mask = ask.mask;
+    const int64_t earlier = in.k.extent(2) - in.q.extent(2);
+    const bool own = mask.is_causal() || earlier == 0;  // queries are positions of the keys
+    const Heads heads{own ? mask.finite_padding(in.q, earlier) : in.q, mask.finite_padding(in.k, 0),
+                      mask.finite_padding(in.v, 0)};
+    return attention.on_heads(attention.ready(heads, ask), ask);
   } catch (const Error& error) {
     if (!ask.mask.bias() || error.fault() != Fault::usage) throw;
     fail(error.what(), " (--pattern is passed as a bias on the scores, 0 or -inf for each.)");

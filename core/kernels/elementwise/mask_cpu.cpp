@@ -1,4 +1,6 @@
 // Masks on the CPU.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "heed/core/kernels/elementwise/mask.h"
@@ -37,6 +39,32 @@ void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) 
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t t = 0; t < rows; ++t) out[b * rows + t] = first + t < length[b] ? T(1) : T(0);
     }
+  });
+}
+
+/// y[row] = x[row] where row % T + first < lengths[b]; elsewhere without what is NaN or beyond +-most. One
+/// task is some rows (b, ..., t).
+template <>
+void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
+  if (x.size() == 0) return;
+  const int64_t times = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
+  const int64_t rows_of_sequence = rows / x.extent(0);
+  const int32_t* length = lengths.data<int32_t>();
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
+    const T *from = x.data<T>(), limit = static_cast<T>(most);
+    T* to = y.data<T>();
+    parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t open = length[row / rows_of_sequence] - first;
+        const T* in = from + row * width;
+        T* out = to + row * width;
+        if (row % times < open) {
+          std::copy_n(in, width, out);
+        } else {
+          for (int64_t i = 0; i < width; ++i) out[i] = std::abs(in[i]) <= limit ? in[i] : T(0);
+        }
+      }
+    });
   });
 }
 

@@ -27,6 +27,15 @@ __global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int
     out[i] = first + i % rows < length[i / rows] ? T(1) : T(0);
 }
 
+template <class T>
+__global__ void finite_padding(int64_t size, int64_t width, int64_t times, int64_t sequence,
+                               const int32_t* length, int64_t first, T limit, const T* x, T* y) {
+  for (int64_t i = cuda::here(); i < size; i += cuda::whole()) {
+    const bool real = first + i / width % times < length[i / sequence];
+    y[i] = real || fabs(x[i]) <= limit ? x[i] : T(0);
+  }
+}
+
 }  // namespace
 
 void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
@@ -42,6 +51,15 @@ void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, co
 void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(kept_rows<T>, cuda::line(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
+              y.data<T>());
+  });
+}
+
+void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
+  if (x.size() == 0) return;
+  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(finite_padding<T>, cuda::line(x.size()), x.size(), x.extent(-1), x.extent(-2),
+              x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(most), x.data<T>(),
               y.data<T>());
   });
 }

@@ -37,7 +37,8 @@ Report causality(const Setting& setting);
 /// The last causal output equals the bidirectional one, in one call and step by step, for inputs up to 100
 /// times as large as usual, unless the traits deny it.
 Report last_row(const Setting& setting);
-/// Garbage in padded keys changes nothing and gets no gradient; a row without keys gives zeros; no NaN.
+/// Garbage in padded keys, NaN and infinity too, changes neither outputs nor gradients and gets no gradient;
+/// a row without keys gives zeros.
 Report padding(const Setting& setting);
 /// Decoding one or a few positions at a time equals one call.
 Report steps(const Setting& setting);

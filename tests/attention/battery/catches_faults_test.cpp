@@ -118,6 +118,24 @@ std::vector<std::string> findings() {
   return findings(describe<Flawed<flaw>>(honest));
 }
 
+/// The mean of the values that are not padding, which are multiplied by zero: 0 times infinity is no number.
+class Cancels final : public Attention {
+ public:
+  Cancels(const AttentionConfig& config, const NoOptions&, Rng& rng)
+      : value_(config.d_model, config.d_model, rng) {}
+  void fields(Fields& f) override { f("value", value_); }
+  Tensor forward(const AttentionInput& input) override {
+    Tensor v = value_(input.keys);
+    const Shape each{v.extent(0), 1, v.extent(1), v.extent(2)};
+    if (const Tensor kept = input.mask.padding_mask(reshape(v, each), 0))
+      v = v * reshape(kept, Shape{v.extent(0), v.extent(1), 1});
+    return expand(mean(v, 1), input.queries.shape());
+  }
+
+ private:
+  Linear value_;
+};
+
 using Names = std::vector<std::string>;
 
 battery::Report finding(const Variant& variant, const std::string& name) {
@@ -142,7 +160,18 @@ TEST_CASE("bites: a decoder that sees the future", "[battery]") {
 TEST_CASE("bites: padding that is looked at", "[battery]") {
   CHECK(findings<Flaw::sees_padding>() == Names{"padding", "map", "refusal"});
   CHECK_THAT(finding(describe<Flawed<Flaw::sees_padding>>(honest), "padding"),
-             containing("garbage in padded keys"));
+             containing("in padded keys moves outputs"));
+}
+
+TEST_CASE("bites: padding that a factor of zero is to cancel", "[battery]") {
+  const Variant variant = describe<Cancels>({.name = "cancels",
+                                             .paper = "nobody 2024",
+                                             .time = {.length = 1, .width = 2},
+                                             .memory = {.length = 1, .width = 0},
+                                             .map = MapKind::none});
+  const battery::Report found = finding(variant, "padding");
+  CHECK_THAT(found, containing("garbage of size inf") && containing("garbage of size nan"));
+  CHECK_THAT(found, !containing("garbage of size 1e+15"));
 }
 
 TEST_CASE("bites: a map that is not the output's", "[battery]") {

@@ -66,32 +66,33 @@ Report padding(const Setting& setting) {
     std::vector<std::pair<std::string, Tensor>> gradients;
     for (const auto& [name, tensor] : host.leaves()) gradients.emplace_back(name, grad_of(tensor).detach());
 
-    const Tensor garbage = with_garbage(with_garbage(host.keys, 1, real, 1e15), 2, 0, 1e15);
-    host.keys = garbage;
-    if (!host.crosses()) host.queries = garbage;
-    run(host, dirty);
-    if (!all_finite(dirty)) note(report, "values that are not finite come out when padded keys hold 1e15");
     const auto used = [&](const Tensor& y, int64_t b) {
       const Tensor row = view::slice(y.detach(), 0, b, b + 1);
       return b == 1 && !host.crosses() ? positions(row, 0, real) : row;
     };
-    for (const int64_t b : {0, 1}) {
-      if (distance(used(dirty, b), used(clean, b)) != 0) {
-        note(report, "garbage in padded keys moves outputs by ", distance(used(dirty, b), used(clean, b)));
+    if (!all_zero(used(clean, 2))) note(report, "a row without keys does not give zeros");
+    const Tensor keys = host.keys.detach();
+    for (const double size : {1e15, 1e30, HUGE_VAL, std::nan("")}) {
+      host.keys = with_garbage(with_garbage(keys, 1, real, size), 2, 0, size);
+      if (!host.crosses()) host.queries = host.keys;
+      run(host, dirty);
+      const std::string garbage = text("garbage of size ", size, " in padded keys");
+      if (!all_finite(dirty)) note(report, garbage, " gives outputs that are not finite");
+      for (const int64_t b : {0, 1}) {
+        if (distance(used(dirty, b), used(clean, b)) != 0)
+          note(report, garbage, " moves outputs by ", distance(used(dirty, b), used(clean, b)));
       }
-    }
-    if (!all_zero(used(clean, 2)) || !all_zero(used(dirty, 2)))
-      note(report, "a row without keys does not give zeros");
-    const Tensor dkeys = grad_of(host.keys);
-    if (!all_zero(positions(view::slice(dkeys, 0, 1, 2), real, sizes.keys)) ||
-        !all_zero(view::slice(dkeys, 0, 2, 3))) {
-      note(report, "padded keys get a gradient");
-    }
-    const auto leaves = host.leaves();
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const double moved = distance(grad_of(leaves[i].second), gradients[i].second);
-      if (moved > 1e-5 * setting.variant.traits.tolerance) {
-        note(report, "garbage in padded keys moves the gradient of ", leaves[i].first, " by ", moved);
+      if (!all_zero(used(dirty, 2))) note(report, garbage, " gives a row without keys more than zeros");
+      const Tensor dkeys = grad_of(host.keys);
+      if (!all_zero(positions(view::slice(dkeys, 0, 1, 2), real, sizes.keys)) ||
+          !all_zero(view::slice(dkeys, 0, 2, 3))) {
+        note(report, garbage, " gets a gradient");
+      }
+      const auto leaves = host.leaves();
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        const double moved = distance(grad_of(leaves[i].second), gradients[i].second);
+        if (!(moved <= 1e-5 * setting.variant.traits.tolerance))
+          note(report, garbage, " moves the gradient of ", leaves[i].first, " by ", moved);
       }
     }
     // The row alone, without its padding.

@@ -1,4 +1,6 @@
 // heed attend: output, map and gradients of given tensors, in files.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "heed/core/io/files.h"
@@ -126,6 +128,55 @@ TEST_CASE("attend: the map and the gradients of the formula, for each mask that 
     for (auto [name, values] : {std::pair{"dq", &files.q}, {"dk", &files.k}, {"dv", &files.v}}) {
       check_close(files.out(name), numeric_gradient(*values, [&] { return files.loss(one.allowed); }), 1e-8);
     }
+  }
+}
+
+TEST_CASE("attend: padding may hold anything") {
+  Files files;
+  const std::vector<int64_t> lengths{3};
+  write_npy(files.file("lengths"), Array::of<int64_t>({1}, lengths));
+  const std::vector<std::string> options{"--key-lengths", files.file("lengths"), "--grad-out",
+                                         files.file("g")};
+  const auto real = [&](const char* name, const std::vector<double>& all) {  // rows 0, 1, 2 of each head
+    std::vector<double> out;
+    const size_t row = all.size() / 10;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i / row % 5 < 3) out.push_back(all[i]);
+    }
+    CAPTURE(name);
+    CHECK(std::all_of(out.begin(), out.end(), [](double x) { return std::isfinite(x); }));
+    return out;
+  };
+  for (double& x : files.g) x = 1;
+  for (size_t i = 0; i < files.g.size(); ++i) {
+    if (i / 2 % 5 >= 3) files.g[i] = 0;  // a loss ignores padded queries
+  }
+  files.put("g", {1, 2, 5, 2}, files.g);
+  for (const char* spec : {"softmax", "efficient", "performer", "linformer:k=4", "retention"}) {
+    CAPTURE(spec);
+    auto more = options;
+    if (spec == std::string("retention")) more.push_back("--causal");
+    const auto run = [&] {
+      files.put("q", {1, 2, 5, 3}, files.q), files.put("k", {1, 2, 5, 3}, files.k);
+      files.put("v", {1, 2, 5, 2}, files.v);
+      REQUIRE(files.attend(spec, more) == 0);
+      std::vector<std::vector<double>> found;
+      for (const char* name : {"out", "dq", "dk", "dv"}) found.push_back(real(name, files.out(name)));
+      return found;
+    };
+    const auto clean = run();
+    const auto before = std::array{files.q, files.k, files.v};
+    for (const double garbage : {std::nan(""), -HUGE_VAL}) {
+      for (auto* values : {&files.q, &files.k, &files.v}) {
+        const size_t row = values->size() / 10;
+        for (size_t i = 0; i < values->size(); ++i) {
+          if (i / row % 5 >= 3) (*values)[i] = garbage;
+        }
+      }
+      const auto dirty = run();
+      for (size_t n = 0; n < clean.size(); ++n) check_close(dirty[n], clean[n], 1e-12);
+    }
+    files.q = before[0], files.k = before[1], files.v = before[2];
   }
 }
 
