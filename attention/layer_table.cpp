@@ -2,19 +2,15 @@
 #include "heed/attention/layer_table.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "heed/core/io/json.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/table_text.h"
 
 namespace heed {
 namespace {
 
-std::string two_decimals(double value) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.2f", value);
-  return out;
-}
+std::string two_decimals(double value) { return formatted("%.2f", value); }
 
 /// "n^1.00 d^1.98"
 std::string counted_growth_text(const Growth& growth) {

@@ -1,8 +1,8 @@
 // The table of variants as text, Markdown and JSON.
-#include <cstdio>
 
 #include "heed/attention/counted_cost.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/table_text.h"
 
 namespace heed {
@@ -76,11 +76,7 @@ std::string names_of(const std::vector<OwnTensor>& tensors) {
 }
 
 /// Formats a growth as n^1.98 d^1.02.
-std::string counted(const Growth& g) {
-  char out[64];
-  std::snprintf(out, sizeof out, "n^%.2f d^%.2f", g.length, g.width);
-  return out;
-}
+std::string counted(const Growth& g) { return formatted("n^%.2f d^%.2f", g.length, g.width); }
 
 std::vector<const Variant*> asked(const Listing& listing) {
   if (listing.only != nullptr) return {listing.only};

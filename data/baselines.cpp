@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 namespace {
@@ -138,11 +139,8 @@ double histogram_cosine(const Sequences& train_set, const Sequences& test_set) {
 
 std::string to_string(const std::vector<Baseline>& baselines) {
   std::string out;
-  for (const Baseline& anchor : baselines) {
-    char number[16];
-    std::snprintf(number, sizeof number, "%.3f", anchor.accuracy);
-    out += text(out.empty() ? "" : ", ", anchor.name, " ", static_cast<const char*>(number));
-  }
+  for (const Baseline& anchor : baselines)
+    out += text(out.empty() ? "" : ", ", anchor.name, " ", formatted("%.3f", anchor.accuracy));
   return out;
 }
 

@@ -20,6 +20,7 @@
 
 #include "heed/core/distributed/heartbeat.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/settings_source.h"
 
 namespace heed {
@@ -162,10 +163,8 @@ class Heartbeat {
   }
 
   [[noreturn]] void end(const std::vector<int64_t>& silent) {
-    char limit[32];
-    std::snprintf(limit, sizeof limit, "%.0f", limit_);
     io::print_error(text("error: ", describe_rank(group_), ": ", names_of_members(silent, group_.size()),
-                         " gave no sign of life for ", limit, " s (",
+                         " gave no sign of life for ", formatted("%.0f", limit_), " s (",
                          advice("--collective-timeout", "the timeout of join_processes()"),
                          "): stopped, dead, or its machine is not reached. The run ends; ",
                          advice("resume with heed resume, from the last checkpoint.\n",

@@ -1,16 +1,68 @@
-// The shortest digits of a double.
+// Digits by std::to_chars and std::from_chars, columns by vsnprintf in the C locale.
 #include "heed/core/io/number_text.h"
 
+#include <locale.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace heed {
+namespace {
+
+/// Gives the calling thread the C locale as long as it lives.
+class CLocale {
+ public:
+  CLocale() : before_(::uselocale(c_locale())) {}
+  ~CLocale() { ::uselocale(before_); }
+  CLocale(const CLocale&) = delete;
+  CLocale& operator=(const CLocale&) = delete;
+
+ private:
+  static locale_t c_locale() {
+    static const locale_t made = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    return made;
+  }
+
+  locale_t before_;
+};
+
+}  // namespace
 
 std::string exact_number(double value) {
   if (std::isnan(value)) return "nan";
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, end.ptr);
+}
+
+std::string formatted_list(const char* format, std::va_list values) {
+  const CLocale locale;
+  std::va_list again;
+  va_copy(again, values);
+  const int size = std::vsnprintf(nullptr, 0, format, values);
+  std::string out(static_cast<size_t>(std::max(size, 0)) + 1, '\0');
+  std::vsnprintf(out.data(), out.size(), format, again);
+  va_end(again);
+  out.pop_back();
+  return out;
+}
+
+std::string formatted(const char* format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  std::string out = formatted_list(format, values);
+  va_end(values);
+  return out;
+}
+
+std::optional<double> parsed_number(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || !std::isfinite(value)) return std::nullopt;
+  return value;
 }
 
 }  // namespace heed

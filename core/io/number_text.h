@@ -1,12 +1,25 @@
-// Doubles as text that is read back.
+// Numbers as text, written and read alike under every locale of the host program.
 #pragma once
 
+#include <cstdarg>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace heed {
 
 /// The shortest text that reads back as this very double; nan, inf or -inf where it is not finite. Messages
 /// write numbers as they are best read, which for floats is shorter: see detail::number.
 std::string exact_number(double value);
+
+/// What std::printf would write in the C locale: with a point before the decimals, whatever setlocale() has
+/// been given.
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+/// formatted() of the arguments of a caller.
+[[gnu::format(printf, 1, 0)]] std::string formatted_list(const char* format, std::va_list values);
+
+/// The number that a text is as a whole, with a point before its decimals: "-2.5e-3". Nothing for other text
+/// (a blank, a sign "+" or a comma included) and for what is infinite, not a number or beyond a double.
+std::optional<double> parsed_number(std::string_view text);
 
 }  // namespace heed

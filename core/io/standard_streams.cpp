@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/terminal.h"
 
 namespace heed::io {
@@ -68,15 +69,10 @@ std::optional<std::string> InputLines::next() {
 void print(std::string_view text) { put(terminal_text(text)); }
 
 void printf(const char* format, ...) {
-  std::va_list values, again;
+  std::va_list values;
   va_start(values, format);
-  va_copy(again, values);
-  const int size = std::vsnprintf(nullptr, 0, format, values);
+  const std::string text = formatted_list(format, values);
   va_end(values);
-  std::string text(static_cast<size_t>(std::max(size, 0)) + 1, '\0');
-  std::vsnprintf(text.data(), text.size(), format, again);
-  va_end(again);
-  text.pop_back();
   print(text);
 }
 

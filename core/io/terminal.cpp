@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/utf8.h"
 
 namespace heed {
@@ -20,12 +20,10 @@ std::string visible(std::string_view text, bool one_line) {
     const Utf8 one = utf8_at(text, at);
     const auto byte = static_cast<unsigned char>(text[at]);
     const bool layout = !one_line && (byte == '\n' || byte == '\t');
-    char code[12];
     if (one.bytes == 0) {
-      out.append(code, static_cast<size_t>(std::snprintf(code, sizeof code, "\\x%02x", byte)));
+      out += formatted("\\x%02x", byte);
     } else if (is_terminal_control(one.code) && !layout) {
-      const auto number = static_cast<unsigned>(one.code);
-      out.append(code, static_cast<size_t>(std::snprintf(code, sizeof code, "\\u%04x", number)));
+      out += formatted("\\u%04x", static_cast<unsigned>(one.code));
     } else {
       out += text.substr(at, one.bytes);
     }

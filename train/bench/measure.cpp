@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/device.h"
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/loop/progress.h"
@@ -55,9 +55,7 @@ std::string cell(const Json* value, int decimals) {
   if (value == nullptr || value->is_null()) return "";
   if (value->is_text()) return value->text();
   if (!value->is_number()) return value->dump();
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value->real());
-  return buffer;
+  return formatted("%.*f", decimals, value->real());
 }
 
 void print_machine(const Json& row) {
@@ -100,9 +98,7 @@ void Table::row(const Json& row) {
   if (!begun_) {
     std::string heads, rule;
     for (size_t i = 0; i < columns_.size(); ++i) {
-      char buffer[96];
-      std::snprintf(buffer, sizeof buffer, i == 0 ? "| %-*s |" : " %*s |", width(i), columns_[i].heading);
-      heads += buffer;
+      heads += formatted(i == 0 ? "| %-*s |" : " %*s |", width(i), columns_[i].heading);
       rule +=
           (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
     }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
@@ -17,11 +16,7 @@
 namespace heed {
 namespace {
 
-std::string rounded(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.2g", value);
-  return buffer;
-}
+std::string rounded(double value) { return formatted("%.2g", value); }
 
 std::string table(const LearningRateCurve& curve) {
   std::string out = "step,learning_rate,loss,smoothed_loss\n";

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/blas.h"
@@ -35,23 +35,17 @@
 namespace heed {
 namespace {
 
-std::string shortened(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.4g", value);
-  return buffer;
-}
-
 std::string score_line(const Scores& scores) {
   std::string out;
   for (const auto& [name, value] : scores.list)
-    out += (out.empty() ? "" : "  ") + score_name(name) + " " + shortened(value);
+    out += (out.empty() ? "" : "  ") + score_name(name) + " " + formatted("%.4g", value);
   return out;
 }
 
 ReportCard pretraining_card(const Json& metadata) {
   return {.name = "pre-training",
           .value = text(metadata.at("steps_taken").integer(), " steps"),
-          .note = text(metadata.at("objective").text(), ", ", shortened(metadata.at("loss").real()),
+          .note = text(metadata.at("objective").text(), ", ", formatted("%.4g", metadata.at("loss").real()),
                        " nats a token on held-out data")};
 }
 
@@ -130,7 +124,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
     const std::vector<std::string> known = baseline_words(*config.task, name);
     report.cards.push_back(
         {.name = score_name(name),
-         .value = shortened(value),
+         .value = formatted("%.4g", value),
          .note = text("best checkpoint, held-out data", known.empty() ? "" : "; baselines:"),
          .beside = known});
   }

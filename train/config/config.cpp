@@ -3,7 +3,6 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -52,11 +51,8 @@ namespace {
 std::string with_bytes_shown(std::string_view value) {
   std::string out;
   for (size_t bad = invalid_utf8(value); bad != value.npos; bad = invalid_utf8(value)) {
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02X",
-                  static_cast<unsigned>(static_cast<unsigned char>(value[bad])));
     out += value.substr(0, bad);
-    out += code;
+    out += formatted("\\x%02X", static_cast<unsigned>(static_cast<unsigned char>(value[bad])));
     value.remove_prefix(bad + 1);
   }
   return out.append(value);
@@ -275,9 +271,7 @@ std::string in_quotes(const std::string& value) {
   for (char c : value) {
     if (c == '"' || c == '\\') out += '\\';
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04X", static_cast<unsigned>(c));
-      out += code;
+      out += formatted("\\u%04X", static_cast<unsigned>(c));
     } else {
       out += c;
     }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/terminal.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/chart.h"
@@ -56,11 +56,7 @@ double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*wha
 
 std::string fixed(double value, int decimals) { return picture::fixed(value, decimals); }
 
-std::string significant(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.4g", value);
-  return buffer;
-}
+std::string significant(double value) { return formatted("%.4g", value); }
 
 /// "text 1f2e3d4c, test text 9b8a7f6e" from the hashes in a manifest (Task::metadata).
 std::string data_of(const Json& manifest) {

@@ -1,9 +1,9 @@
 // A reproduction as text and as CSV.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/csv.h"
 
@@ -17,9 +17,7 @@ std::string padded(const std::string& words, size_t columns, bool right) {
 }
 
 std::string paper_text(const Cell& cell) {
-  char paper[32] = "";
-  if (std::isfinite(cell.paper)) std::snprintf(paper, sizeof paper, "%.5g", cell.paper);
-  return paper;
+  return std::isfinite(cell.paper) ? formatted("%.5g", cell.paper) : "";
 }
 
 /// Cells, then averages.

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <sstream>
 
 #include "heed/core/error.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 namespace {
@@ -58,19 +58,9 @@ struct LossSum {
   double mean() const { return steps > 0 ? sum / steps : CurvePoint::none; }
 };
 
-std::string number(double value) {
-  if (!std::isfinite(value)) return "";
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.5g", value);
-  return buffer;
-}
+std::string number(double value) { return std::isfinite(value) ? formatted("%.5g", value) : ""; }
 
-std::string seconds_text(double value) {
-  if (!std::isfinite(value)) return "";
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.2f", value);
-  return buffer;
-}
+std::string seconds_text(double value) { return std::isfinite(value) ? formatted("%.2f", value) : ""; }
 
 std::string lines_of(const RunCurve& curve) {
   std::string out = "step,seconds,train_loss,valid_loss";

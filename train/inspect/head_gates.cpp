@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heed/autograd/tape.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/optim/optimizer.h"
 
 namespace heed {
@@ -137,17 +137,11 @@ Json gates_json(const GateReport& report) {
 
 std::string gates_text(const GateReport& report) {
   std::string out = "  gate           value  open\n";
-  for (const HeadGate& gate : report.gates) {
-    char line[96];
-    std::snprintf(line, sizeof line, "  %-13s  %5.2f  %4.2f\n", gate.name.c_str(), gate.value, gate.open);
-    out += line;
-  }
-  char line[160];
-  std::snprintf(line, sizeof line,
-                "  %lld of %zu heads stay; closing the others changes the loss by %+.4f +- %.4f\n",
-                static_cast<long long>(report.kept), report.gates.size(), report.effect.loss.value,
-                report.effect.loss.error);
-  return out + line;
+  for (const HeadGate& gate : report.gates)
+    out += formatted("  %-13s  %5.2f  %4.2f\n", gate.name.c_str(), gate.value, gate.open);
+  return out + formatted("  %lld of %zu heads stay; closing the others changes the loss by %+.4f +- %.4f\n",
+                         static_cast<long long>(report.kept), report.gates.size(), report.effect.loss.value,
+                         report.effect.loss.error);
 }
 
 }  // namespace heed

@@ -1,9 +1,9 @@
 // A head report as JSON and as a table.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/inspect/head_report.h"
 
 namespace heed {
@@ -100,12 +100,11 @@ std::string head_report_text(const HeadReport& report) {
     for (const auto& [name, value] : measures_of(head.sums)) m[name] = value;
     const std::string alignment =
         head.evidence.alignment ? picture::fixed(head.evidence.alignment->accuracy(), 2) : "-";
-    char line[160];
-    std::snprintf(line, sizeof line,
-                  "  %-13s   %5.2f / %4.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f %5.1f  %5s  ",
-                  head.name.c_str(), m["entropy"], m["uniform_entropy"], m["confidence"], m["self"],
-                  m["previous"], m["next"], m["first"], m["special"], m["effective_rank"], alignment.c_str());
-    out += line + role_words(head) + "\n";
+    out += formatted("  %-13s   %5.2f / %4.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f %5.1f  %5s  ",
+                     head.name.c_str(), m["entropy"], m["uniform_entropy"], m["confidence"], m["self"],
+                     m["previous"], m["next"], m["first"], m["special"], m["effective_rank"],
+                     alignment.c_str()) +
+           role_words(head) + "\n";
   }
   return out;
 }

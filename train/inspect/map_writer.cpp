@@ -2,10 +2,10 @@
 #include "heed/train/inspect/map_writer.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/npy.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/train/loop/progress.h"
 
@@ -14,11 +14,7 @@ namespace {
 
 constexpr double manifest_every = 5;  // seconds
 
-std::string file_of_example(int64_t number) {
-  char name[24];
-  std::snprintf(name, sizeof name, "%06lld", static_cast<long long>(number));
-  return name;
-}
+std::string file_of_example(int64_t number) { return formatted("%06lld", static_cast<long long>(number)); }
 
 Json list_of_tokens(const std::vector<std::string>& tokens) {
   Json out = Json::List();

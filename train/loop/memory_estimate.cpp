@@ -2,12 +2,12 @@
 #include "heed/train/loop/memory_estimate.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <new>
 
 #include "heed/autograd/mixed_precision.h"
 #include "heed/core/device.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/memory/out_of_memory.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
@@ -259,8 +259,7 @@ Estimate estimate_run(const Config& config) {
 std::string place_of_tensors() { return default_device == Device::cpu ? "" : " on the GPU"; }
 
 std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int64_t steps) {
-  char flops[32];
-  std::snprintf(flops, sizeof flops, "%.3g GFLOP", e.flops * 1e-9);
+  const std::string flops = formatted("%.3g GFLOP", e.flops * 1e-9);
   return {{"parameters", short_number(static_cast<double>(e.parameters))},
           {"step", text(flops, ", about ", static_cast<int64_t>(e.step_seconds * 1000 + 0.5), " ms with ",
                         threads(), " threads")},

@@ -2,9 +2,9 @@
 #include "heed/train/loop/overfit.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "heed/autograd/tape.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/config/setting_name.h"
 
 namespace heed {
@@ -32,14 +32,12 @@ Scores overfit_scores(const Config& config, Module& model) {
 }
 
 std::string overfit_verdict(double first, double last) {
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "loss %.4g at first, %.4g at last: ", first, last);
   // The loss of a density may be below 0; then only whether it falls is reported.
   const double left = first > 0 ? last / first : last < first ? 0.5 : 1;
   const char* words = left <= 0.1  ? "it has learned these batches by heart"
                       : left < 0.9 ? "it learns; more steps or a higher learning rate should bring it near 0"
                                    : "it does not learn; look at the learning rate, the targets and the loss";
-  return std::string(numbers) + words;
+  return formatted("loss %.4g at first, %.4g at last: ", first, last) + words;
 }
 
 }  // namespace heed

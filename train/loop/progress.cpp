@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/terminal.h"
 
 namespace heed {
@@ -23,26 +23,14 @@ double seconds_now() {
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<int64_t>(seconds + 0.5);
-  char buffer[64];
-  if (s >= 3600) {
-    std::snprintf(buffer, sizeof buffer, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
-                  static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
-  } else {
-    std::snprintf(buffer, sizeof buffer, "%lld:%02lld", static_cast<long long>(s / 60),
-                  static_cast<long long>(s % 60));
-  }
-  return buffer;
+  const auto minutes = static_cast<long long>(s / 60), rest = static_cast<long long>(s % 60);
+  if (s < 3600) return formatted("%lld:%02lld", minutes, rest);
+  return formatted("%lld:%02lld:%02lld", minutes / 60, minutes % 60, rest);
 }
 
 std::string short_number(double value) {
-  char buffer[32];
-  if (value >= 1e6)
-    std::snprintf(buffer, sizeof buffer, "%.2fM", value / 1e6);
-  else if (value >= 1e3)
-    std::snprintf(buffer, sizeof buffer, "%.1fk", value / 1e3);
-  else
-    std::snprintf(buffer, sizeof buffer, "%.0f", value);
-  return buffer;
+  if (value >= 1e6) return formatted("%.2fM", value / 1e6);
+  return value >= 1e3 ? formatted("%.1fk", value / 1e3) : formatted("%.0f", value);
 }
 
 void Progress::Now::take_score(int64_t at, const std::string& name, double value) {
@@ -77,11 +65,6 @@ void Progress::say(const std::string& label, const std::string& text) {
 }
 
 std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
-  char buffer[512];  // a double of %.3f has at most 314 characters
-  const auto print = [&](const char* format, auto... values) {
-    const int n = std::snprintf(buffer, sizeof buffer, format, values...);
-    return std::string(buffer, std::min(static_cast<size_t>(std::max(n, 0)), sizeof buffer - 1));
-  };
   const auto share = [&](int64_t whole) {
     const int64_t done = std::clamp<int64_t>(now.step, 0, now.total);
     return now.total > 0 ? static_cast<size_t>(whole * done / now.total) : 0;
@@ -92,20 +75,21 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
     std::string words;
   };
   std::vector<Part> parts{
-      {0, print("  step %*lld/", static_cast<int>(total.size()), static_cast<long long>(now.step)) + total}};
+      {0,
+       formatted("  step %*lld/", static_cast<int>(total.size()), static_cast<long long>(now.step)) + total}};
   const auto add = [&](bool there, int rank, std::string words) {
     if (there) parts.push_back({rank, std::move(words)});
   };
   add(bar, 9, " [" + std::string(share(18), '#') + std::string(18 - share(18), '.') + "]");
-  add(true, 6, print(" %3zu%%", share(100)));
-  add(true, 1, print("  train %.3f", now.loss));
-  add(now.validation >= 0, 3, print("  valid %.3f", now.validation));
-  add(now.estimate >= 0, 8, print(" (estimate %.3f)", now.estimate));
-  add(now.accuracy >= 0, 4, print("  accuracy %.3f", now.accuracy));
-  add(now.bleu >= 0, 4, print("  bleu %4.1f", now.bleu));
+  add(true, 6, formatted(" %3zu%%", share(100)));
+  add(true, 1, formatted("  train %.3f", now.loss));
+  add(now.validation >= 0, 3, formatted("  valid %.3f", now.validation));
+  add(now.estimate >= 0, 8, formatted(" (estimate %.3f)", now.estimate));
+  add(now.accuracy >= 0, 4, formatted("  accuracy %.3f", now.accuracy));
+  add(now.bleu >= 0, 4, formatted("  bleu %4.1f", now.bleu));
   add(now.validation >= 0 && now.validated != now.step, 5, " @" + std::to_string(now.validated));
   add(true, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
-  add(true, 10, print("  grad %.2f", now.norm));
+  add(true, 10, formatted("  grad %.2f", now.norm));
   add(true, 2, "  eta " + clock_text(now.seconds_left));
   const auto whole = [&] {
     std::string out;

@@ -2,10 +2,10 @@
 #include "heed/train/metrics/bleu.h"
 
 #include <cmath>
-#include <cstdio>
 #include <unordered_map>
 
 #include "heed/core/error.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/version.h"
 #include "heed/train/metrics/whitespace.h"
 
@@ -162,12 +162,9 @@ double Bleu::ratio() const {
 }
 
 std::string Bleu::summary() const {
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "BLEU = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %lld ref_len = %lld)",
-                score, precisions[0], precisions[1], precisions[2], precisions[3], brevity_penalty, ratio(),
-                static_cast<long long>(length), static_cast<long long>(reference_length));
-  return line;
+  return formatted("BLEU = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %lld ref_len = %lld)",
+                   score, precisions[0], precisions[1], precisions[2], precisions[3], brevity_penalty,
+                   ratio(), static_cast<long long>(length), static_cast<long long>(reference_length));
 }
 
 Bleu bleu_of_counts(Bleu counts) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "heed/core/io/number_text.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/train/tasks/lra/lra.h"
@@ -93,10 +93,7 @@ std::string LongTask::frequencies() {
   for (const double one : times) nats -= one > 0 ? one / all * std::log(one / all) : 0;
   const double commonest = *std::max_element(times.begin(), times.end()) / std::max(all, 1.0);
   baselines_ = {{"loss", "frequencies of tokens", nats}, {"accuracy", "the commonest token", commonest}};
-  char words[96];
-  std::snprintf(words, sizeof words, "frequencies of tokens %.4g nats, the commonest token %.4g", nats,
-                commonest);
-  return words;
+  return formatted("frequencies of tokens %.4g nats, the commonest token %.4g", nats, commonest);
 }
 
 }  // namespace heed
