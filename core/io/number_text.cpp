@@ -11,6 +11,15 @@
 namespace heed {
 namespace {
 
+template <class T>
+std::optional<T> parsed(std::string_view text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return value;
+}
+
 /// Gives the calling thread the C locale as long as it lives.
 class CLocale {
  public:
@@ -58,11 +67,10 @@ std::string formatted(const char* format, ...) {
 }
 
 std::optional<double> parsed_number(std::string_view text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::optional<double> value = parsed<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
+
+std::optional<int64_t> parsed_integer(std::string_view text) { return parsed<int64_t>(text); }
 
 }  // namespace heed

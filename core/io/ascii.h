@@ -1,0 +1,17 @@
+// Letters and digits of ASCII: those of <cctype> follow the locale of the host program.
+#pragma once
+
+namespace heed {
+
+/// 0 to 9.
+constexpr bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+/// a to z, A to Z, 0 to 9.
+constexpr bool is_ascii_alphanumeric(char c) {
+  return is_ascii_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/// The small letter of A to Z; every other byte as it is.
+constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+/// The capital letter of a to z; every other byte as it is.
+constexpr char ascii_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+}  // namespace heed
