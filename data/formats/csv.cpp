@@ -2,11 +2,12 @@
 #include "heed/data/formats/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 
@@ -100,7 +101,7 @@ CsvTable::CsvTable(std::string_view text, const std::string& name) : name_(name)
   for (const Cell& cell : header) {
     if (cell.text.empty())
       fail(Fault::data, place_of(cell), "a column of the header has no name. Give it one.");
-    if (std::find(columns_.begin(), columns_.end(), cell.text) != columns_.end())
+    if (!places_.emplace(cell.text, static_cast<int64_t>(columns_.size())).second)
       fail(Fault::data, place_of(cell), "the header names '", shown(cell.text), "' twice. Rename one.");
     columns_.push_back(cell.text);
   }
@@ -120,8 +121,8 @@ std::string CsvTable::place_of(const Cell& cell) const {
 }
 
 int64_t CsvTable::place_of(const std::string& column) const {
-  const auto found = std::find(columns_.begin(), columns_.end(), column);
-  if (found != columns_.end()) return found - columns_.begin();
+  const auto found = places_.find(column);
+  if (found != places_.end()) return found->second;
   std::string known;
   for (const std::string& name : columns_) known += (known.empty() ? "" : ", ") + shown(name);
   fail(name_, " has no column '", shown(column), "'. It has: ", shown(known, 1000), ".");
@@ -131,10 +132,29 @@ const CsvTable::Cell& CsvTable::at(int64_t row, int64_t column) const {
   return cells_[static_cast<size_t>(row) * columns_.size() + static_cast<size_t>(column)];
 }
 
-const std::string& CsvTable::cell(int64_t row, const std::string& column) const {
-  const int64_t place = place_of(column);
+const CsvTable::Cell& CsvTable::checked_at(int64_t row, int64_t column) const {
   if (row < 0 || row >= rows_) fail(name_, " has no row ", row, ". It has ", rows_, ", counted from 0.");
-  return at(row, place).text;
+  return at(row, column);
+}
+
+const std::string& CsvTable::cell(int64_t row, const std::string& column) const {
+  return checked_at(row, place_of(column)).text;
+}
+
+double CsvTable::number(int64_t row, const std::string& column) const {
+  return number_in(checked_at(row, place_of(column)), column);
+}
+
+double CsvTable::number_in(const Cell& cell, const std::string& column) const {
+  std::string_view digits = cell.text;
+  while (digits.starts_with(' ')) digits.remove_prefix(1);
+  while (digits.ends_with(' ')) digits.remove_suffix(1);
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
+  const std::optional<double> value = parsed_number(digits);
+  if (!value)
+    fail(Fault::data, place_of(cell), "'", shown(cell.text), "' in column '", shown(column),
+         "' is no finite number. Fix it, or leave the column out.");
+  return *value;
 }
 
 Tensor CsvTable::numbers(const std::vector<std::string>& columns) const {
@@ -145,17 +165,10 @@ Tensor CsvTable::numbers(const std::vector<std::string>& columns) const {
   for (int64_t row = 0; row < rows_; ++row) {
     for (size_t i = 0; i < places.size(); ++i) {
       const Cell& cell = at(row, places[i]);
-      std::string_view digits = cell.text;
-      while (digits.starts_with(' ')) digits.remove_prefix(1);
-      while (digits.ends_with(' ')) digits.remove_suffix(1);
-      if (digits.starts_with('+')) digits.remove_prefix(1);
-      double value = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      const auto narrow = static_cast<float>(value);
-      if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(narrow)) {
+      const auto narrow = static_cast<float>(number_in(cell, columns[i]));
+      if (!std::isfinite(narrow))
         fail(Fault::data, place_of(cell), "'", shown(cell.text), "' in column '", shown(columns[i]),
-             "' is no finite number. Fix it, or leave the column out.");
-      }
+             "' is beyond what f32 holds. Fix it, or leave the column out.");
       *to++ = narrow;
     }
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "heed/core/error.h"
@@ -25,6 +26,8 @@ class CsvTable {
   int64_t rows() const { return rows_; }  ///< number of rows, without the header
   /// A cell's text.
   const std::string& cell(int64_t row, const std::string& column) const;
+  /// A cell's number. Fault::data naming file, line and column where it is no finite one.
+  double number(int64_t row, const std::string& column) const;
 
   /// Columns of numbers, f32 [rows, columns]. Fault::data naming file, line and column of a cell that is no
   /// finite number; Fault::usage naming all columns for one that is not there.
@@ -45,11 +48,14 @@ class CsvTable {
 
   int64_t place_of(const std::string& column) const;
   const Cell& at(int64_t row, int64_t column) const;
+  const Cell& checked_at(int64_t row, int64_t column) const;  // usage error for a row that is not there
+  double number_in(const Cell& cell, const std::string& column) const;
   std::string place_of(const Cell& cell) const;
 
   std::string name_;
   std::vector<std::string> columns_;
-  std::vector<Cell> cells_;  // row after row
+  std::unordered_map<std::string, int64_t> places_;  // of the names of columns
+  std::vector<Cell> cells_;                          // row after row
   int64_t rows_ = 0;
 };
 
