@@ -34,7 +34,7 @@ std::unique_ptr<Tokenizer> train_byte_pair(std::string_view text, const BytePair
 
 /// Reads a vocabulary (JSON, token to id) and merges (a pair a line, by rank), both in GPT-2's spelling, in
 /// which every byte is a visible character. Fault::data that names the place where ids have a gap, a byte is
-/// missing, or a merge has unknown tokens.
+/// missing, a merge has unknown tokens, or no merge makes a token that is not special (<...>, [...]).
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& merges);
 
 /// Reads a folder with vocab.json and merges.txt, or encoder.json and vocab.bpe.

@@ -1,4 +1,5 @@
 // Files of byte-pair tokenizers: in a checkpoint, and GPT-2's two files.
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -61,6 +62,13 @@ bool unspelled(std::string_view letters, std::string& bytes) {
   return true;
 }
 
+/// Special tokens stand in a vocabulary without merges: <|endoftext|>, <s>, [PAD], and those by which fairseq
+/// makes the size of a vocabulary even.
+bool is_special(std::string_view bytes) {
+  return (bytes.starts_with('<') && bytes.ends_with('>')) ||
+         (bytes.starts_with('[') && bytes.ends_with(']')) || bytes.starts_with("madeupword");
+}
+
 /// Builds a tokenizer from spelled tokens, then merges.
 class Assembly {
  public:
@@ -109,6 +117,15 @@ class Assembly {
     return {};
   }
 
+  /// The first piece that no merge makes, though it is neither a byte nor a special token; null: none.
+  const std::string* unmade() const {
+    for (size_t id = 0; id < pieces_.size(); ++id) {
+      if (!made_[id] && !is_special(pieces_[id])) return &pieces_[id];
+    }
+    return nullptr;
+  }
+  int64_t num_merges() const { return static_cast<int64_t>(merges_.size()); }
+
   std::unique_ptr<Tokenizer> finish() {
     return detail::make_byte_pair(std::move(pieces_), std::move(merges_));
   }
@@ -156,6 +173,11 @@ void add_merges(Assembly& assembly, const Path& path) {
     if (merge.empty() || (line == 1 && merge.starts_with("#version"))) continue;
     const std::string wrong = assembly.merge(merge);
     if (!wrong.empty()) fail(Fault::data, path, ":", line, ": ", wrong, ".", remedy);
+  }
+  if (const std::string* piece = assembly.unmade(); piece != nullptr) {
+    fail(Fault::data, path, ":", std::max<int64_t>(line, 1), ": its ", assembly.num_merges(),
+         " merges do not make '", shown(spelled(*piece)),
+         "' of the vocabulary: the file is cut short, or of another tokenizer.", remedy);
   }
 }
 

@@ -245,6 +245,19 @@ TEST_CASE("byte pairs: files that do not fit together are refused, with the plac
   CHECK(refused(files.vocabulary, "th e\n").find("m.txt:1: 'th' is neither a byte nor made") !=
         std::string::npos);
   CHECK(refused(files.vocabulary, "z q\n").find("no piece for 'z q'") != std::string::npos);
+  const std::string cut = refused(files.vocabulary, first_merge);  // by chance at the end of a line
+  CAPTURE(cut);
+  CHECK(cut.find("m.txt:2: its 1 merges do not make '") != std::string::npos);
+  CHECK(cut.find("Give the vocabulary and the merges of one tokenizer") != std::string::npos);
+  for (const char* empty : {"", "#version: 0.2\n"})
+    CHECK(refused(files.vocabulary, empty).find("m.txt:1: its 0 merges do not make '") != std::string::npos);
+  CHECK(
+      refused(files.vocabulary, files.merges.substr(0, files.merges.rfind('\n', files.merges.size() - 2) + 1))
+          .find(text("its ", tokenizer->size() - 258, " merges do not make '")) != std::string::npos);
+  // Special tokens need no merge, wherever they stand.
+  const std::string special = changed(files.vocabulary, "<|endoftext|>", "<s>");
+  const Path one = scratch.file("v.json", special), two = scratch.file("m.txt", files.merges);
+  CHECK(read_byte_pair(one, two)->size() == tokenizer->size());
   CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.path()); }).find("merges.txt") !=
         std::string::npos);
   refusal(Fault::usage, [] { train_byte_pair("abc", {.size = 256}); });
