@@ -1,9 +1,7 @@
 // Runs of a table that other calls and other machines have made, read back from their curves on file.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
@@ -13,6 +11,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t max_filed_seeds = 100;  // seeds 1 to this are looked for
+constexpr size_t max_shown_fact = 400;    // bytes of a difference
 
 /// A fact of a file; empty where it has none of this name.
 std::string fact_of(const Facts& facts, const std::string& name) {
@@ -20,67 +19,59 @@ std::string fact_of(const Facts& facts, const std::string& name) {
   return found == facts.end() ? "" : found->second;
 }
 
-/// "accuracy=0.5, loss=1.25" of names and values, and back.
+/// "accuracy=0.5, loss=1.25" of names and values, those that are not finite left out.
 std::string pairs_text(const std::vector<std::pair<std::string, double>>& pairs) {
   std::string out;
-  for (const auto& [name, value] : pairs)
-    out += text(out.empty() ? "" : ", ", name, "=", exact_number(value));
+  for (const auto& [name, value] : pairs) {
+    if (std::isfinite(value)) out += text(out.empty() ? "" : ", ", name, "=", exact_number(value));
+  }
   return out;
 }
 
-std::vector<std::pair<std::string, double>> pairs_in(const CurveFile& file, const char* name) {
+/// Why a fact of a curve on file cannot be used.
+[[noreturn]] void refuse_fact(const CurveFile& file, const std::string& name, std::string_view found,
+                              std::string_view legal) {
+  fail(Fault::data, file.name, ":", file.lines.at(name), ": '", shown(found, 40), "' in '", name,
+       "': ", legal, ".");
+}
+
+/// The names and values that pairs_text() has written into a fact.
+std::vector<std::pair<std::string, double>> pairs_in(const CurveFile& file, const std::string& name) {
   std::vector<std::pair<std::string, double>> out;
   const std::string fact = fact_of(file.facts, name);
   for (size_t at = 0; at < fact.size();) {
     const size_t end = std::min(fact.find(", ", at), fact.size());
     const std::string pair = fact.substr(at, end - at);
-    const size_t equals = pair.rfind('=');
-    try {
-      if (equals == std::string::npos) throw std::invalid_argument(pair);
-      out.emplace_back(pair.substr(0, equals), std::stod(pair.substr(equals + 1)));
-    } catch (const std::logic_error&) {  // stod's
-      fail(Fault::data, "in its fact '", name, "' '", pair, "' is not NAME=NUMBER.");
-    }
+    const size_t equals = std::min(pair.rfind('='), pair.size());
+    const std::optional<double> value = parsed_number(pair.substr(std::min(equals + 1, pair.size())));
+    if (equals == 0 || !value) refuse_fact(file, name, pair, "it must be NAME=NUMBER, such as accuracy=0.35");
+    const std::string key = pair.substr(0, equals);
+    if ((key.ends_with("accuracy") || name == "baselines") && (*value < 0 || *value > 1))
+      refuse_fact(file, name, pair, "an accuracy is from 0 to 1");
+    if (std::any_of(out.begin(), out.end(), [&](const auto& one) { return one.first == key; }))
+      refuse_fact(file, name, pair, "each name stands there once");
+    out.emplace_back(key, *value);
     at = end + 2;
   }
   return out;
 }
 
-/// A curve on file as use(CurveFile) takes it. Errors name the file, and say what to do.
-template <class Use>
-auto with_curve(const Path& path, const Use& use) {
-  try {
-    return use(read_curve_csv(path));
-  } catch (const Error& error) {
-    const std::string why = error.what(), name = path.string();
-    throw Error(error.fault(),
-                text(why.starts_with(name) ? "" : name + ": ", why, " Remove or restore the file."));
-  }
+/// A value of the fact "tested" that counts something.
+int64_t count_of(const CurveFile& file, const std::string& name, double value) {
+  if (!(value >= 0 && value <= static_cast<double>(max_curve_step)) || value != std::floor(value))
+    refuse_fact(file, "tested", text(name, "=", value),
+                text("it must be a whole number from 0 to ", max_curve_step));
+  return static_cast<int64_t>(value);
 }
 
-/// The run behind a curve on file; without scores where it had none yet.
-FiledRun filed_run(const CurveFile& file, const std::string& label, int64_t seed) {
-  ComparedRun out{.label = label, .folder = "", .failure = "", .seed = seed};
-  out.data = fact_of(file.facts, "data");
-  out.scores = pairs_in(file, "scores");
-  if (out.scores.empty()) {  // how far it had come
-    out.step = file.curve.points.empty() ? 0 : file.curve.points.back().step;
-    const std::string steps = fact_of(file.facts, "steps");
-    const auto [end, error] = std::from_chars(steps.data(), steps.data() + steps.size(), out.steps);
-    if (!steps.empty() && (error != std::errc() || end != steps.data() + steps.size()))
-      fail(Fault::data, "its fact 'steps' is '", steps, "', no whole number.");
+/// Calls read(), and adds to its errors what to do about a curve on file.
+template <class Read>
+auto with_remedy(const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(error.fault(), text(error.what(), " Remove or restore the file."));
   }
-  for (const auto& [name, value] : pairs_in(file, "tested")) {
-    if (name == "step") out.step = std::llround(value);
-    if (name == "of") out.steps = std::llround(value);
-    if (name == "examples") out.examples = std::llround(value);
-    if (name == "steps_per_second") out.steps_per_second = value;
-  }
-  out.accuracy_baselines = pairs_in(file, "baselines");
-  for (const auto& [name, value] : out.accuracy_baselines)
-    out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);
-  out.metrics = curve_series(file.curve, file.curve.points.size());
-  return {std::move(out), file.facts};
 }
 
 bool is_planned(const Work& work, int64_t seed) {
@@ -126,8 +117,7 @@ std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOpt
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
     const Path path = curve_file(table, options, work, seed);
     if (!io::exists(path)) continue;
-    FiledRun one =
-        with_curve(path, [&](const CurveFile& file) { return filed_run(file, work.row->name, seed); });
+    FiledRun one = with_remedy([&] { return read_filed_run(path, work.row->name, seed); });
     if (has_scores(one) || !is_planned(work, seed)) out.push_back(std::move(one));
   }
   return out;
@@ -162,6 +152,33 @@ void take_filed(const PublishedTable& table, const ReproductionOptions& options,
 
 }  // namespace
 
+FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed) {
+  const CurveFile file = read_curve_csv(path);
+  ComparedRun out{.label = label, .folder = "", .failure = "", .seed = seed};
+  out.data = fact_of(file.facts, "data");
+  out.scores = pairs_in(file, "scores");
+  if (out.scores.empty()) {  // how far it had come
+    out.step = file.curve.points.back().step;
+    const std::string steps = fact_of(file.facts, "steps");
+    out.steps = parsed_integer(steps.empty() ? "0" : steps).value_or(-1);
+    if (out.steps < 0 || out.steps > max_curve_step)
+      refuse_fact(file, "steps", steps, text("it must be a whole number from 0 to ", max_curve_step));
+  }
+  if (!out.scores.empty() && !file.facts.contains("tested"))
+    refuse_fact(file, "scores", fact_of(file.facts, "scores"), "a run with scores has the fact 'tested' too");
+  for (const auto& [name, value] : pairs_in(file, "tested")) {
+    if (name == "step") out.step = count_of(file, name, value);
+    if (name == "of") out.steps = count_of(file, name, value);
+    if (name == "examples") out.examples = count_of(file, name, value);
+    if (name == "steps_per_second") out.steps_per_second = std::max(value, 0.0);
+  }
+  out.accuracy_baselines = pairs_in(file, "baselines");
+  for (const auto& [name, value] : out.accuracy_baselines)
+    out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);
+  out.metrics = curve_series(file.curve, file.curve.points.size());
+  return {std::move(out), file.facts};
+}
+
 std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& run) {
   std::vector<std::pair<std::string, std::string>> out{
       {"scores", pairs_text(run.scores)},
@@ -179,25 +196,23 @@ std::string different_facts(const Facts& filed, const Facts& own) {
     const std::string there = with_recipe_named(fact_of(filed, name)),
                       here = with_recipe_named(fact_of(own, name));
     if (there == here) continue;
-    out += text(out.empty() ? "" : "; ", name, ": on file ", only_in(there, here), ", here ",
-                only_in(here, there));
+    out += text(out.empty() ? "" : "; ", name, ": on file ", shown(only_in(there, here), max_shown_fact),
+                ", here ", shown(only_in(here, there), max_shown_fact));
   }
   return out;
 }
 
 bool is_kept(const Path& file, const Facts& own, int64_t step, bool scored) {
   if (!io::exists(file)) return false;
-  return with_curve(file, [&](const CurveFile& filed) {
-    const bool differs = !different_facts(filed.facts, own).empty();
-    if (!fact_of(filed.facts, "scores").empty()) return !scored || differs;
-    const int64_t there = filed.curve.points.empty() ? 0 : filed.curve.points.back().step;
-    return !scored && (differs || there > step);
-  });
+  const CurveFile filed = with_remedy([&] { return read_curve_csv(file); });
+  const bool differs = !different_facts(filed.facts, own).empty();
+  if (!fact_of(filed.facts, "scores").empty()) return !scored || differs;
+  return !scored && (differs || filed.curve.points.back().step > step);
 }
 
 std::string why_kept(const Path& file, const Facts& own) {
   if (!io::exists(file)) return "";
-  return with_curve(file, [&](const CurveFile& filed) { return different_facts(filed.facts, own); });
+  return different_facts(with_remedy([&] { return read_curve_csv(file); }).facts, own);
 }
 
 void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,

@@ -4,6 +4,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/data/formats/csv.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/loop/progress.h"
@@ -12,7 +13,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t longest_seconds = 60;  // of a forward pass of a crossover, as foreseen
+constexpr int64_t longest_seconds = 60;               // of a forward pass of a crossover, as foreseen
+constexpr int64_t max_kept_bytes = int64_t{1} << 20;  // of the object that a subprocess has printed
 constexpr int64_t shortest_length = 32;  // that crossovers are looked for at: the paper's least is 32
 
 /// The last line of a subprocess's output that is a JSON object.
@@ -35,11 +37,19 @@ ChildEnd run_to_end(const std::vector<std::string>& arguments, const TimeBudget&
 }
 
 /// The forward crossover with full attention in crossovers.csv; 0: never.
-double crossing(const std::string& csv, const std::string& spec, const PublishedColumn& column) {
-  const std::string begin = text("\n\"", spec, "\",", column.causal ? 1 : 0, ",", column.head_dim, ",");
-  const size_t at = csv.find(begin);
-  if (at == std::string::npos) fail(Fault::data, "crossovers.csv has no line of ", spec, ".");
-  return std::stod(csv.substr(at + begin.size()));
+double crossing(const Path& file, const std::string& spec, const PublishedColumn& column) {
+  return with_remeasuring(file, [&] {
+    const CsvTable found = read_csv(file);
+    for (int64_t i = 0; i < found.rows(); ++i) {
+      if (found.cell(i, "attention") != spec || found.number(i, "causal") != (column.causal ? 1 : 0) ||
+          found.number(i, "head_dim") != static_cast<double>(column.head_dim))
+        continue;
+      const double length = found.number(i, "forward_from");
+      if (length < 0) fail(Fault::data, file, ": the length ", length, " of ", spec, " is below 0.");
+      return length;
+    }
+    fail(Fault::data, file, ": no line is of ", spec, ".");
+  });
 }
 
 /// Says which cell is measured, and how long the cells that are left will take if they take as long as those
@@ -84,13 +94,25 @@ std::string machine_word(const ReproductionOptions& options) {
   return name.empty() ? "" : "-" + name.substr(0, name.find_last_not_of('-') + 1);
 }
 
-Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget) {
+double kept_number(const Path& file, const std::vector<std::string>& keys,
+                   const std::vector<std::string>& arguments, const TimeBudget& budget) {
   if (!io::exists(file)) {
     const ChildEnd end = run_to_end(arguments, budget);
     io::make_directories(file.parent_path());
     io::write(file, object_of(end, file.filename().string()).dump() + "\n");
   }
-  return parse_json(io::read(file), file.string());
+  return with_remeasuring(file, [&] {
+    const Json kept = parse_json(io::read(file, max_kept_bytes), file.string());
+    for (const std::string& key : keys) {
+      const Json* value = kept.is_object() ? kept.find(key) : nullptr;
+      if (value == nullptr) continue;
+      if (!value->is_number() || !(value->real() > 0))
+        fail(Fault::data, file, ": '", key, "' is ", shown(value->dump(), 40),
+             ". It must be a number above 0.");
+      return value->real();
+    }
+    fail(Fault::data, file, ": byte 0: no object with '", keys.front(), "'.");
+  });
 }
 
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
@@ -113,8 +135,7 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       io::write(file, plan.plan);
       std::vector<std::string> arguments{"bench", "train", file.string(), "--json", "--rounds", "5"};
       arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-      const Json row = kept_object(kept, arguments, options.place.budget);
-      const double speed = 1e3 / row.at("step_ms").real();
+      const double speed = 1e3 / kept_number(kept, {"step_ms"}, arguments, options.place.budget);
       if (is_first) first = speed;
       work.cell.remark =
           text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index], " there");
@@ -164,7 +185,7 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
         const ChildEnd end = run_to_end(arguments, options.place.budget);
         if (end.code != 0) throw Error(fault_of(end), reason(end));
       }
-      const double length = crossing(io::read(folder / "crossovers.csv"), work.row->attention, column);
+      const double length = crossing(folder / "crossovers.csv", work.row->attention, column);
       if (length > 0)
         work.cell.ours = spread_of({length});
       else

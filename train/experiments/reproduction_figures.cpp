@@ -1,11 +1,11 @@
 // Pictures of a table: accuracy over speed, attention maps side by side, time over length.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/npy.h"
+#include "heed/data/formats/csv.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/loop/stop_signals.h"
@@ -88,33 +88,6 @@ std::vector<MapView> maps_in(const Path& folder, const std::string& name) {
   return out;
 }
 
-/// One line of attention.csv: spec, causal, head_dim, length, milliseconds of a forward pass.
-struct TimedLength {
-  std::string spec;
-  bool causal = false;
-  double length = 0, milliseconds = 0;
-};
-
-std::vector<TimedLength> lengths_in(const Path& file) {
-  std::vector<TimedLength> out;
-  std::istringstream lines(io::read(file));
-  std::string line;
-  while (std::getline(lines, line)) {
-    if (!line.starts_with('"')) continue;  // the names of the columns
-    const size_t end = line.find("\",");
-    if (end == std::string::npos) continue;
-    TimedLength one{.spec = line.substr(1, end - 1)};
-    std::istringstream numbers(line.substr(end + 2));
-    char comma = 0;
-    int causal = 0;
-    double width = 0;
-    if (!(numbers >> causal >> comma >> width >> comma >> one.length >> comma >> one.milliseconds)) continue;
-    one.causal = causal == 1;
-    out.push_back(one);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string draw_bubbles(const PublishedTable& table, const ReproductionOptions& options,
@@ -164,7 +137,7 @@ std::string draw_maps(const PublishedTable& table, const ReproductionOptions& op
       if (!is_trained(plan, options.place.folder)) continue;
       const std::string failure = inspect_once(plan, options);
       if (!failure.empty()) {
-        out += wrapped(text("No maps of ", work.cell.name, ": ", failure), "");
+        out += wrapped(text("No maps of ", markdown_escaped(work.cell.name + ": " + failure)), "");
         continue;
       }
       for (MapView& map : maps_in(maps_folder(plan, options), work.row->name)) maps.push_back(std::move(map));
@@ -189,11 +162,12 @@ std::string draw_lengths(const PublishedTable& table, const ReproductionOptions&
       const Path file = lengths_folder(work, options) / "attention.csv";
       if (work.column != &column || !io::exists(file)) continue;
       std::map<std::string, Series> lines;  // of softmax and of the row
-      for (const TimedLength& one : lengths_in(file)) {
-        if (one.causal != column.causal) continue;
-        Series& line = lines[one.spec];
-        line.x.push_back(one.length);
-        line.y.push_back(one.milliseconds);
+      const CsvTable measured = read_csv(file);
+      for (int64_t i = 0; i < measured.rows(); ++i) {
+        if (measured.number(i, "causal") != (column.causal ? 1 : 0)) continue;
+        Series& line = lines[measured.cell(i, "attention")];
+        line.x.push_back(measured.number(i, "length"));
+        line.y.push_back(measured.number(i, "forward_ms"));
       }
       for (auto& [spec, line] : lines) {
         const bool is_base = spec == "softmax";

@@ -56,7 +56,7 @@ Origins origins_of(const PublishedTable& table, const ReproductionOptions& optio
   Origins out;
   for (const char* name : origin_facts) {
     const std::vector<std::string> values = values_of(of_all, name);
-    if (values.size() == 1) out.shared += wrapped(text("- ", name, ": ", values[0]), "  ");
+    if (values.size() == 1) out.shared += wrapped(text("- ", name, ": ", markdown_escaped(values[0])), "  ");
     if (values.size() < 2) continue;
     for (const auto& [cell, own] : headers) {
       std::string words;

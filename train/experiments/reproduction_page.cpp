@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/registration.h"
 #include "heed/train/run/sessions.h"
@@ -13,24 +15,14 @@ namespace {
 
 constexpr size_t drawn_points = 300;  // of each line
 
-/// A text as a cell of a Markdown table.
-std::string cell_text(const std::string& words) {
-  std::string out;
-  for (const char c : words) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
 std::string table_text(const Reproduction& result) {
   std::string out = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
   for (const std::vector<Cell>* list : {&result.cells, &result.averages}) {
     for (const Cell& one : *list) {
       const std::string paper = std::isfinite(one.paper) ? picture::fixed(one.paper, 2) : "-";
       const std::string ours = ours_text(one);
-      out += text("| ", cell_text(one.name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
-                  cell_text(one.baseline), " | ", to_string(one.verdict), " |\n");
+      out += text("| ", markdown_escaped(one.name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
+                  markdown_escaped(one.baseline), " | ", to_string(one.verdict), " |\n");
     }
   }
   return out;
@@ -45,7 +37,7 @@ std::string notes_text(const Reproduction& result, const Origins& origins) {
     if (const auto origin = origins.own.find(one.name); origin != origins.own.end())
       note += (note.empty() ? "" : "; ") + origin->second;
     if (note.empty()) continue;
-    out += wrapped("- " + one.name + ": " + note, "  ");
+    out += wrapped("- " + markdown_escaped(one.name + ": " + note), "  ");
   }
   return out;
 }
@@ -158,6 +150,27 @@ std::string call_text() {
 
 }  // namespace
 
+std::string markdown_escaped(std::string_view words) {
+  std::string out;
+  for (size_t at = 0; at < words.size(); ++at) {
+    const char c = words[at];
+    const bool in_word = at > 0 && at + 1 < words.size() && is_ascii_alphanumeric(words[at - 1]) &&
+                         is_ascii_alphanumeric(words[at + 1]);  // max_steps: no emphasis
+    if (std::string_view("\\`*[]|~$").find(c) != words.npos || (c == '_' && !in_word)) out += '\\';
+    if (c == '\n')
+      out += ' ';
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return terminal_word(out);
+}
+
 std::string wrapped(const std::string& words, const std::string& indent) {
   constexpr size_t width = 120;
   std::string out, line;
@@ -180,7 +193,7 @@ std::string put_picture(const ReproductionOptions& options, const std::string& f
                         const std::string& svg) {
   io::make_directories(options.results_folder());
   io::write(options.results_folder() / file, svg);
-  return text("![", title, "](", file, ")\n");
+  return text("![", markdown_escaped(title), "](", file, ")\n");
 }
 
 void write_page(const PublishedTable& table, const ReproductionOptions& options, const std::vector<Work>& all,

@@ -17,6 +17,10 @@ struct FiledRun {
   Facts facts;      ///< in the header of its curve
 };
 
+/// Reads the run behind a curve on file; without scores where it had none yet. Fault::data that names the
+/// file, the line and the value where the curve, or a fact with numbers, is not as it was written.
+FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed);
+
 /// One cell in progress.
 struct Work {
   const PublishedRow* row;        ///< of the published table
@@ -68,9 +72,20 @@ void settle(const PublishedTable& table, const ReproductionOptions& options, con
 /// The machine options of this call as part of a file's name: "-threads-2"; empty: none. What was measured
 /// with others is another measurement.
 std::string machine_word(const ReproductionOptions& options);
-/// The JSON object that a subprocess prints last; runs it once and caches the object in `file`. Throws
-/// Stopped on a signal and when the budget is spent.
-Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget);
+/// The number under the first of these keys that a subprocess's JSON has; runs it once and keeps what it
+/// printed in `file`. Throws Stopped on a signal and when the budget is spent. Fault::data where the file has
+/// none.
+double kept_number(const Path& file, const std::vector<std::string>& keys,
+                   const std::vector<std::string>& arguments, const TimeBudget& budget);
+/// Calls read(), which reads what an earlier call has measured; its errors say that it can be measured again.
+template <class Read>
+auto with_remeasuring(const Path& file, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    fail(error.fault(), error.what(), " Remove ", file, ": the next call measures it again.");
+  }
+}
 
 /// Trains and judges the cells; `result` gets them.
 void train_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
@@ -104,6 +119,9 @@ Facts setting_facts(const ReproductionOptions& options, const Work& work);
 /// What differs between the settings and data of a curve on file and those of a run: "changed: on file
 /// train.max_steps 6 (recipe: 50000), here nothing"; empty where they agree.
 std::string different_facts(const Facts& filed, const Facts& own);
+/// Words as text of a Markdown page, whatever they hold: marks of Markdown and HTML are escaped, control
+/// characters and line breaks made visible.
+std::string markdown_escaped(std::string_view words);
 /// The facts in the header of a curve.
 std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
                                                              const ReproductionOptions& options,

@@ -29,6 +29,8 @@ constexpr SwapStatistic swap_statistics[] = {
     {"divergence", "Kullback-Leibler divergence of rows from the exact ones, nats", 3, 1},
     {"outputs", "Distance of outputs from the exact ones, percent", 1, 100}};
 
+constexpr int64_t max_measured_bytes = int64_t{1} << 20;  // of a cell's file
+
 /// The attention of a cell: E is its column's, unless the row says it.
 Spec spec_of(const Work& work) {
   Spec spec = parse_spec(work.row->attention_on(*work.column));
@@ -70,6 +72,33 @@ Json measured(const AttentionErrors& errors, const Spec& spec) {
                        {"most_negative", most}});
 }
 
+bool is_list_of_numbers(const Json& value) {
+  return value.is_list() && !value.list().empty() &&
+         std::all_of(value.list().begin(), value.list().end(),
+                     [](const Json& one) { return one.is_number() || one.is_null(); });
+}
+
+/// The statistics of a cell, as measured() has made them in this call or an earlier one.
+Json read_measured(const Path& path) {
+  return with_remeasuring(path, [&] {
+    Json file = parse_json(io::read(path, max_measured_bytes), path.string());
+    const auto demand = [&](const char* key, bool (*holds)(const Json&), const char* what) {
+      const Json* value = file.is_object() ? file.find(key) : nullptr;
+      if (value == nullptr || !holds(*value))
+        fail(Fault::data, path, ": '", key, "' is ", value == nullptr ? "missing" : shown(value->dump(), 40),
+             ". It must be ", what, ".");
+    };
+    for (const SwapStatistic& statistic : swap_statistics)
+      demand(statistic.key, is_list_of_numbers, "a list of numbers");
+    demand(
+        "run", [](const Json& value) { return value.is_text(); }, "a text");
+    for (const char* key : {"least_negative", "most_negative"})
+      demand(
+          key, [](const Json& value) { return value.is_number(); }, "a number");
+    return file;
+  });
+}
+
 Spread spread_in(const Json& file, const char* key) {
   std::vector<double> values;
   for (const Json& value : file.at(key).list()) values.push_back(value.real());
@@ -90,7 +119,7 @@ std::string grid_row(const PublishedTable& table, const std::vector<Work>& all, 
       out += " | -";
       continue;
     }
-    const Json file = parse_json(io::read(work->measured), work->measured.string());
+    const Json file = read_measured(work->measured);
     out += " | " + picture::fixed(statistic.factor * spread_in(file, statistic.key).mean, statistic.digits);
   }
   return any ? "| " + row.name + out + " |\n" : "";
@@ -103,7 +132,7 @@ Chart swap_chart(const PublishedTable& table, const std::vector<Work>& all, cons
     Series series{.name = row.name};
     for (const Work& work : all) {
       if (work.row != &row || work.measured.empty()) continue;
-      const Json file = parse_json(io::read(work.measured), work.measured.string());
+      const Json file = read_measured(work.measured);
       series.x.push_back(work.column->exponent);
       series.y.push_back(statistic.factor * spread_in(file, statistic.key).mean);
     }
@@ -133,7 +162,7 @@ void swap_cells(const PublishedTable&, const ReproductionOptions& options, std::
         progress.say("measure", text(work.place, ": ", work.cell.name));
         io::write(file, measured(errors, spec).dump(1) + "\n");
       }
-      const Json found = parse_json(io::read(file), file.string());
+      const Json found = read_measured(file);
       work.measured = file;
       work.cell.ours = spread_in(found, "own");
       work.cell.remark = text("perplexity ", picture::fixed(spread_in(found, "perplexity").mean, 3),
@@ -152,7 +181,7 @@ std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& o
   std::vector<Claim> claims = tree_claims();
   for (const Work& work : all) {
     if (work.measured.empty() || !run.empty()) continue;
-    const Json cell = parse_json(io::read(work.measured), work.measured.string());
+    const Json cell = read_measured(work.measured);
     run = cell.at("run").text();
     const double least = cell.at("least_negative").real(), most = cell.at("most_negative").real();
     if (least <= most)
@@ -163,7 +192,7 @@ std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& o
                                    : "no head of this model is dominated by negative products"});
   }
   if (run.empty()) return "";
-  out += wrapped(text("Measured on ", run,
+  out += wrapped(text("Measured on ", markdown_escaped(run),
                       ". Means of the two portions. Ours and the paper's do not compare: the ",
                       "paper's model is GPT-2 124M on WikiText-2."),
                  "") +

@@ -60,10 +60,9 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
   const Path kept = folder / "estimates" / (work.plans[0].name + machine_word(options) + ".json");
   if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
-  const Json metadata = kept_object(kept, arguments, options.place.budget);
-  const Json* whole = metadata.find("seconds");  // earlier versions cached only the time of steps
-  const double seconds =
-      (whole != nullptr ? *whole : metadata.at("seconds_of_steps")).real() * static_cast<double>(left);
+  // earlier versions kept only the time of steps
+  const double seconds = kept_number(kept, {"seconds", "seconds_of_steps"}, arguments, options.place.budget) *
+                         static_cast<double>(left);
   if (seconds <= options.limit) return seconds;
   work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
   progress.say("put off", work.cell.name + ": " + work.cell.remark);

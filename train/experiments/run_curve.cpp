@@ -2,14 +2,8 @@
 #include "heed/train/experiments/run_curve.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
-#include <sstream>
-
-#include "heed/core/error.h"
-#include "heed/core/io/files.h"
-#include "heed/core/io/number_text.h"
 
 namespace heed {
 namespace {
@@ -19,8 +13,6 @@ double rank_of(const RunCurve& curve, const CurvePoint& point) {
   if (curve.score.empty()) return -point.valid_loss;
   return curve.higher_is_better ? point.valid_score : -point.valid_score;
 }
-
-bool grows_better(const std::string& score) { return score == "accuracy" || score == "bleu"; }
 
 bool was_validated(const CurvePoint& point) {
   return std::isfinite(point.valid_loss) || std::isfinite(point.valid_score);
@@ -58,48 +50,9 @@ struct LossSum {
   double mean() const { return steps > 0 ? sum / steps : CurvePoint::none; }
 };
 
-std::string number(double value) { return std::isfinite(value) ? formatted("%.5g", value) : ""; }
-
-std::string seconds_text(double value) { return std::isfinite(value) ? formatted("%.2f", value) : ""; }
-
-std::string lines_of(const RunCurve& curve) {
-  std::string out = "step,seconds,train_loss,valid_loss";
-  if (!curve.score.empty()) out += ",valid_" + curve.score;
-  out += "\n";
-  for (const CurvePoint& point : curve.points) {
-    out += text(point.step, ",", seconds_text(point.seconds), ",", number(point.train_loss), ",",
-                number(point.valid_loss));
-    if (!curve.score.empty()) out += "," + number(point.valid_score);
-    out += "\n";
-  }
-  return out;
-}
-
-/// A line of numbers between commas; a cell without a number is NaN.
-CurvePoint point_of(const std::string& line, const std::string& where) {
-  std::vector<double> cells;
-  for (size_t at = 0; at <= line.size();) {
-    const size_t end = std::min(line.find(',', at), line.size());
-    const std::string cell = line.substr(at, end - at);
-    double value = CurvePoint::none;
-    if (!cell.empty()) {
-      const auto [stop, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-      if (error != std::errc() || stop != cell.data() + cell.size())
-        fail(Fault::data, where, "'", cell, "' is not a number.");
-    }
-    cells.push_back(value);
-    at = end + 1;
-  }
-  if (cells.size() < 4 || !std::isfinite(cells[0]))
-    fail(Fault::data, where, "a point has a step, seconds, a training loss and a validation loss.");
-  return {.step = static_cast<int64_t>(cells[0]),
-          .seconds = cells[1],
-          .train_loss = cells[2],
-          .valid_loss = cells[3],
-          .valid_score = cells.size() > 4 ? cells[4] : CurvePoint::none};
-}
-
 }  // namespace
+
+bool higher_is_better(const std::string& score) { return score == "accuracy" || score == "bleu"; }
 
 const CurvePoint* RunCurve::best() const {
   const CurvePoint* found = nullptr;
@@ -117,7 +70,7 @@ const CurvePoint* RunCurve::last() const {
 
 RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score) {
   std::map<int64_t, CurvePoint> points;
-  RunCurve out{.score = score, .higher_is_better = grows_better(score), .points = {}};
+  RunCurve out{.score = score, .higher_is_better = higher_is_better(score), .points = {}};
   for (const MetricSeries& one : metrics) {
     double CurvePoint::*where = one.name == "loss"                                ? &CurvePoint::train_loss
                                 : one.name == "seconds"                           ? &CurvePoint::seconds
@@ -172,45 +125,6 @@ RunCurve thinned(const RunCurve& curve, size_t most) {
     out.points.push_back(all[i]);
     out.points.back().train_loss = losses.mean();
     losses = {};
-  }
-  return out;
-}
-
-std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::string, std::string>>& facts,
-                      size_t max_bytes) {
-  std::string head;
-  for (const auto& [name, value] : facts) {
-    std::string line = text("# ", name, ": ", value);
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    head += line + "\n";
-  }
-  RunCurve few = curve;
-  for (size_t most = curve.points.size();; most = most * 9 / 10) {
-    if (most < curve.points.size()) few = thinned(curve, most);
-    const std::string out =
-        text(head, "# points: ", few.points.size(), " of ", curve.points.size(),
-             "; train_loss is the mean over the steps since the point before\n", lines_of(few));
-    if (out.size() <= max_bytes || most <= 3) return out;
-  }
-}
-
-CurveFile read_curve_csv(const Path& file) {
-  CurveFile out;
-  std::istringstream lines(io::read(file));
-  int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const std::string where = text(file.string(), ", line ", ++number, ": ");
-    if (line.starts_with("# ")) {
-      const size_t end = line.find(": ");
-      if (end != std::string::npos) out.facts[line.substr(2, end - 2)] = line.substr(end + 2);
-    } else if (line.starts_with("step,")) {
-      const size_t score = line.find(",valid_loss,valid_");
-      if (score != std::string::npos) out.curve.score = line.substr(score + 18);
-      out.curve.higher_is_better = grows_better(out.curve.score);
-    } else if (!line.empty()) {
-      out.curve.points.push_back(point_of(line, where));
-    }
   }
   return out;
 }

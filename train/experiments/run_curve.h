@@ -45,18 +45,27 @@ RunCurve read_curve(const Path& metrics, const std::string& score);
 /// all steps since the point before.
 RunCurve thinned(const RunCurve& curve, size_t most);
 
+/// True for the validation scores "accuracy" and "bleu", false for losses and error rates.
+bool higher_is_better(const std::string& score);
+
 /// The curve as CSV of at most `max_bytes`, thinned as far as that takes: a line "# name: value" for each of
-/// `facts`, a line that says how many points are left out, the names of the columns, and a line for each
-/// point.
+/// `facts` (control characters in it made visible), a line that says how many points are left out, the names
+/// of the columns, and a line for each point.
 std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::string, std::string>>& facts,
                       size_t max_bytes = 60'000);
 
 /// What curve_csv() has written.
 struct CurveFile {
+  std::string name;                          ///< of the file, for errors
   std::map<std::string, std::string> facts;  ///< of the lines "# name: value"
+  std::map<std::string, int64_t> lines;      ///< where each fact stands, from 1
   RunCurve curve;                            ///< its points
 };
-/// Reads a file of curve_csv(). Fault::data, with the line, where it is not one.
+/// The greatest step that a file may have: a double holds it exactly.
+inline constexpr int64_t max_curve_step = int64_t{1} << 53;
+/// Reads a file of curve_csv(). Fault::data that names the file, the line, the value and what it must be,
+/// where anything is none of what that writes: other columns or cells, numbers of another form, steps that do
+/// not ascend, fewer points than the header says, or none.
 CurveFile read_curve_csv(const Path& file);
 
 /// The curve as the series "loss" (training), "seconds", "valid_loss" and the score, under the names they

@@ -180,3 +180,64 @@ TEST_CASE("filed runs: what all runs share stands once on the page, what they do
   CHECK(origins.shared.empty());
   CHECK(origins.own["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
 }
+
+TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and value") {
+  const Scratch scratch;
+  const std::string names = "step,seconds,train_loss,valid_loss\n10,1.00,2.5,\n";
+  const auto read = [&](const std::string& facts) {
+    return read_filed_run(scratch.file("r.csv", facts + names), "softmax", 1).run;
+  };
+  const ComparedRun run = read(
+      "# scores: accuracy=0.35, loss=1.5\n# tested: step=5, of=10, examples=2000, steps_per_second=3.5\n"
+      "# baselines: majority=0.17\n");
+  CHECK(run.scores.at(0).second == 0.35);
+  CHECK(run.step == 5);
+  CHECK(run.steps == 10);
+  CHECK(run.examples == 2000);
+  CHECK(run.steps_per_second == 3.5);
+  CHECK(read("# steps: 40\n").steps == 40);
+  const auto refused = [&](const std::string& facts, const std::string& value, const std::string& why) {
+    CAPTURE(facts);
+    CHECK_THROWS_WITH(read(facts), containing("r.csv:1: '" + value + "' in") && containing(why));
+    CHECK(fault_of([&] { read(facts); }) == Fault::data);
+  };
+  for (const char* bad : {"0x1p-1", "0.35abc", "nan", "inf", "", "+1", "1e999"})
+    refused(text("# scores: accuracy=", bad, "\n"), text("accuracy=", bad), "NAME=NUMBER");
+  refused("# scores: accuracy=0,35\n", "accuracy=0,35", "NAME=NUMBER");
+  refused("# scores: =0.35\n", "=0.35", "NAME=NUMBER");
+  refused("# scores: 0.35\n", "0.35", "NAME=NUMBER");
+  refused("# scores: accuracy=35\n", "accuracy=35", "from 0 to 1");
+  refused("# scores: loss=1, loss=2\n", "loss=2", "once");
+  refused("# scores: accuracy=0.35\n", "accuracy=0.35", "'tested'");
+  for (const char* bad : {"1e30", "-1", "0.5"})
+    refused(text("# tested: step=", bad, "\n"), text("step=", detail::number(std::stod(bad))),
+            "whole number");
+  refused("# steps: many\n", "many", "whole number");
+  refused("# scores: " + std::string(5000, 'x') + "\n", std::string(40, 'x') + "...", "NAME=NUMBER");
+}
+
+TEST_CASE("filed runs: what a file says is text on the page, whatever it holds") {
+  CHECK(markdown_escaped("AMD EPYC, 2 threads, train.max_steps 6 (recipe: 50000)") ==
+        "AMD EPYC, 2 threads, train.max_steps 6 (recipe: 50000)");
+  CHECK(markdown_escaped("<script>a & b</script>") == "&lt;script&gt;a &amp; b&lt;/script&gt;");
+  CHECK(markdown_escaped("[x](javascript:alert(1))") == "\\[x\\](javascript:alert(1))");
+  CHECK(markdown_escaped("`a` | *b* _c_ \\ ~d~") == "\\`a\\` \\| \\*b\\* \\_c\\_ \\\\ \\~d\\~");
+  CHECK(markdown_escaped("a\nb\x1B") == "a b\\u001b");
+  FiledCell cell(1);
+  const std::string evil = "<script>alert(1)</script> [x](javascript:alert(1))";
+  cell.write(1, 2, 0.5);
+  std::string filed = cell.on_file(1);
+  filed.insert(0, "# machine: " + evil + "\n# commit: " + evil + "\n");
+  filed.insert(filed.find("# points"), "# baselines: " + evil + "=0.1\n");
+  io::write(curve_file(cell.table, cell.options, cell.work, 1), filed);
+  const Work shown = cell.with_filed({});
+  REQUIRE(shown.filed.size() == 1);
+  Reproduction result;
+  result.cells = {judged(cell.table, cell.options, shown, {}, nullptr)};
+  write_page(cell.table, cell.options, {shown}, {}, result);
+  const std::string page = io::read(cell.options.results_folder() / "fast-table1.md");
+  CHECK_THAT(page,
+             containing("- machine: &lt;script&gt;alert(1)&lt;/script&gt; \\[x\\](javascript:alert(1))"));
+  CHECK(page.find("<script") == std::string::npos);
+  CHECK(page.find(" [x](") == std::string::npos);
+}

@@ -292,6 +292,46 @@ TEST_CASE("reproduce: crossings are measured once and judged") {
   CHECK(result.out.find("D=64") == std::string::npos);
 }
 
+TEST_CASE("reproduce: damaged files of earlier measurements are named, with the value and what to do") {
+  const Scratch scratch;
+  const auto remark_of = [&](const char* name, const char* row, const Path& file, const std::string& bytes) {
+    const PublishedTable& table = published_table(name);
+    ReproductionOptions options{.rows = {row}, .place = {.folder = scratch / "all"}};
+    options.place.quiet = true;
+    io::make_directories((options.place.folder / file).parent_path());
+    io::write(options.place.folder / file, bytes);
+    const Reproduction result = reproduce(table, options);
+    CHECK(result.cells.at(0).code == static_cast<int>(Fault::data));
+    return result.cells.at(0).remark;
+  };
+  const std::string names = "attention,causal,head_dim,forward_from,step_from\n";
+  const auto crossing = [&](const std::string& bytes) {
+    const std::string remark =
+        remark_of("fast-figure3", "Fastmax2/D=32", "lengths/Fastmax2-d32/crossovers.csv", bytes);
+    CHECK_THAT(remark,
+               containing("crossovers.csv: the next call measures it again.") && !containing("internal"));
+    return remark;
+  };
+  for (const char* bad : {"many", "", "5,12", "0x1p9", "nan", "1e999"}) {
+    CAPTURE(bad);
+    CHECK_THAT(crossing(names + text("\"fastmax:p=2\",0,32,", bad, ",800\n")),
+               containing("crossovers.csv:2:"));
+  }
+  CHECK_THAT(crossing(names + "\"fastmax:p=2\",0,32,-1,800\n"), containing("the length -1"));
+  CHECK_THAT(crossing(names), containing("no line is of fastmax:p=2"));
+  CHECK_THAT(crossing(""), containing("crossovers.csv:1:1: there is no header"));
+  const PublishedTable& speeds = published_table("fast-table2");
+  ReproductionOptions options{.rows = {"Vanilla/ListOps"}, .place = {.folder = scratch / "all"}};
+  const Work work = wanted_cells(speeds, options).at(0);
+  const std::string plan = plan_run(config_of(work, options, 0), work.row->attention).name;
+  for (const char* bad :
+       {"{\"step_ms\": \"10\"}", "{\"step_ms\": null}", "{\"step_ms\": 0}", "{}", "[]", "", "{\"st"}) {
+    CAPTURE(bad);
+    CHECK_THAT(remark_of("fast-table2", "Vanilla/ListOps", text("speeds/", plan, ".json"), bad),
+               containing(plan + ".json: ") && containing("the next call measures it again."));
+  }
+}
+
 TEST_CASE("reproduce: a crossover is looked for up to twice the published length") {
   const PublishedTable& table = published_table("fast-figure3");
   const PublishedRow& second = table.rows.at(0);
