@@ -98,11 +98,13 @@ int run_compare(const ParsedArguments& arguments) {
     const std::string base = Path(named_preset(arguments)).stem().string();
     const std::vector<PlannedRun> plans = plans_of(arguments);
     if (!arguments.has("name")) folder = Path(arguments.get("out", "runs")) / ("compare-" + base);
+    const TimeBudget budget = budget_of(arguments);
+    check_models(plans, folder);
     try {
       comparison = compare_runs(base, make_runs(plans, {.folder = folder,
                                                         .machine = machine_of(arguments),
                                                         .quiet = arguments.has("quiet"),
-                                                        .budget = budget_of(arguments)}));
+                                                        .budget = budget}));
     } catch (const Stopped& stopped) {
       io::print_error(text("  ", to_string(stopped), "; the same command goes on\n"));
       return exit_code(stopped);

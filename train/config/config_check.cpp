@@ -151,6 +151,7 @@ void check_values(const Config& config) {
   check_kind(config);
   check_maps(config.train);
   check_pretraining(config);
+  config.task->check_settings(config);
 }
 
 /// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",

@@ -74,8 +74,8 @@ std::vector<std::string> split_specs(const std::string& list) {
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string piece = list.substr(at, end - at);
-    const size_t equals = piece.find('='), colon = piece.find(':');
-    const bool option = equals != std::string::npos && (colon == std::string::npos || equals < colon);
+    const size_t equals = piece.find('='), before = piece.find_first_of(":;");  // softmax;1=linear is a spec
+    const bool option = equals != std::string::npos && (before == std::string::npos || equals < before);
     if (option && !out.empty())
       out.back() += "," + piece;
     else

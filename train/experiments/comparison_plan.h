@@ -52,6 +52,21 @@ struct ComparisonOptions {
                                                                         const ComparedRun&) {};
 };
 
+/// Builds models of planned runs with their own settings, on the data they will read: what would stop a
+/// training at its start is known before others have trained.
+class ModelCheck {
+ public:
+  /// Fails as a training of this run would. Reads the data only where those of the plan before are others.
+  void operator()(const PlannedRun& plan);
+
+ private:
+  Config loaded_;     // its task has the data
+  std::string data_;  // the settings that they depend on
+};
+/// Checks one planned run of each label that has not begun, unless it is the only one. Its error names the
+/// label.
+void check_models(const std::vector<PlannedRun>& plans, const Path& folder);
+
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
 /// scored run again. A failed run has a reason instead of scores, and so has one whose base has none. Throws
 /// Stopped on a stop signal and when the budget is spent; what was trained is kept.

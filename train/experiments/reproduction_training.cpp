@@ -171,6 +171,9 @@ class TableRuns {
       } catch (const Error& error) {
         give_up(work, error);
       }
+    }
+    check_cells(progress);
+    for (Work& work : all_) {
       for (const PlannedRun& plan : work.plans) {
         if (names.insert(plan.name).second) plans_.push_back(plan);
         tell_of_kept(work, plan, progress);
@@ -181,6 +184,28 @@ class TableRuns {
     std::stable_partition(plans_.begin(), plans_.end(),
                           [&](const PlannedRun& plan) { return is_trained(plan, options_.place.folder); });
     progress.say("plan", plan_text(seconds));
+  }
+
+  /// Gives up cells whose models cannot be built, before any run trains. Those with an estimate have been
+  /// built for it.
+  void check_cells(Progress& progress) {
+    std::vector<Work*> first;
+    for (Work& work : all_) {
+      const bool is_new =
+          !work.plans.empty() && !io::exists(folder_of(work.plans[0], options_.place.folder) / "config.toml");
+      if (is_new && (work.asked || !std::isfinite(options_.limit))) first.push_back(&work);
+    }
+    if (first.size() < 2) return;
+    progress.say("check", text("the models of ", first.size(), " cells"));
+    ModelCheck check;
+    for (Work* work : first) {
+      stop_if_asked(options_.place.budget);
+      try {
+        check(work->plans[0]);
+      } catch (const Error& error) {
+        give_up(*work, error);
+      }
+    }
   }
 
   /// Says where the curve of a run will not be written, since that of another is on file.

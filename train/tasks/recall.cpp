@@ -7,6 +7,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/causal_encoder.h"
 #include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
@@ -41,8 +42,7 @@ class Recall final : public Task {
   }
   void model_fields(Fields& f) override { options_.model_fields(f); }
 
-  void load(const Config& config, const std::vector<NamedBytes>&,
-            const std::function<void(const std::string&)>& log) override {
+  void check_settings(const Config& config) const override {
     if (options_.items > options_.keys)
       fail("data.items = ", options_.items, ", but there are ", options_.keys,
            " keys, and no sequence has one twice. Use fewer items or more keys.");
@@ -52,6 +52,12 @@ class Recall final : public Task {
     if (config.train.batch_size < 1 || config.train.batch_size > max_batch_size)
       fail("train.batch_size = ", config.train.batch_size, ". The task recall counts sequences: give 1 to ",
            max_batch_size, ".");
+    check_encoder_attention(config, options_.causal, "data.causal = true");
+  }
+
+  void load(const Config& config, const std::vector<NamedBytes>&,
+            const std::function<void(const std::string&)>& log) override {
+    check_settings(config);
     batch_ = config.train.batch_size;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.label_smoothing;

@@ -77,6 +77,9 @@ class Task {
   virtual void fields(Fields&) {}
   /// Settings of its model that no other task's model has: they join the group "model".
   virtual void model_fields(Fields&) {}
+  /// Fails where settings do not go together, before any data are read: Config::check() calls it. Nothing by
+  /// default.
+  virtual void check_settings(const Config&) const {}
   /// Reads or generates the data; reports to `log`. `artifacts` holds the tokenizers of a checkpoint; when
   /// empty, they are trained. The default loads nothing: for a task whose batches are drawn when asked for.
   virtual void load(const Config&, const std::vector<NamedBytes>& /*artifacts*/,

@@ -410,3 +410,39 @@ TEST_CASE("compare: wrong use is named") {
   CHECK(none.code == 5);
   CHECK_THAT(none.err, containing("config.toml"));
 }
+
+TEST_CASE("compare: an attention that cannot be trained is told before the first training") {
+  const Shell shell;
+  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& parts) {
+    check_refused(shell, with({"compare"}, with(words, {"--steps", "2", "--threads", "1"})), 2, parts);
+    CHECK_FALSE(io::exists(shell.scratch / "runs"));
+  };
+  refused({"recall", "--attention", "softmax,linear,delta"},
+          {"attention 'delta' looks back only", "Add --causal true"});
+  refused({"recall", "--attention", "softmax,nystromformer", "--causal", "true"},
+          {"attention 'nystromformer' cannot look back only", "data.causal = true"});
+  refused({"recall", "--attention", "softmax,performer", "--position", "alibi"},
+          {"compare: performer cannot be trained, so nothing was: ", "takes no bias by position"});
+  refused({"lm", "--attention", "softmax,softmax;9=linear"}, {"compare: softmax;9=linear cannot be trained"});
+}
+
+TEST_CASE("compare: plans are checked with their own settings, a run that has begun is not") {
+  const Scratch scratch;
+  const auto plan = [](const std::string& attention, const std::string& position) {
+    Config config = make_config("recall");
+    config.set("attention.encoder", attention, "");
+    config.set("model.position", position, "");
+    return plan_run(std::move(config), attention);
+  };
+  const PlannedRun good = plan("softmax", "alibi"), bad = plan("performer", "alibi"),
+                   other = plan("performer", "none");
+  ModelCheck check;
+  check(good);
+  CHECK_THROWS_WITH(check(bad), containing("takes no bias by position"));
+  check(other);
+  CHECK_THROWS_WITH(check_models({good, bad}, scratch.path()), containing("performer cannot be trained"));
+  check_models({bad}, scratch.path());  // alone: its training says it
+  io::make_directories(folder_of(bad, scratch.path()));
+  io::write(folder_of(bad, scratch.path()) / "config.toml", "");
+  check_models({good, bad, other}, scratch.path());
+}

@@ -76,6 +76,9 @@ TEST_CASE("recall: what cannot be is refused") {
     };
     CHECK_THROWS_WITH(load(), Catch::Matchers::Contains(key + " = " + value));
   }
+  // Before any model is built: what makes it work is named.
+  CHECK_THROWS_WITH(recall({{"attention.encoder", "delta"}}), Catch::Matchers::Contains("Add --causal true"));
+  CHECK_NOTHROW(recall({{"attention.encoder", "delta"}, {"data.causal", "true"}}));
 }
 
 TEST_CASE("recall: softmax finds its pair after 300 steps, and an average of all values does not", "[slow]") {

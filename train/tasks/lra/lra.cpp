@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/layered_spec.h"
 #include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/causal_encoder.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, int64_t>> LongTask::small_data() const {
           {"scored", options_.scored == 0 ? 20 : std::min<int64_t>(options_.scored, 20)}};
 }
 
-void LongTask::check_options(const Config& config) const {
+void LongTask::check_settings(const Config& config) const {
   if (config.train.batch_size < 1) {
     fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
          " counts examples: give at least 1.");
@@ -89,6 +89,7 @@ void LongTask::check_options(const Config& config) const {
          tokens().bytes, " pixels, which is no token of a vocabulary. Use --predict class, or --patch 1.");
   }
   check_causality(config);
+  check_more(config);
 }
 
 void LongTask::check_causality(const Config& config) const {
@@ -101,23 +102,11 @@ void LongTask::check_causality(const Config& config) const {
          "data.predict = causal.");
   }
   const bool causal = options_.causal || options_.predict == LongOptions::Predict::causal;
-  for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
-    const Traits& traits = variant_named(parse_spec(spec).name).traits;
-    if (causal && !traits.causal) {
-      fail("attention '", traits.name, "' cannot look back only, which ",
-           options_.causal ? "data.causal = true" : "data.predict = causal",
-           " asks for. Take that out, or choose another attention.");
-    }
-    if (!causal && !traits.full) {
-      fail("attention '", traits.name, "' looks back only, and this encoder looks both ways. Add --causal ",
-           "true, or choose another attention.");
-    }
-  }
+  check_encoder_attention(config, causal, options_.causal ? "data.causal = true" : "data.predict = causal");
 }
 
 void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
-  check_options(config);
-  check(config);
+  check_settings(config);
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
   batch_ = config.train.batch_size;
   max_length_ = config.model.max_length;

@@ -56,6 +56,7 @@ class LongTask : public Task {
   void model_fields(Fields& f) final;
   std::vector<std::pair<std::string, int64_t>> small_data() const final;
   /// Reads `path` or generates, checks lengths, fits baselines.
+  void check_settings(const Config& config) const final;
   void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
@@ -102,7 +103,7 @@ class LongTask : public Task {
   /// Settings of a subclass in the group "model".
   virtual void more_model_fields(Fields&) {}
   /// A usage error for illegal options of the subclass.
-  virtual void check(const Config&) const {}
+  virtual void check_more(const Config&) const {}
   virtual Tokens tokens() const = 0;  ///< how bytes become tokens
   /// Names of the classes, in the order of their labels.
   virtual std::vector<std::string> classes() const = 0;
@@ -129,8 +130,6 @@ class LongTask : public Task {
 
  private:
   struct Result;
-  /// A usage error for illegal options of every task.
-  void check_options(const Config& config) const;
   /// A usage error where the attention, or what is learned, does not go with data.causal.
   void check_causality(const Config& config) const;
   bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }

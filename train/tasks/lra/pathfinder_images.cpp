@@ -24,9 +24,9 @@ class Pathfinder final : public PictureTask {
       "dashes of each of the two curves, whose ends the discs are on; the benchmark scores 14");
   }
 
-  void check(const Config& config) const override {
+  void check_more(const Config& config) const override {
     pathfinder_options(resolution_);
-    PictureTask::check(config);
+    PictureTask::check_more(config);
   }
 
   std::vector<std::string> classes() const override { return {"two curves", "one curve"}; }

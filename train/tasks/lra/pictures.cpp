@@ -74,7 +74,7 @@ void PictureTask::more_model_fields(Fields& f) {
     "side of the square of pixels that is one token; 1: each pixel is one, as in the benchmark");
 }
 
-void PictureTask::check(const Config&) const {
+void PictureTask::check_more(const Config&) const {
   check_side(resolution_, side_);
   if (patch_ == 1) return;
   if (side_ % patch_ != 0 || patch_ == side_)

@@ -20,7 +20,7 @@ class PictureTask : public LongTask {
 
   void more_fields(Fields& f) override;
   void more_model_fields(Fields& f) override;
-  void check(const Config&) const override;
+  void check_more(const Config&) const override;
   Tokens tokens() const override;
   std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override;
   std::shared_ptr<TokenPicture> picture(std::string_view bytes) const override;

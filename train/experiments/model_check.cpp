@@ -1,0 +1,58 @@
+// Builds the models of planned runs before any of them trains.
+#include <set>
+
+#include "heed/core/device.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+namespace {
+
+/// All settings but those of attentions, and the seed: what they leave the same reads the same data.
+std::string data_settings(Config& config) {
+  std::string out = config.task_name + "\n";
+  for (const OptionText& option : options_of(config)) {
+    if (!option.name.starts_with("attention.") && option.name != "train.seed")
+      out += option.name + "=" + option.value + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+void ModelCheck::operator()(const PlannedRun& plan) {
+  const DefaultDevice on_cpu(Device::cpu);  // a GPU is left to the trainings
+  Config config = read_config(plan.plan, plan.name);
+  config.check();
+  if (const std::string settings = data_settings(config); settings != data_) {
+    data_.clear();  // until they are read
+    loaded_ = std::move(config);
+    loaded_.task->load(loaded_, {}, [](const std::string&) {});
+    data_ = settings;
+    config = read_config(plan.plan, plan.name);
+  }
+  Rng rng(static_cast<uint64_t>(plan.seed));
+  loaded_.task->model(config, rng);
+}
+
+void check_models(const std::vector<PlannedRun>& plans, const Path& folder) {
+  std::set<std::string> labels;
+  std::vector<const PlannedRun*> first;
+  for (const PlannedRun& plan : plans) {
+    const bool has_begun = io::exists(folder_of(plan, folder) / "config.toml");
+    if (!has_begun && labels.insert(plan.label).second) first.push_back(&plan);
+  }
+  if (first.size() < 2) return;  // its training says it as soon
+  ModelCheck check;
+  for (const PlannedRun* plan : first) {
+    try {
+      check(*plan);
+    } catch (const Error& error) {
+      throw Error(error.fault(),
+                  text("compare: ", plan->label, " cannot be trained, so nothing was: ", error.what()));
+    }
+  }
+}
+
+}  // namespace heed
