@@ -13,4 +13,6 @@ std::string own_program() { return HEED_OWN_PROGRAM; }
 
 std::string fit_program() { return HEED_FIT_PROGRAM; }
 
+std::string locale_program() { return HEED_LOCALE_PROGRAM; }
+
 }  // namespace heed

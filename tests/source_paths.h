@@ -20,4 +20,8 @@ std::string own_program();
 /// A program that calls fit() (tests/integration/programs/fit_program.cpp), of the same build.
 std::string fit_program();
 
+/// heed under the locale of its environment (tests/integration/programs/locale_program.cpp), of the same
+/// build.
+std::string locale_program();
+
 }  // namespace heed

@@ -28,7 +28,7 @@ namespace {
 
 int64_t number_in(const char* variable) {
   const char* value = std::getenv(variable);
-  return value != nullptr ? std::strtoll(value, nullptr, 10) : -1;
+  return value != nullptr ? parsed_integer(value).value_or(-1) : -1;
 }
 
 #if HEED_MPI

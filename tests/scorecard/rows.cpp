@@ -25,6 +25,7 @@ constexpr std::array all{
     Row{"D2", "threads 1, 2, 3, 4, 8, each preset", "all losses and weights bit-identical", any_threads, Takes::minutes},
     Row{"D3", "OpenBLAS as pthread, serial and OpenMP build", "the same bits, or refused with the reason", any_blas},
     Row{"D4", "2 to 4 processes against one with the batch of all", "losses within 1e-5 relative over 200 steps; the same weights twice", several_processes},
+    Row{"D5", "heed in a program whose locale has decimal commas, each preset", "the same weights, settings, scores and words as in the C locale", host_locale},
     Row{"G1", "gradient checks: ops and attention variants, shapes, masks, odd sizes", "all within 1e-5 + 1e-3 relative; backward twice identical", gradients},
     Row{"G2", "registered ops and variants that have a gradient check", "all", gradients_of_all},
     Row{"B1", "mutated checkpoints: bit flips, truncations, lengths, overlaps, names", "0 crashes, 0 over 1 s, memory <= file + 64 MiB, file and place named", mutated_checkpoints},

@@ -39,6 +39,9 @@ Result any_threads(const Scene& scene);
 /// processes.cpp
 Result several_processes(const Scene& scene);
 
+/// host_locale.cpp
+Result host_locale(const Scene& scene);
+
 /// exact.cpp
 Result any_blas(const Scene& scene);
 Result gradients(const Scene& scene);

@@ -235,6 +235,13 @@ END
       grep -v 'gnu::format' |
       verdict "People read what core/io/standard_streams.cpp prints: use io::print, io::printf, io::print_data or io::print_error."
     ;;
+  locale) # the program that calls the library may have chosen decimal commas and other letters
+    sources | grep -vE '^(tests/|core/cuda/emulator/|core/io/number_text\.cpp$)' | while read -r file; do
+      grep -HnE '(^|[^A-Za-z0-9_])(sto(i|l|ll|ul|ull|f|d|ld)|strto[a-z]+|ato(f|i|l|ll)|v?sn?printf|v?asprintf|v?s?scanf|(is|to)(alnum|alpha|digit|xdigit|lower|upper|space|blank|punct|print|graph|cntrl)|setlocale)\(' "$file"
+      grep -HnE '^ *# *include *<(sstream|iomanip|istream|ostream|locale|clocale|locale\.h|cctype|ctype\.h)>' "$file"
+      grep -HnE 'std::to_string\([^;]*([0-9]\.|\.[0-9]|<(float|double)>|\.(real|item)\(\))' "$file"
+    done | verdict "These follow the locale of the host program: numbers are written and read by core/io/number_text.h (formatted, exact_number, parsed_number) and text(), letters are told by core/io/ascii.h."
+    ;;
   paths)
     texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |
       verdict "A path of one machine means nothing on another."

@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering rooms includes device_bits length comment kernel_docs marks defines types lists twins files streams paths readme links; do expect $check 0; done
+for check in layering rooms includes device_bits length comment kernel_docs marks defines types lists twins files streams locale paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect commands_page 1 'Regenerate: ./heed list commands --markdown' true
 expect nothing_of_the_kind 1 'no check'
@@ -95,6 +95,12 @@ plant && printf 'io::rename_directory(a, b), io::remove_all(b), open(x), std::re
 plant && printf 'void f() { std::%s("x"); }\n' printf >nn/said.h && expect streams 1 'nn/said.h:1'
 plant && printf '  fprintf(stderr, "x");\n' >>core/row.h && expect streams 1 'core/row.h:3'
 plant && printf 'void f() { io::printf("x"); }\n' >>core/row.h && expect streams 0
+for call in 'std::stod(x)' 'std::stof(x)' 'strtod(x, &end)' 'std::atof(x)' 'std::snprintf(b, n, "%%g", x)' 'vsnprintf(b, n, f, v)' 'std::sscanf(x, f, &y)' 'std::isalnum(c)' 'std::tolower(c)' 'std::to_string(0.5)' 'std::to_string(static_cast<double>(x))' 'setlocale(LC_ALL, "")'; do
+  plant && printf "auto y = $call;\n" >>data/rows.h && expect locale 1 'data/rows.h:3'
+done
+for header in sstream iomanip locale cctype; do plant && printf '#include <%s>\n' $header >>core/row.h && expect locale 1 'core/row.h:3'; done
+plant && printf 'auto y = formatted("%%.2f", 0.5) + std::to_string(i + 1) + to_string(x); io::printf("x"); // stod, printf\n' >>core/row.h && expect locale 0
+plant && printf '// Numbers.\nauto y = std::vsnprintf(b, n, f, v);\n' >core/io/number_text.cpp && printf 'auto y = std::stod(x);\n' >>tests/core/row_test.cpp && expect locale 0
 plant && printf '// Files.\n#include <fcntl.h>\nint f = ::open(name, 0);\n' >core/io/files.cpp && expect files 0
 plant && printf '#include <fstream>\n' >>tests/core/row_test.cpp && expect files 0
 plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'

@@ -135,7 +135,8 @@ int64_t resident_peak() {
   try {
     const std::string status = io::read("/proc/self/status");
     const size_t at = status.find("VmHWM:");
-    if (at != std::string::npos) return std::atoll(status.c_str() + at + 6) * 1024;
+    const size_t begin = status.find_first_of("0123456789", at), end = status.find(' ', begin);
+    if (end != std::string::npos) return parsed_integer(status.substr(begin, end - begin)).value_or(0) * 1024;
   } catch (const Error&) {  // no /proc: the peak over the process's life
   }
   rusage use{};

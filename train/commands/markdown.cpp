@@ -1,7 +1,8 @@
 // Lines and list entries of Markdown.
 #include "heed/train/commands/markdown.h"
 
-#include <sstream>
+#include <algorithm>
+#include <string_view>
 
 #include "heed/core/error.h"
 
@@ -9,9 +10,12 @@ namespace heed {
 
 std::string markdown_text(const std::string& body, const std::string& indent) {
   constexpr size_t max_columns = 120;
-  std::istringstream words(body);
-  std::string out, line, word;
-  while (words >> word) {
+  constexpr std::string_view blanks = " \t\n";
+  std::string out, line;
+  for (size_t end = 0, at = body.find_first_not_of(blanks); at < body.size();
+       at = body.find_first_not_of(blanks, end)) {
+    end = std::min(body.find_first_of(blanks, at), body.size());
+    const std::string word = body.substr(at, end - at);
     if (!line.empty() && line.size() + 1 + word.size() > max_columns) {
       out += line + "\n";
       line = indent + word;

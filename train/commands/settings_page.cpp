@@ -1,7 +1,7 @@
 // The page docs/reference/settings.md: every setting with its options.
-#include <sstream>
 #include <string>
 
+#include "heed/data/text/text.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/commands/markdown.h"
 
@@ -21,9 +21,11 @@ std::string settings_markdown() {
     const std::string own = setting.key.substr(0, setting.key.find('.'));
     if (own != group) out += text("\n## [", group = own, "]\n\n");
     const std::string brief = setting.brief.empty() ? "" : text(", --", setting.brief);
-    std::istringstream lines(setting.help);
-    std::string line, help;
-    while (std::getline(lines, line)) help += (help.empty() ? "" : "; ") + line;
+    std::string help;
+    for (const std::string_view line : split_lines(setting.help)) {
+      help += help.empty() ? "" : "; ";
+      help += line;
+    }
     out += markdown_text(
         text("- `", setting.key.substr(own.size() + 1), "` (`--", setting.option, brief, "`): ", help), "  ");
   }

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <set>
 #include <string_view>
 
 #include "heed/attention/spec.h"
+#include "heed/core/io/ascii.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/task.h"
 
@@ -18,8 +18,7 @@ namespace {
 
 std::string variable_of(const std::string& key) {
   std::string variable = "HEED_" + key;
-  for (char& c : variable)
-    c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : variable) c = c == '.' ? '_' : ascii_upper(c);
   return variable;
 }
 

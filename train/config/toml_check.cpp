@@ -2,10 +2,10 @@
 #include "heed/train/config/toml_check.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <string_view>
 
+#include "heed/core/io/ascii.h"
 #include "heed/data/text/text.h"
 
 namespace heed {
@@ -32,7 +32,7 @@ size_t end_of_quote(std::string_view all, size_t at) {
 /// Whether the `[` at `at` is followed by what a name may begin with, or ends at once.
 bool names_a_table(std::string_view all, size_t at) {
   at = std::min(all.find_first_not_of(" \t", at + 1), all.size());
-  return at == all.size() || std::isalnum(static_cast<unsigned char>(all[at])) != 0 ||
+  return at == all.size() || is_ascii_alphanumeric(all[at]) ||
          std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
 }
 

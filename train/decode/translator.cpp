@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heed/attention/inspect/head_calls.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/logit_lens.h"
@@ -145,7 +146,9 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
   std::vector<MapView> views;
   const auto layer_of = [](const std::string& name) {
     const size_t at = name.find("blocks.");
-    return at == std::string::npos ? int64_t{0} : static_cast<int64_t>(std::stoll(name.substr(at + 7)));
+    if (at == std::string::npos) return int64_t{0};
+    const std::string behind = name.substr(at + 7);
+    return parsed_integer(behind.substr(0, behind.find('.'))).value_or(0);
   };
   const std::vector<std::string> in = pieces(source, one.ids), out = pieces(target, one.written),
                                  fed = pieces(target, one.read_ids);

@@ -1,7 +1,7 @@
 // Chooses the cells of a reproduction and makes their settings.
 #include <algorithm>
-#include <cctype>
 
+#include "heed/core/io/ascii.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/tasks/task.h"
@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 std::string lower(std::string words) {
-  for (char& c : words) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : words) c = ascii_lower(c);
   return words;
 }
 

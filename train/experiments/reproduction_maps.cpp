@@ -5,6 +5,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
@@ -22,7 +23,7 @@ constexpr int64_t draws_of_thesis = 30;
 /// The number of the head that a row is about, from 0; -1: the mean over all.
 int64_t head_of(const PublishedRow& row) {
   const std::string prefix = "head-";
-  return row.name.starts_with(prefix) ? std::stoll(row.name.substr(prefix.size())) - 1 : -1;
+  return row.name.starts_with(prefix) ? parsed_integer(row.name.substr(prefix.size())).value_or(0) - 1 : -1;
 }
 
 /// The file with the maps of a run's encoder for one sentence, by `heed inspect`.

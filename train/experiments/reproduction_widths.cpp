@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "heed/attention/spec.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/report/chart.h"
 
@@ -20,7 +21,7 @@ std::optional<double> window_width(const std::string& spec) {
     if (key == "right") right = value;
   }
   if (parsed.name != "window" || left.empty() || left != right) return std::nullopt;
-  return std::stod(left);
+  return parsed_number(left);
 }
 
 /// The mean of a score over the runs of a cell that have it; NaN: none.

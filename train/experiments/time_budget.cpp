@@ -1,10 +1,10 @@
 // Reads durations and watches the clock.
 #include "heed/train/experiments/time_budget.h"
 
-#include <cctype>
 #include <string_view>
 
 #include "heed/core/error.h"
+#include "heed/core/io/ascii.h"
 #include "heed/train/loop/progress.h"
 
 namespace heed {
@@ -25,7 +25,7 @@ double parsed(std::string_view words) {
   for (const Unit& unit : units) {
     int64_t count = 0;
     size_t end = at;
-    while (end < words.size() && std::isdigit(static_cast<unsigned char>(words[end])) && count <= max_count)
+    while (end < words.size() && is_ascii_digit(words[end]) && count <= max_count)
       count = 10 * count + (words[end++] - '0');
     if (end == at || end == words.size() || words[end] != unit.letter) continue;
     if (count > max_count) return -1;

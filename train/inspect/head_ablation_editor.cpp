@@ -5,6 +5,7 @@
 
 #include "heed/attention/spec.h"
 #include "heed/core/constant_table.h"
+#include "heed/core/io/number_text.h"
 #include "heed/train/inspect/head_ablation.h"
 
 namespace heed {
@@ -176,11 +177,10 @@ HeadReplacement HeadReplacement::parse(const std::string& words) {
   }
   if (!found) fail("--by '", words, "' is unknown.", suggestion(spec.name, names));
   for (const auto& [key, value] : spec.options) {
-    const bool digits = !value.empty() && value.size() < 7 &&
-                        std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (out.kind != Kind::band || key != "w" || !digits)
+    const std::optional<int64_t> width = parsed_integer(value);
+    if (out.kind != Kind::band || key != "w" || !width || *width < 0 || *width >= 1'000'000)
       fail("--by '", words, "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
-    out.width = std::stoll(value);
+    out.width = *width;
   }
   return out;
 }

@@ -2,9 +2,9 @@
 #include "heed/train/run/registration.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "heed/core/error.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 
 namespace heed {
@@ -14,10 +14,8 @@ bool has_registered = false;
 std::string started_as = "heed";
 
 bool is_name(const std::string& name) {
-  const auto legal = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
-  };
-  return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0])) != 0 &&
+  const auto legal = [](char c) { return is_ascii_alphanumeric(c) || c == '-' || c == '_'; };
+  return !name.empty() && name.size() <= 64 && is_ascii_alphanumeric(name[0]) &&
          std::all_of(name.begin(), name.end(), legal);
 }
 
