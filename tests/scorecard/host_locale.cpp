@@ -66,7 +66,7 @@ Result host_locale(const Scene& scene) {
     tally.add(recipe.preset,
               difference_of(trained(scene, "C", recipe), trained(scene, comma_locale, recipe)));
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"list", "attention"}, {"list", "settings"}, {"show", "translate"}, {"attend", "--help"}}) {
+           {"list", "attention"}, {"list", "settings"}, {"list", "presets"}, {"attend", "--help"}}) {
     const Ended plain = run(under(scene, "C", words)), comma = run(under(scene, comma_locale, words));
     tally.add(words[0] + " " + words[1], !plain.ok()              ? plain.said()
                                          : plain.out == comma.out ? ""

@@ -22,7 +22,8 @@ double seconds_now() {
 }
 
 std::string clock_text(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
+  constexpr double most = 1e12;  // what is longer, or no number, takes as long as anything
+  const auto s = static_cast<int64_t>((seconds < most ? std::max(seconds, 0.0) : most) + 0.5);
   const auto minutes = static_cast<long long>(s / 60), rest = static_cast<long long>(s % 60);
   if (s < 3600) return formatted("%lld:%02lld", minutes, rest);
   return formatted("%lld:%02lld:%02lld", minutes / 60, minutes % 60, rest);

@@ -1,7 +1,9 @@
 // Progress output: the step of each validation, and each step once.
 #include "heed/train/loop/progress.h"
 
+#include <cmath>
 #include <csignal>
+#include <limits>
 
 #include "heed/tests/train/shell.h"
 
@@ -106,4 +108,16 @@ TEST_CASE("progress: what cannot be written makes it quiet, and nothing else") {
   std::signal(SIGPIPE, handled);
   CHECK(spoke);
   CHECK(stopped);
+}
+
+TEST_CASE("progress: any number of seconds is a time, and any count short") {
+  CHECK(clock_text(0) == "0:00");
+  CHECK(clock_text(59.6) == "1:00");
+  CHECK(clock_text(3661) == "1:01:01");
+  CHECK(clock_text(-5) == "0:00");
+  for (const double endless : {1e300, std::numeric_limits<double>::infinity(), std::nan("")})
+    CHECK(clock_text(endless) == "277777777:46:40");
+  CHECK(short_number(999) == "999");
+  CHECK(short_number(1234) == "1.2k");
+  CHECK(short_number(7'654'321) == "7.65M");
 }
