@@ -91,11 +91,24 @@ std::string read_open(const Descriptor& file, const Path& path, int64_t cap) {
   return bytes;
 }
 
+/// Creates the file, which has this mode before anything is in it, and syncs it.
+void create_synced(const Path& path, std::string_view bytes, std::optional<mode_t> mode) {
+  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
+  if (mode && again([&] { return ::fchmod(file.number(), *mode); }) != 0)
+    refuse("set the permissions of", path, errno);
+  write_all(file.number(), bytes, path);
+  sync(file.number(), path);
+  file.close();
+}
+
 void replace(const Path& path, std::string_view bytes) {
   const Path folder = folder_of(path);
   const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
+  struct stat old {};
+  std::optional<mode_t> mode;  // of the file that is there
+  if (look_at(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
   try {
-    write_new(temporary, bytes);
+    create_synced(temporary, bytes, mode);
     if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
       refuse("put into place", path, errno);
   } catch (...) {
@@ -103,6 +116,20 @@ void replace(const Path& path, std::string_view bytes) {
     throw;
   }
   sync_directory(folder);
+}
+
+/// The path that links at the end of this one lead to; it need not exist.
+Path without_links(Path path) {
+  constexpr int max_links = 40;  // as the kernel has it
+  struct stat found {};
+  for (int links = 0; look_at(path, found) && S_ISLNK(found.st_mode); ++links) {
+    if (links == max_links) refuse("write", path, ELOOP);
+    std::error_code code;
+    const Path to = std::filesystem::read_symlink(path, code);
+    if (code) refuse("read the link", path, code.value());
+    path = folder_of(path) / to;  // an absolute path takes the place of the whole
+  }
+  return path;
 }
 
 }  // namespace
@@ -140,7 +167,7 @@ void write(const Path& path, std::string_view bytes) {
     write_plain(path, std::span(&bytes, 1));  // a device or a pipe cannot be replaced by a file
     return;
   }
-  replace(path, bytes);
+  replace(without_links(path), bytes);
 }
 
 void write_own(const Path& path, std::string_view bytes) {
@@ -148,12 +175,7 @@ void write_own(const Path& path, std::string_view bytes) {
   replace(path, bytes);
 }
 
-void write_new(const Path& path, std::string_view bytes) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
-  write_all(file.number(), bytes, path);
-  sync(file.number(), path);
-  file.close();
-}
+void write_new(const Path& path, std::string_view bytes) { create_synced(path, bytes, std::nullopt); }
 
 void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");

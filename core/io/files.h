@@ -33,8 +33,8 @@ std::string read_text(const Path& path, int64_t cap = text_cap);
 /// At most `count` bytes from the byte `offset` on; fewer only at the end of the file.
 std::string read_range(const Path& path, int64_t offset, int64_t count);
 
-/// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. On failure
-/// the old file is untouched and the temporary is gone.
+/// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. It keeps the
+/// mode of the old one, and a link leads to the file it names. On failure the old file is untouched.
 void write(const Path& path, std::string_view bytes);
 
 /// Creates or overwrites the file in place and syncs it, unless `sync_all` is to follow. For folders that are

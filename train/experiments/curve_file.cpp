@@ -39,7 +39,7 @@ std::string curve_lines(const RunCurve& curve) {
 /// Reads the lines of a curve: facts, the names of the columns, points.
 class CurveReader {
  public:
-  explicit CurveReader(const Path& file) : bytes_(io::read_text(file, max_curve_bytes)) {
+  explicit CurveReader(const Path& file) : bytes_(io::read(file, max_curve_bytes)) {
     out_.name = file.string();
     check_text(bytes_, out_.name);
   }

@@ -324,3 +324,45 @@ TEST_CASE("io: what is removed is the link, not what it leads to") {
   CHECK(io::read(scratch / "victim/file") == "keep");
   CHECK(io::list(scratch.path()) == std::vector<Path>{"victim"});
 }
+
+TEST_CASE("io: a file that is written again keeps its mode, and is never open to more people meanwhile") {
+  Scratch scratch;
+  const Path path = scratch / "private";
+  const auto mode = [&] {
+    struct stat found {};
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    return found.st_mode & 0777;
+  };
+  for (const mode_t asked : {0600, 0640, 0444, 0755}) {
+    io::write(path, "old");
+    REQUIRE(::chmod(path.c_str(), asked) == 0);
+    io::write(path, "new");
+    CHECK(mode() == asked);
+    io::write_own(path, "newer");
+    CHECK(mode() == asked);
+    CHECK(io::read(path) == "newer");
+    REQUIRE(::unlink(path.c_str()) == 0);
+  }
+}
+
+TEST_CASE("io: a link that is written to stays, and what it leads to is replaced or made") {
+  Scratch scratch;
+  io::make_directories(scratch / "kept");
+  io::write(scratch / "kept/file", "old");
+  REQUIRE(::symlink("kept/file", (scratch / "link").c_str()) == 0);
+  REQUIRE(::symlink("link", (scratch / "again").c_str()) == 0);
+  REQUIRE(::symlink("kept/made", (scratch / "ahead").c_str()) == 0);
+  io::write(scratch / "again", "new");
+  io::write(scratch / "ahead", "first");
+  CHECK(io::read(scratch / "kept/file") == "new");
+  CHECK(io::read(scratch / "kept/made") == "first");
+  for (const char* link : {"link", "again", "ahead"}) CHECK(std::filesystem::is_symlink(scratch / link));
+  CHECK(io::list(scratch / "kept") == std::vector<Path>{"file", "made"});
+
+  REQUIRE(::symlink("two", (scratch / "one").c_str()) == 0);
+  REQUIRE(::symlink("one", (scratch / "two").c_str()) == 0);
+  CHECK(fault_of([&] { io::write(scratch / "one", "x"); }) == Fault::file);
+  CHECK_THROWS_WITH(io::write(scratch / "one", "x"), containing("symbolic links"));
+  CHECK(fault_of([&] { io::write_own(scratch / "link", "x"); }) == Fault::file);
+  CHECK(io::read(scratch / "kept/file") == "new");
+}
