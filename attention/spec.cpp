@@ -102,7 +102,8 @@ std::vector<std::string> groups_of(std::span<const std::string> known) {
 
 std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
-  size_t distance = 3;
+  // At most two edits, and of a short word at most one: two letters of three make another word.
+  size_t distance = std::clamp<size_t>(letters_of(word) / 3, 1, 2) + 1;
   for (const std::string& candidate : known) {
     // The edit distance is at least the difference of the lengths; skipping bounds the time for long words.
     if (word.size() >= candidate.size() + distance) continue;

@@ -24,7 +24,7 @@ Spec parse_spec(std::string_view text);
 /// The inverse of parse_spec().
 std::string to_string(const Spec& spec);
 
-/// The known word nearest to `word`, at most two edits away; empty when there is none.
+/// The known word nearest to `word`: two edits away at most, and one where it is short; empty: there is none.
 std::string nearest(std::string_view word, std::span<const std::string> known);
 /// The end of an error message about an unknown word: " Did you mean 'x'?" if one is near, " Known: a, b, c."
 std::string suggestion(std::string_view word, std::span<const std::string> known);

@@ -76,6 +76,12 @@ TEST_CASE("spec: the nearest word within two edits") {
   CHECK(nearest("aditive", known) == "additive");
   CHECK(nearest("performer", known).empty());
   CHECK(nearest("", known).empty());
+  const std::vector<std::string> brief{"dot", "gelu", "sigmoid"};
+  CHECK(nearest("foo", brief).empty());  // two letters of three
+  CHECK(nearest("dt", brief) == "dot");
+  CHECK(nearest("glue", brief).empty());
+  CHECK(nearest("gleu", brief) == "gelu");
+  CHECK(nearest("sgmiod", brief) == "sigmoid");
   CHECK(suggestion("liner", known) == " Did you mean 'linear'? Known: softmax, linear, additive.");
   CHECK(suggestion("zzz", known) == " Known: softmax, linear, additive.");
   CHECK(suggestion("zzz", std::vector<std::string>{"gelu", "gelu, back"}) == " Known: gelu; gelu, back.");
