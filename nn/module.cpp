@@ -215,6 +215,7 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
            "). Load it with the configuration it was saved with.");
     }
   }
+  for (const TensorEntry& entry : file.entries()) file.check_finite(entry);
   for (const Named& named : all) {
     const auto numbers = file.bytes(*file.find(named.name));
     const Tensor saved(named.tensor->shape(), named.tensor->dtype(), Device::cpu);

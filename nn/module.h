@@ -54,8 +54,8 @@ std::string summary(Module& module);
 /// new one. Fault::file where it cannot be written.
 void save(Module& module, const Path& path);
 /// Loads the tensors of a file that save() wrote, or a checkpoint's model.safetensors. Fails (Fault::data) on
-/// a missing name, an unknown name or another shape, and then changes nothing; Fault::file where it cannot be
-/// read.
+/// a missing name, an unknown name or another shape, and (Fault::numeric) on a number that is NaN or
+/// infinite; then it changes nothing. Fault::file where it cannot be read.
 void load(Module& module, const Path& path);
 /// The same in memory: the bytes of the file.
 std::string save_bytes(Module& module);

@@ -91,6 +91,7 @@ WeightTransfer transfer_weights(Module& model, const std::string& bytes, const s
          ".\nOnly attentions may differ. Keep the sizes ",
          "that the weights were trained with, and take an attention whose projections have their shapes.");
   }
+  for (const std::string& copied : done.copied) file.check_finite(file.at(copied));
   for (const std::string& copied : done.copied) {
     const auto place = std::find_if(all.begin(), all.end(), [&](const Named& n) { return n.name == copied; });
     overwrite(*place->tensor, file.bytes(file.at(copied)));

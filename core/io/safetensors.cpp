@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <set>
 
 #include "heed/core/io/files.h"
@@ -211,6 +212,41 @@ Array SafeTensors::array(std::string_view tensor) const {
   const TensorEntry& entry = at(tensor);
   const auto held = bytes(entry);
   return {.dtype = entry.dtype, .shape = entry.shape, .bytes = {held.begin(), held.end()}};
+}
+
+namespace {
+
+/// The index of the first number, of this many bytes each, whose bits of the exponent are all set; -1: none.
+template <class Bits>
+int64_t first_non_finite(std::span<const std::byte> numbers, Bits exponent) {
+  for (size_t at = 0; at + sizeof(Bits) <= numbers.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, numbers.data() + at, sizeof bits);
+    if ((bits & exponent) == exponent) return static_cast<int64_t>(at / sizeof bits);
+  }
+  return -1;
+}
+
+}  // namespace
+
+void SafeTensors::check_finite(const TensorEntry& entry) const {
+  const auto numbers = bytes(entry);
+  int64_t at = -1;
+  if (entry.dtype == "f32") at = first_non_finite<uint32_t>(numbers, 0x7f800000);
+  if (entry.dtype == "f64") at = first_non_finite<uint64_t>(numbers, 0x7ff0000000000000);
+  if (entry.dtype == "bf16") at = first_non_finite<uint16_t>(numbers, 0x7f80);
+  if (at < 0) return;
+  const int64_t byte = entry.offset + at * array_item_bytes(entry.dtype);
+  std::string index;
+  for (auto extent = entry.shape.rbegin(); extent != entry.shape.rend(); ++extent) {
+    index = text(at % *extent, index.empty() ? "" : ", ", index);
+    at /= *extent;
+  }
+  fail(Fault::numeric, name_, ": tensor ", entry.name, " is not finite: its number [", index,
+       "] is NaN or infinite (at byte ", byte,
+       "). A model with such a weight computes nothing. Take another checkpoint or file, and look for the "
+       "cause "
+       "where this one was made.");
 }
 
 const TensorEntry* SafeTensors::damaged() const {

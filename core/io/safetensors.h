@@ -54,6 +54,9 @@ class SafeTensors {
   std::span<const std::byte> bytes(const TensorEntry& entry) const;
   /// A copy of the numbers.
   Array array(std::string_view tensor) const;
+  /// Fault::numeric naming file, tensor and place of the first number that is NaN or infinite, if one is: no
+  /// weights are such. Tensors of integers have none.
+  void check_finite(const TensorEntry& entry) const;
   /// The first tensor whose bytes do not have the check sum kept with it, or nullptr: see encode_safetensors.
   const TensorEntry* damaged() const;
 

@@ -211,18 +211,20 @@ class Checkpoints {
         tensors && dice % 3 != 0 ? lying_header(file.bytes, dice / 4) : mutate(file.bytes, {}, dice).bytes;
     write_checkpoint(room_ / "sealed", 7, files);
     const std::string name = file.name;
-    const law::Outcome outcome = law::outcome_of(
-        name, file.bytes,
-        [&] {
-          const Checkpoint read = open_checkpoint(room_ / "sealed");
-          if (name == "model.safetensors") load_bytes(*loaded_.model, read.file(name), name);
-          if (name == "optim.safetensors") optimizer_.load(read.file(name));
-          if (name.starts_with("tokenizer.")) {
-            (void)load_tokenizer(name.substr(name.rfind('.') + 1), read.file(name), name);
-          }
-          if (name == "state.json") parse_json(read.file(name), name);
-        },
-        {.heap = total() + (int64_t{64} << 20), .per_byte = name.starts_with("tokenizer.") ? 100 : 0});
+    const law::Outcome outcome =
+        law::outcome_of(name, file.bytes,
+                        [&] {
+                          const Checkpoint read = open_checkpoint(room_ / "sealed");
+                          if (name == "model.safetensors") load_bytes(*loaded_.model, read.file(name), name);
+                          if (name == "optim.safetensors") optimizer_.load(read.file(name));
+                          if (name.starts_with("tokenizer.")) {
+                            (void)load_tokenizer(name.substr(name.rfind('.') + 1), read.file(name), name);
+                          }
+                          if (name == "state.json") parse_json(read.file(name), name);
+                        },
+                        {.heap = total() + (int64_t{64} << 20),
+                         .per_byte = name.starts_with("tokenizer.") ? 100 : 0,
+                         .numeric = name == "model.safetensors"});
     count(counts, number, file.bytes, outcome, Must::either);
   }
 

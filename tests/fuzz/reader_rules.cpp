@@ -58,7 +58,8 @@ Outcome outcome_of(std::string_view name, std::string_view input, const std::fun
     found.accepted = true;
   } catch (const Error& error) {
     found.message = error.what();
-    const bool fitting = error.fault() == Fault::data || (bounds.usage && error.fault() == Fault::usage);
+    const bool fitting = error.fault() == Fault::data || (bounds.usage && error.fault() == Fault::usage) ||
+                         (bounds.numeric && error.fault() == Fault::numeric);
     if (!fitting) found.broken = text("an Error of the kind ", static_cast<int>(error.fault()));
   } catch (const std::exception& error) {
     found.message = error.what();

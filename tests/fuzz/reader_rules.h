@@ -17,6 +17,7 @@ struct Bounds {
   int64_t per_byte = 0;              ///< and so many more per byte of the input
   double seconds = 1;                ///< of CPU time; three times as much with a sanitizer
   bool usage = false;                ///< the reader may throw a usage error too: it reads a configuration
+  bool numeric = false;              ///< and Fault::numeric: it reads weights, which may be NaN
 };
 
 /// The result of one input.
@@ -29,7 +30,7 @@ struct Outcome {
 };
 
 /// Calls the reader, which throws an Error for bad input. The rules:
-/// - it throws nothing but an Error, and that is Fault::data;
+/// - it throws nothing but an Error, and that is Fault::data, or what the bounds allow beside it;
 /// - the message is well-formed: see refusal.h;
 /// - heap and time stay within the bounds.
 Outcome outcome_of(std::string_view name, std::string_view input, const std::function<void()>& reader,

@@ -8,6 +8,7 @@
 #include "heed/core/io/safetensors.h"
 #include "heed/nn/linear.h"
 #include "heed/nn/norm.h"
+#include "heed/nn/weight_transfer.h"
 #include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
@@ -179,6 +180,33 @@ TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::data);
   }
+}
+
+TEST_CASE("module: weights that are not finite are refused by tensor and place, and nothing is loaded") {
+  const DefaultDevice device(any_device());
+  Rng rng(1);
+  for (const DType type : {DType::f32, DType::f64}) {
+    Linear from(4, 3, rng), to(4, 3, rng);
+    convert(from, type);
+    convert(to, type);
+    const std::string before = save_bytes(to);
+    for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      std::vector<double> values = from.weight.to_doubles();
+      values[2 * 4 + 1] = bad;
+      from.weight = leaf(cast(Tensor::of<double>(values, Shape{3, 4}), type));
+      const std::string bytes = save_bytes(from);
+      CHECK(fault_of([&] { load_bytes(to, bytes, "m.safetensors"); }) == Fault::numeric);
+      CHECK_THROWS_WITH(load_bytes(to, bytes, "m.safetensors"),
+                        containing("m.safetensors: tensor weight is not finite") &&
+                            containing("number [2, 1]") && containing("Take another checkpoint"));
+      CHECK(fault_of([&] { transfer_weights(to, bytes, "m.safetensors"); }) == Fault::numeric);
+      CHECK(save_bytes(to) == before);
+    }
+  }
+  Linear from(4, 3, rng), to(4, 3, rng);
+  from.bias = leaf(Tensor::of<float>(std::vector<float>{0, 3.4e38F, 1e-45F}, Shape{3}));
+  load_bytes(to, save_bytes(from));  // large and tiny numbers are numbers
+  CHECK(to.bias.to_host() == from.bias.to_host());
 }
 
 TEST_CASE("module: names of modules are found") {

@@ -21,7 +21,8 @@ Translator load_translator(const Path& run, std::string_view which) {
   out.config.task->load_artifacts(out.config, tokenizers);
   Rng rng(static_cast<uint64_t>(out.config.train.seed));
   out.module = new_model(out.config, rng);
-  load_bytes(*out.module, checkpoint.file("model.safetensors"));
+  load_bytes(*out.module, checkpoint.file("model.safetensors"),
+             (checkpoint.folder / "model.safetensors").string());
   out.model = dynamic_cast<TranslationModel*>(out.module.get());
   if (out.model == nullptr)
     fail("load_translator: ", run, " is a run of the task ", out.config.task_name, ", not of a translator.");

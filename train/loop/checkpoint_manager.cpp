@@ -39,7 +39,8 @@ CheckpointManager::CheckpointManager(Config& config, const RunFolder& folder, Mo
 }
 
 void CheckpointManager::restore(const Checkpoint& checkpoint) {
-  load_bytes(model_, checkpoint.file("model.safetensors"));
+  load_bytes(model_, checkpoint.file("model.safetensors"),
+             (checkpoint.folder / "model.safetensors").string());
   optimizer_.load(checkpoint.file("optim.safetensors"));
   read_state(checkpoint);
   rng_.restore(state_.tick, state_.draws);

@@ -100,6 +100,7 @@ class Renaming {
       fail(Fault::data, file_.name(), ": ", name, " has shape ", Json(list_of(entry.shape)).dump(),
            ", and config.json gives ", Json(list_of(shape)).dump(), ".");
     }
+    file_.check_finite(entry);
     const Array array = file_.array(name);
     if (array.dtype == "f32") return {shape, array.values<float>()};
     if (array.dtype != "bf16") {

@@ -1,6 +1,10 @@
 // heed import: a GPT-2 of another program becomes a run that can be scored, sampled and trained.
+#include <cmath>
+#include <cstring>
+
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
 #include "heed/tests/train/gpt2_folder.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/run/checkpoint_folder.h"
@@ -28,6 +32,77 @@ TEST_CASE("import: a GPT-2 becomes a run with all that runs can do") {
   const Result resumed = shell.run({"resume", "runs/gpt2-001"});
   CHECK(resumed.code != 0);
   CHECK_THAT(resumed.err, containing("weights alone") && containing("train --from runs/gpt2-001"));
+}
+
+TEST_CASE("import: a file given to evaluate is its test as a whole, with --data or --test-path") {
+  const Shell shell;
+  write_gpt2_folder(shell.scratch / "gpt2");
+  REQUIRE(shell.run({"import", "gpt2", "--num-examples", "4000", "--eval-batches", "1"}).code == 0);
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += text("the moon ", i, " and the sea\n");
+  io::write(shell.scratch / "words.txt", words);
+  const Result scored = shell.run({"evaluate", "runs/gpt2-001", "--data", "words.txt"});
+  CAPTURE(scored.out, scored.err);
+  REQUIRE(scored.code == 0);
+  // Its tokens by another way: those that heed train counts of a validation text.
+  const Result counted = shell.run({"train", "--from", "runs/gpt2-001", "--data", "words.txt", "--set",
+                                    "data.validation_path=words.txt", "--steps", "1", "--name", "counted"});
+  const size_t at = counted.err.find(" validation;");
+  REQUIRE(at != std::string::npos);
+  const size_t begin = counted.err.rfind(' ', at - 1) + 1;
+  const int64_t tokens = std::stoll(counted.err.substr(begin, at - begin));
+  CHECK(tokens > 1000);
+  CHECK_THAT(scored.out, containing(text(tokens - 1, " tokens of words.txt in windows")));
+  CHECK(shell.run({"evaluate", "runs/gpt2-001", "--test-path", "words.txt"}).out == scored.out);
+  check_refused(shell, {"evaluate", "runs/gpt2-001", "--data", "words.txt", "--test-path", "words.txt"}, 2,
+                {"--data and --test-path", "Give one of them"});
+  io::write(shell.scratch / "brief.txt", "the moon\n");
+  check_refused(shell, {"evaluate", "runs/gpt2-001", "--data", "brief.txt"}, 3,
+                {"the test text is too short"});
+}
+
+TEST_CASE("import: weights that are not finite are refused, by import and by all that opens a run") {
+  const Shell shell;
+  write_gpt2_folder(shell.scratch / "gpt2");
+  REQUIRE(shell.run({"import", "gpt2", "--num-examples", "4000", "--eval-batches", "1"}).code == 0);
+  const auto with_nan = [](std::string bytes, const char* name) {
+    const TensorEntry entry = SafeTensors::parse(bytes, "m").at(name);
+    const float bad = std::nanf("");
+    std::memcpy(bytes.data() + entry.offset + 4, &bad, sizeof bad);
+    return bytes;
+  };
+  const Path file = shell.scratch / "gpt2/model.safetensors", run = shell.scratch / "runs/gpt2-001";
+  std::string name;
+  const SafeTensors there = SafeTensors::read(file);
+  for (const TensorEntry& entry : there.entries()) {
+    if (entry.name.ends_with("wpe.weight")) name = entry.name;
+  }
+  io::write(file, with_nan(io::read(file), name.c_str()));
+  check_refused(shell, {"import", "gpt2", "--name", "bad"}, 4, {"wpe.weight is not finite", "[0, 1]"});
+  CHECK_FALSE(io::exists(shell.scratch / "runs/bad"));
+
+  const Checkpoint kept = open_checkpoint(run, "0");
+  std::vector<NamedBytes> files;
+  for (const auto& [file_name, bytes] : kept.files) files.push_back({file_name, bytes});
+  for (NamedBytes& one : files) {
+    if (one.name == "model.safetensors") one.bytes = with_nan(one.bytes, "embedder.position.table");
+  }
+  write_checkpoint(run, 0, files);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"evaluate", "runs/gpt2-001"},
+                                             {"heads", "runs/gpt2-001"},
+                                             {"ablate", "runs/gpt2-001"},
+                                             {"maps", "runs/gpt2-001", "--out", "maps"},
+                                             {"generate", "runs/gpt2-001", "--prompt", "the"},
+                                             {"inspect", "runs/gpt2-001", "the"},
+                                             {"evaluate", "runs/gpt2-001", "--attention", "linear"}}) {
+    CAPTURE(words[0]);
+    check_refused(shell, words, 4,
+                  {"step_000000/model.safetensors: tensor embedder.position.table is not finite", "[0, 1]"});
+  }
+  const Result begun = shell.run({"train", "--from", "runs/gpt2-001", "--steps", "1"});
+  CHECK(begun.code == 4);
+  CHECK_THAT(begun.err, containing("tensor embedder.position.table is not finite"));
 }
 
 TEST_CASE("import: what is no GPT-2 is refused before there is a run") {

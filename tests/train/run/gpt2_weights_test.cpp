@@ -1,8 +1,11 @@
 // tests train/run/gpt2_weights.h
 #include "heed/train/run/gpt2_weights.h"
 
+#include <cstring>
+
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 #include "heed/tests/train/gpt2_folder.h"
 
 namespace heed {
@@ -54,6 +57,20 @@ TEST_CASE("gpt2: a file that does not fit its settings is refused by the tensor'
                     containing("h.0.mlp.c_fc.weight has shape [16, 40]") && containing("[16, 64]"));
   CHECK_THROWS_WITH(gpt2_taken(bytes, Json(json).set("vocab_size", 12)),
                     containing("wte.weight has shape [11, 16]"));
+}
+
+TEST_CASE("gpt2: a weight that is not finite is refused by its name in the file") {
+  Rng rng(1);
+  DecoderOnly model(small_gpt2(), vocabulary, attention_factory("softmax"), rng);
+  const std::string bytes = gpt2_file(model);
+  const SafeTensors file = SafeTensors::parse(bytes, "m.safetensors");
+  const TensorEntry& entry = file.at("h.0.mlp.c_fc.weight");
+  for (const uint32_t bits : {0x7fc00000U, 0xff800000U}) {
+    std::string bad = bytes;
+    std::memcpy(bad.data() + entry.offset + 4 * (40 + 2), &bits, sizeof bits);
+    CHECK(fault_of([&] { gpt2_taken(bad); }) == Fault::numeric);
+    CHECK_THROWS_WITH(gpt2_taken(bad), containing("h.0.mlp.c_fc.weight") && containing("[1, 2]"));
+  }
 }
 
 TEST_CASE("gpt2: settings that Heed has not are refused by their name") {
