@@ -13,6 +13,7 @@
 #include "heed/data/text/text.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/fit_run.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/resume_point.h"
 
@@ -283,9 +284,11 @@ Scores detail::evaluate(DataLoader& loader, const LossFunction& loss,
   const LoaderPosition before = loader.position();
   for (const auto& metric : all) metric->reset();
   loader.seek({0, 0});
+  CountedWork work(static_cast<double>(loader.batches()));
   for (const Batch& batch : loader) {
     const LossOutput output = loss(batch, {});
     for (const auto& metric : all) metric->add(output, batch);
+    work.add();
   }
   loader.seek(before);
   Scores scores{.list = {}, .lower_is_better = all[0]->lower_is_better()};

@@ -29,6 +29,7 @@ struct MapParts {
   bool factors = false;      ///< the queries and keys behind the weights
   bool attribution = false;  ///< gradient times weight, of the log probability of what the model chooses
   int64_t longest = 0;       ///< tokens of an input that is not given as text; 0: as many as the task shows
+  int64_t max_tokens = 0;  ///< a text is cut to so many tokens, or to what the model reads; 0: it is not cut
 };
 
 /// One attention map of all heads of a module, recorded when evaluating and without padding. What stands

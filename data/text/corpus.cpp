@@ -32,6 +32,17 @@ int64_t remove_longer(std::vector<Pair>& pairs, int64_t words) {
   }));
 }
 
+ParallelCorpus whole_as_test(PairFile file) {
+  return {.train = {},
+          .validation = {},
+          .test = std::move(file.pairs),
+          .report = {.format = std::move(file.format),
+                     .files = std::move(file.files),
+                     .lines = file.lines,
+                     .empty = file.empty,
+                     .first_empty = std::move(file.first_empty)}};
+}
+
 ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options) {
   if (options.validation < 0 || options.test < 0 || options.longest < 0) {
     fail("corpus: validation = ", options.validation, ", test = ", options.test,

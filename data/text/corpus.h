@@ -47,6 +47,9 @@ struct ParallelCorpus {
 /// of its arguments, on every machine. Fault::data when no training pair is left.
 ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options = {});
 
+/// All pairs, in the order of the file and with their repeats, as the test.
+ParallelCorpus whole_as_test(PairFile file);
+
 /// The report as one line, for terminals and logs.
 std::string to_string(const CorpusReport& report);
 

@@ -6,6 +6,7 @@
 #include "heed/train/commands/inspection.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/inspect/head_gates.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/report/chart.h"
 
 namespace heed {
@@ -52,14 +53,16 @@ int run_ablate(const ParsedArguments& arguments) {
   if (!(gates.penalty > 0)) fail("--gate-penalty = ", gates.penalty, ". It must be above 0.");
   for (const char* own : {"gate-steps", "gate-penalty"})
     if (arguments.has(own) && !arguments.has("gates")) fail("--", own, " is for --gates. Give that, too.");
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
+                           "", {}, arguments.has("gates") ? OtherData::split : OtherData::test);
   apply_decoding(run.config, arguments);
   const Path out = output_folder(arguments, run, "ablate");
   if (arguments.has("batches"))
     write_batches_of_examples(arguments.get("batches"), *run.config.task, options);
-  WorkProgress passes("passes over the examples");
-  const AblationReport report = ablate_heads(*run.config.task, *run.model, options, run.config.decode,
-                                             [&](int64_t done, int64_t all) { passes(done, all); });
+  Progress progress;
+  std::optional<ProgressScope> shown;
+  shown.emplace(progress, "ablation");
+  const AblationReport report = ablate_heads(*run.config.task, *run.model, options, run.config.decode);
   Json json = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
   const Json numbers = ablation_json(report);
   for (const JsonMember& member : numbers.members()) json.append(member.key, member.value);
@@ -69,14 +72,14 @@ int run_ablate(const ParsedArguments& arguments) {
   io::write_own(out / "ablation.svg", ablation_svg(report));
   std::string words = ablation_text(report);
   if (arguments.has("gates")) {
-    WorkProgress steps("gate steps");
+    const ProgressScope shown_gates(progress, "gates");
     const GateReport trained =
-        train_head_gates(*run.config.task, *run.model, gates, options, run.config.decode,
-                         [&](int64_t done, int64_t all) { steps(done, all); });
+        train_head_gates(*run.config.task, *run.model, gates, options, run.config.decode);
     json.append("gates", gates_json(trained));
     words += "\n" + gates_text(trained);
   }
   io::write_own(out / "ablation.json", json.dump(1) + "\n");
+  shown.reset();
   if (arguments.has("json")) {
     io::print_data(json.dump() + "\n");
     return 0;
@@ -117,7 +120,10 @@ Command command::ablate() {
            {"gate-penalty", "X", "nats per target that an open gate costs (default: 0.02)"},
            {"batches", "FILE", "also write the examples as tensors (safetensors), for other programs"},
            {"max-tokens", "N", "longer inputs are cut to so many tokens; 0: none (default: 0)"},
-           {"data", "PATH", "other data in place of the run's; their test part is scored"},
+           {"data", "PATH",
+            "other data in place of the run's; all of a file is scored, but with --gates, which train on a "
+            "part "
+            "of it, as heed train splits it"},
            {"checkpoint", "WHICH", "best, last or a step (default: best)"},
            {"out", "FOLDER", "where the files go (default: RUN/ablate)"},
            {"json", "", "one JSON object in place of the table"}})),

@@ -7,6 +7,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
@@ -51,13 +52,23 @@ Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& bu
   return file;
 }
 
+/// Scores the run, with progress.
+Evaluation scored(const LoadedRun& run) {
+  Progress progress;
+  const ProgressScope shown(progress, "test");
+  return run.config.task->test(*run.model, run.config.decode);
+}
+
 int run_evaluate(const ParsedArguments& arguments) {
   bucket_words(arguments);  // a mistake in it is told before the work
   apply_machine(arguments);
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
-                           arguments.get("stride"), swap_of(arguments));
+  if (arguments.has("data") && arguments.has("test-path"))
+    fail("--data and --test-path name the same: the data that are scored. Give one of them.");
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"),
+                           arguments.get("data", arguments.get("test-path")), true, arguments.get("stride"),
+                           swap_of(arguments));
   apply_decoding(run.config, arguments);
-  const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
+  const Evaluation evaluation = scored(run);
   const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
   const Path page = buckets.empty() ? Path() : write_length_page(run, buckets);
   if (arguments.has("json")) {
@@ -90,7 +101,8 @@ int run_evaluate(const ParsedArguments& arguments) {
 std::string test_data() {
   return "Test data are what training never saw. translate: the pairs held out for it. lm: the text of "
          "--test-path, else all of the\nvalidation text, which chose the checkpoint. mnist, lra: the test "
-         "files in the folder of --data, else embedded ones. recall:\nsequences of their own.";
+         "files in the folder of --data, else embedded ones. recall:\nsequences of their own. A file that is "
+         "given here is the test as a whole.";
 }
 
 }  // namespace
@@ -99,8 +111,10 @@ Command command::evaluate() {
   std::vector<CommandOption> options{
       {"checkpoint", "WHICH", "best, last or a step (default: best)"},
       {"data", "PATH",
-       "other data in place of the run's, in the form that heed train --data takes for its task; their test "
-       "part is scored"},
+       "other data in place of the run's, in the form that heed train --data takes for its task: all of a "
+       "file "
+       "is scored, and of a folder its test files"},
+      {"test-path", "FILE", "the same: heed train names the test text of a language model so"},
       {"stride", "N", "of language models: new tokens a window, the others of it are context"},
       {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
       {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"}};

@@ -1,11 +1,12 @@
 // heed heads: what each attention head of a run does over its test data.
-#include <algorithm>
+#include <optional>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/inspection.h"
 #include "heed/train/inspect/head_report.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 namespace {
@@ -17,26 +18,26 @@ int run_heads(const ParsedArguments& arguments) {
   const int64_t max_tokens = arguments.integer("max-tokens", 1024);
   if (max_tokens < 2) fail("--max-tokens = ", max_tokens, ". Give at least 2.");
   HeadReportOptions options{.source = {.examples = examples, .max_tokens = max_tokens}};
-  if (arguments.has("file")) {
-    options.lines = lines_of_file(arguments.get("file"), "--file");
-    options.lines.resize(std::min(options.lines.size(), static_cast<size_t>(examples)));
-  }
+  if (arguments.has("file")) options.lines = lines_of_file(arguments.get("file"), "--file", examples);
+  options.lines.max_tokens = max_tokens;
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true);
   options.phrasebook = is_phrasebook(run.config);
-  WorkProgress progress("examples");
-  const HeadReport report = head_report(*run.config.task, *run.model, options,
-                                        [&](int64_t done, int64_t all) { progress(done, all); });
+  Progress progress;
+  std::optional<ProgressScope> shown;
+  shown.emplace(progress, "heads");
+  const HeadReport report = head_report(*run.config.task, *run.model, options);
   Json json = head_report_json(report);
   const Path out = output_folder(arguments, run, "heads");
   const std::string title = run.folder.path().filename().string();
-  const std::string subtitle =
-      text("attention heads over ", report.examples, " ", options.lines.empty() ? "test examples" : "inputs",
-           ", checkpoint of step ", run.checkpoint.step);
+  const std::string subtitle = text("attention heads over ", report.examples, " ",
+                                    options.lines.texts.empty() ? "test examples" : "inputs",
+                                    ", checkpoint of step ", run.checkpoint.step);
   Json named = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
   for (const JsonMember& member : json.members()) named.append(member.key, member.value);
   io::write_own(out / "heads.html", head_report_page(report, title + ": heads", subtitle));
   io::write_own(out / "head-distances.svg", head_distances_svg(report));
   io::write_own(out / "heads.json", named.dump(1) + "\n");
+  shown.reset();
   if (arguments.has("json")) {
     io::print_data(named.dump() + "\n");
     return 0;
@@ -69,7 +70,7 @@ Command command::heads() {
           with_machine(
               {{"examples", "N", "the first test examples (default: 2000)"},
                {"file", "FILE", "inputs in place of test examples, one a line, as heed inspect takes them"},
-               {"data", "PATH", "other data in place of the run's; their test part is looked at"},
+               {"data", "PATH", "other data in place of the run's; of a file all is looked at"},
                {"max-tokens", "N", "longer inputs are cut to so many tokens (default: 1024)"},
                {"checkpoint", "WHICH", "best, last or a step (default: best)"},
                {"out", "FOLDER", "where the files go (default: RUN/heads)"},

@@ -1,11 +1,9 @@
-// Inputs, folders and progress of the commands that look into heads.
+// Inputs and folders of the commands that look into heads.
 #include "heed/train/commands/inspection.h"
 
 #include "heed/core/io/files.h"
-#include "heed/core/io/input_file.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/data/text/text.h"
-#include "heed/train/loop/progress.h"
 
 namespace heed {
 
@@ -29,26 +27,23 @@ Path output_folder(const ParsedArguments& arguments, const LoadedRun& run, const
   return out;
 }
 
-std::vector<std::string> lines_of_file(const Path& path, const std::string& option) {
-  const std::string bytes = io::read_input(path);
-  std::vector<std::string> lines;
-  for (const std::string_view line : split_lines(bytes))
-    if (!line.empty()) lines.emplace_back(line);
-  if (lines.empty())
-    fail(Fault::data, option, ": ", path.string(), " has no lines. Give a file with one input a line.");
-  return lines;
-}
-
-WorkProgress::WorkProgress(std::string what)
-    : what_(std::move(what)), began_(seconds_now()), printed_(began_) {}
-
-void WorkProgress::operator()(int64_t done, int64_t all) {
-  constexpr double seconds_between = 2;
-  const double now = seconds_now();
-  if (now - printed_ < seconds_between || done >= all) return;
-  printed_ = now;
-  const double left = (now - began_) * static_cast<double>(all - done) / static_cast<double>(done);
-  io::print_error(text("  ", done, " of ", all, " ", what_, ", ", clock_text(left), " left\n"));
+MappedLines lines_of_file(const Path& path, const std::string& option, int64_t count,
+                          std::string_view until) {
+  const std::string content = io::read_text(path);
+  check_text(content, path.string());
+  MappedLines out;
+  int64_t number = 0;
+  for (std::string_view line : split_lines(content)) {
+    ++number;
+    line = line.substr(0, line.find_first_of(until));
+    if (trimmed(line).empty()) continue;
+    out.texts.emplace_back(line);
+    out.places.push_back(text(path, ":", number));
+    if (static_cast<int64_t>(out.texts.size()) == count) break;
+  }
+  if (out.texts.empty())
+    fail(Fault::data, option, ": ", path, " has no line of text. Give a file with one input a line.");
+  return out;
 }
 
 }  // namespace heed

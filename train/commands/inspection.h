@@ -1,4 +1,4 @@
-// What heed heads and heed ablate share: inputs, where files go, progress.
+// What heed heads, heed ablate and heed maps share: inputs and where files go.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "heed/train/commands/command.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/inspect/map_source.h"
 
 namespace heed {
 
@@ -15,18 +16,10 @@ bool is_phrasebook(Config& config);
 /// The folder of --out, which is made with those above it, or the folder `name` in the run, which is no link.
 Path output_folder(const ParsedArguments& arguments, const LoadedRun& run, const std::string& name);
 
-/// The lines of a text file, without empty ones. Fault::data when there are none.
-std::vector<std::string> lines_of_file(const Path& path, const std::string& option);
-
-/// Says now and then, on standard error, how far work is and how long the rest takes.
-class WorkProgress {
- public:
-  explicit WorkProgress(std::string what);  ///< what is counted, in the plural: "examples"
-  void operator()(int64_t done, int64_t all);
-
- private:
-  std::string what_;
-  double began_, printed_;
-};
+/// Inputs out of a text file, gzip or not: one a line, at most `count` (0: all), without blank ones. Of a
+/// line it takes what is before the first character of `until`, if there is one. Fault::data when there are
+/// none, and for what is not UTF-8.
+MappedLines lines_of_file(const Path& path, const std::string& option, int64_t count,
+                          std::string_view until = "");
 
 }  // namespace heed

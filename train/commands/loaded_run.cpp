@@ -17,7 +17,7 @@ std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
 }
 
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride, const AttentionSwap& swap) {
+                   const std::string& stride, const AttentionSwap& swap, OtherData other) {
   RunFolder folder = RunFolder::look(run);
   Config config = read_config(io::read(folder.config()), folder.config().string());
   std::string wanted = which;
@@ -25,7 +25,10 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   Checkpoint checkpoint = open_checkpoint(run, wanted);
   swap.apply(config);
   if (with_data) {
-    if (!path.empty()) config.set("data.path", path, "--data: ", SetBy::command_line);
+    if (!path.empty()) {
+      config.set("data.path", path, "--data: ", SetBy::command_line);
+      if (other == OtherData::test) config.task->test_on(path);
+    }
     if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
     config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
   } else {
@@ -38,7 +41,8 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
     transfer = transfer_weights(*model, checkpoint.file("model.safetensors"),
                                 (checkpoint.folder / "model.safetensors").string());
   } else {
-    load_bytes(*model, checkpoint.file("model.safetensors"));
+    load_bytes(*model, checkpoint.file("model.safetensors"),
+               (checkpoint.folder / "model.safetensors").string());
   }
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model), std::move(transfer)};
 }

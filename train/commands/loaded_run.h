@@ -23,12 +23,17 @@ struct LoadedRun {
   WeightTransfer transfer = {};  ///< what was done with each tensor, where the attention was swapped
 };
 
+/// What other data than a run's are for: all of a file for the test, or split as the run's data are.
+enum class OtherData { test, split };
+
 /// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
-/// corpus is read too; `path` then replaces data.path when it is not empty, and data.stride is `stride` when
-/// that is not. `swap` puts another attention on the trained weights: what it has beside them is initialised
-/// from train.seed, and the error for weights that do not fit names the tensors.
+/// corpus is read too. A `path` that is not empty then names data in place of the run's; for
+/// OtherData::test, a file is the test as a whole (Task::test_on()). data.stride is `stride` when that is not
+/// empty. `swap` puts another attention on the trained weights: what it has beside them is initialised from
+/// train.seed, and the error for weights that do not fit names the tensors.
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride = "", const AttentionSwap& swap = {});
+                   const std::string& stride = "", const AttentionSwap& swap = {},
+                   OtherData other = OtherData::test);
 
 /// What a swap did with the weights, in lines for people: none where everything was copied.
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);

@@ -3,12 +3,11 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/version.h"
-#include "heed/data/text/text.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/commands/inspection.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/inspect/map_writer.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/stop_signals.h"
 
 namespace heed {
@@ -22,46 +21,30 @@ MapFormat format_asked(const ParsedArguments& arguments) {
   return word == "npy" ? MapFormat::npy : MapFormat::safetensors;
 }
 
-/// At most so many inputs of a text file (all with 0): a line each, of a line with tabs its first field.
-/// Blank lines are none.
-std::vector<std::string> inputs_of(const Path& file, int64_t count) {
-  const std::string content = io::read_text(file);
-  if (const size_t bad = invalid_utf8(content); bad != std::string_view::npos)
-    fail(Fault::data, file.string(), ": byte ", bad + 1, " is not UTF-8.");
-  std::vector<std::string> out;
-  for (const std::string_view line : split_lines(content)) {
-    const std::string_view input = line.substr(0, line.find('\t'));
-    if (input.find_first_not_of(" \r") == input.npos) continue;
-    out.emplace_back(input);
-    if (static_cast<int64_t>(out.size()) == count) break;
-  }
-  if (out.empty()) fail(Fault::data, file.string(), " holds no line of text.");
-  return out;
-}
-
 /// Writes what comes, and stops behind an example where a signal asks for it.
 class MapsUntilAsked {
  public:
-  MapsUntilAsked(MapWriter& writer, int64_t total, bool quiet) : writer_(writer), total_(total) {
-    progress_.quiet = quiet;
-  }
+  MapsUntilAsked(MapWriter& writer, int64_t total) : writer_(writer), work_(static_cast<double>(total)) {}
 
   void take(const MappedExample& example) {
     writer_.add(example);
-    if (seconds_now() - shown_at_ >= 10) {
-      const double each = (seconds_now() - began_) / static_cast<double>(writer_.count());
-      progress_.say("maps", text(writer_.count(), " of ", total_, ", ",
-                                 clock_text(each * static_cast<double>(total_ - writer_.count())), " to go"));
-      shown_at_ = seconds_now();
-    }
-    if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+    next();
+  }
+
+  /// An input that is left out.
+  void skip(const Error& why) {
+    writer_.leave_out(why.what());
+    next();
   }
 
  private:
+  void next() {
+    work_.add();
+    if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+  }
+
   MapWriter& writer_;
-  int64_t total_;
-  Progress progress_;
-  double began_ = seconds_now(), shown_at_ = began_;
+  CountedWork work_;
 };
 
 int run_maps(const ParsedArguments& arguments) {
@@ -71,16 +54,18 @@ int run_maps(const ParsedArguments& arguments) {
   const int64_t count = arguments.integer("count", 0);
   if (arguments.has("count") && count < 1) fail("--count = ", count, ". It must be at least 1.");
   const std::string data = arguments.get("data");
-  std::vector<std::string> lines;
-  if (!data.empty()) lines = inputs_of(find_data(data), count);
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", lines.empty());
+  MappedLines lines;
+  if (!data.empty()) lines = lines_of_file(find_data(data), "--data", count, "\t");
+  const bool by_line = !data.empty();
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", !by_line);
   const Task& task = *run.config.task;
-  const int64_t examples = lines.empty() ? task.test_examples() : 0;  // without lines the data is loaded
-  if (lines.empty() && examples == 0)
+  const int64_t examples = by_line ? 0 : task.test_examples();  // without lines the data is loaded
+  if (!by_line && examples == 0)
     fail("maps: the task ", run.config.task_name,
          " gives no test examples by number. Give inputs: --data FILE.");
-  const int64_t total =
-      lines.empty() ? (count > 0 ? std::min(count, examples) : examples) : static_cast<int64_t>(lines.size());
+  const int64_t total = by_line     ? static_cast<int64_t>(lines.texts.size())
+                        : count > 0 ? std::min(count, examples)
+                                    : examples;
   const StopSignals signals;
   MapWriter writer(Path(arguments.get("out")), format,
                    Json::object({{"heed", HEED_VERSION},
@@ -88,14 +73,17 @@ int run_maps(const ParsedArguments& arguments) {
                                  {"checkpoint", run.checkpoint.step},
                                  {"task", run.config.task_name},
                                  {"data", data.empty() ? std::string("the run's test examples") : data}}));
-  MapsUntilAsked maps(writer, total, arguments.has("quiet"));
-  const auto take = [&](const MappedExample& one) { maps.take(one); };
   std::optional<Stopped> stopped;
   try {
-    if (lines.empty())
-      for_each_mapped_example(task, *run.model, {.examples = count}, take);
+    Progress progress;
+    progress.quiet = arguments.has("quiet");
+    const ProgressScope shown(progress, "maps");
+    MapsUntilAsked maps(writer, total);
+    const auto take = [&](const MappedExample& one) { maps.take(one); };
+    if (by_line)
+      for_each_mapped_line(task, *run.model, lines, take, [&](const Error& why) { maps.skip(why); });
     else
-      for_each_mapped_line(task, *run.model, lines, take);
+      for_each_mapped_example(task, *run.model, {.examples = count}, take);
   } catch (const Stopped& signal) {
     stopped = signal;
   } catch (...) {
@@ -103,6 +91,13 @@ int run_maps(const ParsedArguments& arguments) {
     throw;
   }
   writer.finish(!stopped);
+  const std::vector<std::string>& left_out = writer.left_out();
+  if (writer.count() == 0 && !left_out.empty())
+    fail(Fault::data, "maps: none of the ", total, " inputs can be read. The first: ", left_out.front());
+  if (!left_out.empty()) {
+    io::print_error(text("warning: ", left_out.size(), left_out.size() == 1 ? " input is" : " inputs are",
+                         " left out, listed in the manifest. The first: ", left_out.front(), "\n"));
+  }
   io::printf("%lld of %lld examples, listed in %s\n", static_cast<long long>(writer.count()),
              static_cast<long long>(total), (Path(arguments.get("out")) / "manifest.json").c_str());
   return stopped ? exit_code(*stopped) : 0;
@@ -120,8 +115,10 @@ Command command::maps() {
       1,
       with_machine(
           {{"data", "FILE",
-            "an input a line (of a line with tabs, the first field), gzip or not; a translator's own "
-            "translation is what its decoder reads (default: the run's test examples, with their targets)"},
+            "an input a line (of a line with tabs, the first field), gzip or not; one that the model cannot "
+            "read "
+            "is left out; a translator's own translation is what its decoder reads (default: the run's test "
+            "examples, with their targets)"},
            {"count", "N", "the first so many (default: all)"},
            {"out", "FOLDER", "where the files go; required, without maps in it"},
            {"format", "WORD", "safetensors: a file an example; npy: a file a map (default: safetensors)"},

@@ -24,6 +24,7 @@
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
@@ -84,13 +85,18 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
   progress.say("run folder", folder.path().string());
 }
 
-/// What training took until now, beside its estimate. The time of a sitting is compared with that of as many
-/// steps and validations.
-Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
+/// What the run was expected to take, for as many steps and validations as this session had.
+Estimate estimate_of_session(const Trainer& trainer, const TrainResult& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
   expected.validations = outcome.validations;
-  Json took = took_facts(expected, outcome.step_seconds, outcome.validation_seconds);
+  return expected;
+}
+
+/// What training took until now, beside its estimate.
+Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
+  Json took =
+      took_facts(estimate_of_session(trainer, outcome), outcome.step_seconds, outcome.validation_seconds);
   took.set("steps", outcome.steps_taken);
   return took;
 }
@@ -106,14 +112,16 @@ void tell_what_it_took(Progress& progress, const Json& took, const TrainResult& 
   progress.say("memory", text(bytes_text(took.at("memory_bytes").integer()), " at the peak, ",
                               off("memory_estimate_off"), "; tensors ",
                               bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
-  progress.say("time", text(clock_text(outcome.seconds), " of training; ", clock_text(outcome.step_seconds),
-                            " of it in steps, ", clock_text(outcome.validation_seconds), " in validations, ",
-                            off("time_estimate_off")));
+  progress.say("time", text(clock_text(took.at("seconds").real()), ", ", off("time_estimate_off")));
+  progress.say(
+      "", text(clock_text(outcome.step_seconds), " in steps, ", clock_text(outcome.validation_seconds),
+               " in validations, ", clock_text(took.at("seconds_of_test").real()), " in test and report"));
 }
 
 /// Writes report.html from what the folder holds and the model as it is.
 void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
                   const TrainResult& outcome, Progress& progress) {
+  ProgressScope shown(progress, "report");
   const std::vector<MetricSeries> metrics = read_metrics(folder.metrics());
   write_metrics_csv(folder.metrics(), folder.metrics_table());
   ReportData report;
@@ -202,6 +210,12 @@ std::string learned_words(const RunFolder& folder) {
   return "no step has given a loss";
 }
 
+/// The scores of the test split, with progress under this label.
+Evaluation tested(const Config& config, Module& model, Progress& progress, const char* label) {
+  const ProgressScope shown(progress, label);
+  return config.task->test(model, config.decode);
+}
+
 /// The end of a run: the best checkpoint is scored and reported. `resumable` is the run that people resume;
 /// null where there is none.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const TrainResult& outcome,
@@ -217,21 +231,28 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
   // Before anything else is computed, since maps and samples of text are no part of training, and written at
   // once: who is stopped while the test is scored takes no step when the run is resumed.
-  const Json took = what_it_took(trainer, outcome);
+  Json took = what_it_took(trainer, outcome);
   const bool stepped = outcome.steps_taken > 0;
   if (stepped) note_what_it_took(folder, took);
+  const double began = seconds_now();
   std::vector<std::pair<std::string, double>> of_last;
   if (config.task->scores_last() && best.step != outcome.step)
-    of_last = config.task->test(trainer.model(), config.decode).scores.list;
-  load_bytes(trainer.model(), best.file("model.safetensors"));
-  const Evaluation evaluation = config.task->test(trainer.model(), config.decode);
+    of_last = tested(config, trainer.model(), progress, "last step").scores.list;
+  load_bytes(trainer.model(), best.file("model.safetensors"), (best.folder / "model.safetensors").string());
+  const Evaluation evaluation = tested(config, trainer.model(), progress, "test");
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);
   if (!of_last.empty()) progress.say("last step", score_line({.list = of_last}));
   for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i)
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   write_report(config, folder, trainer.model(), evaluation, outcome, progress);
-  if (stepped) tell_what_it_took(progress, took, outcome);
+  if (stepped) {
+    Estimate expected = estimate_of_session(trainer, outcome);
+    expected.tests = of_last.empty() ? 1 : 2;
+    set_time_facts(took, expected, outcome.step_seconds, outcome.validation_seconds, seconds_now() - began);
+    note_what_it_took(folder, took);
+    tell_what_it_took(progress, took, outcome);
+  }
   // Last of all files: where it is there, nothing else is missing.
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   if (evaluation.confusion) scores.set("examples", evaluation.confusion->total());

@@ -8,6 +8,7 @@
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/logit_lens.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -107,6 +108,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });
   std::vector<std::string> out(sentences.size());
+  size_t tokens = 0;
+  for (const size_t i : order) tokens += encoded[i].size();
+  CountedWork work(static_cast<double>(tokens));
   for (size_t begin = 0; begin < order.size(); begin += max_batch) {
     const size_t end = std::min(begin + max_batch, order.size());
     std::vector<std::vector<int32_t>> rows;
@@ -124,7 +128,10 @@ std::vector<std::string> translate_all(const TranslationModel& model,
         options.beam_size == 1
             ? greedy(model, std::move(start), longest, decode_ids(target, options))
             : beam_search(model, std::move(start), longest, decode_ids(target, options), options);
-    for (size_t i = begin; i < end; ++i) out[order[i]] = target.decode(found[i - begin].ids);
+    for (size_t i = begin; i < end; ++i) {
+      out[order[i]] = target.decode(found[i - begin].ids);
+      work.add(static_cast<double>(rows[i - begin].size()));
+    }
   }
   return out;
 }

@@ -33,9 +33,17 @@ std::string plain(const std::string& label) {
 
 bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
+/// What a run's manifest expects of the time after its last step, in which its test is scored; 0: nothing.
+double expected_test_seconds(const Path& run) {
+  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
+  const Json* estimate = manifest ? manifest->find("estimate") : nullptr;
+  const Json* seconds = estimate != nullptr ? estimate->find("seconds_of_test") : nullptr;
+  return seconds != nullptr && seconds->is_number() ? seconds->real() : 0;
+}
+
 /// Shows a run's progress from its metrics. Shows its last step only once it has `ended`: that step's
-/// validation scores come after its loss.
-void show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
+/// validation scores come after its loss. False: the last step is taken, and the test is being scored.
+bool show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
   Progress::Now now{.total = total_steps(run)};
   double seconds = 0;
   for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
@@ -53,11 +61,25 @@ void show(Progress& progress, const Path& run, double done_seconds, int64_t left
   }
   const auto logged = static_cast<double>(now.step);
   now.step = std::max(now.step, now.validated);
-  if (logged == 0 || (now.step >= now.total && !ended)) return;
+  if (logged > 0 && now.step >= now.total && !ended) return false;
+  if (logged == 0) return true;
   const double whole = seconds / logged * static_cast<double>(now.total);
-  const double each = done_seconds > 0 ? done_seconds : whole;
-  now.seconds_left = whole - seconds + each * static_cast<double>(left);
+  const double test = expected_test_seconds(run);
+  const double each = done_seconds > 0 ? done_seconds : whole + test;
+  now.seconds_left = whole - seconds + (ended ? 0 : test) + each * static_cast<double>(left);
   progress.step(now);
+  return true;
+}
+
+/// Shows how far the scoring of the test is that began then, by what it was expected to take.
+void show_test(Progress& progress, const Path& run, double began) {
+  const double expected = expected_test_seconds(run), spent = seconds_now() - began;
+  // An estimate that was too low is none any more.
+  const bool known = expected > spent;
+  progress.work({.label = "test",
+                 .share = known ? spent / expected : -1,
+                 .seconds_left = expected - spent,
+                 .began = began});
 }
 
 std::string scores_text(const ComparedRun& run) {
@@ -198,13 +220,16 @@ class Trainings {
     arguments.insert(arguments.end(), options_.machine.begin(), options_.machine.end());
     const double began = seconds_now();
     const double each = done_ > 0 ? done_seconds_ / static_cast<double>(done_) : 0;
-    double shown_at = began, told_at = began;
+    double shown_at = began, told_at = began, test_began = 0;
     const ChildEnd end = run_child(
         arguments,
         [&] {
           const double now = seconds_now();
           if (!progress_.quiet && now - shown_at >= show_every) {
-            show(progress_, run, each, left_, false);
+            if (test_began > 0 || !show(progress_, run, each, left_, false)) {
+              if (test_began == 0) test_began = now;
+              show_test(progress_, run, test_began);
+            }
             shown_at = now;
           }
           if (now - told_at >= tell_every) {
@@ -213,6 +238,7 @@ class Trainings {
           }
         },
         [&] { return options_.budget.spent(); });
+    progress_.erase();
     if (!progress_.quiet) show(progress_, run, each, left_, true);
     progress_.finish();
     if (end.code == 0) {

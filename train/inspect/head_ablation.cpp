@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "heed/data/batching/shuffle.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/bleu.h"
 
 namespace heed {
@@ -18,6 +18,11 @@ constexpr int64_t rows_at_once = 64, bootstrap_samples = 200;
 struct Outcome {
   std::vector<ExampleScore> scores;
   std::vector<Bleu> bleu;
+};
+
+/// Passes over the examples: all of them, and the sample of them.
+struct Passes {
+  int64_t runs = 0, samples = 0;
 };
 
 /// Runs a model over the same examples again and again, with heads replaced or without.
@@ -41,24 +46,35 @@ class AblationBench {
   }
   int64_t examples() const { return examples_; }
 
+  /// Counts from now on, as part of so many runs and samples.
+  void count(const Passes& all) {
+    work_.emplace(static_cast<double>(all.runs) * static_cast<double>(batches_.size() + outputs_.size()) +
+                  static_cast<double>(all.samples) * static_cast<double>(sample_.size()));
+  }
+
   /// The sum of the losses of a sample of the examples, for choosing between heads.
-  double loss_of_sample(HeadEditor* editor) const {
+  double loss_of_sample(HeadEditor* editor) {
     double loss = 0;
-    for (const ExampleBatch& batch : sample_)
+    for (const ExampleBatch& batch : sample_) {
       for (const ExampleScore& score : task_.example_scores(model_, batch, {.editor = editor}))
         loss += score.loss;
+      work_->add();
+    }
     return loss;
   }
 
-  Outcome run(HeadEditor* editor) const {
+  Outcome run(HeadEditor* editor) {
     Outcome out;
     for (const ExampleBatch& batch : batches_) {
       const auto scores = task_.example_scores(model_, batch, {.editor = editor});
       out.scores.insert(out.scores.end(), scores.begin(), scores.end());
+      work_->add();
     }
     if (outputs_.empty()) return out;
+    const auto wrote = static_cast<double>(outputs_.size());
     for (const ReportSample& one : task_.test_outputs(model_, outputs_, decode_, editor))
       out.bleu.push_back(corpus_bleu(std::span(&one.hypothesis, 1), std::span(&one.reference, 1)));
+    work_->add(wrote);
     return out;
   }
 
@@ -69,6 +85,7 @@ class AblationBench {
   std::vector<ExampleBatch> batches_, sample_;
   std::vector<int64_t> outputs_;
   int64_t examples_ = 0;
+  std::optional<CountedWork> work_;
 };
 
 /// The ratio of sums of `part` and targets over examples, and its standard error (linearised).
@@ -156,15 +173,14 @@ AblationScores scores_of_whole(const Outcome& whole) {
 /// Removes head after head: each time the one whose removal costs least among the candidates.
 class GreedyPruning {
  public:
-  GreedyPruning(const AblationBench& bench, HeadAblation& ablation, const AblationOptions& options)
+  GreedyPruning(AblationBench& bench, HeadAblation& ablation, const AblationOptions& options)
       : bench_(bench), ablation_(ablation), options_(options) {}
 
-  std::vector<PruningStep> run(std::vector<ModelHead> left, std::vector<double> cost, const Outcome& whole,
-                               const std::function<void()>& told) {
+  std::vector<PruningStep> run(std::vector<ModelHead> left, std::vector<double> cost, const Outcome& whole) {
     std::vector<PruningStep> out{{.removed = "", .left = static_cast<int64_t>(left.size())}};
     std::vector<ModelHead> off;
     while (!left.empty()) {
-      const size_t next = cheapest(left, cost, off, told);
+      const size_t next = cheapest(left, cost, off);
       off.push_back(left[next]);
       ablation_.set(off);
       const std::string name = left[next].name;
@@ -173,7 +189,6 @@ class GreedyPruning {
       out.push_back({.removed = name,
                      .left = static_cast<int64_t>(left.size()),
                      .effect = effect_of(name, whole, bench_.run(&ablation_))});
-      told();
     }
     return out;
   }
@@ -181,7 +196,7 @@ class GreedyPruning {
  private:
   /// Tries the heads that cost least so far, and refreshes their costs.
   size_t cheapest(const std::vector<ModelHead>& left, std::vector<double>& cost,
-                  const std::vector<ModelHead>& off, const std::function<void()>& told) {
+                  const std::vector<ModelHead>& off) {
     std::vector<size_t> order = all_of(left.size());
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return cost[a] < cost[b]; });
     order.resize(std::min(order.size(), static_cast<size_t>(options_.tried)));
@@ -193,29 +208,31 @@ class GreedyPruning {
       ablation_.set(tried);
       cost[candidate] = bench_.loss_of_sample(&ablation_);
       if (cost[candidate] < cost[best] || candidate == best) best = candidate;
-      told();
     }
     return best;
   }
 
-  const AblationBench& bench_;
+  AblationBench& bench_;
   HeadAblation& ablation_;
   const AblationOptions& options_;
 };
 
 /// Passes over the examples that a report takes at most.
-int64_t passes(int64_t heads, int64_t layers, const AblationOptions& options) {
-  const int64_t alone = 1 + heads + layers;
-  if (!options.curve || !options.heads.empty()) return alone;
-  int64_t tried = 0;
-  for (int64_t left = heads; left > 0; --left) tried += 1 + (left > 1 ? std::min(left, options.tried) : 0);
-  return alone + tried;
+Passes passes(int64_t heads, int64_t layers, const AblationOptions& options) {
+  Passes out{.runs = 1 + heads + layers};
+  if (!options.curve || !options.heads.empty()) return out;
+  out.runs += heads;
+  for (int64_t left = heads; left > 1; --left) {
+    const int64_t tried = std::min(left, options.tried);
+    out.samples += tried > 1 ? tried : 0;
+  }
+  return out;
 }
 
 }  // namespace
 
 AblationReport ablate_heads(const Task& task, Module& model, const AblationOptions& options,
-                            const DecodeOptions& decode, const std::function<void(int64_t, int64_t)>& told) {
+                            const DecodeOptions& decode) {
   const double began = seconds_now();
   const std::vector<ModelHead> all = heads_of_model(task, model);
   const bool chosen = !options.heads.empty();
@@ -229,15 +246,9 @@ AblationReport ablate_heads(const Task& task, Module& model, const AblationOptio
   if (options.by.kind == HeadReplacement::Kind::mean)
     means = mean_outputs(task, model, options.examples, options.max_tokens);
   HeadAblation ablation(options.by, &means);
-  const AblationBench bench(task, model, options, decode);
-  int64_t done = 0;
-  const int64_t most =
-      passes(static_cast<int64_t>(heads.size()), static_cast<int64_t>(groups.size()), options);
-  const auto pass = [&] {
-    if (told) told(++done, most);
-  };
+  AblationBench bench(task, model, options, decode);
+  bench.count(passes(static_cast<int64_t>(heads.size()), static_cast<int64_t>(groups.size()), options));
   const Outcome whole = bench.run(nullptr);
-  pass();
   AblationReport out{.by = options.by,
                      .examples = bench.examples(),
                      .outputs = static_cast<int64_t>(whole.bleu.size()),
@@ -247,17 +258,15 @@ AblationReport ablate_heads(const Task& task, Module& model, const AblationOptio
     ablation.set({head});
     out.heads.push_back(effect_of(head.name, whole, bench.run(&ablation)));
     cost.push_back(out.heads.back().loss.value);
-    pass();
   }
   for (const std::vector<ModelHead>& group : groups) {
     if (group.size() == 1 && chosen) continue;
     ablation.set(group);
     out.layers.push_back(effect_of(chosen ? "all of these" : group[0].layer, whole, bench.run(&ablation)));
-    pass();
   }
   if (options.curve && !chosen) {
     GreedyPruning pruning(bench, ablation, options);
-    out.curve = pruning.run(heads, cost, whole, pass);
+    out.curve = pruning.run(heads, cost, whole);
   }
   out.seconds = seconds_now() - began;
   return out;

@@ -118,10 +118,9 @@ struct AblationReport {
   double seconds = 0;                ///< that it took
 };
 
-/// Measures. `told` hears of progress: passes over the examples so far, and of how many at most.
+/// Measures; counts its work for a ProgressScope (train/loop/progress_scope.h).
 AblationReport ablate_heads(const Task& task, Module& model, const AblationOptions& options,
-                            const DecodeOptions& decode,
-                            const std::function<void(int64_t, int64_t)>& told = {});
+                            const DecodeOptions& decode);
 
 Json ablation_json(const AblationReport& report);         ///< every number
 std::string ablation_text(const AblationReport& report);  ///< a table for terminals

@@ -7,6 +7,7 @@
 #include "heed/core/constant_table.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/inspect/head_ablation.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 namespace {
@@ -204,8 +205,12 @@ MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int6
   const NoGrad no_grad;
   MeanCollector collector;
   constexpr int64_t rows = 64;
-  for (const auto& numbers : batches_of_equal_lengths(task, examples, max_tokens, rows))
+  const auto batches = batches_of_equal_lengths(task, examples, max_tokens, rows);
+  CountedWork work(static_cast<double>(batches.size()));
+  for (const auto& numbers : batches) {
     task.loss(model, task.test_batch(numbers, max_tokens).batch, {.editor = &collector});
+    work.add();
+  }
   return collector.means();
 }
 

@@ -103,7 +103,7 @@ Json ablation_json(const AblationReport& report) {
 
 std::string ablation_text(const AblationReport& report) {
   std::string out = "  " + about_whole(report) + "\n\n";
-  out += "  replaced         change of loss    of accuracy, %";
+  out += "  replaced         change of loss  accuracy, points";
   out += report.outputs > 0 ? "          of BLEU\n" : "\n";
   for (const AblationEffect& effect : report.heads) out += effect_line(effect);
   if (!report.layers.empty()) out += "\n";

@@ -6,6 +6,7 @@
 
 #include "heed/autograd/tape.h"
 #include "heed/core/io/number_text.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/optim/optimizer.h"
 
 namespace heed {
@@ -83,8 +84,7 @@ class HeadGates final : public Module, public HeadEditor {
 }  // namespace
 
 GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
-                            const AblationOptions& measure, const DecodeOptions& decode,
-                            const std::function<void(int64_t, int64_t)>& told) {
+                            const AblationOptions& measure, const DecodeOptions& decode) {
   const std::vector<ModelHead> heads = heads_of_model(task, model);
   visit_tensors(model, [](const std::string&, Tensor& x) { x = x.detach(); });  // only gates are trained
   HeadGates gates(heads, options.seed);
@@ -93,6 +93,7 @@ GateReport train_head_gates(Task& task, Module& model, const GateOptions& option
   double last_losses = 0;
   const int64_t last = std::max<int64_t>(options.steps / 10, 1);
   int64_t epoch = 0, count = task.plan(0), position = 0;
+  std::optional<CountedWork> work(static_cast<double>(options.steps));
   for (int64_t step = 0; step < options.steps; ++step) {
     if (position == count) {
       count = task.plan(++epoch);
@@ -102,8 +103,9 @@ GateReport train_head_gates(Task& task, Module& model, const GateOptions& option
     if (step >= options.steps - last) last_losses += loss.item();
     backward(loss + gates.open() * options.penalty);
     optimizer.step(options.learning_rate);
-    if (told) told(step + 1, options.steps);
+    work->add();
   }
+  work.reset();
   out.loss = last_losses / static_cast<double>(last);
   out.gates = gates.values(heads);
   AblationOptions closing = measure;

@@ -35,10 +35,9 @@ struct GateReport {
 /// Multiplies each head's output by a gate before the output projection, and trains the gates alone, with a
 /// relaxed L0 penalty: lambda times the sum of the probabilities that gates are open (Louizos et al. 2018,
 /// arXiv 1712.01312; Voita et al. 2019, arXiv 1905.09418). The model keeps its weights, without dropout, and
-/// records no gradients any more. `told` hears of each step.
+/// records no gradients any more. Counts its work for a ProgressScope (train/loop/progress_scope.h).
 GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
-                            const AblationOptions& measure, const DecodeOptions& decode,
-                            const std::function<void(int64_t, int64_t)>& told = {});
+                            const AblationOptions& measure, const DecodeOptions& decode);
 
 Json gates_json(const GateReport& report);         ///< every number
 std::string gates_text(const GateReport& report);  ///< a table for terminals

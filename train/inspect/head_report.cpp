@@ -7,7 +7,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/transformer.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 namespace {
@@ -268,18 +268,17 @@ std::vector<std::vector<RepeatScores>> repeat_scores_of_model(Module& module, in
   return out;
 }
 
-HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options,
-                       const std::function<void(int64_t, int64_t)>& told) {
+HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options) {
   const double began = seconds_now();
-  const bool by_line = !options.lines.empty();
-  const int64_t all = by_line                       ? static_cast<int64_t>(options.lines.size())
+  const bool by_line = !options.lines.texts.empty();
+  const int64_t all = by_line                       ? static_cast<int64_t>(options.lines.texts.size())
                       : options.source.examples > 0 ? std::min(options.source.examples, task.test_examples())
                                                     : task.test_examples();
   Collector collector(options, by_line ? CountedTokens{} : counted_tokens(task, options.source));
-  int64_t seen = 0;
+  CountedWork work(static_cast<double>(all));
   const auto take = [&](const MappedExample& example) {
     collector.take(example);
-    if (told) told(++seen, all);
+    work.add();
   };
   const int64_t count = by_line ? for_each_mapped_line(task, model, options.lines, take)
                                 : for_each_mapped_example(task, model, options.source, take);

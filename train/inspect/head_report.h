@@ -48,16 +48,15 @@ struct HeadReport {
 
 /// What to look at.
 struct HeadReportOptions {
-  MapSourceOptions source = {};         ///< which examples
-  std::vector<std::string> lines = {};  ///< inputs in place of test examples
-  bool phrasebook = false;              ///< compare cross-attention with the phrasebook's word alignment
-  int64_t best = 3;                     ///< examples kept for each head
-  int64_t ranked = 256;                 ///< effective ranks are means over so many examples
+  MapSourceOptions source = {};  ///< which examples
+  MappedLines lines = {};        ///< inputs in place of test examples
+  bool phrasebook = false;       ///< compare cross-attention with the phrasebook's word alignment
+  int64_t best = 3;              ///< examples kept for each head
+  int64_t ranked = 256;          ///< effective ranks are means over so many examples
 };
 
-/// Looks at the heads of a model that evaluates. `told` hears of progress: examples so far, and of how many.
-HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options,
-                       const std::function<void(int64_t, int64_t)>& told = {});
+/// Looks at the heads of a model that evaluates; counts its work for a ProgressScope.
+HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options);
 
 /// Repetition scores of all heads of a language model, by map and head: means over `sequences` sequences of
 /// `period` random tokens that come twice. Empty for other models.

@@ -104,12 +104,22 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
   return count;
 }
 
-int64_t for_each_mapped_line(const Task& task, Module& model, std::span<const std::string> lines,
-                             const std::function<void(const MappedExample&)>& take) {
+int64_t for_each_mapped_line(const Task& task, Module& model, const MappedLines& lines,
+                             const std::function<void(const MappedExample&)>& take,
+                             const std::function<void(const Error&)>& refused) {
   int64_t count = 0;
-  for (const std::string& line : lines) {
-    MappedExample one{.number = count, .caption = "", .maps = {}};
-    one.maps = task.maps(model, line, one.caption);
+  for (size_t i = 0; i < lines.texts.size(); ++i) {
+    MappedExample one{.number = static_cast<int64_t>(i), .caption = "", .maps = {}};
+    try {
+      const MapParts parts{.longest = lines.max_tokens, .max_tokens = lines.max_tokens};
+      one.maps = task.maps_with(model, lines.texts[i], parts, one.caption);
+    } catch (const Error& error) {
+      const std::string place = lines.places.empty() ? text("line ", i + 1) : lines.places[i];
+      const Error placed(error.fault(), text(place, ": ", error.what()));
+      if (!refused || error.fault() != Fault::usage) throw placed;
+      refused(placed);
+      continue;
+    }
     if (one.maps.empty()) fail("the attentions of this model have no maps to look at.");
     take(one);
     ++count;

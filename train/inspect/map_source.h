@@ -37,9 +37,18 @@ std::vector<std::vector<int64_t>> batches_of_equal_lengths(const Task& task, int
 int64_t for_each_mapped_example(const Task& task, Module& model, const MapSourceOptions& options,
                                 const std::function<void(const MappedExample&)>& take);
 
-/// The same for inputs as Task::maps() takes them: sentences to translate, texts, numbers of test examples.
-int64_t for_each_mapped_line(const Task& task, Module& model, std::span<const std::string> lines,
-                             const std::function<void(const MappedExample&)>& take);
+/// Inputs as Task::maps() takes them: sentences to translate, texts, numbers of test examples.
+struct MappedLines {
+  std::vector<std::string> texts;        ///< one for each input
+  std::vector<std::string> places = {};  ///< where each is from, as FILE:LINE; empty: errors count from 1
+  int64_t max_tokens = 0;                ///< longer inputs are cut to so many tokens; 0: none is
+};
+
+/// The same for each of these inputs. One that the task cannot read, such as a text that is too long, is
+/// given to `refused` with the error, which names its place, and left out; without `refused` it is thrown.
+int64_t for_each_mapped_line(const Task& task, Module& model, const MappedLines& lines,
+                             const std::function<void(const MappedExample&)>& take,
+                             const std::function<void(const Error&)>& refused = {});
 
 /// The maps of one forward pass over a batch: those of its sequence number `row`, whose tokens are `tokens`.
 std::vector<MapView> map_views(Module& model, const MapRecorder& recorder, const ExampleTokens& tokens,

@@ -16,9 +16,9 @@ constexpr double manifest_every = 5;  // seconds
 
 std::string file_of_example(int64_t number) { return formatted("%06lld", static_cast<long long>(number)); }
 
-Json list_of_tokens(const std::vector<std::string>& tokens) {
+Json list_of_texts(const std::vector<std::string>& texts) {
   Json out = Json::List();
-  for (const std::string& token : tokens) out.push(token);
+  for (const std::string& one : texts) out.push(one);
   return out;
 }
 
@@ -65,7 +65,7 @@ void MapWriter::add(const MappedExample& example) {
   }
   if (!tensors.empty()) write_safetensors(folder_ / (base + ".safetensors"), tensors);
   Json tokens = Json::List();
-  for (const std::vector<std::string>& list : lists) tokens.push(list_of_tokens(list));
+  for (const std::vector<std::string>& list : lists) tokens.push(list_of_texts(list));
   const Json entry = Json::object(
       {{"number", example.number}, {"caption", example.caption}, {"tokens", tokens}, {"maps", maps}});
   entries_ += (count_ == 0 ? "\n" : ",\n") + entry.dump();
@@ -79,6 +79,7 @@ void MapWriter::write_manifest(bool complete) {
   Json head = facts_;
   head.set("complete", complete);
   head.set("count", count_);
+  if (!left_out_.empty()) head.set("left_out", list_of_texts(left_out_));
   std::string out = head.dump();
   out.pop_back();  // the closing brace, behind which the examples come
   io::write(folder_ / "manifest.json", out + ",\"examples\":[" + entries_ + "\n]}\n");

@@ -71,6 +71,11 @@ std::string what_takes_less(const Config& config, bool by_batches) {
               config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
 }
 
+/// How far an estimate was off, as a part of what was measured.
+double part_off(double estimated, double measured) {
+  return measured > 0 ? (estimated - measured) / measured : 0.0;
+}
+
 struct StepTime {
   double seconds = 0, flops = 0;
 };
@@ -116,9 +121,14 @@ int64_t held_beside(const TrainOptions& options, const Batch& batch) {
   return (options.grad_accumulation - 1) * bytes;
 }
 
-/// Estimates one validation from the parts it consists of.
-double seconds_of_validation(const Task& task, Module& model, Device device) {
-  double out = 0;
+/// Seconds of one validation, and of scoring the test.
+struct ScoringTime {
+  double validation = 0, test = 0;
+};
+
+/// Estimates both from the parts they consist of.
+ScoringTime time_of_scoring(const Task& task, Module& model, Device device) {
+  ScoringTime out;
   for (const ValidationPart& part : task.validation_cost(model)) {
     if (part.some <= 0) continue;
     double seconds = 0;
@@ -130,9 +140,25 @@ double seconds_of_validation(const Task& task, Module& model, Device device) {
       synchronize(device);
       seconds = seconds_now() - began;
     }
-    out += seconds * part.all / part.some;
+    out.validation += seconds * part.all / part.some;
+    out.test += seconds * part.test / part.some;
   }
   return out;
+}
+
+/// Seconds of the maps of the report; 0 where the task or its attentions have none.
+double seconds_of_maps(const Task& task, Module& model) {
+  const double began = seconds_now();
+  const int64_t peak = memory_use().peak;
+  double seconds = 0;
+  try {
+    std::string caption;
+    task.maps(model, "", caption);
+    seconds = seconds_now() - began;
+  } catch (const std::exception&) {  // the report is made without them, too
+  }
+  if (memory_use().peak > peak) reset_peak();  // what is measured of the run is its training
+  return seconds;
 }
 
 }  // namespace
@@ -194,7 +220,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
       }
     }
     optimizer.clear();
-    out.validation_seconds = seconds_of_validation(task, model, device);
+    const ScoringTime scoring = time_of_scoring(task, model, device);
+    out.validation_seconds = scoring.validation;
+    out.test_seconds = scoring.test;
+    out.tests = task.scores_last() ? 2 : 1;
     // Memory is allocated now.
     const Batch batch = make(batches.typical());
     const auto forward_backward = [&] { step(batch); };
@@ -208,6 +237,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
                    "in one of the largest batches, computed before the first step to see what is needed");
   }
   out.tensors = std::max(out.tensors, memory_use().peak);
+  out.report_seconds = seconds_of_maps(task, model);
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
   const int64_t every = validate_every(config.train, steps, plan_epoch(config, 0));
   out.validations = (steps + every - 1) / every;
@@ -268,8 +298,8 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int
           {"", text("weights ", bytes_text(e.weights), ", gradients ", bytes_text(e.gradients), ", moments ",
                     bytes_text(e.moments), ", activations ", bytes_text(e.activations))},
           {"", "activations by module: " + list_of(e.users)},
-          {"time", text("about ", clock_text(e.whole()), " for ", steps, " steps and ", e.validations,
-                        e.validations == 1 ? " validation" : " validations", " (estimate)")}};
+          {"time", text("about ", clock_text(e.whole()), " for ", steps, " steps, ", e.validations,
+                        e.validations == 1 ? " validation" : " validations", " and the test (estimate)")}};
 }
 
 Json estimate_facts(const Estimate& e) {
@@ -281,22 +311,30 @@ Json estimate_facts(const Estimate& e) {
                        {"activation_bytes", e.activations},
                        {"flops_a_step", e.flops},
                        {"seconds_of_steps", e.seconds},
+                       {"seconds_of_test", e.after_steps()},
                        {"seconds", e.whole()}});
 }
 
 Json took_facts(const Estimate& e, double step_seconds, double validation_seconds) {
   const int64_t tensors = memory_use().peak, peak = peak_resident_bytes();
-  const auto off = [](double estimated, double measured) {
-    return measured > 0 ? (estimated - measured) / measured : 0.0;
-  };
-  return Json::object(
+  Json took = Json::object(
       {{"memory_bytes", peak},
        {"tensor_bytes", tensors},
-       {"seconds_of_steps", step_seconds},
-       {"seconds", step_seconds + validation_seconds},
-       {"memory_estimate_off", off(static_cast<double>(e.peak), static_cast<double>(peak))},
-       {"tensor_estimate_off", off(static_cast<double>(e.tensors), static_cast<double>(tensors))},
-       {"time_estimate_off", off(e.whole(), step_seconds + validation_seconds)}});
+       {"memory_estimate_off", part_off(static_cast<double>(e.peak), static_cast<double>(peak))},
+       {"tensor_estimate_off", part_off(static_cast<double>(e.tensors), static_cast<double>(tensors))}});
+  set_time_facts(took, e, step_seconds, validation_seconds, 0);
+  return took;
+}
+
+void set_time_facts(Json& took, const Estimate& e, double step_seconds, double validation_seconds,
+                    double test_seconds) {
+  const double measured = step_seconds + validation_seconds + test_seconds;
+  // Before the test is scored, only what comes before it is compared.
+  const double estimated = e.whole() - (test_seconds > 0 ? 0 : e.after_steps());
+  took.set("seconds_of_steps", step_seconds);
+  took.set("seconds_of_test", test_seconds);
+  took.set("seconds", measured);
+  took.set("time_estimate_off", part_off(estimated, measured));
 }
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {

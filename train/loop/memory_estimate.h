@@ -27,8 +27,15 @@ struct Estimate {
   double seconds = 0;                                  ///< of all steps
   int64_t validations = 0;                             ///< in the whole run
   double validation_seconds = 0;                       ///< of one
-  /// Seconds of training with all validations.
-  double whole() const { return seconds + static_cast<double>(validations) * validation_seconds; }
+  double test_seconds = 0;                             ///< of scoring the test split once
+  int64_t tests = 1;                                   ///< times that it is scored
+  double report_seconds = 0;                           ///< of the report
+  /// Seconds after the last step and its validation.
+  double after_steps() const { return static_cast<double>(tests) * test_seconds + report_seconds; }
+  /// Seconds of the whole run, from its first step to its report.
+  double whole() const {
+    return seconds + static_cast<double>(validations) * validation_seconds + after_steps();
+  }
 };
 
 /// Computes the largest batches the run has planned, and what validation needs, as the run will; then puts
@@ -55,8 +62,12 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estima
 
 /// The estimate beside what was measured, for the manifest.
 Json estimate_facts(const Estimate& estimate);
-/// The same with what the run has measured.
+/// The same with what the run has measured until its test is scored.
 Json took_facts(const Estimate& estimate, double step_seconds, double validation_seconds);
+/// Sets the seconds of steps, of validations and of what came after the last step (0: nothing yet), and how
+/// far the estimate of just these was off.
+void set_time_facts(Json& took, const Estimate& estimate, double step_seconds, double validation_seconds,
+                    double test_seconds);
 
 /// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an
 /// Error that also says when, who held how much, and what would help.

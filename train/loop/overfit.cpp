@@ -6,6 +6,7 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/config/setting_name.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 
@@ -23,10 +24,12 @@ int64_t plan_epoch(const Config& config, int64_t epoch) {
 Scores overfit_scores(const Config& config, Module& model) {
   const NoGrad no_grad;
   double loss = 0, weight = 0;
+  CountedWork work(static_cast<double>(config.train.overfit_batches));
   for (int64_t position = 0; position < config.train.overfit_batches; ++position) {
     const Batch batch = config.task->batch(position);
     loss += config.task->loss(model, batch, {}).item() * batch.weight;
     weight += batch.weight;
+    work.add();
   }
   return {.list = {{"loss", weight > 0 ? loss / weight : 0}}, .lower_is_better = true};
 }

@@ -16,6 +16,15 @@
 #include "heed/core/io/terminal.h"
 
 namespace heed {
+namespace {
+
+constexpr double seconds_between = 10;  // lines where there is no terminal
+
+std::string labelled(const std::string& label) {
+  return "  " + label + std::string(label.size() < 11 ? 12 - label.size() : 1, ' ');
+}
+
+}  // namespace
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -50,6 +59,7 @@ Progress::Progress() {
 void Progress::put(const std::string& words) { quiet = !io::print_error(words); }
 
 void Progress::close_line() {
+  if (working_) return erase();  // it has no end to be read
   if (open_ && !quiet) put("\n");
   open_ = false;
 }
@@ -59,11 +69,29 @@ void Progress::finish() {
   printed_step_ = 0;
 }
 
+void Progress::rewrite(const std::string& line) { quiet = !io::rewrite_error_line(line); }
+
+void Progress::erase() {
+  if (open_ && !quiet) rewrite("");
+  open_ = working_ = false;
+}
+
 void Progress::say(const std::string& label, const std::string& text) {
   if (quiet) return;
   close_line();
-  put("  " + label + std::string(label.size() < 11 ? 12 - label.size() : 1, ' ') + text + "\n");
+  put(labelled(label) + text + "\n");
 }
+
+namespace {
+
+std::string bar_of(size_t filled, size_t width) {
+  return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
+}
+
+/// A terminal wraps a line that fills it, and a wrapped line cannot be overwritten.
+size_t room_of(int64_t columns) { return static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1; }
+
+}  // namespace
 
 std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   const auto share = [&](int64_t whole) {
@@ -81,7 +109,7 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   const auto add = [&](bool there, int rank, std::string words) {
     if (there) parts.push_back({rank, std::move(words)});
   };
-  add(bar, 9, " [" + std::string(share(18), '#') + std::string(18 - share(18), '.') + "]");
+  add(bar, 9, " " + bar_of(share(18), 18));
   add(true, 6, formatted(" %3zu%%", share(100)));
   add(true, 1, formatted("  train %.3f", now.loss));
   add(now.validation >= 0, 3, formatted("  valid %.3f", now.validation));
@@ -89,20 +117,46 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   add(now.accuracy >= 0, 4, formatted("  accuracy %.3f", now.accuracy));
   add(now.bleu >= 0, 4, formatted("  bleu %4.1f", now.bleu));
   add(now.validation >= 0 && now.validated != now.step, 5, " @" + std::to_string(now.validated));
-  add(true, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
-  add(true, 10, formatted("  grad %.2f", now.norm));
+  add(now.tokens_per_second > 0, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
+  add(now.norm >= 0, 10, formatted("  grad %.2f", now.norm));
   add(true, 2, "  eta " + clock_text(now.seconds_left));
   const auto whole = [&] {
     std::string out;
     for (const Part& part : parts) out += part.words;
     return out;
   };
-  // A terminal wraps a line that fills it, and a wrapped line cannot be overwritten.
-  const size_t most = static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1;
+  const size_t most = room_of(columns);
   while (parts.size() > 1 && whole().size() > most)
     parts.erase(std::max_element(parts.begin(), parts.end(),
                                  [](const Part& a, const Part& b) { return a.rank < b.rank; }));
   return whole().substr(0, most);  // every character is one byte and one column
+}
+
+std::string work_line(const Progress::Work& now, bool bar, int64_t columns) {
+  std::string out = labelled(now.label);
+  if (now.share < 0) {
+    out += now.began > 0 ? "... " + clock_text(seconds_now() - now.began) : "...";
+  } else {
+    const double share = std::clamp(now.share, 0.0, 1.0);
+    out += (bar ? bar_of(static_cast<size_t>(18 * share), 18) + " " : "") +
+           formatted("%3d%%", static_cast<int>(100 * share));
+    if (share > 0) out += "  eta " + clock_text(std::max(now.seconds_left, 0.0));
+  }
+  return out.substr(0, room_of(columns));
+}
+
+void Progress::work(const Work& now) {
+  if (quiet) return;
+  const double time = seconds_now();
+  if (terminal_) {
+    if (open_ && time - printed_at_ < 0.2) return;
+    rewrite(work_line(now, true, terminal_columns(STDERR_FILENO, 80)));
+    open_ = working_ = true;
+  } else {
+    if (now.began <= 0 || time - std::max(printed_at_, now.began) < seconds_between) return;
+    put(work_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
+  }
+  printed_at_ = time;
 }
 
 void Progress::step(const Now& now) {
@@ -112,13 +166,14 @@ void Progress::step(const Now& now) {
   if (terminal_) {
     if (!last && time - printed_at_ < 0.2) return;
     const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // asked each time: windows are resized
-    quiet = !io::rewrite_error_line(progress_line(now, true, columns));
+    rewrite(progress_line(now, true, columns));
     open_ = true;
+    working_ = false;
   } else {
     if (now.step == printed_step_) return;
     const int64_t tenth = std::max<int64_t>(now.total / 10, 1);
     const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
-    if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < 10) return;
+    if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < seconds_between) return;
     printed_step_ = now.step;
     put(progress_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
   }

@@ -20,8 +20,14 @@ class StepLog {
   /// Writes metrics into `folder`; everything must outlive it.
   StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
 
+  /// What a session does beside its steps, for the time left.
+  struct Beside {
+    int64_t validate_every = 0;     ///< steps from one validation to the next; 0: none
+    double validation_seconds = 0;  ///< of one, expected
+    double test_seconds = 0;        ///< after the last step, expected
+  };
   /// A session of steps begins, until `total` steps are done.
-  void begin(int64_t total);
+  void begin(int64_t total, const Beside& beside);
   /// The step that state.step counts is done.
   void step(const StepResult& done);
   /// A validation at this step gave these scores, and ended now. Its `seconds` do not count for speed.
@@ -42,11 +48,15 @@ class StepLog {
   int64_t first_step() const { return first_step_; }
 
  private:
+  /// Seconds until the run's end, expected.
+  double seconds_left(double time) const;
   Progress& progress_;
   RunState& state_;
   std::unique_ptr<MetricsLog> metrics_;  // of the main process
   int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
+  Beside beside_ = {};
   double began_ = 0, earlier_seconds_ = 0;       // earlier: of the sessions before
+  double validating_ = 0;                        // seconds of this session's validations
   double window_start_ = 0, window_tokens_ = 0;  // since the last line of metrics
   Progress::Now now_ = {};
 };

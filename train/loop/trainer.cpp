@@ -7,6 +7,7 @@
 #include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/stop_signals.h"
 
 namespace heed {
@@ -76,7 +77,9 @@ TrainResult Trainer::train() {
   checkpoints_.check_same_weights();
   step_.synchronize();
   checkpoints_.truncate();
-  log_.begin(total_);
+  log_.begin(total_, {.validate_every = config_.task->has_validation() ? validate_every_ : 0,
+                      .validation_seconds = estimate_.validation_seconds,
+                      .test_seconds = estimate_.after_steps()});
   callbacks_.call(&TrainCallback::before_training, TrainContext{state_.step, *model_, group_});
   std::optional<Trace> trace;
   if (config_.train.detect_anomaly) trace.emplace(names_in(*model_));
@@ -137,6 +140,7 @@ bool Trainer::validation_due() const {
 }
 
 Scores Trainer::validate() {
+  const ProgressScope shown(progress_, "validation");
   const Scores scores = validation_.run();
   std::vector<Scalar> numbers;
   for (const auto& [name, value] : scores.list) numbers.emplace_back(text(score_prefix, name), value);

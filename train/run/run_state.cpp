@@ -2,6 +2,7 @@
 #include "heed/train/run/run_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "heed/attention/spec.h"
@@ -39,7 +40,8 @@ std::optional<Scores> read_best(const Json& json) {
   if (best == nullptr) return std::nullopt;
   Scores scores;
   scores.lower_is_better = json.at("lower_is_better").boolean();
-  for (const auto& [name, value] : best->members()) scores.list.emplace_back(name, value.real());
+  for (const auto& [name, value] : best->members())
+    scores.list.emplace_back(name, value.is_null() ? NAN : value.real());
   return scores;
 }
 

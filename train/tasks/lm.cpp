@@ -8,6 +8,7 @@
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/lm_data.h"
 #include "heed/train/tasks/task_declarations.h"
 
@@ -27,6 +28,10 @@ class LanguageModel final : public Task {
     data_.load(config, artifacts, log);
     max_length_ = config.model.max_length;
     smoothing_ = config.train.label_smoothing;
+  }
+
+  void test_on(const std::string& path) override {
+    data_.options.path = data_.options.validation_path = data_.options.test_path = path;
   }
 
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
@@ -65,8 +70,11 @@ class LanguageModel final : public Task {
     if (data_.estimate) {
       const NoGrad no_tape;
       double total = 0;
-      for (int64_t i = 0; i < data_.options.eval_batches; ++i)
+      CountedWork work(static_cast<double>(data_.options.eval_batches));
+      for (int64_t i = 0; i < data_.options.eval_batches; ++i) {
         total += loss(model, tensors(data_.estimate->random(i)), {}).item();
+        work.add();
+      }
       out.list.emplace_back("estimate", total / static_cast<double>(data_.options.eval_batches));
     }
     return out;
@@ -79,10 +87,14 @@ class LanguageModel final : public Task {
     };
     const TextWindows& windows = *data_.validation.windows;
     const WindowBatch first = windows.in_order(0);
-    std::vector<ValidationPart> parts{
-        {.compute = [=] { computed(first); },
-         .some = static_cast<double>(first.input.rows * (first.input.columns - first.first)),
-         .all = static_cast<double>(windows.size() - 1)}};
+    std::vector<ValidationPart> parts{{.compute = [=] { computed(first); },
+                                       .some = static_cast<double>(first.input.rows * first.input.columns),
+                                       .all = static_cast<double>(windows.size() - 1),
+                                       .test = tokens_read(*data_.test.windows)},
+                                      {.compute = [this, &model] { sample_text(model, timed_tokens); },
+                                       .some = timed_tokens,
+                                       .all = 0,
+                                       .test = sampled_tokens}};
     if (data_.estimate) {
       parts.push_back({.compute = [=, drawn = data_.estimate->random(0)] { computed(drawn); },
                        .some = 1,
@@ -101,23 +113,15 @@ class LanguageModel final : public Task {
                        {"word_perplexity", std::exp(loss * tokens / std::max(scored.words, 1.0))}};
     const int64_t stride = data_.options.stride;
     out.notes = {text(
-        "nats a token over all of the ", data_.options.test_path.empty() ? "validation" : "test", " text, ",
-        tokens, " tokens in windows of ", max_length_,
+        static_cast<int64_t>(tokens), " tokens of ", data_.name_of_test(), " in windows of ", max_length_,
         stride > 0 ? text(" that score ", stride, " new ones each") : std::string(" that do not overlap"))};
-    // Scores are valid without a sample: some attentions can train but not decode.
-    try {
-      Rng rng(1);
-      std::vector<int32_t> made;
-      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.max_new_tokens = 400}, rng,
-             [&](int32_t id) {
-               made.push_back(id);
-               return true;
-             });
+    std::string why_none;
+    const std::vector<int32_t> made = sample_text(model, sampled_tokens, &why_none);
+    if (why_none.empty())
       out.samples.push_back({.source = "(temperature 0.8, top-k 200)",
                              .hypothesis = as_utf8(decode_lines(data_.tokenizer(), made))});
-    } catch (const Error& error) {
-      out.notes.push_back(text("no sample of text: ", error.what()));
-    }
+    else
+      out.notes.push_back("no sample of text: " + why_none);
     return out;
   }
 
@@ -130,7 +134,7 @@ class LanguageModel final : public Task {
     std::optional<NoGrad> no_tape;
     refuse_gradients(no_tape, parts);
     auto& model = dynamic_cast<DecoderOnly&>(module);
-    const std::vector<int32_t> ids = ids_of(given);
+    const std::vector<int32_t> ids = ids_of(given, parts.max_tokens);
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
     MapRecorder recorder = recorder_for(parts);
     const Tensor logits =
@@ -187,15 +191,45 @@ class LanguageModel final : public Task {
   }
 
  private:
-  /// The tokens of a text, or of the opening where it is empty.
-  std::vector<int32_t> ids_of(const std::string& given) const {
+  static constexpr int64_t sampled_tokens = 400, timed_tokens = 16;
+
+  /// Tokens that the model writes. `why_none` gets the reason where it cannot: some attentions can train but
+  /// not decode.
+  std::vector<int32_t> sample_text(Module& model, int64_t count, std::string* why_none = nullptr) const {
+    Rng rng(1);
+    std::vector<int32_t> made;
+    CountedWork work(static_cast<double>(count));
+    try {
+      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.max_new_tokens = count},
+             rng, [&](int32_t id) {
+               made.push_back(id);
+               work.add();
+               return true;
+             });
+    } catch (const Error& error) {
+      if (why_none != nullptr) *why_none = error.what();
+    }
+    return made;
+  }
+
+  /// The tokens of a text, or of the opening where it is empty; cut where `max_tokens` is above 0.
+  std::vector<int32_t> ids_of(const std::string& given, int64_t max_tokens = 0) const {
     std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
-    if (ids.empty()) fail("inspect: give a text of at least one token.");
+    if (max_tokens > 0)
+      ids.resize(std::min(ids.size(), static_cast<size_t>(std::min(max_tokens, max_length_))));
+    if (ids.empty()) fail("the text has no token. Give one of at least one.");
     if (static_cast<int64_t>(ids.size()) > max_length_) {
-      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
+      fail("the text has ", ids.size(), " tokens, and the model reads ", max_length_,
            " at most. Shorten it.");
     }
     return ids;
+  }
+
+  /// Tokens that the windows of the test have in all: with a stride, many are read more than once.
+  double tokens_read(const TextWindows& windows) const {
+    const int64_t scored = windows.size() - 1, stride = data_.options.stride;
+    if (stride == 0) return static_cast<double>(scored);
+    return static_cast<double>(((scored - max_length_) / stride + 1) * max_length_);
   }
 
   static Batch tensors(const WindowBatch& windows) {
@@ -212,6 +246,7 @@ class LanguageModel final : public Task {
   std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
     const NoGrad no_tape;
     double total = 0, weight = 0;
+    CountedWork work(static_cast<double>(windows.batches()));
     for (int64_t i = 0; i < windows.batches(); ++i) {
       const WindowBatch cut = windows.in_order(i);
       const Batch part = tensors(cut);
@@ -223,6 +258,7 @@ class LanguageModel final : public Task {
                    .item() *
                scored;
       weight += scored;
+      work.add();
     }
     return {total / weight, weight};
   }

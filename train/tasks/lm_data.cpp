@@ -28,6 +28,16 @@ void check_lengths(std::initializer_list<std::pair<const char*, size_t>> texts, 
        found > 1 ? text(", or a --max-length below ", found) : "", ".");
 }
 
+/// The ids of a text. The error for what the tokenizer lacks names its file, if it is of one.
+std::vector<int32_t> ids_in(const Tokenizer& tokenizer, std::string_view content, const std::string& path) {
+  try {
+    return encode_lines(tokenizer, content);
+  } catch (const Error& error) {
+    if (path.empty()) throw;
+    throw Error(error.fault(), text(path, ": ", error.what()));
+  }
+}
+
 }  // namespace
 
 void LanguageOptions::fields(Fields& f) {
@@ -111,6 +121,8 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     if (io::is_directory(found))
       fail(Fault::file, "data: ", found, " is a folder. The task lm reads one text file: name a file in it.");
     std::string content = io::read_text(found);
+    const bool any_bytes = options.tokenizer == TextUnit::byte || options.tokenizer == TextUnit::byte_pair;
+    if (!any_bytes) check_text(content, found.string());
     log(text("data        ", path, ", ", content.size(), " bytes", what));
     return content;
   };
@@ -125,12 +137,13 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     split = split_text(whole, options.train_fraction,
                        options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
   } else {
-    other = read(options.validation_path, " for validation");
+    other =
+        options.validation_path == options.path ? whole : read(options.validation_path, " for validation");
     metadata_.emplace_back("sha256 validation text", sha256_hex(other));
     split.validation = other;
   }
   if (!options.test_path.empty()) {
-    last = read(options.test_path, " for the test");
+    last = options.test_path == options.validation_path ? other : read(options.test_path, " for the test");
     metadata_.emplace_back("sha256 test text", sha256_hex(last));
   }
   if (!sealed_files.empty())
@@ -142,10 +155,17 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   const int64_t block = config.model.max_length;
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
-  std::vector<int32_t> training = encode_lines(*tokenizer_, split.train);
-  const std::vector<int32_t> ids = encode_lines(*tokenizer_, split.validation);
-  std::vector<int32_t> tested = last.empty() ? ids : encode_lines(*tokenizer_, last);
-  check_lengths({{"training", training.size()}, {"validation", ids.size()}, {"test", tested.size()}}, block);
+  // One file may be all three: where a trained model is tested on it.
+  const bool same = !other.empty() && options.validation_path == options.path;
+  const bool same_test = last.empty() || options.test_path == options.validation_path;
+  const std::string& of_validation = options.validation_path.empty() ? options.path : options.validation_path;
+  std::vector<int32_t> training = ids_in(*tokenizer_, split.train, options.path);
+  const std::vector<int32_t> ids = same ? training : ids_in(*tokenizer_, split.validation, of_validation);
+  const std::vector<int32_t> tested = same_test ? ids : ids_in(*tokenizer_, last, options.test_path);
+  check_lengths({{last.empty() ? "validation" : "test", tested.size()},
+                 {"validation", ids.size()},
+                 {"training", training.size()}},
+                block);
   train = std::make_unique<TextWindows>(std::move(training), windows);
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;

@@ -48,6 +48,10 @@ class LanguageData {
   /// Loads only the tokenizer, for a trained model.
   void load_tokenizer(const std::vector<NamedBytes>& artifacts);
   std::vector<NamedBytes> artifacts() const;  ///< the tokenizer, for a checkpoint
+  /// What is scored: "the validation text", or the file of the test.
+  std::string name_of_test() const {
+    return options.test_path.empty() ? "the validation text" : options.test_path;
+  }
   /// Hashes and sizes of the texts, for the manifest.
   std::vector<std::pair<std::string, std::string>> metadata() const { return metadata_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }  ///< fails before load() or load_tokenizer()

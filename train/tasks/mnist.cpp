@@ -4,12 +4,14 @@
 #include <charconv>
 
 #include "heed/attention/inspect/head_calls.h"
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/hash.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/data/formats/idx.h"
 #include "heed/data/synthetic/digits.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
@@ -147,7 +149,8 @@ class Mnist final : public Task {
     const int64_t end = train_.images.count, some = std::min(held_, scored_at_once);
     return {{.compute = [this, &model, end, some] { classify(model, train_, end - some, end); },
              .some = static_cast<double>(some),
-             .all = static_cast<double>(held_)}};
+             .all = static_cast<double>(held_),
+             .test = static_cast<double>(test_.images.count)}};
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {
@@ -157,9 +160,10 @@ class Mnist final : public Task {
     out.scores.list = {{"accuracy", result.accuracy}, {"loss", result.loss}};
     std::vector<int64_t> share(10);
     for (const uint8_t label : test_.labels) ++share[label];
-    out.notes = {text(test_.images.count, " test images; always the commonest digit: ",
-                      static_cast<double>(*std::max_element(share.begin(), share.end())) /
-                          static_cast<double>(test_.images.count))};
+    const double commonest = static_cast<double>(*std::max_element(share.begin(), share.end())) /
+                             static_cast<double>(test_.images.count);
+    out.notes = {
+        text(test_.images.count, " test images; always the commonest digit: ", picture::fixed(commonest, 4))};
     Confusion confusion;
     for (int i = 0; i < 10; ++i) confusion.labels.push_back(std::to_string(i));
     confusion.counts = result.counts;
@@ -180,7 +184,7 @@ class Mnist final : public Task {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
       if (fault != std::errc() || at != given.data() + given.size() || index < 0 ||
           index >= test_.images.count) {
-        fail("inspect: '", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
+        fail("'", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
       }
     }
     MapRecorder recorder = recorder_for(parts);
@@ -286,6 +290,7 @@ class Mnist final : public Task {
     Result result;
     result.counts.assign(100, 0);
     int64_t right = 0;
+    CountedWork work(static_cast<double>(end - begin));
     for (int64_t first = begin; first < end; first += scored_at_once) {
       std::vector<int64_t> indices;
       for (int64_t i = first; i < std::min(first + scored_at_once, end); ++i) indices.push_back(i);
@@ -300,6 +305,7 @@ class Mnist final : public Task {
         ++result.counts[static_cast<size_t>(label * 10 + guess)];
         right += guess == label ? 1 : 0;
       }
+      work.add(batch.weight);
     }
     const double count = static_cast<double>(std::max<int64_t>(end - begin, 1));
     result.accuracy = static_cast<double>(right) / count;

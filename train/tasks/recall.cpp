@@ -4,9 +4,11 @@
 #include <numeric>
 
 #include "heed/attention/inspect/head_calls.h"
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/causal_encoder.h"
 #include "heed/train/tasks/task_declarations.h"
 
@@ -105,14 +107,15 @@ class Recall final : public Task {
     const int64_t some = std::min(options_.validation, scored_at_once);
     return {{.compute = [this, &model, some] { classify(model, validation, some); },
              .some = static_cast<double>(some),
-             .all = static_cast<double>(options_.validation)}};
+             .all = static_cast<double>(options_.validation),
+             .test = static_cast<double>(options_.test_size)}};
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {
     Evaluation out;
     out.scores = classify(model, testing, options_.test_size);
-    out.notes = {
-        text(options_.test_size, " test sequences; chance: ", 1.0 / static_cast<double>(options_.values))};
+    out.notes = {text(options_.test_size, " test sequences; chance: ",
+                      picture::fixed(1.0 / static_cast<double>(options_.values), 4))};
     return out;
   }
 
@@ -129,8 +132,7 @@ class Recall final : public Task {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
       if (fault != std::errc() || at != given.data() + given.size() || index < 0 ||
           index >= options_.test_size)
-        fail("inspect: '", given, "' is no test sequence. Give its number, 0 to ", options_.test_size - 1,
-             ".");
+        fail("'", given, "' is no test sequence. Give its number, 0 to ", options_.test_size - 1, ".");
     }
     const ExampleBatch one = test_batch(std::vector<int64_t>{index}, 0);
     MapRecorder recorder = recorder_for(parts);
@@ -211,6 +213,7 @@ class Recall final : public Task {
     auto& model = dynamic_cast<Classifier&>(module);
     double loss = 0;
     int64_t right = 0;
+    CountedWork work(static_cast<double>(count));
     for (int64_t first = 0; first < count; first += scored_at_once) {
       const Batch batch = made(split, first, std::min(first + scored_at_once, count));
       const Tensor logits = model(batch.tensors[0], {}, {});
@@ -222,6 +225,7 @@ class Recall final : public Task {
         right +=
             std::max_element(row, row + options_.values) - row == static_cast<int64_t>(labels[i]) ? 1 : 0;
       }
+      work.add(batch.weight);
     }
     return {.list = {{"accuracy", static_cast<double>(right) / static_cast<double>(count)},
                      {"loss", loss / static_cast<double>(count)}},

@@ -37,9 +37,18 @@ struct Scores {
   bool lower_is_better = true;                       ///< of the first score
   /// The value of the first score.
   double first() const { return list.front().second; }
-  /// Compares first scores; NaN is worse than any number.
+  /// The value of a score; none where there is no score of this name.
+  std::optional<double> find(const std::string& name) const {
+    for (const auto& [other, value] : list) {
+      if (other == name) return value;
+    }
+    return std::nullopt;
+  }
+  /// Compares first scores; NaN is worse than any number. Where they are equal, as accuracies over few
+  /// examples often are, the score "loss" decides, if both have one.
   bool better_than(const Scores& other) const {
     if (std::isnan(first()) || std::isnan(other.first())) return !std::isnan(first());
+    if (first() == other.first()) return find("loss").value_or(NAN) < other.find("loss").value_or(NAN);
     return lower_is_better ? first() < other.first() : first() > other.first();
   }
 };
@@ -60,11 +69,12 @@ struct Evaluation {
   std::optional<Confusion> confusion;     ///< of a classifier; else empty
 };
 
-/// A part of a validation's work, and how much of it that is: compute() does `some` of `all` units.
+/// A part of the work of scoring, and how much of it that is: compute() does `some` of `all` units.
 struct ValidationPart {
   std::function<void()> compute;  ///< does the work once
   double some = 1;                ///< units that compute() does
-  double all = 1;                 ///< units of a whole validation
+  double all = 1;                 ///< units of a whole validation; 0: only the test has them
+  double test = 0;                ///< units of scoring the test split
 };
 
 /// A training problem. One object is made from a config, loaded once, and lives as long as its run. Five
@@ -84,6 +94,10 @@ class Task {
   /// empty, they are trained. The default loads nothing: for a task whose batches are drawn when asked for.
   virtual void load(const Config&, const std::vector<NamedBytes>& /*artifacts*/,
                     const std::function<void(const std::string&)>& /*log*/) {}
+  /// The next load() is for a trained model, to be tested on the data at `path`, which data.path names, too.
+  /// Where that is one file without splits, all of it is the test split. The default changes nothing: for a
+  /// task whose data come with a test split.
+  virtual void test_on(const std::string& /*path*/) {}
   /// Loads only what a trained model needs: tokenizers. The default loads nothing.
   virtual void load_artifacts(const Config&, const std::vector<NamedBytes>& /*artifacts*/) {}
   /// Builds the model with weights drawn from `rng`.
@@ -104,8 +118,8 @@ class Task {
   /// Numbers above 0 that time and memory of batch number `position` of the planned epoch grow with, such as
   /// rows and tokens, whatever the model; as many for every batch. Batches with equal numbers cost the same.
   virtual std::vector<double> batch_cost(int64_t) const { return {1}; }
-  /// A sample of a validation: each kind of its work, including what needs most memory. The model may be
-  /// untrained.
+  /// A sample of validation and test: each kind of their work, including what needs most memory. The model
+  /// may be untrained.
   virtual std::vector<ValidationPart> validation_cost(Module&) const { return {}; }
   /// Names of a batch's tensors, in order, for messages and `heed export`. Tensors without one are called
   /// tensor_0, tensor_1 and so on: see tensor_name().
@@ -117,7 +131,7 @@ class Task {
   /// called.
   virtual bool has_validation() const { return true; }
   /// Scores on the validation split, fast enough to compute often: at least one. The model evaluates, and no
-  /// gradient is recorded.
+  /// gradient is recorded. A loop that takes long counts itself: CountedWork (train/loop/progress_scope.h).
   virtual Scores validate(Module& model) const = 0;
   /// Scores on the whole test split. The default, of a task without one, gives validate()'s scores and a note
   /// that says so.

@@ -6,6 +6,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/decode/translator.h"
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/bleu.h"
 #include "heed/train/metrics/chrf.h"
 #include "heed/train/metrics/edit_distance.h"
@@ -30,6 +31,8 @@ class Translate final : public Task {
             const std::function<void(const std::string&)>& log) override {
     data_.load(config, artifacts, log);
   }
+
+  void test_on(const std::string&) override { data_.all_for_test = true; }
 
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     data_.max_length = config.model.max_length;
@@ -127,24 +130,23 @@ class Translate final : public Task {
     };
     // The batch of median length; the longest ones need less memory here than in training.
     const std::vector<int64_t> middle = groups[groups.size() / 2];
-    double all = 0;
+    double all = 0, test = 0;
     for (const auto& group : groups) all += work(group);
+    for (int64_t i = 0; i < tested().size(); ++i)
+      test += static_cast<double>(tested().pair(i).target.size() + 1);
     std::vector<ValidationPart> parts{{.compute =
                                            [this, &model, middle] {
                                              const NoGrad no_tape;
                                              loss(model, tensors(data_.validation->make(middle)), {}).item();
                                            },
                                        .some = work(middle),
-                                       .all = all}};
+                                       .all = all,
+                                       .test = test}};
     const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
-    const auto some = std::min<int64_t>(count, 128);
-    if (some > 0) {
-      // An untrained model emits no end token; a trained one's outputs are about as long as their sources.
-      const std::vector<Pair> pairs(data_.validation_text.begin(), data_.validation_text.begin() + some);
-      parts.push_back({.compute = [this, &model, pairs] { outputs(model, pairs, {.max_extra_tokens = 0}); },
-                       .some = static_cast<double>(some),
-                       .all = static_cast<double>(count)});
-    }
+    if (count > 0) parts.push_back(decoding_cost(model, data_.validation_text, data_.greedy(), count));
+    const auto tested_pairs = static_cast<int64_t>(tested_text().size());
+    parts.push_back(decoding_cost(model, tested_text(), data_.decode, tested_pairs));
+    std::swap(parts.back().all, parts.back().test);
     return parts;
   }
 
@@ -165,7 +167,8 @@ class Translate final : public Task {
     std::vector<std::string> copied;
     for (const Pair& pair : pairs) copied.push_back(pair.source);
     out.notes = {
-        text(pairs.size(), held ? " test" : " validation", " pairs, ",
+        text(pairs.size(), held ? " test" : " validation", " pairs",
+             data_.all_for_test ? text(" of ", data_.options.path, cut_words()) : std::string(), ", ",
              decode.beam_size == 1
                  ? std::string("greedy")
                  : text("beam ", decode.beam_size, ", length penalty ", decode.length_penalty)),
@@ -184,8 +187,10 @@ class Translate final : public Task {
 
   std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
+    const int64_t max_length =
+        parts.max_tokens > 0 ? std::clamp(parts.max_tokens, int64_t{3}, data_.max_length) : data_.max_length;
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
-                            data_.target(), data_.max_length, data_.decode, caption, parts);
+                            data_.target(), max_length, data_.decode, caption, parts);
   }
 
   int64_t test_examples() const override { return tested().size(); }
@@ -243,6 +248,18 @@ class Translate final : public Task {
   }
 
  private:
+  /// The cost of translating so many of the pairs, as part of a validation.
+  ValidationPart decoding_cost(Module& model, const std::vector<Pair>& from, DecodeOptions decode,
+                               int64_t count) const {
+    constexpr int64_t max_timed = 128;
+    // An untrained model emits no end token; a trained one's outputs are about as long as their sources.
+    decode.max_extra_tokens = 0;
+    const std::vector<Pair> pairs(from.begin(), from.begin() + std::min(count, max_timed));
+    return {.compute = [this, &model, pairs, decode] { outputs(model, pairs, decode); },
+            .some = static_cast<double>(pairs.size()),
+            .all = static_cast<double>(count)};
+  }
+
   /// The text of maps(), or one to look at where it is empty.
   std::string sentence_of(const std::string& given) const {
     if (!given.empty()) return given;
@@ -253,6 +270,11 @@ class Translate final : public Task {
   const PairBatches& tested() const { return data_.test_text.empty() ? *data_.validation : *data_.test; }
   const std::vector<Pair>& tested_text() const {
     return data_.test_text.empty() ? data_.validation_text : data_.test_text;
+  }
+
+  /// How many of the test pairs are cut.
+  std::string cut_words() const {
+    return data_.cut > 0 ? text(" (", data_.cut, " too long for the model and cut)") : std::string();
   }
 
   EncodedPair cut_pair(int64_t number, int64_t max_tokens) const {
@@ -330,10 +352,12 @@ class Translate final : public Task {
   double mean_loss(Module& model, const PairBatches& batches) const {
     const NoGrad no_tape;
     double total = 0, weight = 0;
+    CountedWork work(static_cast<double>(batches.size()));
     for (const auto& indices : batches.in_order()) {
       const Batch batch = tensors(batches.make(indices));
       total += loss(model, batch, {}).item() * batch.weight;
       weight += batch.weight;
+      work.add(static_cast<double>(indices.size()));
     }
     return weight > 0 ? total / weight : 0;
   }

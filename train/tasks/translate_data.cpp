@@ -137,11 +137,16 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   } else {
     file = read_pairs(find_data(options.path), {.source = options.from, .target = options.into});
   }
-  ParallelCorpus corpus = make_corpus(std::move(file), {.validation = options.validation,
-                                                        .test = options.test_size,
-                                                        .longest = options.max_length,
-                                                        .distinct = options.deduplicate,
-                                                        .seed = static_cast<uint64_t>(options.split_seed)});
+  ParallelCorpus corpus;
+  if (all_for_test) {
+    corpus = whole_as_test(std::move(file));
+  } else {
+    corpus = make_corpus(std::move(file), {.validation = options.validation,
+                                           .test = options.test_size,
+                                           .longest = options.max_length,
+                                           .distinct = options.deduplicate,
+                                           .seed = static_cast<uint64_t>(options.split_seed)});
+  }
   log("data        " + to_string(corpus.report));
   if (sealed_files.empty()) {
     train_tokenizers(corpus, log);
@@ -158,7 +163,8 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
       .max_columns = max_length,
       .seed = static_cast<uint64_t>(config.train.seed),
       .special = source_->special()};
-  int64_t dropped = 0, cut = 0;
+  int64_t dropped = 0;
+  cut = 0;
   train = std::make_unique<PairBatches>(encode(corpus.train, true, dropped), batches);
   // Scores do not depend on batching, so held-out pairs are always batched by length.
   batches.sentences = 0;
@@ -170,9 +176,11 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   test = std::make_unique<PairBatches>(encode(corpus.test, false, cut), batches);
   validation_text = std::move(corpus.validation);
   test_text = std::move(corpus.test);
-  if (train->size() == 0)
+  if (all_for_test && test->size() == 0)
+    fail(Fault::data, "translate: ", options.path, " holds no pair. Give a file with sentence pairs.");
+  if (!all_for_test && train->size() == 0)
     fail(Fault::data, "translate: no training pair fits into model.max_length = ", max_length, ". Raise it.");
-  if (validation->size() == 0)
+  if (!all_for_test && validation->size() == 0)
     fail(Fault::data, "translate: no pair is held out. Set data.validation above 0.");
   log(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(),
            " test",

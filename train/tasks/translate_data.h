@@ -48,7 +48,8 @@ struct TranslateOptions {
 /// Loads, cleans, splits, tokenizes and batches sentence pairs.
 class TranslateData {
  public:
-  TranslateOptions options;  ///< filled from the config before load()
+  TranslateOptions options;   ///< filled from the config before load()
+  bool all_for_test = false;  ///< load() makes all pairs the test split, for a trained model
 
   /// Reads or generates the pairs; takes tokenizers from a checkpoint's `artifacts`, else trains them.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,
@@ -72,6 +73,7 @@ class TranslateData {
   std::vector<Pair> test_text;              ///< the pairs of `test` as text
   double smoothing = 0;                     ///< train.label_smoothing of the run
   int64_t max_length = 0;                   ///< of a sentence, in tokens
+  int64_t cut = 0;                          ///< held-out pairs that were longer
   DecodeOptions decode;                     ///< [decode] of the run
   /// `decode` with one hypothesis: how validation translates.
   DecodeOptions greedy() const {

@@ -313,6 +313,11 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   CHECK(told.code == 0);
   CHECK_THAT(told.out,
              Catch::Matchers::Matches("[^]*copying the source scores BLEU [0-9]+(\\.[0-9]{1,2})?\n[^]*"));
+  io::write(shell.scratch / "pairs.tsv", "Good.\tBene.\nThe man.\tL'uomo.\nGood.\tBene.\n");  // all of it
+  CHECK_THAT(shell.run({"evaluate", "runs/first", "--data", "pairs.tsv"}).out,
+             containing("\n  3 test pairs of pairs.tsv, "));
+  io::write(shell.scratch / "none.tsv", "Good.\t\n");
+  check_refused(shell, {"evaluate", "runs/first", "--data", "none.tsv"}, 3, {"none.tsv", "no pair"});
   check_refused(shell, {"evaluate", "runs/first", "--beam-size", "0"}, 2, {"decode.beam_size = 0"});
   check_refused(shell, {"evaluate", "runs/first", "--checkpoint", "777"}, 3, {"777"});
 
@@ -509,8 +514,8 @@ TEST_CASE("command line: what a run takes is told before it begins and compared 
   CHECK_THAT(shell.run(with({"train", "--dry-run"}, small)).out, containing("# memory "));
   const Result train = shell.run(with({"train", "--name", "a"}, small));
   CHECK(train.code == 0);
-  CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps and ") &&
-                            containing("(estimate)"));
+  CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps, ") &&
+                            containing(" and the test (estimate)") && containing(" in test and report\n"));
   const Json manifest = parse_json(io::read(shell.scratch / "runs/a/manifest.json"), "manifest");
   CHECK(manifest.at("estimate").at("memory_bytes").integer() > 1 << 20);
   CHECK(std::abs(manifest.at("took").at("memory_estimate_off").real()) < 0.1);

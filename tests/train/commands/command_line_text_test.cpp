@@ -1,5 +1,6 @@
 // A language model on the command line: training and generation, with bytes and byte pairs.
 #include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/train/shell.h"
@@ -72,12 +73,47 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
   CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
 }
 
+TEST_CASE("command line: a line that a language model cannot read is left out of maps, and cut by heads") {
+  const Shell shell;
+  REQUIRE(train(shell, "l", {"--quiet", "--num-examples", "3000"}).code == 0);
+  io::write(shell.scratch / "lines.txt", "the moon\n\nthe moon is over the old sea\nthe sea\tmore\n");
+  const Result made = shell.run({"maps", "runs/l", "--data", "lines.txt", "--out", "maps"});
+  CAPTURE(made.err);
+  CHECK(made.code == 0);
+  CHECK_THAT(made.err,
+             containing("1 input is left out") && containing("lines.txt:3: the text has 28 tokens"));
+  CHECK_THAT(made.out, containing("2 of 3 examples"));
+  const Json manifest = parse_json(io::read(shell.scratch / "maps/manifest.json"), "manifest");
+  CHECK(manifest.at("complete").boolean());
+  CHECK(manifest.at("left_out").list().size() == 1);
+  CHECK_THAT(manifest.at("left_out").list()[0].text(), containing("lines.txt:3: "));
+  CHECK(manifest.at("examples").list()[1].at("number").integer() == 2);
+  io::write(shell.scratch / "none.txt", "the moon is over the old sea\n");
+  check_refused(shell, {"maps", "runs/l", "--data", "none.txt", "--out", "none"}, 3,
+                {"none of the 1 inputs can be read", "none.txt:1: "});
+  io::write(shell.scratch / "bytes.txt", "the moon\n\xFF\n");
+  check_refused(shell, {"maps", "runs/l", "--data", "bytes.txt", "--out", "bytes"}, 3, {"bytes.txt:2:1: "});
+  check_refused(shell, {"heads", "runs/l", "--file", "bytes.txt"}, 3, {"bytes.txt:2:1: "});
+  CHECK(shell.run({"heads", "runs/l", "--file", "none.txt"}).code == 0);  // 16 of 28 tokens
+  check_refused(shell, {"heads", "runs/l", "--file", "lines.txt"}, 2, {"lines.txt:4: ", "U+0009"});
+  const auto first = [&](const char* most) {
+    const Result heads = shell.run({"heads", "runs/l", "--file", "none.txt", "--max-tokens", most, "--json"});
+    REQUIRE(heads.code == 0);
+    return parse_json(heads.out, "heads").at("heads").list()[0].dump();
+  };
+  CHECK(first("4") != first("16"));
+  CHECK(first("16") == first("1024"));
+}
+
 TEST_CASE("command line: a language model generates text") {
   const Shell shell;
   REQUIRE(train(shell, "l", {"--quiet", "--num-examples", "3000"}).code == 0);
   const auto made = [&](const std::vector<std::string>& more) {
     return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--max-new-tokens", "40"}, more));
   };
+  io::write(shell.scratch / "strange.txt", std::string(500, 'a') + "\u4E2D");
+  check_refused(shell, {"evaluate", "runs/l", "--data", "strange.txt"}, 2,
+                {"strange.txt: characters: ", "U+4E2D"});
   const Result one = made({});
   CHECK(one.code == 0);
   CHECK(one.out.starts_with("the "));

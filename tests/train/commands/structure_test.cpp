@@ -100,6 +100,14 @@ TEST_CASE("maps: of a run's test examples and of lines of text, and their struct
   CHECK(run.code == 0);
   CHECK_THAT(run.out, containing("decoder") && containing("1 maps left out"));
 
+  const auto named = [&](const std::vector<std::string>& more) {
+    const Result heads = shell.run(with({"heads", "runs/small", "--json"}, more));
+    CAPTURE(heads.err);
+    REQUIRE(heads.code == 0);
+    return parse_json(heads.out, "heads").at("heads").list()[0].dump();
+  };
+  io::write(shell.scratch / "long.txt", "The old man smiles and the cat sleeps.\n");
+  CHECK(named({"--file", "long.txt", "--max-tokens", "5"}) != named({"--file", "long.txt"}));
   check_refused(shell, {"maps", "runs/small", "--out", "all"}, 2, {"holds maps or a run already"});
   check_refused(shell, {"maps", "runs/small"}, 2, {"--out FOLDER"});
   check_refused(shell, {"maps", "runs/small", "--out", "x", "--count", "0"}, 2, {"--count = 0"});

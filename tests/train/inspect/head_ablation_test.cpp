@@ -8,6 +8,7 @@
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
 #include "heed/train/inspect/head_gates.h"
+#include "heed/train/loop/progress_scope.h"
 
 using namespace heed;
 
@@ -199,13 +200,16 @@ TEST_CASE("head ablation: the mean of a head in place of it keeps the mean of wh
 TEST_CASE(
     "head ablation: the report has every head, layer and step, with errors, BLEU where it is asked for") {
   Loaded loaded("translate");
-  int64_t done = 0, all = 0;
-  const AblationReport report = ablate_heads(loaded.task(), *loaded.model, {.examples = 16, .outputs = 4}, {},
-                                             [&](int64_t now, int64_t of) {
-                                               done = now;
-                                               all = of;
-                                             });
-  CHECK(done == all);
+  double share = 0;
+  std::optional<ProgressScope> scope;
+  scope.emplace([&](const Progress::Work& now) {
+    CHECK(now.share > share);
+    share = now.share;
+  });
+  const AblationReport report =
+      ablate_heads(loaded.task(), *loaded.model, {.examples = 16, .outputs = 4}, {});
+  CHECK(share == Approx(1));
+  scope.reset();
   CHECK(report.examples == 16);
   REQUIRE(report.heads.size() == 6);
   CHECK(report.layers.size() == 3);

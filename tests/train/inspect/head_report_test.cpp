@@ -6,6 +6,7 @@
 
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
+#include "heed/train/loop/progress_scope.h"
 
 using namespace heed;
 
@@ -182,13 +183,12 @@ TEST_CASE("head report: of a language model with scores on repeated sequences, i
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(2);
   const auto model = new_model(config, rng);
-  int64_t last = 0, of = 0;
-  const HeadReport report =
-      head_report(*config.task, *model, {.source = {.examples = 7}}, [&](int64_t done, int64_t all) {
-        last = done;
-        of = all;
-      });
-  CHECK((last == 7 && of == 7));
+  std::vector<double> shares;
+  const ProgressScope scope([&](const Progress::Work& now) { shares.push_back(now.share); });
+  const HeadReport report = head_report(*config.task, *model, {.source = {.examples = 7}});
+  REQUIRE(shares.size() == 7);
+  CHECK(shares.front() == Approx(1.0 / 7));
+  CHECK(shares.back() == 1);
   REQUIRE(report.heads.size() == 4);
   REQUIRE(report.heads[3].evidence.repeats);
   CHECK(report.heads[3].evidence.repeats->induction > 0);
@@ -205,8 +205,8 @@ TEST_CASE("head report: lines of text in place of test examples") {
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(2);
   const auto model = new_model(config, rng);
-  const HeadReport report =
-      head_report(*config.task, *model, {.lines = {"Anna reads the book.", "The old man smiles."}});
+  const MappedLines lines{.texts = {"Anna reads the book.", "The old man smiles."}};
+  const HeadReport report = head_report(*config.task, *model, {.lines = lines});
   CHECK(report.examples == 2);
   CHECK(report.heads[0].best[0].caption.find("\u2192") != std::string::npos);
 }

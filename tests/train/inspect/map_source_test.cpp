@@ -139,7 +139,7 @@ TEST_CASE("map source: windows, images, sequences and pairs of documents, cut wh
 TEST_CASE("map source: lines of text are mapped as heed inspect maps them") {
   const Config config = translate();
   const auto model = model_of(config);
-  const std::vector<std::string> lines{"The old man smiles.", "I read a book."};
+  const MappedLines lines{.texts = {"The old man smiles.", "I read a book."}};
   std::vector<MappedExample> out;
   CHECK(for_each_mapped_line(*config.task, *model, lines,
                              [&](const MappedExample& one) { out.push_back(one); }) == 2);

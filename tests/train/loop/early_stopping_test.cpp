@@ -41,6 +41,37 @@ TEST_CASE("early stopping: patience counts validations since the best one") {
   CHECK(!stopping.patience_exhausted());
 }
 
+TEST_CASE("early stopping: of equal accuracies the one of the lower loss is the best, then the earliest") {
+  TrainOptions options;
+  options.patience = 2;
+  RunState state;
+  const auto validated = [&](int64_t step, double accuracy, std::optional<double> loss) {
+    Scores scores{.list = {{"accuracy", accuracy}}, .lower_is_better = false};
+    if (loss) scores.list.emplace_back("loss", *loss);
+    state.step = step;
+    EarlyStopping(options, 1000, state).update_best(scores);
+    // A resumed run knows what the file has.
+    RunState kept = state;
+    kept.tick = step + 1;
+    kept.position = step;
+    state = read_run_state(parse_json(to_json(kept), "state.json"), step, 1);
+    return state.best_step;
+  };
+  CHECK(validated(10, 0.5, 2) == 10);
+  CHECK(validated(20, 0.5, 1.75) == 20);  // lower: better, and patience counts anew
+  CHECK(state.without_better == 0);
+  CHECK(validated(30, 0.5, 1.75) == 20);
+  CHECK(validated(40, 0.5, NAN) == 20);
+  CHECK(state.without_better == 2);
+  CHECK(validated(50, 0.25, 0.5) == 20);  // accuracy comes first
+  CHECK(validated(60, 0.75, 9) == 60);
+  CHECK(validated(70, 0.75, std::nullopt) == 60);  // nothing decides
+  CHECK(validated(80, 0.8, std::nullopt) == 80);
+  CHECK(validated(90, 0.8, 1) == 80);  // of a run that kept no loss with its best
+  CHECK(validated(100, 0.9, NAN) == 100);
+  CHECK(validated(110, 0.9, 3) == 100);
+}
+
 TEST_CASE("early stopping: no validation is the best before the share of the steps that best_after names") {
   TrainOptions options;
   options.best_after = GENERATE(0.2, 1.0);

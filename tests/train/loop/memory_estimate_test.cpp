@@ -100,7 +100,8 @@ TEST_CASE("estimate: validations that decode are told, as often as they come") {
   const auto parts = [](const char* decoded) {
     const Config config = loaded(tiny({{"data.bleu_pairs", decoded}}));
     Rng rng(5);
-    return config.task->validation_cost(*new_model(config, rng)).size();
+    const auto all = config.task->validation_cost(*new_model(config, rng));
+    return std::count_if(all.begin(), all.end(), [](const ValidationPart& part) { return part.all > 0; });
   };
   CHECK(parts("0") == 1);
   CHECK(parts("2") == 2);
@@ -113,7 +114,61 @@ TEST_CASE("estimate: validations that decode are told, as often as they come") {
   CHECK(once.validations == 1);
   CHECK(estimate("0").validations == 12);  // a tenth of the run
   CHECK(once.validation_seconds > 0);
-  CHECK(thrice.whole() == thrice.seconds + 3 * thrice.validation_seconds);
+  CHECK(thrice.whole() == thrice.seconds + 3 * thrice.validation_seconds + thrice.after_steps());
+}
+
+TEST_CASE("estimate: parts of scoring stand for all of the test, which belongs to the time of the run") {
+  const std::string preset = GENERATE("lm", "mnist", "recall", "lra-listops", "lra-text");
+  CAPTURE(preset);
+  Config config = shortened(preset);
+  if (preset != "lm") config.set("data.test_size", "600", "");
+  if (preset.starts_with("lra")) {
+    config.set("data.validation", "100", "");
+    config.set("data.num_examples", "1000", "");
+  }
+  config = loaded(std::move(config));
+  Rng rng(5);
+  const auto model = new_model(config, rng);
+  double expected = 0;
+  std::optional<NoGrad> no_tape(std::in_place);
+  int64_t before = Count::flops();
+  config.task->test(*model, config.decode);
+  const auto whole = static_cast<double>(Count::flops() - before);
+  for (const ValidationPart& part : config.task->validation_cost(*model)) {
+    before = Count::flops();
+    part.compute();
+    expected += static_cast<double>(Count::flops() - before) * part.test / part.some;
+  }
+  REQUIRE(whole > 0);
+  CHECK(std::abs(expected - whole) < 0.2 * whole);
+  no_tape.reset();
+  const Estimate estimate = estimate_run(config);
+  CHECK(estimate.test_seconds > 0);
+  CHECK(estimate_facts(estimate).at("seconds").real() ==
+        Approx(estimate.seconds + static_cast<double>(estimate.validations) * estimate.validation_seconds +
+               estimate.after_steps()));
+  CHECK(estimate.after_steps() >= static_cast<double>(estimate.tests) * estimate.test_seconds);
+}
+
+TEST_CASE("estimate: what a session took is compared with as much, before its test is scored and after") {
+  Estimate expected;
+  expected.seconds = 10;
+  expected.validations = 2;
+  expected.validation_seconds = 1;
+  expected.test_seconds = 2;
+  expected.tests = 2;
+  expected.report_seconds = 4;
+  Json took = took_facts(expected, 9, 3);
+  CHECK(took.at("seconds").real() == 12);
+  CHECK(took.at("time_estimate_off").real() == 0);
+  set_time_facts(took, expected, 9, 3, 4);
+  CHECK(took.at("seconds").real() == 16);
+  CHECK(took.at("seconds_of_test").real() == 4);
+  CHECK(took.at("time_estimate_off").real() == Approx(0.25));
+  Estimate once = expected;
+  once.tests = 1;
+  set_time_facts(took, once, 9, 3, 6);
+  CHECK(took.at("time_estimate_off").real() == 0);
 }
 
 TEST_CASE("estimate: nothing is left behind: weights, moments, random numbers, memory") {

@@ -121,3 +121,23 @@ TEST_CASE("progress: any number of seconds is a time, and any count short") {
   CHECK(short_number(1234) == "1.2k");
   CHECK(short_number(7'654'321) == "7.65M");
 }
+
+TEST_CASE("progress: what is not known of a step is left out of its line") {
+  const Progress::Now now{.step = 3, .total = 100, .loss = 1.5, .seconds_left = 9};
+  CHECK(progress_line(now, false, 200) == "  step   3/100   3%  train 1.500  eta 0:09");
+}
+
+TEST_CASE(
+    "progress: work beside the steps has a share of 0 to 100 percent, and a time that is not negative") {
+  const auto line = [](double share, double left, int64_t columns = 80) {
+    return work_line({.label = "test", .share = share, .seconds_left = left}, true, columns);
+  };
+  CHECK(line(0.5, 65) == "  test        [#########.........]  50%  eta 1:05");
+  CHECK(line(0, 0) == "  test        [..................]   0%");
+  CHECK(line(1.5, -3) == "  test        [##################] 100%  eta 0:00");
+  CHECK(line(-1, 0) == "  test        ...");
+  CHECK(work_line({.label = "test", .share = 0.25, .seconds_left = 3}, false, 80) ==
+        "  test         25%  eta 0:03");
+  for (int64_t columns = 1; columns < 60; ++columns)
+    CHECK(line(0.5, 65, columns).size() <= static_cast<size_t>(columns - 1));
+}

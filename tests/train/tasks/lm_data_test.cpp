@@ -50,6 +50,25 @@ double named(const Scores& scores, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("language data: text that is none is refused by file, line and column, but for units of bytes") {
+  const Scratch scratch;
+  const std::string path = (scratch / "words.txt").string();
+  std::string words;
+  for (int i = 0; i < 100; ++i) words += text("line ", i, " of the text\n");
+  for (const std::string& bad : {std::string("a\0b", 3), std::string("a\xFFz")}) {
+    io::write(path, text(words, bad, "\n", words));
+    Config characters = lm({{"data.path", path}});
+    CHECK(fault_of([&] { said_by_load(characters); }) == Fault::data);
+    CHECK_THROWS_WITH(said_by_load(characters), containing(path + ":101:2: "));
+    Config bytes = lm({{"data.path", path}, {"data.tokenizer", "byte"}});
+    CHECK_NOTHROW(said_by_load(bytes));
+  }
+  io::write(path, words);
+  io::write(scratch / "bad.txt", words + '\0');
+  Config tested = lm({{"data.path", path}, {"data.test_path", (scratch / "bad.txt").string()}});
+  CHECK_THROWS_WITH(said_by_load(tested), containing("bad.txt:101:1: a NUL byte"));
+}
+
 TEST_CASE("language data: every unit of text trains a tokenizer, is sealed, and comes back") {
   for (const std::string unit : {"character", "byte", "byte_pair", "unigram", "bpe"}) {
     CAPTURE(unit);
@@ -137,7 +156,7 @@ TEST_CASE("language data: validation and test texts of their own are not cut fro
   Rng rng(1);
   const auto model = config.task->model(config, rng);
   const Evaluation scored = config.task->test(*model, {});
-  CHECK_THAT(scored.notes.at(0), containing("test text, 506 tokens"));
+  CHECK_THAT(scored.notes.at(0), containing("506 tokens of ") && containing("c.txt in windows"));
   CHECK(named(scored.scores, "loss") != named(config.task->validate(*model), "loss"));
   Config pieces = lm({files[0], files[1], files[2], {"data.tokenizer", "byte_pair"}});
   CHECK_THAT(said_by_load(pieces), containing("300 pieces"));
@@ -163,7 +182,7 @@ TEST_CASE("language data: what cannot be is refused with the key") {
   CHECK_THAT(refused({{"data.path", scratch.path().string()}}, Fault::file), containing("is a folder"));
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", "nowhere.txt"}}, Fault::file),
              containing("nowhere.txt"));
-  io::write(scratch / "short.txt", std::string(100, 'a') + "\n");
+  io::write(scratch / "short.txt", text(std::string(100, 'a'), "\n"));
   CHECK_THAT(refused({{"data.path", (scratch / "short.txt").string()}}, Fault::data),
              containing("the validation text is too short: it has 11 of the 17 tokens that a window of "
                         "model.max_length = 16") &&

@@ -26,7 +26,7 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   if (!given.empty()) {
     const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
     if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
-      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
+      fail("'", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
   }
   Sequences one{
       .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};

@@ -167,6 +167,10 @@ class LongTask : public Task {
   Sequences cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const;
   /// The first `count` examples in batches for scoring, shortest first.
   std::vector<std::vector<int64_t>> scored_together(const Sequences& set, int64_t count) const;
+  /// Tokens of the inputs of these batches: what scoring them costs, about.
+  double tokens_of(const Sequences& set, std::span<const std::vector<int64_t>> batches) const;
+  /// Test examples that are scored.
+  int64_t tested_count() const;
   Result score(Module& model, const Sequences& set, int64_t count) const;
   Scores scores_of(const Result& result) const;
   /// Baselines of token prediction by token frequency: sets baselines_, returns them as text.

@@ -1,6 +1,7 @@
 // Scores of models of long inputs: of classes or of tokens.
 #include <algorithm>
 
+#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 
@@ -30,13 +31,23 @@ std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set
   return batches;
 }
 
+double LongTask::tokens_of(const Sequences& set, std::span<const std::vector<int64_t>> batches) const {
+  double sum = 0;
+  for (const std::vector<int64_t>& numbers : batches) {
+    for (const int64_t number : numbers) sum += static_cast<double>(columns(set, number));
+  }
+  return sum;
+}
+
 LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
   const NoGrad no_tape;
   const auto kinds = static_cast<int64_t>(classes().size());
   Result result;
   if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
   int64_t right = 0;
-  for (const std::vector<int64_t>& numbers : scored_together(set, count)) {
+  const auto batches = scored_together(set, count);
+  CountedWork work(tokens_of(set, batches));
+  for (const std::vector<int64_t>& numbers : batches) {
     const Batch one = tensors(set, numbers, drawn_for_scores);
     const Tensor scores = logits(model, one, {});
     result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
@@ -51,6 +62,7 @@ LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t co
       if (predicts_classes()) ++result.counts[static_cast<size_t>(label * kinds + guess)];
       right += guess == label ? 1 : 0;
     }
+    work.add(tokens_of(set, std::span(&numbers, 1)));
   }
   const double all = std::max(result.asked, 1.0);
   result.accuracy = static_cast<double>(right) / all;
@@ -68,6 +80,11 @@ int64_t LongTask::scored_of(int64_t count) const {
   return options_.whole_batches && count > batch_ ? count / batch_ * batch_ : count;
 }
 
+int64_t LongTask::tested_count() const {
+  const int64_t all = splits_.test.count();
+  return scored_of(options_.scored > 0 ? std::min(options_.scored, all) : all);
+}
+
 Scores LongTask::validate(Module& model) const {
   return scores_of(
       score(model, splits_.validation, scored_of(std::min(splits_.validation.count(), options_.validation))));
@@ -77,10 +94,12 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
   const Sequences& set = splits_.validation;
   const auto batches = scored_together(set, scored_of(std::min(set.count(), options_.validation)));
   const auto tokens = [&](const std::vector<int64_t>& numbers) {
-    double sum = 0;
-    for (const int64_t number : numbers) sum += static_cast<double>(columns(set, number));
-    return sum;
+    return tokens_of(set, std::span(&numbers, 1));
   };
+  const double every = tokens_of(set, batches);
+  // Test inputs are taken to be as long and as mixed as those of validation.
+  const double tested =
+      tokens_of(splits_.test, scored_together(splits_.test, tested_count())) / std::max(every, 1.0);
   const auto part = [&](const std::vector<int64_t>& numbers, double all) {
     return ValidationPart{
         .compute =
@@ -89,7 +108,8 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
               logits(model, tensors(splits_.validation, numbers, drawn_for_scores), {}).to_host();
             },
         .some = tokens(numbers),
-        .all = all};
+        .all = all,
+        .test = all * tested};
   };
   if (batches.empty()) return {};
   // Long inputs come last, maybe in a small batch: the batch with most rows times length squared needs most
@@ -101,17 +121,15 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
   const auto largest = std::max_element(batches.begin(), batches.end(),
                                         [&](const auto& a, const auto& b) { return size(a) < size(b); });
   const double own = tokens(*largest);
-  double all = 0;
-  for (const std::vector<int64_t>& one : batches) all += tokens(one);
-  if (longest_of(set, batches.front()) == longest_of(set, batches.back())) return {part(*largest, all)};
+  if (longest_of(set, batches.front()) == longest_of(set, batches.back())) return {part(*largest, every)};
   std::vector<ValidationPart> parts{part(*largest, own)};
-  if (batches.size() > 1) parts.push_back(part(batches[(batches.size() - 1) / 2], all - own));
+  if (batches.size() > 1) parts.push_back(part(batches[(batches.size() - 1) / 2], every - own));
   return parts;
 }
 
 Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   const Sequences& set = splits_.test;
-  const int64_t count = scored_of(options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count());
+  const int64_t count = tested_count();
   const Result result = score(model, set, count);
   const std::vector<std::string> names = classes();
   Evaluation out;
