@@ -199,10 +199,10 @@ std::string opening(const Chart& chart, const Frame& frame, const std::string& m
       "\">\n");
 }
 
-/// The last finite value of a series, for the legend.
-std::string last(const Series& series) {
-  for (size_t i = series.y.size(); i-- > 0;)
-    if (std::isfinite(series.y[i])) return tick_text(series.y[i]);
+/// What stands behind the name of a series in the legend: ", last 1.23".
+std::string last(const Chart& chart, const Series& series) {
+  for (size_t i = chart.last_values ? series.y.size() : 0; i-- > 0;)
+    if (std::isfinite(series.y[i])) return ", last " + tick_text(series.y[i]);
   return "";
 }
 
@@ -280,7 +280,7 @@ std::string chart_svg(const Chart& chart, bool logarithmic) {
   std::string legend;
   double x = 14, y = 35;
   for (size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string value = " " + last(chart.series[i]);
+    const std::string value = last(chart, chart.series[i]);
     const std::string label =
         fitting(chart.series[i].name, width - edge - 34 - width_of(value, 11), 11) + value;
     const double used = 20 + width_of(label, 11);
@@ -312,8 +312,8 @@ std::string chart_figure(const Chart& chart) {
   std::string legend, data;
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series few = thinned(chart.series[i]);
-    legend += text("<span><i class=\"series-", i % 8, "\"></i>", escape(few.name), " ", last(chart.series[i]),
-                   "</span>");
+    legend += text("<span><i class=\"series-", i % 8, "\"></i>", escape(few.name),
+                   last(chart, chart.series[i]), "</span>");
     data += text(i ? "," : "", "{\"name\":", json(few.name), ",\"x\":", numbers(few.x),
                  ",\"y\":", numbers(few.y), "}");
   }

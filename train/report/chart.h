@@ -21,6 +21,7 @@ struct Chart {
   std::string x_label = "step";  ///< below the x axis
   bool smooth = false;           ///< draw a running mean on top of long series
   bool logarithmic_x = false;    ///< x above 0, in decades
+  bool last_values = false;      ///< the legend has the last value of each series: for curves over time
   double mark = NAN;             ///< an x to mark with a thin line: the best step
   double y_most = INFINITY;      ///< upper bound of y, where the axis ends: 1 for an accuracy
 };

@@ -10,7 +10,7 @@ heed.Chart = class {
     const buttons = heed.saveButtons(() => this.drawings.find((svg) => !svg.hasAttribute("hidden")), name);
     if (this.drawings.length > 1)
       buttons.unshift(heed.make("button", {type: "button", class: "quiet", "aria-pressed": "false",
-        title: "Logarithmic scale", onclick: (event) => this.toggle(event.target)}, "log"));
+        title: "Logarithmic scale of the values", onclick: (event) => this.toggle(event.target)}, "log scale"));
     root.querySelector("figcaption").append(heed.make("span", {class: "right"}, ...buttons));
     for (const svg of this.drawings) this.listen(svg, JSON.parse(svg.dataset.frame));
   }

@@ -7,9 +7,8 @@
 namespace heed {
 namespace {
 
-/// "Accuracy" for accuracy; an abbreviation in capitals.
+/// "Accuracy" for accuracy.
 std::string title_of(const std::string& score) {
-  if (score == "bleu") return "BLEU";
   std::string title = score_name(score);
   if (!title.empty() && title[0] >= 'a' && title[0] <= 'z')
     title[0] = static_cast<char>(title[0] - 'a' + 'A');
@@ -22,6 +21,7 @@ Chart chart_of(const std::vector<MetricSeries>& logged, const std::string& title
                const std::vector<std::pair<std::string, std::string>>& names, double mark) {
   Chart chart;
   chart.title = title;
+  chart.last_values = true;
   chart.mark = mark;
   for (const auto& [key, label] : names) {
     for (const MetricSeries& one : logged) {

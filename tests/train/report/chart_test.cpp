@@ -95,15 +95,18 @@ TEST_CASE("chart: ticks read as people write them") {
   CHECK(tick_text(-3) == "-3");
 }
 
-TEST_CASE("chart: a figure has both scales, a legend with the last value, and its numbers") {
-  const std::string figure =
-      chart_figure({.title = "Loss <nats>", .series = {falling(9), {"</b>", {0, 8}, {1, 2}}}});
+TEST_CASE("chart: a figure has both scales, a legend with the last value where asked, and its numbers") {
+  Chart chart{.title = "Loss <nats>", .series = {falling(9), {"</b>", {0, 8}, {1, 2}}}, .last_values = true};
+  const std::string figure = chart_figure(chart);
   CHECK(count(figure, "<svg") == 2);
   CHECK(figure.find("hidden=\"\"") != std::string::npos);
   CHECK(figure.find("Loss &lt;nats&gt;") != std::string::npos);
-  CHECK(figure.find("&lt;/b&gt; 2<") != std::string::npos);
+  CHECK(figure.find("&lt;/b&gt;, last 2<") != std::string::npos);
   CHECK(figure.find("</b>") == std::string::npos);
   CHECK(figure.find("\"y\":[8,4,2.66667,2,1.6,") != std::string::npos);
+  chart.last_values = false;  // a value at the end of another axis than time is no result
+  CHECK(chart_figure(chart).find("&lt;/b&gt;<") != std::string::npos);
+  CHECK(chart_svg(chart).find("last") == std::string::npos);
 }
 
 TEST_CASE("chart: values that are not finite leave a gap and do not stretch the axis") {
@@ -155,7 +158,7 @@ TEST_CASE("chart: no text leaves the picture, wherever a label stands and howeve
   const std::string name = "nystromformer:landmarks=64,iterations=6 with a name that is long";
   std::vector<std::string> pictures;
   for (const double mark : {0.0, 9.0, 10.0, 19.0}) {
-    Chart chart{.title = "BLEU", .mark = mark};
+    Chart chart{.title = "BLEU", .last_values = true, .mark = mark};
     for (int i = 0; i < 8; ++i)
       chart.series.push_back(falling(20)), chart.series.back().name = text("BLEU ", i);
     pictures.push_back(chart_svg(chart));
