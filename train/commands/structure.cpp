@@ -37,8 +37,9 @@ StructureOptions structure_options(const ParsedArguments& arguments) {
 /// Collects the structure of each head over maps that come one after the other.
 class StructureOfHeads {
  public:
-  StructureOfHeads(const StructureOptions& options, std::string kind)
-      : options_(options), kind_(std::move(kind)) {}
+  /// `keeps_maps`: the first map of each name is kept, to be looked at.
+  StructureOfHeads(const StructureOptions& options, std::string kind, bool keeps_maps)
+      : options_(options), kind_(std::move(kind)), keeps_maps_(keeps_maps) {}
 
   void add(const MapView& map) {
     if (!kind_.empty() && map.kind.find(kind_) == std::string::npos) return;
@@ -63,6 +64,7 @@ class StructureOfHeads {
       }
     });
     for (size_t head = 0; head < heads.size(); ++head) heads[head].push_back(std::move(made[head]));
+    if (is_new && keeps_maps_) kept_.push_back(map);
   }
 
   std::vector<AnalysedHead> heads() const {
@@ -77,10 +79,13 @@ class StructureOfHeads {
   }
 
   int64_t not_square() const { return not_square_; }
+  const std::vector<MapView>& kept() const { return kept_; }
 
  private:
   const StructureOptions& options_;
   std::string kind_;
+  bool keeps_maps_;
+  std::vector<MapView> kept_;
   std::vector<std::string> names_;  // in the order of their first map
   std::map<std::string, std::vector<std::vector<HeadStructure>>> found_;
   int64_t not_square_ = 0;
@@ -94,10 +99,11 @@ std::string kind_asked(const ParsedArguments& arguments) {
   return kind;
 }
 
-void write_structure(const Path& out, const std::vector<AnalysedHead>& heads, const StructureOptions& options,
-                     const std::string& title) {
+void write_structure(const Path& out, const StructureOfHeads& structure, const StructureOptions& options,
+                     const std::string& title, const std::string& caption) {
+  const std::vector<AnalysedHead> heads = structure.heads();
   io::make_directories(out);
-  io::write(out / "structure.html", structure_page(heads, options, title));
+  io::write(out / "structure.html", structure_page(heads, options, title, structure.kept(), caption));
   io::write(out / "structure.json", structure_json(heads, options).dump(1) + "\n");
   std::string last;
   int64_t number = 0;
@@ -112,11 +118,11 @@ int run_structure(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const StructureOptions options = structure_options(arguments);
   const Path source = arguments.positional[0];
-  StructureOfHeads structure(options, kind_asked(arguments));
+  StructureOfHeads structure(options, kind_asked(arguments), arguments.has("out"));
+  std::string caption = "the first map of each attention";
   if (io::exists(source / "config.toml")) {
     const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
     LoadedRun run = load_run(source, arguments.get("checkpoint"), "", input.empty());
-    std::string caption;
     for (const MapView& map : run.config.task->maps(*run.model, input, caption)) structure.add(map);
     if (!arguments.has("json")) io::print(caption + "\n\n");
   } else {
@@ -137,10 +143,11 @@ int run_structure(const ParsedArguments& arguments) {
   else
     io::print(structure_text(heads, options));
   if (!arguments.has("json") && structure.not_square() > 0)
-    io::print(text(structure.not_square(), " maps left out: their queries and keys are not equally many\n"));
+    io::print(text(structure.not_square(), structure.not_square() == 1 ? " map" : " maps",
+                   " left out: only square maps are analysed, with as many queries as keys\n"));
   if (!arguments.has("out")) return 0;
   const Path out = arguments.get("out");
-  write_structure(out, heads, options, source.filename().string());
+  write_structure(out, structure, options, source.filename().string() + ": structure of the heads", caption);
   if (!arguments.has("json")) io::print(text("page: ", (out / "structure.html").string(), "\n"));
   return 0;
 }

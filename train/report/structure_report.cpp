@@ -81,8 +81,8 @@ std::string remarks_of(const std::vector<AnalysedHead>& heads, const std::string
     out += text("rows sum to ", picture::fixed(least, 2), " to ", picture::fixed(greatest, 2),
                 ": dropout was on when these maps were taken, or the attention does not normalise\n");
   if (below > 0)
-    out += text("the uniform matrix is nearer than the nearest member of all families for ", below, " of ",
-                count, " heads\n");
+    out += text("for ", below, " of ", count,
+                " heads equal weights are nearer than any diagonal, band or bar matrix\n");
   return out;
 }
 
@@ -96,24 +96,85 @@ std::string families_text(const StructureOptions& o) {
   return out;
 }
 
+/// What a heading of the page's table says, where the terminal's is an abbreviation.
+std::string heading_of(const std::string& column) {
+  if (column == "2-norm") return "largest singular value";
+  if (column == "rank") return "numerical rank";
+  for (const char* same : {"head", "tokens"}) {
+    if (column == same) return column;
+  }
+  return "distance to " + column;
+}
+
 std::string html_table(const std::vector<AnalysedHead>& heads, const std::string& map) {
   std::string out =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Distances\">\n<table>\n";
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Distances\">\n<table "
+      "class=\"measures\">\n";
   bool first = true;
   for (const AnalysedHead& one : heads) {
     if (one.map != map) continue;
     const std::vector<TableCell> cells = cells_of(one);
     if (first) {
       out += "<thead><tr>";
-      for (const TableCell& cell : cells) out += "<th scope=\"col\">" + picture::escape(cell.name) + "</th>";
+      for (const TableCell& cell : cells)
+        out += "<th scope=\"col\">" + picture::escape(heading_of(cell.name)) + "</th>";
       out += "</tr></thead>\n<tbody>\n";
     }
     first = false;
-    out += "<tr>";
-    for (const TableCell& cell : cells) out += "<td>" + picture::escape(cell.value) + "</td>";
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string value = picture::escape(cells[i].value);
+      out += i == 0 ? "<tr><th scope=\"row\">" + value + "</th>" : "<td>" + value + "</td>";
+    }
     out += "</tr>\n";
   }
   return out + "</tbody>\n</table>\n</div>\n";
+}
+
+/// What the columns of the tables mean, as terms and their explanations.
+std::string explained_columns(const std::vector<AnalysedHead>& heads, const StructureOptions& o) {
+  std::vector<std::pair<std::string, std::string>> terms{
+      {"distance",
+       "sum of the absolute differences of all weights; 0 for equal matrices. It grows with the "
+       "number of tokens, to twice that number for two maps that share no key."},
+      {"diagonal", "the nearest matrix that has weights on the diagonal alone (a positional head)"},
+      {"band", text("the nearest matrix that has weights up to ", o.width,
+                    " positions to either side of the diagonal (a syntactic head)")},
+      {"bars",
+       text("the nearest matrix of ", o.num_pos, o.num_pos == 1 ? " vertical bar, " : " vertical bars, each ",
+            o.width, o.width == 1 ? " row" : " rows", " high (a head that looks at rare words)")},
+      {"search", "the nearest matrix that the random search of the thesis has found"},
+      {"zero, uniform, identity",
+       "no weights, equal weights, and each token's weight on itself, to compare "
+       "with"},
+      {"numerical rank", "singular values of the map that are not zero in the precision of its numbers"}};
+  const auto has = [&](const std::string& name) {
+    return std::any_of(heads.begin(), heads.end(), [&](const AnalysedHead& head) {
+      const auto& all = head.structure.matrices;
+      return std::any_of(all.begin(), all.end(),
+                         [&](const ComparedMatrix& matrix) { return matrix.name == name; });
+    });
+  };
+  std::erase_if(terms, [&](const auto& term) {
+    return (term.first == "bars" || term.first == "search") && !has(term.first);
+  });
+  std::string out = "<dl class=\"explained\">\n";
+  for (const auto& [term, words] : terms)
+    out += text("<dt>", picture::escape(term), "</dt><dd>", picture::escape(words), "</dd>\n");
+  return out + "</dl>\n";
+}
+
+/// The maps to look at; tokens that have no names are numbered.
+std::string maps_to_look_at(std::vector<MapView> maps, const std::string& caption) {
+  if (maps.empty()) return "";
+  for (MapView& map : maps) {
+    for (std::vector<std::string>* tokens : {&map.query_tokens, &map.key_tokens}) {
+      const bool named = std::any_of(tokens->begin(), tokens->end(),
+                                     [](const std::string& token) { return !token.empty(); });
+      for (size_t i = 0; i < tokens->size() && !named; ++i) (*tokens)[i] = std::to_string(i);
+    }
+  }
+  return text("<h2>Maps</h2>\n<p class=\"subtitle\">", picture::escape(caption), "</p>\n",
+              maps_section(maps));
 }
 
 }  // namespace
@@ -131,7 +192,7 @@ std::string structure_text(const std::vector<AnalysedHead>& heads, const Structu
       sweep.push_back(std::move(shares));
     }
     out += text("\n", terminal_word(map), "\n", lines_of_table(distances),
-                "share of the mass outside the band |i - j| <= w\n", lines_of_table(sweep),
+                "share of the attention outside the band |i - j| <= w\n", lines_of_table(sweep),
                 remarks_of(heads, map));
   }
   return out;
@@ -176,7 +237,8 @@ Json structure_json(const std::vector<AnalysedHead>& heads, const StructureOptio
 }
 
 Chart structure_chart(const std::vector<AnalysedHead>& heads, const std::string& map) {
-  Chart out{.title = map + ": share of the mass outside the band", .x_label = "w, diagonals to either side"};
+  Chart out{.title = map + ": share of the attention outside the band",
+            .x_label = "w, positions to either side of the diagonal"};
   for (const AnalysedHead& one : heads) {
     if (one.map != map) continue;
     Series line{.name = text("head ", one.head)};
@@ -190,16 +252,21 @@ Chart structure_chart(const std::vector<AnalysedHead>& heads, const std::string&
 }
 
 std::string structure_page(const std::vector<AnalysedHead>& heads, const StructureOptions& options,
-                           const std::string& title) {
-  std::string body;
+                           const std::string& title, const std::vector<MapView>& maps,
+                           const std::string& caption) {
+  std::string body = explained_columns(heads, options);
   for (const std::string& map : maps_among(heads)) {
     body += "<h2>" + picture::escape(map) + "</h2>\n" + html_table(heads, map);
     if (const std::string remarks = remarks_of(heads, map); !remarks.empty())
       body += "<p class=\"subtitle\">" + picture::escape(remarks) + "</p>\n";
-    body += "<div class=\"charts\">\n" + chart_figure(structure_chart(heads, map)) + "</div>\n";
+    Chart chart = structure_chart(heads, map);
+    chart.title = "Share of the attention outside the band";  // the map's name stands above
+    body += "<div class=\"charts\">\n" + chart_figure(chart) + "</div>\n";
   }
-  return picture::page(title, families_text(options), body,
-                       {picture::script_tools(), picture::script_charts()});
+  body += maps_to_look_at(maps, caption);
+  std::vector<std::string_view> scripts = picture::map_scripts();
+  scripts.push_back(picture::script_charts());
+  return picture::page(title, families_text(options), body, scripts);
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/attention/inspect/map_view.h"
 #include "heed/attention/structure/head_structure.h"
 #include "heed/core/io/json.h"
 #include "heed/train/report/chart.h"
@@ -25,8 +26,9 @@ std::string structure_text(const std::vector<AnalysedHead>& heads, const Structu
 Json structure_json(const std::vector<AnalysedHead>& heads, const StructureOptions& options);
 /// The share of the mass outside the band over w, a line for each head of one map.
 Chart structure_chart(const std::vector<AnalysedHead>& heads, const std::string& map);
-/// An offline page: a table and a chart for each map.
+/// An offline page: a table and a chart for each map, then `maps` to look at, under `caption`.
 std::string structure_page(const std::vector<AnalysedHead>& heads, const StructureOptions& options,
-                           const std::string& title);
+                           const std::string& title, const std::vector<MapView>& maps,
+                           const std::string& caption);
 
 }  // namespace heed

@@ -43,7 +43,9 @@ TEST_CASE("structure: distances of heads whose nearest matrices are known") {
   CHECK(heads[1].at("distances").at("band").at("entrywise").real() == Approx(20.0 / 6));
   CHECK(heads[1].at("rank").integer() == 1);
   CHECK(heads[1].at("band_distance_by_width").list().size() == 6);
-  CHECK_THAT(io::read(shell.scratch / "found" / "structure.html"), containing("heads") && containing("<svg"));
+  CHECK_THAT(io::read(shell.scratch / "found" / "structure.html"),
+             containing("<svg") && containing("section class=\"maps\"") && containing("head 0</span>") &&
+                 containing("<dt>distance</dt>"));
   CHECK_THAT(io::read(shell.scratch / "found" / "sweep-0.svg"), containing("head 1"));
   CHECK(parse_json(io::read(shell.scratch / "found" / "structure.json"), "file").dump() == found.dump());
 
@@ -98,7 +100,7 @@ TEST_CASE("maps: of a run's test examples and of lines of text, and their struct
   CHECK_THAT(means.out, containing("means over 8 maps of each head") && containing("encoder.blocks.0"));
   const Result run = shell.run({"structure", "runs/small", "The old man smiles.", "--num-pos", "1"});
   CHECK(run.code == 0);
-  CHECK_THAT(run.out, containing("decoder") && containing("1 maps left out"));
+  CHECK_THAT(run.out, containing("decoder") && containing("1 map left out"));
 
   const auto named = [&](const std::vector<std::string>& more) {
     const Result heads = shell.run(with({"heads", "runs/small", "--json"}, more));
