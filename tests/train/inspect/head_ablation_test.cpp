@@ -225,12 +225,22 @@ TEST_CASE(
   CHECK(json.at("whole").at("loss").real() == Approx(std::log(1000)).epsilon(0.5));
   CHECK(ablation_text(report).find("cross.0.1") != std::string::npos);
   CHECK(ablation_svg(report).find("cross.0.1") != std::string::npos);
-  CHECK(ablation_page(report, "title", "subtitle").find("Pruning") != std::string::npos);
+  CHECK_THAT(ablation_text(report), containing("head removed   heads left") && containing("of BLEU"));
+  CHECK_THAT(ablation_page(report, "title", "subtitle"),
+             containing("<th scope=\"col\">head removed</th><th scope=\"col\">heads left</th>") &&
+                 containing("change of BLEU"));
+  // Heads and layers have an axis each: a change is drawn beside those of its own size.
+  AblationReport unequal = report;
+  for (AblationEffect& effect : unequal.heads) effect.loss = {.value = 0.01, .error = 0.001};
+  for (AblationEffect& effect : unequal.layers) effect.loss = {.value = 5, .error = 0.1};
+  CHECK_THAT(ablation_svg(unequal), containing(">0.01</text>") && containing(">4</text>"));
+  CHECK_THAT(ablation_svg(unequal), containing("prefers-color-scheme:dark"));
   const AblationReport chosen =
       ablate_heads(loaded.task(), *loaded.model, {.examples = 16, .heads = "cross.0"}, {});
   REQUIRE(chosen.heads.size() == 2);
   REQUIRE(chosen.layers.size() == 1);
   CHECK(chosen.curve.empty());
+  CHECK_THAT(ablation_page(chosen, "title", "subtitle"), !containing("BLEU") && !containing("Pruning"));
   CHECK(chosen.layers[0].loss.value == Approx(report.layers[2].loss.value).epsilon(1e-6));
 }
 
