@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// An example in which a head is most itself, with the map of that head.
+/// An example in which the measure of a head's role is high, with the map of that head.
 struct HeadExample {
   int64_t number = 0;   ///< as MappedExample::number
   std::string caption;  ///< as MappedExample::caption
@@ -33,7 +33,7 @@ struct HeadEntry {
   RoleEvidence evidence;          ///< on repeated sequences, and against a word alignment
   std::vector<HeadRole> roles;    ///< what it does
   std::string chosen_by;          ///< the measure by which the examples were chosen
-  std::vector<HeadExample> best;  ///< those in which it is most itself, the best first
+  std::vector<HeadExample> best;  ///< those with the highest score, the highest first
   /// Agreement with the word alignment by kind of word, and of adjectives that change places with their noun.
   std::map<std::string, AlignmentAgreement> links;
 };

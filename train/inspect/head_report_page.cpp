@@ -15,17 +15,22 @@ namespace {
 constexpr std::string_view page_style = R"css(
 .heads { width: 100%; font-size: 12.5px; }
 .heads th, .heads td { padding: 4px 7px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+.heads thead th { vertical-align: bottom; white-space: normal; }
 .heads th:nth-child(1), .heads td:nth-child(1), .heads th:nth-child(2), .heads td:nth-child(2) { text-align: left; }
-.heads thead button { font-weight: 500; color: var(--muted); padding: 0 2px; }
+.heads th:nth-child(1), .heads td:nth-child(1) { position: sticky; left: 0; background: var(--paper); }
+.heads td:nth-child(2) { white-space: normal; min-width: 96px; }
+.heads thead button { font-weight: 500; font-size: 12.5px; line-height: 1.25; color: var(--muted); padding: 0 2px; text-align: inherit; }
 .heads th[aria-sort=ascending] button::after { content: " \2191"; }
 .heads th[aria-sort=descending] button::after { content: " \2193"; }
 .heads tbody tr { cursor: pointer; }
 .heads tbody tr:hover { background: var(--panel); }
-.heads tr[aria-selected=true] { background: var(--accent-soft); }
+.heads tr[aria-selected=true], .heads tr[aria-selected=true] td:first-child { background: var(--accent-soft); }
+.heads tbody tr:hover td:first-child { background: var(--panel); }
+.head-detail h4, .head-detail p + dl { margin-top: 12px; }
 .head-detail { display: grid; grid-template-columns: minmax(240px, 1fr) minmax(0, 3fr); gap: 20px 36px; margin-top: 20px; }
 .head-examples { display: flex; flex-wrap: wrap; gap: 24px 32px; }
 .head-examples figcaption { font-weight: 400; font-size: 13px; max-width: 420px; }
-.head-detail dl { display: grid; grid-template-columns: auto auto; gap: 2px 14px; font-size: 12.5px; margin: 0; }
+.head-detail dl { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 2px 14px; font-size: 12.5px; margin: 0; }
 .head-detail dt { color: var(--muted); }
 .head-detail dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
 .squares { display: flex; flex-wrap: wrap; gap: 28px 40px; }

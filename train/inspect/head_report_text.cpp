@@ -106,7 +106,11 @@ std::string head_report_text(const HeadReport& report) {
                      alignment.c_str()) +
            role_words(head) + "\n";
   }
-  return out;
+  return out +
+         "\n  conf.: largest weight of a row; self, prev, next, first, spec.: weight on the\n"
+         "  query's own position, the one before, the one after, the first token, special\n"
+         "  tokens; rank: effective rank; align: share of words whose largest weight is on\n"
+         "  the word that they translate\n";
 }
 
 }  // namespace heed
