@@ -78,7 +78,7 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
                     config.train.pretrain != Pretrain::none
                         ? text(" after ", config.train.pretrain_steps, " of pre-training")
                         : std::string(),
-                    trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
+                    trainer.step() > 0 ? text(", resumed at step ", trainer.step()) : std::string()));
   for (const auto& [label, words] : words_of(trainer.estimate(), trainer.total_steps())) {
     if (label == "memory" || label == "time") progress.say(label, words);
   }
@@ -131,7 +131,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   for (const auto& [name, value] : evaluation.scores.list) {
     const std::vector<std::string> known = baseline_words(*config.task, name);
     report.cards.push_back(
-        {.name = score_name(name),
+        {.name = score_name(name) + (name == "loss" ? ", nats" : ""),
          .value = formatted("%.4g", value),
          .note = text("best checkpoint, held-out data", known.empty() ? "" : "; baselines:"),
          .beside = known});
@@ -140,13 +140,14 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
       {.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});
   report.cards.push_back(
       {.name = "parameters", .value = short_number(static_cast<double>(count_parameters(model)))});
-  report.cards.push_back({.name = "training",
-                          .value = clock_text(outcome.seconds),
-                          .note = text(threads(), " threads, ", blas_core())});
+  report.cards.push_back(
+      {.name = "training",
+       .value = clock_text(outcome.seconds),
+       .note = text(threads(), threads() == 1 ? " thread" : " threads", ", OpenBLAS ", blas_core())});
   report.cards.push_back({.name = "seed", .value = text(config.train.seed)});
   const auto mark = static_cast<double>(outcome.best_step);
   report.charts = {
-      chart_of(metrics, "Loss",
+      chart_of(metrics, "Loss, nats",
                {{"loss", "training"}, {"valid_loss", "validation"}, {"valid_estimate", "estimate"}}, mark),
       chart_of(metrics, "Learning rate", {{"learning_rate", "learning rate"}}, mark),
       chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
@@ -169,7 +170,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
     report.maps_caption = text("No maps: ", error.what());
     progress.say("", report.maps_caption);
   }
-  report.settings = to_toml(config);
+  report.settings = settings_of(config);
   io::write_own(folder.report(), report_html(report));
   std::string samples;
   for (const ReportSample& sample : evaluation.samples) {
@@ -185,9 +186,9 @@ void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trai
                        const TrainResult& outcome, const Path* run) {
   const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
   if (outcome.early && trainer.patience_exhausted()) {
-    progress.say("patience", text(train.patience, " validations without a better one ended it", where));
+    progress.say("patience", text(train.patience, " validations without improvement: stopped", where));
   } else if (outcome.early) {
-    progress.say("time limit", text(train.time_limit, " seconds ended it", where));
+    progress.say("time limit", text(train.time_limit, " seconds are over: stopped", where));
   }
   if (run == nullptr) return;
   std::string more;

@@ -71,7 +71,19 @@ std::string data_of(const Json& manifest) {
   return out;
 }
 
+/// The settings that the manifest names as changed in the preset.
+void take_changed(ReportSettings& out, const Json& manifest) {
+  const Json* settings = manifest.find("settings");
+  const Json* preset = settings == nullptr ? nullptr : settings->find("preset");
+  const Json* changed = settings == nullptr ? nullptr : settings->find("changed");
+  if (preset == nullptr || changed == nullptr) return;
+  out.from = "preset " + preset->text();
+  for (const JsonMember& one : changed->members())
+    out.changed.push_back({one.key, one.value.at("value").text(), one.value.at("preset").text()});
+}
+
 void take_manifest(ComparedRun& out, const Json& manifest) {
+  take_changed(out.settings, manifest);
   out.seed = manifest.at("seed").integer();
   const Json* baselines = manifest.find("baselines");
   if (baselines == nullptr) baselines = manifest.find("anchors");  // of run format 2
@@ -156,6 +168,7 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   });
   in_file(run / "manifest.json", [&] { take_manifest(out, *manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");
+  if (io::exists(run / "config.toml")) out.settings.all = io::read(run / "config.toml");
   if (const MetricSeries* seconds = metric_of(out, "seconds"))
     out.seconds = seconds->values.empty() ? 0 : seconds->values.back();
   return out;
@@ -331,6 +344,7 @@ Chart comparison_chart(const Comparison& comparison, const std::string& metric, 
   Chart chart{.title = (metric == "loss" ? "training loss" : score_name(metric)) +
                        (against_seconds ? " over seconds of training" : " over steps")};
   chart.y_most = score_most(metric);
+  chart.last_values = true;
   if (against_seconds) chart.x_label = "seconds";
   for (const ComparedRow& row : comparison.rows) {
     std::vector<const ComparedRun*> runs;

@@ -9,6 +9,7 @@
 #include "heed/core/error.h"
 #include "heed/train/report/bubble_chart.h"
 #include "heed/train/report/chart.h"
+#include "heed/train/report/report.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/sessions.h"
 
@@ -28,6 +29,7 @@ struct ComparedRun {
   std::string baselines{};                               ///< baselines of the test split, as text
   /// Baselines of the accuracy on the test split: name and value.
   std::vector<std::pair<std::string, double>> accuracy_baselines{};
+  ReportSettings settings{};            ///< changed ones as the manifest has them, and config.toml
   std::string data{};                   ///< hashes of the training and test data
   double parameters = 0;                ///< parameter count
   double flops = 0;                     ///< floating-point operations of a step

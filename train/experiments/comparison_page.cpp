@@ -1,4 +1,6 @@
 // The HTML page of a comparison.
+#include <algorithm>
+
 #include "heed/attention/inspect/map_page.h"
 #include "heed/attention/inspect/page_assets.h"
 #include "heed/attention/inspect/text_escapes.h"
@@ -16,11 +18,11 @@ using picture::escape;
 std::string table(const Comparison& comparison) {
   std::string out = text(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">\n<table "
-      "class=\"words\">\n<thead><tr><th scope=\"col\"></th><th scope=\"col\">",
+      "class=\"measures\">\n<thead><tr><th scope=\"col\">variant</th><th scope=\"col\">test ",
       escape(score_name(comparison.score)),
-      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak MB</th>"
+      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak memory, MB</th>"
       "<th scope=\"col\">parameters</th><th scope=\"col\">GFLOP a step</th>"
-      "<th scope=\"col\">seconds</th></tr></thead>\n<tbody>\n");
+      "<th scope=\"col\">training, seconds</th></tr></thead>\n<tbody>\n");
   for (const ComparedRow& row : comparison.rows) {
     out += text("<tr><th scope=\"row\">", escape(row.label), "</th>");
     if (row.score.count == 0) {
@@ -38,6 +40,64 @@ std::string table(const Comparison& comparison) {
   for (const std::string& line : comparison_notes(comparison))
     out += text("<p class=\"subtitle\">", escape(line), "</p>\n");
   return out;
+}
+
+/// A changed setting and the rows that have it so.
+struct SharedSetting {
+  ReportSetting setting;
+  std::vector<std::string> labels;
+};
+
+/// The changed settings of the first run of each row; equal ones are one line.
+std::vector<SharedSetting> shared_settings(const std::vector<const ComparedRun*>& first_runs) {
+  std::vector<SharedSetting> out;
+  for (const ComparedRun* run : first_runs) {
+    for (const ReportSetting& one : run->settings.changed) {
+      auto at = std::find_if(out.begin(), out.end(), [&](const SharedSetting& other) {
+        return other.setting.key == one.key && other.setting.value == one.value &&
+               other.setting.before == one.before;
+      });
+      if (at == out.end()) at = out.insert(at, {one, {}});
+      at->labels.push_back(run->label);
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const SharedSetting& a, const SharedSetting& b) {
+    return a.labels.size() > b.labels.size();
+  });
+  return out;
+}
+
+/// What was changed, for all rows and for single ones, and all settings of the first run, folded.
+std::string settings_of_rows(const Comparison& comparison) {
+  std::vector<const ComparedRun*> first_runs;
+  for (const ComparedRun& run : comparison.runs) {
+    const bool known = std::any_of(first_runs.begin(), first_runs.end(),
+                                   [&](const ComparedRun* other) { return other->label == run.label; });
+    if (!known && run.failure.empty() && !run.settings.all.empty()) first_runs.push_back(&run);
+  }
+  if (first_runs.empty()) return "";
+  const ReportSettings& settings = first_runs.front()->settings;
+  std::string rows;
+  for (const auto& [setting, labels] : shared_settings(first_runs)) {
+    std::string of;
+    for (const std::string& label : labels) of += (of.empty() ? "" : ", ") + label;
+    const auto cell = [](const std::string& value) {
+      return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
+    };
+    rows += text("<tr><th scope=\"row\">", escape(setting.key), "</th>", cell(setting.value),
+                 cell(setting.before), "<td class=\"list\">",
+                 labels.size() == first_runs.size() ? "all" : escape(of), "</td></tr>\n");
+  }
+  std::string out = "<h2>Settings</h2>\n";
+  if (!rows.empty())
+    out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
+                "<table class=\"measures\">\n<thead><tr><th scope=\"col\">changed setting</th>",
+                "<th scope=\"col\">value</th><th scope=\"col\">", escape(settings.from),
+                "</th><th scope=\"col\" class=\"list\">variants</th></tr></thead>\n<tbody>\n", rows,
+                "</tbody>\n</table>\n</div>\n");
+  return out + text("<details class=\"folded\">\n<summary>All settings of ",
+                    escape(first_runs.front()->label), ", as in its config.toml</summary>\n",
+                    "<pre tabindex=\"0\">", escape(settings.all), "</pre>\n</details>\n");
 }
 
 }  // namespace
@@ -70,10 +130,10 @@ std::vector<std::pair<std::string, Chart>> comparison_charts(const Comparison& c
 }
 
 std::string comparison_html(const Comparison& comparison) {
-  std::string body = table(comparison);
+  std::string body = table(comparison) + settings_of_rows(comparison);
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
-    body += "<h2>Speed against " + escape(score_name(comparison.score)) + "</h2>\n<figure>\n" +
-            bubbles_figure(bubbles) + "</figure>\n";
+    body += "<h2>Speed against " + escape(score_name(comparison.score)) +
+            "</h2>\n<figure class=\"scroll\" tabindex=\"0\">\n" + bubbles_figure(bubbles) + "</figure>\n";
   if (!comparison.maps.empty())
     body += text("<h2>Attention maps</h2>\n<p><a href=\"", escape(comparison.maps),
                  "\">Heads side by side</a>: one input, heads matched by their maps, differences.</p>\n");

@@ -73,6 +73,20 @@ std::string changed_words(Config& config) {
   return out;
 }
 
+ReportSettings settings_of(Config& config) {
+  const bool has_preset = preset_of(config) != nullptr;
+  Config before;
+  if (has_preset)
+    before = preset_config(config.preset);
+  else
+    before.task = make_task(config.task_name);
+  ReportSettings out{.from = has_preset ? "preset " + config.preset : "defaults of " + config.task_name,
+                     .all = to_toml(config)};
+  for (const ChangedSetting& one : different_settings(config, before))
+    out.changed.push_back({one.key, one.value, one.preset});
+  return out;
+}
+
 Json settings_facts(Config& config) {
   Json metadata = Json::object();
   if (!config.preset.empty()) metadata.set("preset", config.preset);

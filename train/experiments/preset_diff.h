@@ -6,6 +6,7 @@
 
 #include "heed/core/io/json.h"
 #include "heed/train/config/config.h"
+#include "heed/train/report/report.h"
 
 namespace heed {
 
@@ -28,6 +29,9 @@ std::vector<ChangedSetting> changed_settings(Config& config);
 
 /// "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)"; empty when nothing changed.
 std::string changed_words(Config& config);
+
+/// For a page: what was changed in the run's preset (in its task's defaults where it has none), and all.
+ReportSettings settings_of(Config& config);
 
 /// For the manifest: `preset`; `recipe` and `choices` (the keys that differ between recipes) for tasks with
 /// recipes; and `changed`, with the run's and the preset's values.

@@ -99,8 +99,31 @@ std::string confusion_table(const Confusion& confusion) {
 
 std::string_view picture::script_charts() { return embedded_file("train/report/charts.js"); }
 
+std::string settings_section(const ReportSettings& settings) {
+  if (settings.all.empty()) return "";
+  std::string out = "<h2>Settings</h2>\n";
+  if (!settings.changed.empty()) {
+    out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
+                "<table class=\"measures\">\n<thead><tr><th scope=\"col\">changed setting</th>",
+                "<th scope=\"col\">this run</th><th scope=\"col\">", escape(settings.from),
+                "</th></tr></thead>\n<tbody>\n");
+    const auto cell = [](const std::string& value) {
+      return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
+    };
+    for (const ReportSetting& one : settings.changed)
+      out += text("<tr><th scope=\"row\">", escape(one.key), "</th>", cell(one.value), cell(one.before),
+                  "</tr>\n");
+    out += "</tbody>\n</table>\n</div>\n";
+  } else if (!settings.from.empty()) {
+    out += text("<p class=\"subtitle\">As in ", escape(settings.from), ": nothing was changed.</p>\n");
+  }
+  return out + text("<details class=\"folded\">\n<summary>All settings, as in config.toml</summary>\n",
+                    "<pre tabindex=\"0\">", escape(settings.all), "</pre>\n</details>\n");
+}
+
 std::string report_html(const ReportData& report) {
-  std::string body = cards(report.cards) + charts(report.charts) + samples(report.samples);
+  std::string body = cards(report.cards) + settings_section(report.settings) + charts(report.charts) +
+                     samples(report.samples);
   if (report.confusion) body += confusion_table(*report.confusion);
   if (!report.maps.empty() || !report.maps_caption.empty()) {
     body += "<h2>Attention</h2>\n";
@@ -108,8 +131,6 @@ std::string report_html(const ReportData& report) {
       body += text("<p class=\"subtitle\">", escape(report.maps_caption), "</p>\n");
     if (!report.maps.empty()) body += maps_section(report.maps);
   }
-  if (!report.settings.empty())
-    body += text("<h2>Settings</h2>\n<pre tabindex=\"0\">", escape(report.settings), "</pre>\n");
   std::vector<std::string_view> scripts = picture::map_scripts();
   scripts.push_back(picture::script_charts());
   return picture::page(report.title, report.subtitle, body, scripts, report.confusion ? shades() : "");

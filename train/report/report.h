@@ -36,6 +36,23 @@ struct Confusion {
   int64_t total() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
 };
 
+/// A setting whose value is not the one that the run began from.
+struct ReportSetting {
+  std::string key{};     ///< "train.batch_size"
+  std::string value{};   ///< of the run
+  std::string before{};  ///< where it began from
+};
+
+/// The settings of a run: those that were changed, and all of them.
+struct ReportSettings {
+  std::string from{};                    ///< what they are compared with: "preset translate"; empty: nothing
+  std::vector<ReportSetting> changed{};  ///< in the order of `all`
+  std::string all{};                     ///< config.toml as text; empty: no section is shown
+};
+
+/// The section of a page: changed settings as a table, and all of them folded.
+std::string settings_section(const ReportSettings& settings);
+
 /// The contents of a report. Empty parts are omitted.
 struct ReportData {
   std::string title = "Training report";  ///< title and heading of the page
@@ -46,7 +63,7 @@ struct ReportData {
   std::vector<MapView> maps{};            ///< attention maps of one sentence
   std::string maps_caption{};             ///< the sentence and its translation
   std::optional<Confusion> confusion{};   ///< empty: the task is no classifier
-  std::string settings{};                 ///< config.toml as text
+  ReportSettings settings{};              ///< below the cards
 };
 
 /// The whole page; it loads nothing, so it works as a local file. Fault::data when a part is inconsistent.

@@ -43,6 +43,21 @@ TEST_CASE("choices: a setting is changed when its value is another, whoever said
   CHECK(changed_settings(kept).empty());
 }
 
+TEST_CASE("choices: a page has what was changed in the preset, or in the defaults where there is none") {
+  Config two = made("lra-image-skyformer", {{"train.batch_size", "2"}});
+  const ReportSettings changed = settings_of(two);
+  CHECK(changed.from == "preset lra-image-skyformer");
+  REQUIRE(changed.changed.size() == 1);
+  CHECK(changed.changed[0].key == "train.batch_size");
+  CHECK((changed.changed[0].value == "2" && changed.changed[0].before == "256"));
+  CHECK(changed.all == to_toml(two));
+  Config file = parse_config("task = \"recall\"\n[train]\nmax_steps = 7\n", "my.toml");
+  const ReportSettings own = settings_of(file);
+  CHECK(own.from == "defaults of recall");
+  REQUIRE_FALSE(own.changed.empty());
+  CHECK(own.changed.front().key == "train.max_steps");
+}
+
 TEST_CASE("choices: the facts name preset, recipe, what recipes disagree on, and what was changed") {
   Config image = made("lra-image-skyformer", {{"data.pixel_zero", "token"}});
   const Json metadata = settings_facts(image);

@@ -33,7 +33,7 @@ ReportData full() {
   report.maps = {map};
   report.maps_caption = "a > b";
   report.confusion = Confusion{{"0", "<1>"}, {9, 1, 0, 0}};
-  report.settings = "[train]\nname = \"<x>\"\n";
+  report.settings = {"preset <p>", {{"train.name", "<x>", ""}}, "[train]\nname = \"<x>\"\n"};
   return report;
 }
 
@@ -56,6 +56,17 @@ TEST_CASE("report: shows every part, escaped") {
   CHECK(page.find("<th>none</th>") != std::string::npos);
   CHECK(count(page, "<script") == 3);  // the numbers of one chart and of the maps, and the script
   CHECK(count(page, "</script") == 3);
+}
+
+TEST_CASE("report: settings that were changed stand before the curves, all of them folded") {
+  const std::string page = report_html(full());
+  CHECK(page.find("<th scope=\"row\">train.name</th><td>&lt;x&gt;</td><td>none</td>") != std::string::npos);
+  CHECK(page.find("<th scope=\"col\">preset &lt;p&gt;</th>") < page.find("<details"));
+  CHECK(page.find("<details") < page.find("<h2>Curves"));
+  CHECK(page.find("<pre") > page.find("<details"));
+  ReportData report = full();
+  report.settings.changed.clear();
+  CHECK(report_html(report).find("As in preset &lt;p&gt;: nothing was changed.") != std::string::npos);
 }
 
 TEST_CASE("report: a number stands beside what it is to be read beside, a line each, escaped") {
