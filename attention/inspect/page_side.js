@@ -152,7 +152,7 @@ heed.Side = class {
       return heed.make("button", {type: "button", class: "pair", "aria-pressed": String(here), tabindex: here ? 0 : -1,
         onclick: () => this.change({pair: index})}, heed.make("span", {class: "row"}, ...pictures),
       heed.make("span", {class: "pairName"}, words), pair.other
-        ? heed.make("span", {class: "distance", style: `--part:${Math.min(1, pair.distance / Math.LN2)}`}, pair.distance.toFixed(3)) : "");
+        ? heed.make("span", {class: "distance", style: `--part:${Math.min(1, pair.distance / Math.LN2)}`}, `${pair.distance.toFixed(3)} nats`) : "");
     }));
     if (focused) this.cards.querySelector("[aria-pressed=true]")?.focus();
   }
