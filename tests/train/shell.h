@@ -74,6 +74,13 @@ struct Shell {
   }
 };
 
+/// A text whose lines that continue another one, and begin with `indent`, are joined to it.
+inline std::string unwrapped(std::string words, const std::string& indent = "    ") {
+  const std::string next = "\n" + indent;
+  for (size_t at; (at = words.find(next)) != std::string::npos;) words.replace(at, next.size(), " ");
+  return words;
+}
+
 /// Both lists in one.
 inline std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());

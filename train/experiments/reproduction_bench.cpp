@@ -66,7 +66,7 @@ class CellProgress {
   void begin(const Work& work, bool is_kept) {
     std::string words = text(work.place, ": ", work.cell.name);
     if (is_kept)
-      words += ", is there";
+      words += ": measured already";
     else if (measured_++ > 0)
       words += text(", about ",
                     clock_text(spent() / static_cast<double>(measured_ - 1) * static_cast<double>(left_)),
@@ -137,8 +137,8 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
       const double speed = 1e3 / kept_number(kept, {"step_ms"}, arguments, options.place.budget);
       if (is_first) first = speed;
-      work.cell.remark =
-          text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index], " there");
+      work.cell.remark = text(picture::fixed(speed, 3), " steps/s here, ",
+                              work.row->values[work.column_index], " in the paper");
       if (std::isfinite(first))
         work.cell.ours = spread_of({speed / first});
       else
@@ -189,7 +189,7 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
       if (length > 0)
         work.cell.ours = spread_of({length});
       else
-        work.cell.remark = "not faster up to the greatest length measured";
+        work.cell.remark = "never faster than softmax up to the greatest length measured";
     } catch (const Error& error) {
       give_up(work, error);
     }

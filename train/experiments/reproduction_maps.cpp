@@ -106,8 +106,8 @@ std::string nearer_than_paper(const PublishedTable& table, size_t column,
     exact += s.nearest() < paper ? 1 : 0;
   }
   if (count == 0) return "";
-  return text("nearer than the paper's matrix: the zero matrix for ", zero, ", the uniform one for ", uniform,
-              ", the nearest member for ", exact, " of ", count, " heads");
+  return text("of ", count, " heads, ", zero, " are nearer to the zero matrix than to the paper's, ", uniform,
+              " nearer to equal weights, ", exact, " nearer to a diagonal, band or bar matrix");
 }
 
 /// The mean over all heads, seed by seed.

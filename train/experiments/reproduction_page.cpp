@@ -1,6 +1,7 @@
 // The page of a table: its cells, curves over steps and seconds, and what the runs were made with.
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/ascii.h"
@@ -108,6 +109,26 @@ std::string draw_curves(const PublishedTable& table, const ReproductionOptions& 
   return out.empty() ? "" : text("## ", column.name, "\n\n", out, "\n");
 }
 
+/// All settings of the recipe of the first cell of a column that has runs, folded. Paths of data, which a
+/// call gives, are not among them.
+std::string folded_settings(const PublishedTable& table, const std::vector<Work>& all,
+                            const PublishedColumn& column) {
+  if (!trains(table.measure)) return "";
+  for (const Work& work : all) {
+    if (work.column != &column || (work.plans.empty() && work.filed.empty() && work.begun.empty())) continue;
+    Config recipe = recipe_of(work);
+    std::istringstream lines(to_toml(recipe));
+    std::string settings;
+    for (std::string line; std::getline(lines, line);) {  // what each means is in docs/reference/settings.md
+      line.erase(std::min(line.find("  #"), line.size()));
+      settings += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text("<details><summary>All settings of the recipe of ", work.cell.name, "</summary>\n\n```toml\n",
+                settings, "```\n\n</details>\n\n");
+  }
+  return "";
+}
+
 /// What the values of a table are.
 std::string unit_text(const PublishedTable& table) {
   const std::string& first = table.rows.front().name;
@@ -124,11 +145,12 @@ std::string unit_text(const PublishedTable& table) {
     case Measure::map_distance:
       return "sums of absolute differences of maps";
     case Measure::steps_per_second:
-      return "steps a second over those of " + first;
+      return "steps a second, relative to " + first;
     case Measure::sooner:
-      return "seconds until the last training loss of " + first + ", its own over those of the row";
+      return "speedups: the seconds that " + first +
+             " takes to its last training loss, over those that the row takes to the same loss";
     case Measure::swapped:
-      return "perplexities by the published statistic";
+      return "perplexities, as the paper computes them";
   }
   return "";
 }
@@ -171,8 +193,7 @@ std::string markdown_escaped(std::string_view words) {
   return terminal_word(out);
 }
 
-std::string wrapped(const std::string& words, const std::string& indent) {
-  constexpr size_t width = 120;
+std::string wrapped(const std::string& words, const std::string& indent, size_t width) {
   std::string out, line;
   for (size_t at = 0; at <= words.size();) {
     const size_t end = std::min(words.find(' ', at), words.size());
@@ -203,6 +224,8 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   std::string page = text("# ", table.name, "\n\n", wrapped(table.about + ".", ""), "\n",
                           wrapped("Source: " + table.source + ".", ""), "\n",
                           wrapped("Values: " + unit_text(table) + ".", ""), "\n", table_text(result), "\n");
+  if (const std::string words = verdict_words(table, result); !words.empty())
+    page += wrapped(words, "") + "\n";
   const Origins origins = origins_of(table, options, all);
   if (const std::string notes = notes_text(result, origins); !notes.empty()) page += notes + "\n";
   if (!origins.shared.empty() || !origins.own.empty()) {
@@ -218,7 +241,10 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
     page += text("Made by `", program_name(), " reproduce ", table.name, settings, "`; the last call:\n\n",
                  call_text(), "\n");
   }
-  for (const PublishedColumn& column : table.columns) page += draw_curves(table, options, all, column);
+  for (const PublishedColumn& column : table.columns) {
+    page += draw_curves(table, options, all, column);
+    page += folded_settings(table, all, column);
+  }
   if (table.bubbles) page += draw_bubbles(table, options, all, ended);
   if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);
   if (table.lengths) page += draw_by_length(table, options, all, ended);

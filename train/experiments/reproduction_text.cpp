@@ -29,7 +29,36 @@ std::vector<const Cell*> lines_of(const Reproduction& result) {
   return out;
 }
 
+/// How far a value may be from the paper's: "1 points", "10 % of it"; empty where only its own error counts.
+std::string tolerance_text(const PublishedTable& table) {
+  if (!(table.tolerance > 0)) return "";
+  switch (table.measure) {
+    case Measure::accuracy:
+    case Measure::bleu:
+      return text(table.tolerance, table.tolerance == 1 ? " point" : " points");
+    case Measure::loss:
+      return text(table.tolerance, " nats");
+    case Measure::crossover:
+    case Measure::map_distance:
+    case Measure::steps_per_second:
+      return text(100 * table.tolerance, " % of it");
+    default:
+      return text(table.tolerance);
+  }
+}
+
 }  // namespace
+
+std::string verdict_words(const PublishedTable& table, const Reproduction& result) {
+  const std::vector<const Cell*> lines = lines_of(result);
+  const bool judged = std::any_of(lines.begin(), lines.end(),
+                                  [](const Cell* one) { return one->verdict != Verdict::unknown; });
+  if (!judged) return "";
+  const std::string tolerance = tolerance_text(table);
+  return text("Verdicts: reproduced, where ours is no further from the paper's value than ",
+              tolerance.empty() ? "" : tolerance + " or ", "its own error",
+              tolerance.empty() ? "" : ", whichever is larger", "; else better or below.");
+}
 
 std::string ours_text(const Cell& cell) {
   if (cell.ours.count == 0) return cell.name.ends_with("/average") ? "-" : "";
@@ -44,16 +73,17 @@ std::string note_text(const Cell& cell) {
   const auto add = [&](const std::string& words) {
     if (!words.empty()) out += (out.empty() ? "" : "; ") + words;
   };
-  add(cell.validation);
   const bool ran = cell.ours.count > 0 || !cell.validation.empty() || cell.begun;
   add(cell.changed.empty() || !ran ? "" : "changed: " + cell.changed);
+  add(cell.validation);
   add(cell.remark);
   add(cell.left_out);
   return out;
 }
 
 std::string reproduction_text(const PublishedTable& table, const Reproduction& result) {
-  std::string out = text(table.name, ": ", table.about, "\n", table.source, "\n\n");
+  std::string out =
+      wrapped(text(table.name, ": ", table.about), "", 80) + wrapped(table.source, "", 80) + "\n";
   const std::vector<const Cell*> lines = lines_of(result);
   size_t label_width = 12, baseline_width = 0;
   for (const Cell* one : lines) {
@@ -64,11 +94,15 @@ std::string reproduction_text(const PublishedTable& table, const Reproduction& r
   out += std::string(label_width, ' ') + padded("paper", 10, true) + padded("ours", 22, true) +
          padded(baseline_width > 0 ? "baseline" : "", baseline_width, true) + "  verdict\n";
   for (const Cell* one : lines) {
-    const std::string verdict = to_string(one->verdict), note = note_text(*one);
-    out += padded(one->name, label_width, false) + padded(paper_text(*one), 10, true) +
-           padded(ours_text(*one), 22, true) + padded(one->baseline, baseline_width, true) + "  " + verdict +
-           (verdict.empty() || note.empty() ? "" : "; ") + note + "\n";
+    const std::string note = note_text(*one);
+    std::string line = padded(one->name, label_width, false) + padded(paper_text(*one), 10, true) +
+                       padded(ours_text(*one), 22, true) + padded(one->baseline, baseline_width, true) +
+                       "  " + to_string(one->verdict);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n" + (note.empty() ? "" : "    " + wrapped(note, "    ", 76));
   }
+  if (const std::string words = verdict_words(table, result); !words.empty())
+    out += "\n" + wrapped(words, "", 80);
   std::map<std::string, std::string> anchored;  // by text
   for (const Cell& one : result.cells) {
     if (one.baselines.empty()) continue;

@@ -64,8 +64,9 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   const double seconds = kept_number(kept, {"seconds", "seconds_of_steps"}, arguments, options.place.budget) *
                          static_cast<double>(left);
   if (seconds <= options.limit) return seconds;
-  work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
-  progress.say("put off", work.cell.name + ": " + work.cell.remark);
+  work.cell.remark =
+      text("about ", clock_text(seconds), " on this machine; to run it: --rows ", work.cell.name);
+  progress.say("skipped", work.cell.name + ": " + work.cell.remark);
   work.plans.clear();
   return 0;
 }
@@ -226,9 +227,10 @@ class TableRuns {
     });
     const auto left = static_cast<int64_t>(plans_.size()) - done;
     std::string out = text(left, left == 1 ? " training" : " trainings");
-    if (done > 0) out += text(", ", done, " more done before");
+    if (done > 0) out += text(", ", done, done == 1 ? " more is done already" : " more are done already");
     if (left > 0 && std::isfinite(seconds)) out += ", about " + clock_text(seconds);
-    if (left > 0 && !std::isfinite(seconds)) out += "; each shows its time left from the first steps on";
+    if (left > 0 && !std::isfinite(seconds))
+      out += "; the time left of each is shown from its first steps on";
     return out + "; page and curves in " + options_.results_folder().string();
   }
 

@@ -5,6 +5,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/metrics/score_name.h"
 
 namespace heed {
 namespace {
@@ -78,27 +79,31 @@ double value_of(const PublishedTable& table, const ComparedRun& run, const Compa
 
 /// A validation score as people read it: percent for an accuracy.
 std::string score_text(const RunCurve& curve, const CurvePoint& point) {
-  if (curve.score == "accuracy") return picture::fixed(100 * point.valid_score, 1);
+  if (curve.score == "accuracy") return picture::fixed(100 * point.valid_score, 1) + " %";
   return picture::fixed(curve.score.empty() ? point.valid_loss : point.valid_score, 3);
 }
 
-/// "tested at step 3,000, validation 38.1; best 38.5 at 2,500; last 37.5 at 5,000": of one run.
+/// "tested at step 3,000 with validation accuracy 38.1 %; the best was 38.5 % at step 2,500; at the last
+/// step, 5,000, it was 37.5 %": of one run.
 std::string validation_text(const PublishedTable& table, const ComparedRun& run) {
   const RunCurve curve = joined_curve(run.metrics, curve_score(table));
   const CurvePoint *best = curve.best(), *last = curve.last();
   if (best == nullptr || last == nullptr) return "";
   const auto tested = std::find_if(curve.points.begin(), curve.points.end(),
                                    [&](const CurvePoint& one) { return one.step == run.step; });
-  std::string out = text("tested at step ", grouped(run.step));
+  const bool at_last = last->step == run.step;
+  std::string out = text("tested at step ", grouped(run.step), at_last ? ", the last one," : "");
+  const std::string score = score_name("valid_" + (curve.score.empty() ? "loss" : curve.score));
   if (tested != curve.points.end() && tested->step == best->step)
-    out += ", best validation " + score_text(curve, *best);
+    out += text(" with the best ", score, ", ", score_text(curve, *best));
   else if (tested != curve.points.end())
-    out += text(", validation ", score_text(curve, *tested), "; best ", score_text(curve, *best), " at ",
-                grouped(best->step));
-  if (last->step == best->step && last->step == run.step) return out + ", the last step";
-  out += text("; last ", score_text(curve, *last), " at ", grouped(last->step));
+    out += text(" with ", score, " ", score_text(curve, *tested), "; the best was ", score_text(curve, *best),
+                " at step ", grouped(best->step));
+  if (at_last) return out;
+  out += text("; at the last step, ", grouped(last->step), ", it was ", score_text(curve, *last));
   for (const auto& [name, value] : run.scores) {
-    if (name == "last_accuracy") out += text(", its test ", picture::fixed(100 * value, 1));
+    if (name == "last_accuracy")
+      out += text(", and the test accuracy ", picture::fixed(100 * value, 1), " %");
   }
   return out;
 }
@@ -128,9 +133,9 @@ std::string state_of(const ReproductionOptions& options, const Work& work, const
     begun = begun || !curve.points.empty();
     out += (out.empty() ? "" : ", ") + which;
     if (!io::exists(run / "config.toml"))
-      out += " not begun";
+      out += " not started";
     else if (curve.points.empty())
-      out += " begun";
+      out += " started";
     else
       out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
   }
@@ -150,8 +155,8 @@ void mind_data(const PublishedTable& table, const ReproductionOptions& options, 
   const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() && !given;
   if (!other_data) return;
   cell.verdict = Verdict::unknown;
-  cell.remark = text("on generated data; for the paper's: --data ", column.name, "=PATH, ", column.real_data,
-                     cell.remark.empty() ? "" : "; ", cell.remark);
+  cell.remark = text("no verdict, since the data are generated; for the paper's give --data ", column.name,
+                     "=PATH, ", column.real_data, cell.remark.empty() ? "" : "; ", cell.remark);
 }
 
 /// Says that a cell has no speedup, since its losses, or the first row's, do not tell when the level is
@@ -161,7 +166,7 @@ void give_no_speedup(const PublishedTable& table, const ReproductionOptions& opt
   const std::string& base = table.rows.front().name;
   if (!cell.remark.empty()) cell.remark += "; ";
   cell.remark += first == nullptr ? "no run of " + base + " to compare with"
-                                  : "the last loss of " + base + " is not reached within its steps";
+                                  : "the last training loss of " + base + " was never reached";
   if (first != nullptr && std::isfinite(cell.paper)) cell.verdict = Verdict::below;
   mind_data(table, options, work, cell);
 }
