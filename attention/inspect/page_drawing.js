@@ -135,7 +135,7 @@ Object.assign(heed.Maps.prototype, {
     if (view === "neurons") {
       out.push(map.factors.softmax ? `The weights are the softmax of the scores; a score is the sum of the products ` +
         `times ${heed.tick(map.factors.scale)}.`
-        : "The weights are not a plain softmax of these products: this attention goes on with them in its own way.");
+        : "The weights are not a plain softmax of these products: this attention computes them in another way.");
       if (map.keys > 48) out.push("The 48 keys with the largest weights are shown.");
     }
     if (view === "text" && this.textPart.count < map.queries)

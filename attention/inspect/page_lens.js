@@ -24,7 +24,7 @@ heed.Lens = class {
       heed.make("thead", {}, heed.make("tr", {}, heed.make("th", {scope: "row"}, "reads"), ...this.tokens.map(head))),
       heed.make("tbody", {}, ...this.layers.map((name, layer) => heed.make("tr", {},
         heed.make("th", {scope: "row"}, name), ...this.cells[layer].map((cell, at) => this.cell(layer, at, cell))))),
-      heed.make("tfoot", {}, heed.make("tr", {}, heed.make("th", {scope: "row"}, "text goes on"), ...this.next.map(head)))));
+      heed.make("tfoot", {}, heed.make("tr", {}, heed.make("th", {scope: "row"}, "next in the text"), ...this.next.map(head)))));
   }
   cell(layer, at, cell) {
     const [{token, probability}] = cell.best, last = this.cells.at(-1)[at].best[0].token;

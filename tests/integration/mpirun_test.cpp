@@ -171,7 +171,7 @@ TEST_CASE("mpirun: SIGUSR1 to one process saves once, and all go on", "[slow]") 
   const Result stopped = shell.end(mpirun);
   CAPTURE(stopped.err);
   CHECK(stopped.code == 143);
-  CHECK(count_of("as SIGUSR1 asks; the run goes on", stopped.err) == 1);
+  CHECK(count_of("as SIGUSR1 asked; training continues", stopped.err) == 1);
 }
 
 TEST_CASE("mpirun: one that gives no sign of life is named, and the others end", "[slow]") {

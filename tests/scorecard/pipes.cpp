@@ -93,7 +93,7 @@ std::string saves_and_goes_on(const Scene& scene) {
   }
   const Ended end = process.wait();
   if (!end.ok()) return "it ends: " + end.said();
-  if (!between && end.err.find("as SIGUSR1 asks; the run goes on") == std::string::npos)
+  if (!between && end.err.find("as SIGUSR1 asked; training continues") == std::string::npos)
     return "no checkpoint comes of it";
   return weights_hash(asked) == weights_hash(run_of(scene, "seldom")) ? "" : "it ends with other weights";
 }

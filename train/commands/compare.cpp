@@ -106,7 +106,7 @@ int run_compare(const ParsedArguments& arguments) {
                                                         .quiet = arguments.has("quiet"),
                                                         .budget = budget}));
     } catch (const Stopped& stopped) {
-      io::print_error(text("  ", to_string(stopped), "; the same command goes on\n"));
+      io::print_error(text("  ", to_string(stopped), "; run the same command again to continue\n"));
       return exit_code(stopped);
     }
   } else {
@@ -135,7 +135,7 @@ Command command::compare() {
                         {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
                         {"budget", "TIME",
                          "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same "
-                         "command goes on"},
+                         "command continues"},
                         {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
                         {"out", "FOLDER", "where that folder lies (default: runs)"},
                         {"quiet", "", "print nothing while working"}}),

@@ -34,7 +34,7 @@ void print_estimate(Config& config, const ParsedArguments& arguments) {
     io::printf("# estimate     needs the data: %s\n", error.what());
     return;
   }
-  io::print("# computing the largest batches, to see what they take\n");
+  io::print("# measuring memory and time of the largest batches\n");
   io::flush_output();
   const int64_t steps = steps_of(config);
   for (const auto& [label, words] : words_of(estimate_run(config), steps))

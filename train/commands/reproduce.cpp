@@ -159,7 +159,7 @@ int run_reproduce(const ParsedArguments& arguments) {
   io::print(text("page: ", (options.results / (table.name + ".md")).string(), "\n"));
   if (result.stopped) {
     io::print_error(text("  ", to_string(*result.stopped), ": ", result.done, " of ", result.runs,
-                         " runs are done; go on with\n  ", same_command(arguments), "\n"));
+                         " runs are done; continue with\n  ", same_command(arguments), "\n"));
     return exit_code(*result.stopped);
   }
   const auto failed =
@@ -181,7 +181,7 @@ Command command::reproduce() {
                {"seeds", "N", "runs of each (default: 1)"},
                {"budget", "TIME",
                 "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same "
-                "command goes on"},
+                "command continues"},
                {"limit", "SECONDS",
                 "skips cells predicted to take longer unless named in --rows (default: 600; none "
                 "with --budget)"},

@@ -171,7 +171,7 @@ class Trainings {
     const Path run = folder_of(plan, options_.folder);
     const std::string which = text(index + 1, " of ", plans_.size(), ": ", plan.label, ", seed ", plan.seed);
     if (finished(run)) {
-      progress_.say("run", which + ", is there");
+      progress_.say("run", which + ": trained already");
       return read_compared(run, plan.label);
     }
     if (!plan.from.empty() && !finished(run.parent_path() / plan.from))
@@ -203,7 +203,7 @@ class Trainings {
 
   ChildEnd train(const PlannedRun& plan, const Path& run, const std::string& which) {
     const bool begun = io::exists(run / "config.toml");
-    progress_.say("run", which + (begun ? ", goes on" : ""));
+    progress_.say("run", which + (begun ? ": resumed" : ""));
     --left_;
     std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
     if (!begun) {

@@ -107,7 +107,7 @@ TrainResult Trainer::train() {
       save();
     log_.show();  // after saving, since writing may fail with SIGPIPE
     if (save_asked)
-      progress_.say("saved", text("at step ", state_.step, ", as SIGUSR1 asks; the run goes on"));
+      progress_.say("saved", text("at step ", state_.step, ", as SIGUSR1 asked; training continues"));
     save_asked = false;
     stopped_by = request.signal;
     if (stops) break;

@@ -391,7 +391,7 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   CHECK_THAT(done.err, containing("the run has its 4 steps"));
   const Result longer = shell.run({"resume", "runs/first", "--steps", "6"});
   CHECK(longer.code == 0);
-  CHECK_THAT(longer.err, containing("going on from step 4"));
+  CHECK_THAT(longer.err, containing("resumed at step 4"));
   CHECK(list_checkpoints(run).back() == 6);
   CHECK(parse_json(io::read(run / "scores.json"), "kept").at("of").integer() == 6);
 }
@@ -425,7 +425,7 @@ TEST_CASE("command line: a busy folder is 6, a stopped run 130 or 143, and resum
   const int64_t step = list_checkpoints(run).back();
   const Result resumed = shell.run({"resume", "runs/long", "--steps", std::to_string(step + 2)});
   CHECK(resumed.code == 0);
-  CHECK_THAT(resumed.err, containing("going on from step " + std::to_string(step)));
+  CHECK_THAT(resumed.err, containing("resumed at step " + std::to_string(step)));
 }
 
 TEST_CASE("command line: resuming with other data is refused and changes nothing") {

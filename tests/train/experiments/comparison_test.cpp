@@ -300,6 +300,11 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
   const Path folder = shell.scratch / "runs" / "compare-recall";
   for (const char* name : {"compare.html", "compare.csv", "bubbles.svg", "valid_accuracy-seconds.svg"})
     CHECK(io::exists(folder / name));
+  // What was changed in all, and what in one of them; all settings are folded.
+  CHECK_THAT(io::read(folder / "compare.html"),
+             containing("train.max_steps</th><td>3</td>") && containing("<td class=\"list\">all</td>") &&
+                 containing("<td class=\"list\">fastmax:p=1</td>") &&
+                 containing("<details class=\"folded\">\n<summary>All settings of softmax"));
   const std::vector<Path> runs = io::list(folder / "runs");
   REQUIRE(runs.size() == 4);
   std::vector<std::string> before;
@@ -308,7 +313,7 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
   const Result more = shell.run(compare(
       {"--attention", "softmax", "--attention", "fastmax:p=1,linear", "--seeds", "2", "--steps", "3"}));
   CHECK(more.code == 0);
-  CHECK_THAT(more.err, containing("softmax, seed 2, is there") && containing("linear, seed"));
+  CHECK_THAT(more.err, containing("softmax, seed 2: trained already") && containing("linear, seed"));
   // Each run is seen to its end, once, with what it scored.
   CHECK(count_of("step 3/3", more.err) == 2);
   CHECK(count_of("  test        accuracy 0.", more.err) == 2);
@@ -346,14 +351,14 @@ TEST_CASE("compare: a stop is handed on and the same command goes on, a run that
   ::kill(child, SIGTERM);
   const Result stopped = shell.end(child);
   CHECK(stopped.code == 143);
-  CHECK_THAT(stopped.err, containing("the same command goes on"));
+  CHECK_THAT(stopped.err, containing("run the same command again to continue"));
   const int64_t kept = list_checkpoints(run).back();
   CHECK(kept > 0);
   CHECK_FALSE(io::exists(run / "scores.json"));
   const Result again = shell.run(words);
   CAPTURE(again.err);
   CHECK(again.code == 0);
-  CHECK_THAT(again.err, containing("goes on"));
+  CHECK_THAT(again.err, containing(": resumed"));
   CHECK(io::list(runs).size() == 1);
   CHECK(io::exists(run / "scores.json"));
   int64_t before = 0;  // each step stands in the log once, from the first sitting to the second
@@ -381,7 +386,8 @@ TEST_CASE("compare: a budget saves, and the same command goes on") {
   const Result first = shell.run(words("2s"));
   CAPTURE(first.err);
   REQUIRE(first.code == 0);
-  CHECK_THAT(first.err, containing("the budget is spent, everything is saved; the same command goes on"));
+  CHECK_THAT(first.err,
+             containing("the budget is spent, everything is saved; run the same command again to continue"));
   const Path runs = shell.scratch / "runs" / "compare-recall" / "runs";
   REQUIRE(io::list(runs).size() == 1);
   const Path run = runs / io::list(runs)[0];
@@ -389,7 +395,7 @@ TEST_CASE("compare: a budget saves, and the same command goes on") {
   const int64_t before = list_checkpoints(run).back();
   const Result second = shell.run(words("3s"));
   CHECK(second.code == 0);
-  CHECK_THAT(second.err, containing("goes on"));
+  CHECK_THAT(second.err, containing(": resumed"));
   CHECK(list_checkpoints(run).back() > before);
 }
 

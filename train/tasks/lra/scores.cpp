@@ -137,7 +137,8 @@ Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
                     " test examples; baselines: ", baseline_words_)};
   if (!predicts_classes()) {
-    out.notes.push_back(text(static_cast<int64_t>(result.asked), " tokens were asked for, nats each"));
+    out.notes.push_back(
+        text(static_cast<int64_t>(result.asked), " tokens predicted; the loss is in nats a token"));
     return out;
   }
   std::string answers;

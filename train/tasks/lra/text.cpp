@@ -28,7 +28,7 @@ class Text final : public LongTask {
   LongSplits read(const Path& path, const Log& log) const override {
     LongSplits splits{read_imdb(path, false), {}, read_imdb(path, true)};
     hold_out(splits, options_.validation, true);
-    log("validation  of the training half: the benchmark has none and chooses by its test");
+    log("validation  held out of the training half, since the benchmark has no validation split");
     return splits;
   }
 
