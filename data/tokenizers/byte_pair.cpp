@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 
 #include "heed/core/parallel/thread_pool.h"
@@ -58,20 +59,26 @@ class WordMerger {
       const auto at = static_cast<size_t>(i);
       pieces_[at] = {bytes_[static_cast<unsigned char>(word[at])], i - 1, i + 1 < count ? i + 1 : -1};
     }
-    for (int32_t i = 0; i + 1 < count; ++i) consider(i);
+    for (int32_t i = 0; i + 1 < count; ++i) {
+      if (const int32_t rank = merge_at(i).rank; rank >= 0) waiting_.push_back(candidate(rank, i));
+    }
+    std::make_heap(waiting_.begin(), waiting_.end(), std::greater<>());
     while (!waiting_.empty()) {
-      std::pop_heap(waiting_.begin(), waiting_.end());
-      const Candidate best = waiting_.back();
+      std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+      const auto rank = static_cast<int32_t>(waiting_.back() >> 32);
+      const auto at = static_cast<int32_t>(waiting_.back() & 0xFFFFFFFF);
       waiting_.pop_back();
-      Piece& left = piece(best.at);
-      if (left.id != best.left || left.next < 0 || piece(left.next).id != best.right) continue;
+      Piece& left = piece(at);
+      if (left.id < 0 || left.next < 0) continue;
+      const MergeTable::Slot& merge = merge_at(at);
+      if (merge.rank != rank) continue;  // another merge has taken one of the two
       Piece& right = piece(left.next);
-      left.id = best.into;
+      left.id = merge.into;
       left.next = right.next;
       right.id = -1;
       if (left.next >= 0) {
-        piece(left.next).before = best.at;
-        consider(best.at);
+        piece(left.next).before = at;
+        consider(at);
       }
       if (left.before >= 0) consider(left.before);
     }
@@ -82,28 +89,28 @@ class WordMerger {
   struct Piece {
     int32_t id, before, next;
   };
-  struct Candidate {
-    int32_t rank, at, left, right, into;
-    // The heap's top is the lowest rank, in ties the leftmost.
-    bool operator<(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
+
+  /// A merge of this rank of the pieces here: the heap's top is the lowest rank, in ties the leftmost.
+  static uint64_t candidate(int32_t rank, int32_t at) {
+    return (static_cast<uint64_t>(rank) << 32) | static_cast<uint32_t>(at);
+  }
 
   Piece& piece(int32_t at) { return pieces_[static_cast<size_t>(at)]; }
 
+  /// The merge of the piece here and the next one.
+  const MergeTable::Slot& merge_at(int32_t at) { return table_.find(piece(at).id, piece(piece(at).next).id); }
+
   void consider(int32_t at) {
-    const int32_t left = piece(at).id, right = piece(piece(at).next).id;
-    const MergeTable::Slot& slot = table_.find(left, right);
-    if (slot.rank < 0) return;
-    waiting_.push_back({slot.rank, at, left, right, slot.into});
-    std::push_heap(waiting_.begin(), waiting_.end());
+    const int32_t rank = merge_at(at).rank;
+    if (rank < 0) return;
+    waiting_.push_back(candidate(rank, at));
+    std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
   }
 
   const MergeTable& table_;
   const std::array<int32_t, 256>& bytes_;
   std::vector<Piece> pieces_;
-  std::vector<Candidate> waiting_;
+  std::vector<uint64_t> waiting_;  // a heap of candidates
 };
 
 class BytePairTokenizer final : public Tokenizer {

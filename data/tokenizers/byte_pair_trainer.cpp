@@ -1,6 +1,7 @@
 // Learns byte pairs from a text.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <unordered_map>
 
 #include "heed/core/parallel/thread_pool.h"
@@ -9,15 +10,12 @@
 namespace heed {
 namespace {
 
-/// A distinct word as tokens, and its count.
-struct CountedWord {
-  std::vector<int32_t> ids;
-  int64_t count = 0;
-};
+/// A distinct word and its count.
+using CountedWord = std::pair<std::string_view, int64_t>;
 
 using WordCounts = std::unordered_map<std::string_view, int64_t>;
 
-/// The distinct words of the text in byte order, which does not depend on a hash table.
+/// The distinct words of at least two bytes, in byte order, which does not depend on a hash table.
 std::vector<CountedWord> count_words(std::string_view text) {
   const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
   std::vector<WordCounts> parts(cuts.size() - 1);
@@ -33,19 +31,11 @@ std::vector<CountedWord> count_words(std::string_view text) {
   for (size_t part = 1; part < parts.size(); ++part) {
     for (const auto& [word, count] : parts[part]) parts[0][word] += count;
   }
-  std::vector<std::pair<std::string_view, int64_t>> sorted(parts[0].begin(), parts[0].end());
-  std::sort(sorted.begin(), sorted.end());
-  std::array<int32_t, 256> id_of{};
-  for (size_t id = 0; id < 256; ++id)
-    id_of[static_cast<unsigned char>(detail::byte_pair_bytes()[id])] = static_cast<int32_t>(id);
   std::vector<CountedWord> words;
-  words.reserve(sorted.size());
-  for (const auto& [word, count] : sorted) {
-    if (word.size() < 2) continue;
-    CountedWord& made = words.emplace_back();
-    made.count = count;
-    for (const char c : word) made.ids.push_back(id_of[static_cast<unsigned char>(c)]);
+  for (const auto& one : parts[0]) {
+    if (one.first.size() >= 2) words.push_back(one);
   }
+  std::sort(words.begin(), words.end());
   return words;
 }
 
@@ -55,57 +45,192 @@ Pair pair_of(int32_t left, int32_t right) {
   return (static_cast<uint64_t>(left) << 32) | static_cast<uint32_t>(right);
 }
 
-/// Counts of all pairs, and the most frequent of them.
+/// A place in TokenText.
+using TokenPlace = uint32_t;
+
+/// The distinct words as tokens. A word of n bytes has n places, whatever its tokens are, so a merge moves
+/// nothing: a token has its id at the place of its first byte, and where it has several bytes the complement
+/// of the id at that of its last one.
+class TokenText {
+ public:
+  explicit TokenText(const std::vector<CountedWord>& words) {
+    std::array<int32_t, 256> id_of{};
+    for (size_t id = 0; id < 256; ++id)
+      id_of[static_cast<unsigned char>(detail::byte_pair_bytes()[id])] = static_cast<int32_t>(id);
+    lengths_.assign(256, 1);
+    size_t size = 1;
+    for (const CountedWord& word : words) size += word.first.size() + 1;
+    if (size > std::numeric_limits<TokenPlace>::max()) {
+      fail(Fault::data, "byte pairs: the distinct words of the text have ", size, " bytes; at most ",
+           std::numeric_limits<TokenPlace>::max(), " can be learned from. Give a part of the text.");
+    }
+    places_.reserve(size);
+    places_.push_back(border);
+    for (const auto& [word, count] : words) {
+      starts_.push_back(static_cast<TokenPlace>(places_.size()));
+      counts_.push_back(count);
+      for (const char c : word) places_.push_back(id_of[static_cast<unsigned char>(c)]);
+      places_.push_back(border);
+    }
+  }
+
+  TokenPlace size() const { return static_cast<TokenPlace>(places_.size()); }
+  /// The id of the token that begins here; negative where none does.
+  int32_t token(TokenPlace at) const { return places_[at]; }
+  /// Where the next token of the word begins; 0 behind the last one.
+  TokenPlace next(TokenPlace at) const {
+    const TokenPlace after = at + lengths_[static_cast<size_t>(places_[at])];
+    return places_[after] == border ? 0 : after;
+  }
+  /// Where the token before this one begins; 0 before the first one of a word.
+  TokenPlace before(TokenPlace at) const {
+    const int32_t last = places_[at - 1];
+    if (last == border) return 0;
+    return last >= 0 ? at - 1 : at - lengths_[static_cast<size_t>(~last)];
+  }
+  /// How often the word occurs that has this place. `word` is its number, or that of a word before it.
+  int64_t count(TokenPlace at, size_t& word) const {
+    if (word + 1 < starts_.size() && starts_[word + 1] <= at) {
+      const auto from = starts_.begin() + static_cast<std::ptrdiff_t>(word) + 1;
+      word = static_cast<size_t>(std::upper_bound(from, starts_.end(), at) - starts_.begin()) - 1;
+    }
+    return counts_[word];
+  }
+
+  /// Declares that `into` has the bytes of both tokens.
+  void declare(int32_t left, int32_t right, int32_t into) {
+    if (static_cast<size_t>(into) == lengths_.size())
+      lengths_.push_back(lengths_[static_cast<size_t>(left)] + lengths_[static_cast<size_t>(right)]);
+  }
+  /// Makes one token of the one that begins here and the next.
+  void merge(TokenPlace at, int32_t into) {
+    places_[next(at)] = inside;
+    places_[at] = into;
+    places_[at + lengths_[static_cast<size_t>(into)] - 1] = ~into;
+  }
+
+ private:
+  // No complements of ids, which are below 1,000,000.
+  static constexpr int32_t border = std::numeric_limits<int32_t>::min(), inside = border + 1;
+
+  std::vector<int32_t> places_;
+  std::vector<TokenPlace> starts_;  // of words
+  std::vector<int64_t> counts_;     // of words
+  std::vector<uint32_t> lengths_;   // of tokens in bytes, by id
+};
+
+/// What is known of a pair.
+struct PairEntry {
+  static constexpr Pair none = ~Pair{0};
+  Pair pair = none;
+  int64_t count = 0;
+  TokenPlace first = 0;  // of its occurrences, which PairCounts links; 0: there are none
+  bool grown = false;    // in this merge
+};
+
+/// Entries by pair: a hash table with open addressing, since a text without spaces has millions of pairs.
+class PairTable {
+ public:
+  PairTable() : entries_(1024) {}
+
+  /// The entry, made if there is none. Valid until the next call.
+  PairEntry& of(Pair pair) {
+    PairEntry* found = &entries_[place(pair)];
+    if (found->pair == pair) return *found;
+    if (4 * ++used_ > 3 * entries_.size()) {
+      grow();
+      found = &entries_[place(pair)];
+    }
+    found->pair = pair;
+    return *found;
+  }
+  int64_t count(Pair pair) const {
+    const PairEntry& found = entries_[place(pair)];
+    return found.pair == pair ? found.count : 0;
+  }
+
+ private:
+  size_t place(Pair pair) const {
+    const size_t mask = entries_.size() - 1;
+    size_t at = static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> 24) & mask;
+    while (entries_[at].pair != PairEntry::none && entries_[at].pair != pair) at = (at + 1) & mask;
+    return at;
+  }
+
+  /// Drops pairs that no longer occur, and makes room where many remain.
+  void grow() {
+    const auto live = static_cast<size_t>(
+        std::count_if(entries_.begin(), entries_.end(), [](const PairEntry& one) { return one.count > 0; }));
+    std::vector<PairEntry> old(2 * live > entries_.size() ? 2 * entries_.size() : entries_.size());
+    old.swap(entries_);
+    used_ = live + 1;  // and the new one
+    for (const PairEntry& one : old) {
+      if (one.count > 0) entries_[place(one.pair)] = one;
+    }
+  }
+
+  std::vector<PairEntry> entries_;
+  size_t used_ = 0;
+};
+
+/// Counts and occurrences of all pairs, and the most frequent of them. A merge changes what stands beside the
+/// occurrences of its pair and nothing else, so its time does not grow with the length of words.
 class PairCounts {
  public:
-  explicit PairCounts(std::vector<CountedWord> words) : words_(std::move(words)) {
-    for (size_t word = 0; word < words_.size(); ++word) change(word, words_[word].count);
+  PairCounts(const std::vector<CountedWord>& words, int64_t minimum)
+      : text_(words), minimum_(minimum), after_(text_.size(), 0), before_(text_.size(), 0) {
+    size_t word = 0;
+    for (TokenPlace at = 1; at < text_.size(); ++at) {
+      if (text_.token(at) < 0) continue;
+      if (const TokenPlace right = text_.next(at); right != 0) add(at, right, text_.count(at, word));
+    }
     settle();
   }
 
   struct Best {
     int32_t left = 0, right = 0;
-    int64_t count = 0;  // 0: no pair is left
+    int64_t count = 0;  // 0: no pair has the minimum
   };
 
   Best best() {
     while (!waiting_.empty()) {
       const auto [count, pair] = waiting_.front();
-      const auto found = pairs_.find(pair);
-      if (found != pairs_.end() && found->second.count == count)
+      const int64_t now = pairs_.count(pair);
+      if (now == count)
         return {static_cast<int32_t>(pair >> 32), static_cast<int32_t>(pair & 0xFFFFFFFF), count};
-      std::pop_heap(waiting_.begin(), waiting_.end());  // an outdated entry
+      std::pop_heap(waiting_.begin(), waiting_.end());  // it has lost some since
       waiting_.pop_back();
+      wait(pair, now);
     }
     return {};
   }
 
-  /// Merges every occurrence of the pair.
+  /// Merges every occurrence of the pair, in each word from the left.
   void merge(const Best& pair, int32_t into) {
-    std::vector<uint32_t> where = std::move(pairs_[pair_of(pair.left, pair.right)].words);
-    std::sort(where.begin(), where.end());
-    where.erase(std::unique(where.begin(), where.end()), where.end());
-    for (const uint32_t word : where) {
-      change(word, -words_[word].count);
-      std::vector<int32_t>& ids = words_[word].ids;
-      size_t to = 0;
-      for (size_t from = 0; from < ids.size(); ++to) {
-        const bool both = from + 1 < ids.size() && ids[from] == pair.left && ids[from + 1] == pair.right;
-        ids[to] = both ? into : ids[from];
-        from += both ? 2 : 1;
-      }
-      ids.resize(to);
-      change(word, words_[word].count);
+    text_.declare(pair.left, pair.right, into);
+    where_.clear();
+    for (TokenPlace at = pairs_.of(pair_of(pair.left, pair.right)).first; at != 0; at = after_[at])
+      where_.push_back(at);
+    std::sort(where_.begin(), where_.end());
+    size_t word = 0;
+    for (const TokenPlace at : where_) {
+      // In "aaa" the second pair is gone once the first is merged.
+      if (text_.token(at) != pair.left) continue;
+      const TokenPlace right = text_.next(at);
+      if (right == 0 || text_.token(right) != pair.right) continue;
+      const int64_t count = text_.count(at, word);
+      const TokenPlace left_of = text_.before(at), right_of = text_.next(right);
+      if (left_of != 0) remove(left_of, at, count);
+      if (right_of != 0) remove(right, right_of, count);
+      remove(at, right, count);
+      text_.merge(at, into);
+      if (left_of != 0) add(left_of, at, count);
+      if (right_of != 0) add(at, right_of, count);
     }
     settle();
   }
 
  private:
-  struct Place {
-    int64_t count = 0;
-    bool changed = false;
-    std::vector<uint32_t> words;  // words with this pair, and some that lost it
-  };
   struct Waiting {
     int64_t count;
     Pair pair;
@@ -114,39 +239,50 @@ class PairCounts {
     }
   };
 
-  /// Adds `by` to the counts of a word's pairs.
-  void change(size_t word, int64_t by) {
-    const std::vector<int32_t>& ids = words_[word].ids;
-    for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const Pair pair = pair_of(ids[i], ids[i + 1]);
-      Place& place = pairs_[pair];
-      place.count += by;
-      if (by > 0 && (place.words.empty() || place.words.back() != word))
-        place.words.push_back(static_cast<uint32_t>(word));
-      if (!place.changed) changed_.push_back(pair);
-      place.changed = true;
-    }
+  Pair pair_at(TokenPlace at, TokenPlace right) const { return pair_of(text_.token(at), text_.token(right)); }
+
+  /// Adds the occurrence whose tokens begin here to its pair.
+  void add(TokenPlace at, TokenPlace right, int64_t count) {
+    PairEntry& entry = pairs_.of(pair_at(at, right));
+    entry.count += count;
+    if (!entry.grown) grown_.push_back(entry.pair);
+    entry.grown = true;
+    before_[at] = 0;
+    after_[at] = entry.first;
+    if (entry.first != 0) before_[entry.first] = at;
+    entry.first = at;
   }
 
-  /// Pushes pairs with changed counts on the heap; removes those that no longer occur.
+  void remove(TokenPlace at, TokenPlace right, int64_t count) {
+    PairEntry& entry = pairs_.of(pair_at(at, right));
+    entry.count -= count;
+    (before_[at] != 0 ? after_[before_[at]] : entry.first) = after_[at];
+    if (after_[at] != 0) before_[after_[at]] = before_[at];
+  }
+
+  void wait(Pair pair, int64_t count) {
+    if (count < minimum_) return;
+    waiting_.push_back({count, pair});
+    std::push_heap(waiting_.begin(), waiting_.end());
+  }
+
+  /// Pushes pairs that have grown on the heap. Those that have shrunk stay there with their old counts.
   void settle() {
-    for (const Pair pair : changed_) {
-      const auto found = pairs_.find(pair);
-      found->second.changed = false;
-      if (found->second.count == 0) {
-        pairs_.erase(found);
-        continue;
-      }
-      waiting_.push_back({found->second.count, pair});
-      std::push_heap(waiting_.begin(), waiting_.end());
+    for (const Pair pair : grown_) {
+      PairEntry& entry = pairs_.of(pair);
+      entry.grown = false;
+      wait(pair, entry.count);
     }
-    changed_.clear();
+    grown_.clear();
   }
 
-  std::vector<CountedWord> words_;
-  std::unordered_map<Pair, Place> pairs_;
-  std::vector<Waiting> waiting_;  // a heap
-  std::vector<Pair> changed_;
+  TokenText text_;
+  const int64_t minimum_;
+  PairTable pairs_;
+  std::vector<TokenPlace> after_, before_;  // the occurrences of each pair as a list
+  std::vector<Waiting> waiting_;            // a heap
+  std::vector<Pair> grown_;
+  std::vector<TokenPlace> where_;
 };
 
 }  // namespace
@@ -166,7 +302,7 @@ std::unique_ptr<Tokenizer> train_byte_pair(std::string_view text, const BytePair
     return entry->second;
   };
   for (const char byte : detail::byte_pair_bytes()) id_of(std::string(1, byte));
-  PairCounts counts(count_words(text));
+  PairCounts counts(count_words(text), options.minimum);
   std::vector<detail::PieceMerge> merges;
   while (static_cast<int64_t>(pieces.size()) + 1 < options.size) {
     const PairCounts::Best best = counts.best();

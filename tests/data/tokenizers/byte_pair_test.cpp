@@ -2,6 +2,7 @@
 #include "heed/data/tokenizers/byte_pair.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 
 #include "heed/core/io/json.h"
@@ -86,6 +87,46 @@ Ids told(const Tokenizer& tokenizer, std::string_view text) {
   return out;
 }
 
+/// The merges that the rule gives, in the spelling of merges.txt: all pairs of all words are counted anew
+/// before each.
+std::string recounted_merges(std::string_view text, const BytePairOptions& options) {
+  std::map<std::string, int32_t> ids;
+  const auto id_of = [&](const std::string& bytes) {
+    return ids.try_emplace(bytes, static_cast<int32_t>(ids.size())).first->second;
+  };
+  for (const char byte : detail::byte_pair_bytes()) id_of(std::string(1, byte));
+  std::vector<Words> words;
+  for (const std::string& word : words_of(text)) {
+    Words& pieces = words.emplace_back();
+    for (const char c : word) pieces.emplace_back(1, c);
+  }
+  std::vector<std::string> pieces;
+  std::vector<detail::PieceMerge> merges;
+  while (static_cast<int64_t>(ids.size()) + 1 < options.size) {
+    std::map<std::pair<int32_t, int32_t>, int64_t> counts;
+    for (const Words& word : words) {
+      for (size_t i = 0; i + 1 < word.size(); ++i) ++counts[{ids.at(word[i]), ids.at(word[i + 1])}];
+    }
+    const auto best = std::max_element(counts.begin(), counts.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best == counts.end() || best->second < options.minimum) break;
+    const auto [left, right] = best->first;
+    int32_t into = -1;
+    for (Words& word : words) {
+      for (size_t i = 0; i + 1 < word.size(); ++i) {
+        if (ids.at(word[i]) != left || ids.at(word[i + 1]) != right) continue;
+        word[i] += word[i + 1];
+        into = id_of(word[i]);
+        word.erase(word.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+    }
+    merges.push_back({left, right, into});
+  }
+  pieces.resize(ids.size());
+  for (const auto& [bytes, id] : ids) pieces[static_cast<size_t>(id)] = bytes;
+  return "#version: 0.2\n" + detail::byte_pair_lines(pieces, merges);
+}
+
 std::string random_text(uint64_t number) {
   static const Words parts{"the",    " ",   "cat", "'s", "\n",       "  ",     "\t",           "12", "\u00BD",
                            "\u00E9", "aaa", "!",   "?!", "\xE2\x82", "\u3000", "\u4E2D\u6587", "'",  "LL"};
@@ -153,6 +194,36 @@ TEST_CASE("byte pairs: the trainer takes the commonest pair, of equals the one w
   CHECK(train_byte_pair("aab aab", {.size = 257})->size() == 257);
   CHECK(train_byte_pair("ab ab ab", {.size = 300, .minimum = 4})->size() == 257);
   CHECK(train_byte_pair("aaaa aaaa", {.size = 300})->encode("aaaa").size() == 1);
+}
+
+TEST_CASE("byte pairs: the trainer learns what counting anew before each merge gives") {
+  // Letters that overlap with themselves, several ways to one token, words that repeat, one word alone.
+  for (const std::string letters : {"ab", "aaab", "abcd", "ab \n", "the cat's 12 \n"}) {
+    for (uint64_t number = 0; number < 40; ++number) {
+      std::string text;
+      for (uint64_t i = 0; i < 1 + 10 * number; ++i)
+        text +=
+            letters[static_cast<size_t>(counter_below(6, number, i, static_cast<int64_t>(letters.size())))];
+      if (number % 3 == 0) text += " " + text;
+      const BytePairOptions options{.size = 260 + static_cast<int64_t>(number) * 3,
+                                    .minimum = 1 + static_cast<int64_t>(number % 3)};
+      CAPTURE(letters, number);
+      CHECK((byte_pair_files(*train_byte_pair(text, options)).merges == recounted_merges(text, options)));
+    }
+  }
+}
+
+TEST_CASE("byte pairs: a text without spaces is learned and encoded in time that grows with its length") {
+  std::string text;
+  for (uint64_t i = 0; i < 500000; ++i) text += static_cast<char>('a' + counter_below(8, 9, i, 26));
+  const std::clock_t began = std::clock();
+  const auto tokenizer = train_byte_pair(text, {.size = 4096});
+  const Ids ids = tokenizer->encode(text);
+  const double seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  CHECK(tokenizer->size() == 4096);
+  CHECK(ids.size() < text.size() / 2);
+  CHECK((tokenizer->decode(ids) == text));
+  CHECK(seconds < 4);  // of the processor: a pass over the text for each merge takes more
 }
 
 TEST_CASE("byte pairs: encoding follows the rule, and every byte comes back") {
