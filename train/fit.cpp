@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <mutex>
 
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
@@ -55,13 +56,16 @@ class LoaderTask final : public Task {
     return loader_.batches();
   }
   Batch batch(int64_t position) const override {
+    const std::lock_guard lock(loader_turn_);
     loader_.seek({epoch_, position});  // keeps what is made ahead where it goes on
     return loader_.next();
   }
   double weight(int64_t position) const override {
+    const std::lock_guard lock(loader_turn_);
     return static_cast<double>(loader_.rows_at({epoch_, position}));
   }
   std::vector<std::string> tensor_names() const override {
+    const std::lock_guard lock(loader_turn_);
     std::vector<std::string> names;
     for (size_t i = 0; i < loader_.at({0, 0}).tensors.size(); ++i) names.push_back(text("tensor ", i));
     return names;
@@ -82,6 +86,8 @@ class LoaderTask final : public Task {
 
   bool has_validation() const override { return options_.validation != nullptr; }
   Scores validate(Module&) const override {
+    std::unique_lock lock(loader_turn_, std::defer_lock);
+    if (options_.validation == &loader_) lock.lock();
     return detail::evaluate(*options_.validation, loss_, options_.metrics);
   }
   Evaluation test(Module& model, const DecodeOptions&) const override {
@@ -97,6 +103,8 @@ class LoaderTask final : public Task {
   const LossFunction& loss_;
   const FitOptions& options_;
   int64_t epoch_ = 0;
+  mutable std::mutex
+      loader_turn_;  // a loader is for one thread, and Prefetch has another one than validation
 };
 
 Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options) {

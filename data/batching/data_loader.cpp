@@ -83,7 +83,7 @@ DataLoader::DataLoader(const Dataset& dataset, const DataLoaderOptions& options)
          ". Lower batch_size, or leave drop_last out.");
   }
   if (options.length_buckets == 0) return;
-  for (int64_t i = 0; i < count; ++i) lengths_.push_back(dataset.length(i));
+  for (int64_t i = 0; i < count; ++i) lengths_.push_back(dataset.read_length(i));
 }
 
 DataLoader::~DataLoader() = default;
@@ -190,7 +190,7 @@ void DataLoader::sort_by_length(std::vector<int64_t>& order) const {
 
 Batch DataLoader::made(const std::vector<int64_t>& indices) const {
   std::vector<Example> examples;
-  for (const int64_t index : indices) examples.push_back(dataset_.get(index));
+  for (const int64_t index : indices) examples.push_back(dataset_.read(index));
   Batch batch{.tensors = stack_examples(examples, indices, options_.pad)};
   batch.weight = static_cast<double>(indices.size());
   batch.tokens = static_cast<int64_t>(indices.size());

@@ -43,7 +43,7 @@ std::string Dataset::identity() const {
   Sha256 sum;
   sum.update(text(count, " examples\n"));
   for (int64_t i = 0; i < taken; ++i) {
-    for (const Tensor& x : get(i + 1 == taken ? count - 1 : i * distance)) add(sum, x);
+    for (const Tensor& x : read(i + 1 == taken ? count - 1 : i * distance)) add(sum, x);
   }
   return sha256_words(sum);
 }
@@ -51,6 +51,16 @@ std::string Dataset::identity() const {
 int64_t Dataset::length(int64_t index) const {
   const Example example = get(index);
   return example.empty() || example[0].rank() == 0 ? 1 : example[0].extent(0);
+}
+
+Example Dataset::read(int64_t index) const {
+  const std::lock_guard lock(*turn_);
+  return get(index);
+}
+
+int64_t Dataset::read_length(int64_t index) const {
+  const std::lock_guard lock(*turn_);
+  return length(index);
 }
 
 TensorDataset::TensorDataset(std::vector<Tensor> tensors) {

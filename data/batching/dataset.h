@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +17,14 @@ namespace heed {
 using Example = std::vector<Tensor>;
 
 /// A set of examples. Derive from it to read your own data. A DataLoader calls get() from a thread of its
-/// own, one call after the other, unless its options say prefetch = 0.
+/// own, unless its options say prefetch = 0. Several loaders may share a set, as for training and validation:
+/// get() and length() are still called one after the other, for a set and its copies, since loaders call them
+/// by way of read() and read_length(). A set that is made of another one does the same.
 class Dataset {
  public:
+  Dataset() = default;
+  Dataset(const Dataset&) = default;             ///< takes turns with its copy
+  Dataset& operator=(const Dataset&) = default;  ///< takes turns with its copy
   virtual ~Dataset() = default;
   /// The number of examples.
   virtual int64_t size() const = 0;
@@ -32,6 +39,15 @@ class Dataset {
   /// set, so that a change in the others goes unnoticed. Override it where a name and version, or a hash of
   /// the file, says more, and where get() draws at random.
   virtual std::string identity() const;
+
+  /// get(), once no other thread is in a call of read() or read_length().
+  Example read(int64_t index) const;
+  /// length(), once no other thread is in a call of read() or read_length().
+  int64_t read_length(int64_t index) const;
+
+ private:
+  // Recursive: get() of a set may read() another of its own examples.
+  std::shared_ptr<std::recursive_mutex> turn_ = std::make_shared<std::recursive_mutex>();
 };
 
 /// Examples that lie in memory: row i of each tensor is of example i.
@@ -55,8 +71,8 @@ class Subset final : public Dataset {
   /// Fails for an index that `all` does not have.
   Subset(const Dataset& all, std::vector<int64_t> indices);
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
-  Example get(int64_t index) const override { return all_.get(place(index)); }
-  int64_t length(int64_t index) const override { return all_.length(place(index)); }
+  Example get(int64_t index) const override { return all_.read(place(index)); }
+  int64_t length(int64_t index) const override { return all_.read_length(place(index)); }
   std::string identity() const override;  ///< SHA-256 of that of the other set and of the indices
 
  private:

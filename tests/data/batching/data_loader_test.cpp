@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <thread>
 
@@ -32,6 +33,49 @@ class Sequences final : public Dataset {
 
  private:
   int64_t count_;
+};
+
+/// Example i is the number i. Copies read the same file, so calls of any of them must not overlap.
+class SharedFile final : public Dataset {
+ public:
+  explicit SharedFile(int64_t count) : count_(count) {}
+  int64_t size() const override { return count_; }
+  Example get(int64_t index) const override {
+    ++*calls;
+    if (inside_->fetch_add(1) != 0) ++*overlaps;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    --*inside_;
+    return {Tensor::full(Shape{1}, static_cast<double>(index))};
+  }
+  std::shared_ptr<std::atomic<int64_t>> calls = std::make_shared<std::atomic<int64_t>>(0);
+  std::shared_ptr<std::atomic<int64_t>> overlaps = std::make_shared<std::atomic<int64_t>>(0);
+
+ private:
+  int64_t count_;
+  std::shared_ptr<std::atomic<int64_t>> inside_ = std::make_shared<std::atomic<int64_t>>(0);
+};
+
+/// A set that is made of another one.
+class Doubled final : public Dataset {
+ public:
+  explicit Doubled(const Dataset& all) : all_(all) {}
+  int64_t size() const override { return all_.size(); }
+  Example get(int64_t index) const override {
+    return {Tensor::full(Shape{1}, 2 * all_.read(index)[0].item())};
+  }
+
+ private:
+  const Dataset& all_;
+};
+
+/// Example i is i + the example before it.
+class Neighbours final : public Dataset {
+ public:
+  int64_t size() const override { return 3; }
+  Example get(int64_t index) const override {
+    return {
+        Tensor::full(Shape{1}, static_cast<double>(index) + (index == 0 ? 1 : read(index - 1)[0].item()))};
+  }
 };
 
 DataLoaderOptions padded(int64_t batch_size) {
@@ -178,6 +222,35 @@ TEST_CASE("data_loader: batches are made ahead, so many and no more") {
   for (int i = 0; i < 2000 && data.asked < 40; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(data.asked == 40);  // the one given, two that wait, and one that waits to be put beside them
+}
+
+TEST_CASE("data_loader: loaders of one set, its parts and its copies call it one after the other") {
+  const SharedFile file(64);
+  const SharedFile copy = file;
+  const auto [training, held_out] = random_split(file, 0.5, 3);
+  const Doubled made(file);
+  const DataLoaderOptions options{.batch_size = 4, .prefetch = 4};
+  DataLoader all(file, options), one(training, options), other(held_out, options), more(made, options),
+      of_copy(copy, options);
+  std::vector<std::vector<double>> first, second;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::vector<double>>& given = epoch == 0 ? first : second;
+    while (all.position().epoch == epoch) {
+      for (DataLoader* loader : {&all, &one, &other, &more, &of_copy})
+        given.push_back(loader->next()[0].to_doubles());
+      DataLoader sorted(held_out, {.batch_size = 4, .length_buckets = 2});  // asks for all lengths
+      CHECK(sorted.batches() == 8);
+    }
+  }
+  CHECK(first == second);
+  CHECK(file.calls->load() > 500);
+  CHECK(file.overlaps->load() == 0);
+}
+
+TEST_CASE("data_loader: a set may read another of its own examples") {
+  const Neighbours data;
+  DataLoader loader(data, {.batch_size = 3});
+  CHECK(loader.next()[0].to_doubles() == std::vector<double>{1, 2, 4});
 }
 
 TEST_CASE("data_loader: what an example throws comes out where its batch is asked for, each time") {
