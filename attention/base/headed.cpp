@@ -9,9 +9,10 @@
 namespace heed {
 
 Tensor identity(int64_t size, const Tensor& as) {
-  std::vector<float> values(static_cast<size_t>(size * size), 0.0F);
-  for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * (size + 1))] = 1;
-  return constant_table<float>(values, Shape{1, 1, size, size}, as.device(), as.dtype());
+  const Tensor made = Tensor::zeros(Shape{1, 1, size, size}, DType::f32, Device::cpu);
+  auto* values = made.data<float>();
+  for (int64_t i = 0; i < size; ++i) values[i * (size + 1)] = 1;
+  return constant_table(made, as.device(), as.dtype());
 }
 
 namespace {

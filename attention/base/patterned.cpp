@@ -101,16 +101,17 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const AttentionInput& i
   const Asked wanted = asked(heads, input, first_query);
   const auto shape = pattern(wanted);
   const int64_t queries = shape->queries, length = wanted.length;
-  constexpr float nothing = -std::numeric_limits<float>::infinity();
-  std::vector<float> allowed(static_cast<size_t>(shape->heads * queries * length), nothing);
+  // As large as the map, so it is a tensor, whose memory has a cap.
+  const Tensor table = Tensor::full(Shape{1, shape->heads, queries, length},
+                                    -std::numeric_limits<double>::infinity(), DType::f32, Device::cpu);
+  auto* allowed = table.data<float>();
   for (int64_t row = 0; row < shape->heads * queries; ++row) {
     for (auto r = static_cast<size_t>(shape->first[static_cast<size_t>(row)]);
          r < static_cast<size_t>(shape->first[static_cast<size_t>(row) + 1]); ++r) {
       for (int64_t n = shape->runs[r].begin; n < shape->runs[r].end; ++n)
-        allowed[static_cast<size_t>(row * length + wanted.position(n))] = 0;
+        allowed[row * length + wanted.position(n)] = 0;
     }
   }
-  const Tensor table = Tensor::from(allowed, Shape{1, shape->heads, queries, length});
   const Tensor bias = cast(table.to(heads.q.device()), heads.q.dtype());
   AttentionInput seen = input;
   seen.mask = input.mask.with(bias);

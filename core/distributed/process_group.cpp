@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "heed/core/memory/heap_cap.h"
+
 namespace heed {
 namespace {
 
@@ -96,8 +98,8 @@ void ProcessGroup::together(const std::function<void()>& work) {
     work();
   } catch (const Error& error) {
     wrong = told(error.fault(), error.what());
-  } catch (const std::bad_alloc&) {
-    wrong = told(Fault::memory, "out of memory. Use a smaller batch, length or model.");
+  } catch (const std::bad_alloc& error) {
+    wrong = told(Fault::memory, out_of_memory_text(error));
   }
   const std::vector<std::string> all = all_gather(wrong);
   for (size_t i = 0; i < all.size(); ++i) {

@@ -214,32 +214,34 @@ Array decode_npy(std::string_view bytes, std::string_view name) {
   return array;
 }
 
-std::string encode_npy(const Array& array) {
+std::string encode_npy(const Array& array) { return encode_npy(array.dtype, array.shape, array.bytes); }
+
+std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape,
+                       std::span<const std::byte> bytes) {
   std::string_view descr;
   for (const Code& code : codes) {
-    if (descr.empty() && code.dtype == array.dtype) descr = code.npy;
+    if (descr.empty() && code.dtype == dtype) descr = code.npy;
   }
-  if (descr.empty()) fail("npy: a .npy file cannot hold ", array.dtype, ". Convert to f32 first.");
-  const int64_t needed = array_bytes(array.shape, array_item_bytes(array.dtype));
-  if (needed != static_cast<int64_t>(array.bytes.size())) {
-    fail("npy: the extents ask for ", needed, " bytes, the array has ",
-         static_cast<int64_t>(array.bytes.size()));
-  }
+  if (descr.empty()) fail("npy: a .npy file cannot hold ", dtype, ". Convert to f32 first.");
+  const int64_t needed = array_bytes(shape, array_item_bytes(dtype));
+  if (needed != static_cast<int64_t>(bytes.size()))
+    fail("npy: the extents ask for ", needed, " bytes, the array has ", static_cast<int64_t>(bytes.size()));
   std::string header = text("{'descr': '", descr, "', 'fortran_order': False, 'shape': (");
-  for (size_t axis = 0; axis < array.shape.size(); ++axis) {
-    header += text(axis > 0 ? " " : "", array.shape[axis], axis + 1 < array.shape.size() ? "," : "");
-  }
-  header += array.shape.size() == 1 ? ",), }" : "), }";
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    header += text(axis > 0 ? " " : "", shape[axis], axis + 1 < shape.size() ? "," : "");
+  header += shape.size() == 1 ? ",), }" : "), }";
   const size_t preamble = magic.size() + 4;
   header.append(63 - (preamble + header.size()) % 64, ' ');  // the numbers begin at a multiple of 64
   header += '\n';
-  std::string out(magic);
+  std::string out;
+  out.reserve(preamble + 64 + header.size() + bytes.size());
+  out += magic;
   out += '\x01';
   out += '\x00';
   out += static_cast<char>(header.size() & 0xff);
   out += static_cast<char>(header.size() >> 8);
   out += header;
-  out.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return out;
 }
 

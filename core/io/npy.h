@@ -1,8 +1,11 @@
 // NumPy's .npy files, format 1.0 to 3.0, without pickles.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heed/core/io/array.h"
 
@@ -15,6 +18,9 @@ Array decode_npy(std::string_view bytes, std::string_view name);
 
 /// The array as the bytes of a .npy file, in C order. There is no bf16 in this format.
 std::string encode_npy(const Array& array);
+/// The same of numbers that lie elsewhere, row-major: large ones need no copy in an Array.
+std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape,
+                       std::span<const std::byte> bytes);
 
 Array read_npy(const Path& path);  ///< decode_npy() of a file; Fault::file where it cannot be read
 /// Writes the file as a whole: it is never seen half written.

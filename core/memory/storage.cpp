@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -13,6 +14,7 @@
 #include "heed/core/io/byte_text.h"
 #include "heed/core/memory/caching_allocator.h"
 #include "heed/core/memory/capture_reservation.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/out_of_memory.h"
 
 namespace heed {
@@ -54,10 +56,14 @@ struct StorageList {
 
 namespace {
 
+// Of the machine's memory; no members of its Cache, since operator new reads them while that is made.
+std::atomic<int64_t> heap_taken{0}, host_reserved{0}, host_cap{0};
+
 /// The memory of one device.
 struct Cache {
-  explicit Cache(Device device) : common(device), captured(device) {}
+  explicit Cache(Device device) : is_host(device == Device::cpu), common(device), captured(device) {}
 
+  const bool is_host;
   std::mutex mutex;
   MemoryPool common;
   MemoryPool captured;  // that of steps which are replayed
@@ -71,6 +77,7 @@ struct Cache {
   void count() {
     use.reserved = common.reserved() + captured.reserved();
     use.mapped = common.mapped() + captured.mapped();
+    if (is_host) host_reserved = use.reserved;
   }
 
   /// What a captured step has freed it uses again: kernels that were recorded hold the addresses.
@@ -81,7 +88,9 @@ struct Cache {
     return given;
   }
 
-  int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved; }
+  /// What the heap holds of the same memory.
+  int64_t heap() const { return is_host ? heap_taken.load() : 0; }
+  int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved - heap(); }
 
   void* take(int64_t room, bool of_captured) {
     MemoryPool& pool = of_captured ? captured : common;
@@ -138,6 +147,16 @@ void* find_block(int64_t room, Device device, bool captured) {
     }
   }
   return nullptr;
+}
+
+constexpr const char* no_memory_at_all = "out of memory. Use a smaller batch, length or model.";
+
+/// What an error says of a request past the cap, or beyond what there is; `cap` 0: there is none.
+std::string shortage_text(Device device, int64_t bytes, int64_t used, int64_t cap) {
+  return text("memory of the ", device == Device::cpu ? "machine: " : "GPU: ", bytes_text(bytes),
+              " are asked for while ", bytes_text(used), " are in use",
+              cap > 0 ? text(" and the cap is ", bytes_text(cap)) : std::string(),
+              ". Use a smaller batch, length or model.");
 }
 
 std::vector<MemoryUser> largest_first(const StorageList::Users& users) {
@@ -202,10 +221,7 @@ Storage::Storage(int64_t bytes, Device device)
   if (data_ == nullptr) {
     c.living.gather(c.at_failure);
     shortage = device;
-    fail(Fault::memory, "memory of the ", device == Device::cpu ? "machine: " : "GPU: ", bytes_text(bytes),
-         " are asked for while ", bytes_text(c.use.live), " are in use",
-         c.cap > 0 ? text(" and the cap is ", bytes_text(c.cap)) : std::string(),
-         ". Use a smaller batch, length or model.");
+    fail(Fault::memory, shortage_text(device, bytes, c.use.live + c.heap(), c.cap));
   }
   c.living.add(this);
   unpoison(data_, room_);
@@ -273,6 +289,48 @@ void cap_memory(int64_t bytes, Device device) {
   Cache& c = cache(device);
   const Lock lock(c);
   c.cap = bytes;
+  if (c.is_host) host_cap = bytes;
+}
+
+HeapPastCap::HeapPastCap(int64_t bytes, int64_t used, int64_t cap) noexcept {
+  text_[0] = '\0';
+  try {
+    std::strncat(text_, shortage_text(Device::cpu, bytes, used, cap).c_str(), sizeof text_ - 1);
+  } catch (const std::exception&) {
+    std::strncat(text_, no_memory_at_all, sizeof text_ - 1);
+  }
+}
+
+std::string out_of_memory_text(const std::bad_alloc& error) {
+  const auto* past = dynamic_cast<const HeapPastCap*>(&error);
+  return past != nullptr ? past->what() : no_memory_at_all;
+}
+
+void take_heap(int64_t bytes) {
+  const auto is_past = [] { return host_cap != 0 && heap_taken + host_reserved > host_cap + heap_reserve; };
+  heap_taken += bytes;
+  if (!is_past() || at_work) return;
+  int64_t used = 0;
+  {
+    Cache& c = cache();
+    const Lock lock(c);
+    c.release();
+    if (!is_past()) return;
+    heap_taken -= bytes;
+    c.living.gather(c.at_failure);
+    shortage = Device::cpu;
+    used = c.use.live + c.heap();
+  }
+  throw HeapPastCap(bytes, used, host_cap);
+}
+
+void give_heap(int64_t bytes) noexcept { heap_taken -= bytes; }
+
+int64_t heap_bytes() { return heap_taken; }
+
+int64_t heap_left() {
+  constexpr int64_t unlimited = int64_t{1} << 60;
+  return host_cap == 0 || heap_taken == 0 ? unlimited : host_cap - host_reserved - heap_taken;
 }
 
 void release_cached(Device device) {

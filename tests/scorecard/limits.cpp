@@ -1,9 +1,11 @@
-// Rows N1, M1-M3 and K1: non-finite numbers, memory, and the cost of saving.
+// Rows N1, M1-M4 and K1: non-finite numbers, memory, and the cost of saving.
 #include <signal.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <span>
 
 #include "heed/core/io/files.h"
 #include "heed/tests/scorecard/rows.h"
@@ -64,6 +66,85 @@ std::string skipped(const Scene& scene, const Planted& planted, int64_t step) {
     return "the skipped step is not counted in metrics.jsonl";
   }
   return "";
+}
+
+/// Writes bytes as a .npy file of this shape, such as "2, 3".
+void write_array(const Path& path, const std::string& shape, std::span<const std::byte> bytes,
+                 const std::string& type = "<f4") {
+  std::string header = text("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  header.resize(117, ' ');
+  io::write(path, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
+                      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+/// All attentions, as attention/variants.def lists them.
+std::vector<std::string> attentions(const Scene& scene) {
+  const std::string list = io::read(scene.source / "attention/variants.def");
+  std::vector<std::string> out;
+  for (size_t at = 0; (at = list.find("\nVARIANT(", at)) != std::string::npos;) {
+    at += 9;
+    out.push_back(list.substr(at, list.find(')', at) - at));
+  }
+  return out;
+}
+
+/// Runs with --memory: how far they went above it.
+struct PeakRule {
+  Tally& tally;
+  double above = -INFINITY;  // MiB, the most
+  int64_t refused = 0;
+
+  void judge(const std::string& what, const Ended& end, int64_t limit, bool must_refuse) {
+    constexpr double overhead = 48;  // the program itself, and what its blocks below a page hold
+    const double over = static_cast<double>(end.peak_kib) / 1024 - static_cast<double>(limit);
+    above = std::max(above, over);
+    std::string wrong;
+    if (end.code == 7) {
+      ++refused;
+      for (const char* part : {"memory of the machine: ", " in use and the cap is "}) {
+        if (end.err.find(part) == std::string::npos) wrong = text("does not say '", part, "': ", end.said());
+      }
+    } else if (must_refuse || end.code != 0) {
+      wrong = end.said();
+    }
+    if (over > overhead) wrong = text("it took ", end.peak_kib / 1024, " MiB");
+    tally.add(text(what, " with ", limit, " MiB"), wrong);
+  }
+};
+
+/// Maps of 64 MiB, of every attention or some, under limits that hold none, one, or two of them.
+void attend_within_limits(const Scene& scene, PeakRule& rule) {
+  constexpr int64_t length = 4096, width = 4;
+  std::mt19937_64 dice(scene.seed);
+  std::vector<float> numbers(length * width);
+  std::vector<std::string> given;
+  for (const char* name : {"q", "k", "v", "grad-out"}) {
+    for (float& x : numbers) x = std::generate_canonical<float, 20>(dice) - 0.5F;
+    const std::string file = text(name, ".npy");
+    write_array(scene.room / file, text("1, 1, ", length, ", ", width), std::as_bytes(std::span(numbers)));
+    given.insert(given.end(), {text("--", name), file});
+  }
+  const std::string mask(static_cast<size_t>(length * length), '\1');
+  write_array(scene.room / "pattern.npy", text(length, ", ", length), std::as_bytes(std::span(mask)), "|u1");
+  const auto attend = [&](const std::string& name, int64_t limit, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"attend", name, "--out", "attended", "--memory", text(limit, "M")};
+    words.insert(words.end(), given.begin(), given.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run(scene.heed(words));
+  };
+  std::vector<std::string> names{"softmax",       "window",   "local_m",    "hat",
+                                 "routing",       "informer", "sinkhorn",   "casinoformer",
+                                 "nystromformer", "reformer", "structured", "retention"};
+  if (scene.whole) names = attentions(scene);
+  for (const std::string& name : names) {
+    for (const int64_t limit : {48, 80, 160}) {
+      Ended end = attend(name, limit, {});
+      if (end.err.find("Add --causal") != std::string::npos) end = attend(name, limit, {"--causal"});
+      if (end.code == 2) continue;  // it has no form on given tensors, or needs more of them
+      rule.judge(name, end, limit, limit == 48);
+    }
+  }
+  rule.judge("a pattern", attend("softmax", 48, {"--pattern", "pattern.npy", "--no-map"}), 48, true);
 }
 
 /// What one look at /proc says of a process.
@@ -239,6 +320,33 @@ Result memory_estimate(const Scene& scene) {
     io::remove_all(run_of(scene, recipe.preset));
   }
   return tally.result(reached + presets.left_out);
+}
+
+Result memory_of_lists(const Scene& scene) {
+  Tally tally;
+  PeakRule rule{tally};
+  attend_within_limits(scene, rule);
+  write_array(scene.room / "empty.npy", "100000000, 0, 0", {});
+  const Ended empty = run(scene.heed({"structure", "empty.npy"}));
+  tally.add("an array without elements",
+            empty.code == 3 && empty.peak_kib < 64 * 1024
+                ? ""
+                : text("it took ", empty.peak_kib / 1024, " MiB: ", empty.said()));
+  std::mt19937_64 dice(scene.seed);
+  const int64_t megabytes = scene.amount(1, 10);
+  std::string letters;
+  for (int64_t i = 0; i < megabytes * 1000000; ++i) letters += static_cast<char>('a' + dice() % 26);
+  io::write(scene.room / "letters.txt", letters);
+  const Ended learned = run(scene.heed(
+      tiny_train(scene, "letters", {"--data", "letters.txt", "--tokenizer", "byte_pair", "--steps", "1"})));
+  tally.add("a text without spaces", learned.ok() && learned.peak_kib < 500 * 1024 && learned.cpu < 60
+                                         ? ""
+                                         : text("it took ", learned.peak_kib / 1024, " MiB and ", learned.cpu,
+                                                " s: ", learned.said()));
+  return tally.result(text(" runs: ", rule.refused, " refused with code 7; at most ", two_digits(rule.above),
+                           " MiB above the limit; ", megabytes, " MB without a space learned in ",
+                           two_digits(learned.cpu), " s of the processor and ", learned.peak_kib / 1024,
+                           " MiB"));
 }
 
 Result soak(const Scene& scene) {

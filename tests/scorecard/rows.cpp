@@ -37,6 +37,7 @@ constexpr std::array all{
     Row{"M1", "memory limits: --memory and address space, 20 sizes", "trains, or code 7 with the largest users before the first step; never hangs", memory_limits, Takes::minutes},
     Row{"M2", "soak: a million tiny steps", "memory grows at most 1 % after warm-up, files constant, steps at most 5 % slower", soak},
     Row{"M3", "estimated against measured peak of memory, each preset", "within 10 %", memory_estimate, Takes::minutes},
+    Row{"M4", "what no tensor holds under --memory: maps of attend, empty arrays, a text without spaces", "peak at most the limit and 48 MiB; code 7 with the numbers, or done", memory_of_lists},
     Row{"V1", "runs of 0.1, newer formats, resumes by other programs and machines, impossible states", "read; named as newer; told; refused with key and range", versions},
     Row{"T1", "terminal escapes in names and data, narrow terminals", "shown, not obeyed; data on a pipe exact; living lines shorter than the terminal", terminals},
     Row{"U1", "cold start of heed --version", "at most 20 ms and 16 MiB, no CUDA library", cold_start},

@@ -62,6 +62,7 @@ Result planted_nan(const Scene& scene);
 Result memory_limits(const Scene& scene);
 Result soak(const Scene& scene);
 Result memory_estimate(const Scene& scene);
+Result memory_of_lists(const Scene& scene);
 Result checkpoint_overhead(const Scene& scene);
 
 /// places.cpp: environments.

@@ -1,6 +1,8 @@
 // heed attend: one attention on tensors of the caller's own, with its map and all gradients.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <limits>
 
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
@@ -38,8 +40,12 @@ Array read_option(const ParsedArguments& arguments, const std::string& option) {
 /// Floats in the dtype of the computation.
 Tensor floats(const Array& array, const std::string& option, DType dtype) {
   const Shape shape = shape_of(array, option);
-  if (array.dtype == "f32") return cast(Tensor::of<float>(array.values<float>(), shape), dtype);
-  if (array.dtype == "f64") return cast(Tensor::of<double>(array.values<double>(), shape), dtype);
+  for (const DType given : {DType::f32, DType::f64}) {
+    if (array.dtype != to_string(given)) continue;
+    const Tensor values(shape, given, Device::cpu);
+    std::memcpy(values.raw(), array.bytes.data(), array.bytes.size());
+    return cast(values, dtype);
+  }
   fail("--", option, ": it holds ", array.dtype, "; float32 or float64 is needed.");
 }
 
@@ -114,10 +120,11 @@ Tensor pattern(const ParsedArguments& arguments, const Inputs& in) {
     fail("--pattern: shape ", extents(array.shape),
          " does not fit. It must be [N, M], [H, N, M] or [B, H, N, M] with B, H, N, M = ", whole, ".");
   }
-  std::vector<float> bias;
-  for (const uint8_t allowed : array.values<uint8_t>())
-    bias.push_back(allowed ? 0.0F : -std::numeric_limits<float>::infinity());
-  return cast(Tensor::from(bias, Shape{shape[0], shape[1], shape[2], shape[3]}), in.q.dtype());
+  const Tensor bias(Shape{shape[0], shape[1], shape[2], shape[3]}, DType::f32, Device::cpu);
+  std::transform(array.bytes.begin(), array.bytes.end(), bias.data<float>(), [](std::byte allowed) {
+    return allowed != std::byte{0} ? 0.0F : -std::numeric_limits<float>::infinity();
+  });
+  return cast(bias, in.q.dtype());
 }
 
 /// True for projections of a layer's input or output. Those of longformer's global tokens are some too: what
@@ -172,13 +179,9 @@ class Writer {
     std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
     const Tensor whole = contiguous(x.detach()).to(Device::cpu);
     const Path path = out_ / (name + ".npy");
-    const auto count = static_cast<size_t>(whole.size());
-    if (x.dtype() == DType::f64)
-      write_npy(path, Array::of<double>(shape, {whole.data<double>(), count}));
-    else if (x.dtype() == DType::i32)
-      write_npy(path, Array::of<int32_t>(shape, {whole.data<int32_t>(), count}));
-    else
-      write_npy(path, Array::of<float>(shape, {whole.data<float>(), count}));
+    io::write(path,
+              encode_npy(to_string(whole.dtype()), shape,
+                         {static_cast<const std::byte*>(whole.raw()), static_cast<size_t>(whole.bytes())}));
     io::printf("%-24s %s\n", (name + ".npy").c_str(), text(x.shape()).c_str());
   }
 

@@ -14,6 +14,7 @@
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/settings_source.h"
@@ -380,8 +381,8 @@ int run_program(int argc, char** argv, const std::vector<TrainCallback*>& callba
   } catch (const Error& error) {
     io::print_error(text("error: ", left_behind(), error.what(), "\n"));
     return static_cast<int>(error.fault());
-  } catch (const std::bad_alloc&) {
-    io::print_error("error: out of memory. Use a smaller batch, length or model.\n");
+  } catch (const std::bad_alloc& error) {
+    io::print_error(text("error: ", out_of_memory_text(error), "\n"));
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
     io::print_error(text("error: ", error.what(), " (internal error; please report it)\n"));

@@ -14,6 +14,7 @@
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/distributed/single_process.h"
 #include "heed/core/io/files.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/parallel/thread_pool.h"
 
 namespace heed {
@@ -102,8 +103,8 @@ void end_all(ProcessGroup& group) {
     throw;
   } catch (const Error& error) {
     leave_alone(group, error.fault(), error.what());
-  } catch (const std::bad_alloc&) {
-    leave_alone(group, Fault::memory, "out of memory. Use a smaller batch, length or model.");
+  } catch (const std::bad_alloc& error) {
+    leave_alone(group, Fault::memory, out_of_memory_text(error).c_str());
   } catch (const std::exception& error) {
     leave_alone(group, Fault::internal, error.what());
   } catch (...) {

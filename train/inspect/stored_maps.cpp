@@ -24,13 +24,15 @@ std::string kind_of(const std::string& name) {
 MapView map_of(const Array& array, const std::string& name, const std::string& where) {
   std::vector<int64_t> shape = array.shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
+  std::string extents;
+  for (const int64_t extent : array.shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
   if (shape.size() != 3 || (array.dtype != "f32" && array.dtype != "f64")) {
-    std::string extents;
-    for (const int64_t extent : array.shape)
-      extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
     fail(Fault::data, where, " holds ", array.dtype, " [", extents,
          "], which is no attention map. It must be f32 or f64 [heads, queries, keys], or [queries, keys].");
   }
+  // Another extent says nothing of the file's size, which is that of its header.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    fail(Fault::data, where, ": the map ", name, " [", extents, "] has no weights. No extent may be 0.");
   MapView out{.name = name, .kind = kind_of(name)};
   out.heads = shape[0];
   out.queries = shape[1];

@@ -10,6 +10,7 @@
 
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -91,7 +92,8 @@ void cap_to_free_memory(const FreeMemory& free) {
   const auto cap = [&](Device device, int64_t more) {
     if (device == default_device && free.device_given) return;
     // 0 would mean no cap.
-    cap_memory(std::max<int64_t>(memory_use(device).reserved + more, 1), device);
+    const int64_t held = memory_use(device).reserved + (device == Device::cpu ? heap_bytes() : 0);
+    cap_memory(std::max<int64_t>(held + more, 1), device);
   };
   const int64_t beside_blas = left_beside_blas();
   if (beside_blas <= 0) {

@@ -8,6 +8,7 @@
 #include "heed/autograd/mixed_precision.h"
 #include "heed/core/device.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/out_of_memory.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
@@ -249,7 +250,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.peak = std::max(peak_resident_bytes(), out.now + later);
   // Cached blocks are freed where a checkpoint needs the memory.
   const MemoryUse use = memory_use(Device::cpu);
-  if (const int64_t left = free_bytes() + use.reserved - use.live; later > left) {
+  if (const int64_t left = std::min(free_bytes(), heap_left()) + use.reserved - use.live; later > left) {
     fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
          ", and beside the ", bytes_text(out.now), " it holds only ", bytes_text(left),
          " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.d_model or vocabulary.");
@@ -339,7 +340,7 @@ void set_time_facts(Json& took, const Estimate& e, double step_seconds, double v
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {
   constexpr std::string_view general = " Use a smaller batch, length or model.";
-  std::string what = "out of memory.";
+  std::string what;
   Device device = last_shortage();
   bool by_batches = false;  // whether a smaller batch would need less of any of this
   try {
@@ -347,11 +348,12 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   } catch (const Error& error) {
     if (error.fault() != Fault::memory) throw;
     what = error.what();
-    if (what.ends_with(general)) what.resize(what.size() - general.size());  // repeated with numbers below
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc& error) {
+    what = out_of_memory_text(error);
     device = Device::cpu;
     by_batches = model != nullptr;  // lists of a batch are no tensors and come after the model
   }
+  if (what.ends_with(general)) what.resize(what.size() - general.size());  // repeated with numbers below
   constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;
   for (const MemoryUser& user : memory_users_at_failure(device)) {

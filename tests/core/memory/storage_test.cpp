@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "heed/core/io/byte_text.h"
+#include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/out_of_memory.h"
 #include "heed/core/tensor.h"
 #include "heed/tests/catch.h"
@@ -161,6 +162,40 @@ TEST_CASE("storage: past the cap is an error that says how much is in use") {
   CHECK(Tensor(Shape{1 << 20}).size() == 1 << 20);
   release_cached();
   CHECK(memory_use().reserved == memory_use().live);
+}
+
+TEST_CASE("storage: the heap counts towards the cap where a program counts it") {
+  release_cached();
+  constexpr int64_t mebibyte = 1 << 20;
+  CHECK(heap_bytes() == 0);
+  CHECK(heap_left() == int64_t{1} << 60);
+  take_heap(5 * mebibyte);
+  const int64_t reserved = memory_use().reserved, cap = reserved + 25 * mebibyte;
+  cap_memory(cap);
+  CHECK(heap_left() == 20 * mebibyte);
+  CHECK_THROWS_WITH(Tensor(Shape{6 * mebibyte}), containing("25 MB are asked for"));
+  {
+    { const Tensor x(Shape{4 * mebibyte}); }
+    CHECK(heap_left() == 4 * mebibyte);
+    take_heap(14 * mebibyte + heap_reserve);  // cached memory makes room for it
+    CHECK(memory_use().reserved == reserved);
+    give_heap(14 * mebibyte + heap_reserve);
+  }
+  try {
+    take_heap(20 * mebibyte + heap_reserve + 1);
+    FAIL("the cap did not hold");
+  } catch (const std::bad_alloc& error) {
+    CHECK_THAT(out_of_memory_text(error),
+               containing("memory of the machine: ") &&
+                   containing(bytes_text(20 * mebibyte + heap_reserve + 1) +
+                              " are asked for while 5.2 MB are in use and the cap is " + bytes_text(cap)));
+  }
+  CHECK(heap_bytes() == 5 * mebibyte);
+  CHECK_THAT(out_of_memory_text(std::bad_alloc()), containing("out of memory"));
+  give_heap(5 * mebibyte);
+  cap_memory(0);
+  take_heap(int64_t{1} << 40);
+  give_heap(int64_t{1} << 40);
 }
 
 TEST_CASE("storage: nothing is a size, too") {

@@ -68,6 +68,13 @@ TEST_CASE("structure: wrong use is named") {
   check_refused(shell, {"structure", "heads.npy", "text"}, 2, {"TEXT goes with a run"});
   check_refused(shell, {"structure", "heads.npy", "--checkpoint", "best"}, 2, {"--checkpoint is for a run"});
   check_refused(shell, {"structure", "cross.npy"}, 3, {"no square map"});
+  // An empty array's other extents are those of no file, however large they are.
+  const std::vector<std::vector<int64_t>> without{
+      {100000000000, 0, 0}, {1, 0, 0}, {1, 100000000000, 0}, {0, 3, 3}};
+  for (const std::vector<int64_t>& shape : without) {
+    write_npy(shell.scratch / "empty.npy", Array::of<float>(shape, {}));
+    check_refused(shell, {"structure", "empty.npy"}, 3, {"empty.npy", "has no weights"});
+  }
 }
 
 TEST_CASE("maps: of a run's test examples and of lines of text, and their structure") {
