@@ -15,7 +15,10 @@ namespace {
 void check_folder(const Path& folder) {
   std::string missing;
   for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
-    if (!io::exists(folder / name)) missing += text(missing.empty() ? "" : ", ", name);
+    if (!io::exists(folder / name))
+      missing += text(missing.empty() ? "" : ", ", name);
+    else
+      io::size(folder / name);  // refuses a pipe, which reading would wait for
   }
   if (missing.empty()) return;
   fail(Fault::file, "import: ", shown(folder.string()), " lacks ", missing,

@@ -1,4 +1,5 @@
 // heed import: a GPT-2 of another program becomes a run that can be scored, sampled and trained.
+#include <sys/stat.h>
 #include <cmath>
 #include <cstring>
 
@@ -114,6 +115,12 @@ TEST_CASE("import: what is no GPT-2 is refused before there is a run") {
   };
   io::make_directories(shell.scratch / "empty");
   CHECK_THAT(refusal("empty"), containing("lacks config.json, model.safetensors, vocab.json, merges.txt"));
+  for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
+    const std::string folder = text("pipe-", name);
+    io::make_directories(shell.scratch / folder);
+    REQUIRE(::mkfifo((shell.scratch / folder / name).c_str(), 0600) == 0);
+    CHECK_THAT(refusal(folder), containing(text(folder, "/", name, ": it is a pipe")));
+  }
   write_gpt2_folder(shell.scratch / "gpt2");
   const std::string config = io::read(shell.scratch / "gpt2/config.json");
   const Json json = parse_json(config, "config.json");
