@@ -45,7 +45,7 @@ int run_inspect(const ParsedArguments& arguments) {
     io::make_directory(out);  // in a folder that may come from elsewhere: no link
   }
   write_map_files(out, maps, run.folder.path().filename().string(), caption, arguments.has("paper"));
-  io::printf("\nall heads   %s\nmatrices    %s, and one .npy file for each layer\n",
+  io::printf("\npage        %s\nmatrices    %s, and one .npy file for each layer\n",
              (out / "maps.html").c_str(), (out / "maps.safetensors").c_str());
   if (arguments.has("paper"))
     io::printf("for print   %s, and one of every other head\n", (out / "*-paper.svg").c_str());

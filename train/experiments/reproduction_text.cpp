@@ -56,7 +56,8 @@ std::string verdict_words(const PublishedTable& table, const Reproduction& resul
   if (!judged) return "";
   const std::string tolerance = tolerance_text(table);
   return text("Verdicts: reproduced, where ours is no further from the paper's value than ",
-              tolerance.empty() ? "" : tolerance + " or ", "its own error",
+              tolerance.empty() ? "" : tolerance + " or ",
+              "its own error (two standard errors of the test set, or the deviation over seeds)",
               tolerance.empty() ? "" : ", whichever is larger", "; else better or below.");
 }
 

@@ -226,8 +226,8 @@ class TableRuns {
       return is_trained(plan, options_.place.folder);
     });
     const auto left = static_cast<int64_t>(plans_.size()) - done;
-    std::string out = text(left, left == 1 ? " training" : " trainings");
-    if (done > 0) out += text(", ", done, done == 1 ? " more is done already" : " more are done already");
+    std::string out = text(left, left == 1 ? " training" : " trainings", " to do");
+    if (done > 0) out += text(", ", done, " done already");
     if (left > 0 && std::isfinite(seconds)) out += ", about " + clock_text(seconds);
     if (left > 0 && !std::isfinite(seconds))
       out += "; the time left of each is shown from its first steps on";

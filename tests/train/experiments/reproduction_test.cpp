@@ -266,8 +266,9 @@ TEST_CASE("reproduction: what a verdict means stands below the cells, where ther
   all.cells[0].verdict = Verdict::below;
   CHECK(
       verdict_words(table, all) ==
-      "Verdicts: reproduced, where ours is no further from the paper's value than 1 point or its own error, "
-      "whichever is larger; else better or below.");
+      "Verdicts: reproduced, where ours is no further from the paper's value than 1 point or its own error "
+      "(two standard errors of the test set, or the deviation over seeds), whichever is larger; else better "
+      "or below.");
   CHECK_THAT(reproduction_text(table, all), containing("below\n") && containing("Verdicts: "));
 }
 
