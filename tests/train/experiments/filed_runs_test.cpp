@@ -1,7 +1,9 @@
 // Curves on file: which of them a run may replace, and which of them count in a cell.
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/source_paths.h"
 #include "heed/train/experiments/reproduction_parts.h"
 
 using namespace heed;
@@ -214,6 +216,21 @@ TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and
             "whole number");
   refused("# steps: many\n", "many", "whole number");
   refused("# scores: " + std::string(5000, 'x') + "\n", std::string(40, 'x') + "...", "NAME=NUMBER");
+}
+
+TEST_CASE("filed runs: every curve of docs/results is read") {
+  int64_t count = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(Path(source_folder()) / "docs/results")) {
+    const std::string name = entry.path().stem().string();
+    const size_t seed = name.rfind("-s");
+    if (entry.path().extension() != ".csv" || seed == name.npos || !parsed_integer(name.substr(seed + 2)))
+      continue;
+    CAPTURE(name);
+    CHECK_NOTHROW(read_filed_run(entry.path(), "softmax", 1));
+    ++count;
+  }
+  CHECK(count >= 60);
 }
 
 TEST_CASE("filed runs: what a file says is text on the page, whatever it holds") {
