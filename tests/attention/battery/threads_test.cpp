@@ -19,7 +19,7 @@ using battery::note;
 using battery::Report;
 using battery::Setting;
 
-constexpr int rounds = 20;
+constexpr int rounds = 6;
 constexpr int64_t longest = 96;
 /// One length a thread, so that each wants other patterns and tables.
 constexpr std::array<int64_t, 4> lengths{11, 40, 71, longest};
