@@ -7,6 +7,7 @@
 
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/temporary_folder.h"
@@ -14,7 +15,6 @@
 #include "heed/data/text/text.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/fit_run.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/resume_point.h"
 

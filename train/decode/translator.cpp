@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "heed/attention/inspect/head_calls.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/logit_lens.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

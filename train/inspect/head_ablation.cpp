@@ -5,8 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "heed/core/counted_work.h"
 #include "heed/data/batching/shuffle.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/loop/progress.h"
 #include "heed/train/metrics/bleu.h"
 
 namespace heed {

@@ -118,7 +118,7 @@ struct AblationReport {
   double seconds = 0;                ///< that it took
 };
 
-/// Measures; counts its work for a ProgressScope (train/loop/progress_scope.h).
+/// Measures; counts its work for a WorkScope (core/counted_work.h).
 AblationReport ablate_heads(const Task& task, Module& model, const AblationOptions& options,
                             const DecodeOptions& decode);
 

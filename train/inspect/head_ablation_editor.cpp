@@ -5,9 +5,9 @@
 
 #include "heed/attention/spec.h"
 #include "heed/core/constant_table.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/inspect/head_ablation.h"
-#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "heed/autograd/tape.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/optim/optimizer.h"
 
 namespace heed {

@@ -35,7 +35,7 @@ struct GateReport {
 /// Multiplies each head's output by a gate before the output projection, and trains the gates alone, with a
 /// relaxed L0 penalty: lambda times the sum of the probabilities that gates are open (Louizos et al. 2018,
 /// arXiv 1712.01312; Voita et al. 2019, arXiv 1905.09418). The model keeps its weights, without dropout, and
-/// records no gradients any more. Counts its work for a ProgressScope (train/loop/progress_scope.h).
+/// records no gradients any more. Counts its work for a WorkScope (core/counted_work.h).
 GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
                             const AblationOptions& measure, const DecodeOptions& decode);
 

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 
+#include "heed/core/counted_work.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/transformer.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/loop/progress.h"
 
 namespace heed {
 namespace {

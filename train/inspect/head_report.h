@@ -55,7 +55,7 @@ struct HeadReportOptions {
   int64_t ranked = 256;          ///< effective ranks are means over so many examples
 };
 
-/// Looks at the heads of a model that evaluates; counts its work for a ProgressScope.
+/// Looks at the heads of a model that evaluates; counts its work for a WorkScope.
 HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options);
 
 /// Repetition scores of all heads of a language model, by map and head: means over `sequences` sequences of

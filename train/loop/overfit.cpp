@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "heed/autograd/tape.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/config/setting_name.h"
-#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 

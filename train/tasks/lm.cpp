@@ -4,11 +4,11 @@
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/lm_data.h"
 #include "heed/train/tasks/task_declarations.h"
 

@@ -6,12 +6,12 @@
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/io/hash.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/data/formats/idx.h"
 #include "heed/data/synthetic/digits.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/task_declarations.h"
 
 namespace heed {

@@ -6,9 +6,9 @@
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/tasks/causal_encoder.h"
 #include "heed/train/tasks/task_declarations.h"
 

@@ -131,7 +131,7 @@ class Task {
   /// called.
   virtual bool has_validation() const { return true; }
   /// Scores on the validation split, fast enough to compute often: at least one. The model evaluates, and no
-  /// gradient is recorded. A loop that takes long counts itself: CountedWork (train/loop/progress_scope.h).
+  /// gradient is recorded. A loop that takes long counts itself: CountedWork (core/counted_work.h).
   virtual Scores validate(Module& model) const = 0;
   /// Scores on the whole test split. The default, of a task without one, gives validate()'s scores and a note
   /// that says so.

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/decode/translator.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/bleu.h"
 #include "heed/train/metrics/chrf.h"
 #include "heed/train/metrics/edit_distance.h"

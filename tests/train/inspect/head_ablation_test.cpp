@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "heed/attention/base/headed.h"
+#include "heed/core/counted_work.h"
 #include "heed/core/error.h"
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
 #include "heed/train/inspect/head_gates.h"
-#include "heed/train/loop/progress_scope.h"
 
 using namespace heed;
 
@@ -201,8 +201,8 @@ TEST_CASE(
     "head ablation: the report has every head, layer and step, with errors, BLEU where it is asked for") {
   Loaded loaded("translate");
   double share = 0;
-  std::optional<ProgressScope> scope;
-  scope.emplace([&](const Progress::Work& now) {
+  std::optional<WorkScope> scope;
+  scope.emplace([&](const WorkDone& now) {
     CHECK(now.share > share);
     share = now.share;
   });

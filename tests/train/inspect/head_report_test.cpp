@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
+#include "heed/core/counted_work.h"
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
-#include "heed/train/loop/progress_scope.h"
 
 using namespace heed;
 
@@ -184,7 +184,7 @@ TEST_CASE("head report: of a language model with scores on repeated sequences, i
   Rng rng(2);
   const auto model = new_model(config, rng);
   std::vector<double> shares;
-  const ProgressScope scope([&](const Progress::Work& now) { shares.push_back(now.share); });
+  const WorkScope scope([&](const WorkDone& now) { shares.push_back(now.share); });
   const HeadReport report = head_report(*config.task, *model, {.source = {.examples = 7}});
   REQUIRE(shares.size() == 7);
   CHECK(shares.front() == Approx(1.0 / 7));

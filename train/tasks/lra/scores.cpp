@@ -1,7 +1,7 @@
 // Scores of models of long inputs: of classes or of tokens.
 #include <algorithm>
 
-#include "heed/train/loop/progress_scope.h"
+#include "heed/core/counted_work.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 

@@ -1,0 +1,42 @@
+// Counted loops, and the scope of the thread that hears of them.
+#include "heed/core/counted_work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace heed {
+namespace {
+
+thread_local WorkScope* present_scope = nullptr;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+WorkScope::WorkScope(std::function<void(const WorkDone&)> show)
+    : show_(std::move(show)), outer_(std::exchange(present_scope, this)) {}
+
+WorkScope::~WorkScope() { present_scope = outer_; }
+
+CountedWork::CountedWork(double all) : all_(all), began_(steady_seconds()) {
+  if (present_scope == nullptr || present_scope->is_counted_) return;
+  scope_ = present_scope;
+  scope_->is_counted_ = true;
+}
+
+CountedWork::~CountedWork() {
+  if (scope_ != nullptr) scope_->is_counted_ = false;
+}
+
+void CountedWork::add(double units) {
+  if (scope_ == nullptr) return;
+  done_ += units;
+  const double share = all_ > 0 ? std::clamp(done_ / all_, 0.0, 1.0) : 1, seconds = steady_seconds() - began_;
+  scope_->show_(
+      {.share = share, .seconds_left = share > 0 ? seconds * (1 - share) / share : 0, .seconds = seconds});
+}
+
+}  // namespace heed
