@@ -73,7 +73,8 @@ std::vector<CommandOption> with_machine(std::vector<CommandOption> options) {
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
   options.push_back(
       {"memory", "SIZE",
-       "limit of memory for tensors on the device, such as 256M or 2G (default: what is free)"});
+       "limit of memory, such as 256M or 2G: for tensors on the device; on the CPU for tensors and "
+       "all lists and texts (default: what is free)"});
   return options;
 }
 
