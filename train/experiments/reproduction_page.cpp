@@ -1,12 +1,12 @@
 // The page of a table: its cells, curves over steps and seconds, and what the runs were made with.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/terminal.h"
+#include "heed/data/text/text.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/registration.h"
 #include "heed/train/run/sessions.h"
@@ -117,11 +117,11 @@ std::string folded_settings(const PublishedTable& table, const std::vector<Work>
   for (const Work& work : all) {
     if (work.column != &column || (work.plans.empty() && work.filed.empty() && work.begun.empty())) continue;
     Config recipe = recipe_of(work);
-    std::istringstream lines(to_toml(recipe));
+    const std::string toml = to_toml(recipe);
     std::string settings;
-    for (std::string line; std::getline(lines, line);) {  // what each means is in docs/reference/settings.md
-      line.erase(std::min(line.find("  #"), line.size()));
-      settings += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (std::string_view line : split_lines(toml)) {  // what each means is in docs/reference/settings.md
+      line = line.substr(0, line.find("  #"));
+      settings += text(line.substr(0, line.find_last_not_of(' ') + 1), "\n");
     }
     return text("<details><summary>All settings of the recipe of ", work.cell.name, "</summary>\n\n```toml\n",
                 settings, "```\n\n</details>\n\n");

@@ -21,10 +21,10 @@ struct KeptRows {
   static void cuda(const Tensor& lengths, int64_t first, const Tensor& y);
 };
 
-/// y = x, both contiguous [B, ..., T, W], but 0 for the numbers of padding that are NaN or beyond +-most: of
-/// the rows t with first + t at lengths[b] or past it.
+/// y = x, both contiguous [B, ..., T, W], but 0 for the numbers of padding that are NaN or beyond
+/// +-max_magnitude: of the rows t with first + t at lengths[b] or past it.
 struct FinitePadding {
-  static constexpr double most = 1e15;  ///< dot products of such numbers stay finite in f32
+  static constexpr double max_magnitude = 1e15;  ///< dot products of such numbers stay finite in f32
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y);

@@ -42,8 +42,8 @@ void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) 
   });
 }
 
-/// y[row] = x[row] where row % T + first < lengths[b]; elsewhere without what is NaN or beyond +-most. One
-/// task is some rows (b, ..., t).
+/// y[row] = x[row] where row % T + first < lengths[b]; elsewhere without what is NaN or beyond
+/// +-max_magnitude. One task is some rows (b, ..., t).
 template <>
 void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
@@ -51,7 +51,7 @@ void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t fi
   const int64_t rows_of_sequence = rows / x.extent(0);
   const int32_t* length = lengths.data<int32_t>();
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    const T *from = x.data<T>(), limit = static_cast<T>(most);
+    const T *from = x.data<T>(), limit = static_cast<T>(max_magnitude);
     T* to = y.data<T>();
     parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {

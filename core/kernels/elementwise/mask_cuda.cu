@@ -59,8 +59,8 @@ void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, 
   if (x.size() == 0) return;
   cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(finite_padding<T>, cuda::line(x.size()), x.size(), x.extent(-1), x.extent(-2),
-              x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(most), x.data<T>(),
-              y.data<T>());
+              x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(max_magnitude),
+              x.data<T>(), y.data<T>());
   });
 }
 
