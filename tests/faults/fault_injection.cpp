@@ -7,14 +7,16 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 namespace {
 
 [[noreturn]] void refuse(const std::string& plan) {
-  fail("fault = '", plan,
-       "' is not legal. It takes parameter@STEP, input@STEP or gradient@STEP, and between them a parameter's "
-       "name, nan, inf or -inf: gradient:decoder.norm.gain:inf@12.");
+  fail(
+      "fault = '", plan,
+      "' is not legal. It takes parameter@STEP, input@STEP, gradient@STEP or buffer@STEP, and between them a "
+      "tensor's name, nan, inf or -inf: gradient:decoder.norm.gain:inf@12.");
 }
 
 /// Writes the value into the middle of x.
@@ -25,6 +27,7 @@ void put(const Tensor& x, double value) {
 }
 
 const Named& chosen(const FaultInjection& fault, const std::vector<Named>& all) {
+  if (all.empty()) fail("fault: the model has none of these tensors.");
   if (fault.name.empty()) return all[all.size() / 2];
   std::vector<std::string> names;
   for (const Named& one : all) {
@@ -32,7 +35,7 @@ const Named& chosen(const FaultInjection& fault, const std::vector<Named>& all) 
     names.push_back(one.name);
   }
   const std::string near = nearest(fault.name, names);
-  fail("fault: the model has no parameter '", fault.name, "'.",
+  fail("fault: the model has no such tensor '", fault.name, "'.",
        near.empty() ? text(" It has such as ", names[0], ".") : text(" Did you mean '", near, "'?"));
 }
 
@@ -63,7 +66,7 @@ FaultInjection::FaultInjection(const std::string& plan) {
     else
       parts.back() += c;
   }
-  const std::vector<std::string> places{"parameter", "input", "gradient"};
+  const std::vector<std::string> places{"parameter", "input", "gradient", "buffer"};
   const auto place = std::find(places.begin(), places.end(), parts[0]);
   if (place == places.end()) refuse(plan);
   where = static_cast<Where>(place - places.begin());
@@ -100,6 +103,10 @@ void FaultInjection::after_backward(const TrainContext& context) {
   if (!due(Where::gradient, context)) return;
   const Tensor gradient = grad_of(*chosen(*this, parameters(context.model)).tensor);
   if (gradient) put(gradient, value);
+}
+
+void FaultInjection::after_step(const TrainContext& context, const StepResult&) {
+  if (due(Where::buffer, context)) put(*chosen(*this, buffers(context.model)).tensor, value);
 }
 
 }  // namespace heed

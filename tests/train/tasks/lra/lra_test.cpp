@@ -138,8 +138,8 @@ TEST_CASE("lra: a pixel of 0 is a token like others, or is left out while the ot
     }
   }
   CHECK(zeros > 0);
-  Config wrong = made("lra-pathfinder-skyformer", {{"model.position", "rope"}});
-  CHECK_THROWS_WITH(load(wrong), containing("data.pixel_zero = pad"));
+  CHECK_THROWS_WITH(made("lra-pathfinder-skyformer", {{"model.position", "rope"}}),
+                    containing("data.pixel_zero = pad"));
 }
 
 TEST_CASE(
@@ -170,8 +170,8 @@ TEST_CASE(
   }
   CHECK(dark);
   // A word of another length would bring the padding of its batch into the mean.
-  Config words = made("lra-listops-google", {{"data.mean_over", "all"}});
-  CHECK_THROWS_WITH(load(words), containing("data.mean_over = all"));
+  CHECK_THROWS_WITH(made("lra-listops-google", {{"data.mean_over", "all"}}),
+                    containing("data.mean_over = all"));
 }
 
 TEST_CASE("lra: scores leave out what does not fill a batch, where the recipe does") {
