@@ -16,7 +16,7 @@ struct WorkDone {
 /// shows.
 class WorkScope {
  public:
-  explicit WorkScope(std::function<void(const WorkDone&)> show);
+  explicit WorkScope(std::function<void(const WorkDone&)> show);  ///< `show` may not be empty
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   ~WorkScope();

@@ -1,4 +1,4 @@
-// Letters and digits of ASCII: those of <cctype> follow the locale of the host program.
+// Letters and digits of ASCII: those of the C library follow the locale of the host program.
 #pragma once
 
 namespace heed {

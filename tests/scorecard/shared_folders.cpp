@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/tests/scorecard/rows.h"
 #include "heed/tests/scorecard/tiny_runs.h"
@@ -128,6 +129,8 @@ std::string pipe_in_place_of(const Scene& scene, const std::string& file,
     for (const char* later :
          {"ckpt", "tb", "maps", "metrics.jsonl", "metrics.csv", "scores.json", "report.html"})
       io::remove_all(folder / "x" / later);
+    const Path manifest = folder / "x" / "manifest.json";
+    io::write(manifest, parse_json(io::read(manifest), "manifest").set("first_checkpoint", Json()).dump());
   }
   const Path path = folder / "x" / file;
   io::remove_all(path);

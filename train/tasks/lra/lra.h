@@ -55,8 +55,8 @@ class LongTask : public Task {
   void fields(Fields& f) final;
   void model_fields(Fields& f) final;
   std::vector<std::pair<std::string, int64_t>> small_data() const final;
-  /// Reads `path` or generates, checks lengths, fits baselines.
   void check_settings(const Config& config) const final;
+  /// Reads `path` or generates, checks lengths, fits baselines.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
