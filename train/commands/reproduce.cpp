@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/run/registration.h"
@@ -154,7 +155,7 @@ int run_reproduce(const ParsedArguments& arguments) {
   const Reproduction result = reproduce(table, options);
   const Path own = own_folder(arguments, table.name);
   io::make_directories(own);
-  io::write(own / "reproduce.csv", reproduction_csv(result));
+  io::write_own(own / "reproduce.csv", reproduction_csv(result));
   io::print(reproduction_text(table, result));
   io::print(text("page: ", (options.results / (table.name + ".md")).string(), "\n"));
   if (result.stopped) {

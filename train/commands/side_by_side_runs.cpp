@@ -6,6 +6,7 @@
 
 #include "heed/attention/inspect/head_matching.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/loaded_run.h"
 
@@ -77,7 +78,7 @@ void write_compared_maps(Comparison& comparison, const Path& folder) {
     return;
   }
   io::make_directories(folder);
-  io::write(folder / "maps.html", page);
+  io::write_own(folder / "maps.html", page);
   comparison.maps = "maps.html";
 }
 

@@ -5,6 +5,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
@@ -208,7 +209,7 @@ class Trainings {
     std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
     if (!begun) {
       const Path file = options_.folder / "plans" / (plan.name + ".toml");
-      io::write(file, plan.plan);
+      io::write_own(file, plan.plan);
       arguments = {"train", file.string()};
       if (!plan.from.empty()) {
         arguments = {"train", "--from", (run.parent_path() / plan.from).string()};
@@ -270,12 +271,12 @@ std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const C
 
 void write_comparison(const Comparison& comparison, const Path& folder) {
   io::make_directories(folder);
-  io::write(folder / "compare.csv", comparison_csv(comparison));
+  io::write_own(folder / "compare.csv", comparison_csv(comparison));
   for (const auto& [name, chart] : comparison_charts(comparison))
-    io::write(folder / (name + ".svg"), chart_svg(chart));
+    io::write_own(folder / (name + ".svg"), chart_svg(chart));
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
-    io::write(folder / "bubbles.svg", bubbles_svg(bubbles));
-  io::write(folder / "compare.html", comparison_html(comparison));
+    io::write_own(folder / "bubbles.svg", bubbles_svg(bubbles));
+  io::write_own(folder / "compare.html", comparison_html(comparison));
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/data/formats/csv.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
@@ -39,7 +40,7 @@ ChildEnd run_to_end(const std::vector<std::string>& arguments, const TimeBudget&
 /// The forward crossover with full attention in crossovers.csv; 0: never.
 double crossing(const Path& file, const std::string& spec, const PublishedColumn& column) {
   return with_remeasuring(file, [&] {
-    const CsvTable found = read_csv(file);
+    const CsvTable found = CsvTable(io::read(file), file.string());
     for (int64_t i = 0; i < found.rows(); ++i) {
       if (found.cell(i, "attention") != spec || found.number(i, "causal") != (column.causal ? 1 : 0) ||
           found.number(i, "head_dim") != static_cast<double>(column.head_dim))
@@ -99,7 +100,7 @@ double kept_number(const Path& file, const std::vector<std::string>& keys,
   if (!io::exists(file)) {
     const ChildEnd end = run_to_end(arguments, budget);
     io::make_directories(file.parent_path());
-    io::write(file, object_of(end, file.filename().string()).dump() + "\n");
+    io::write_own(file, object_of(end, file.filename().string()).dump() + "\n");
   }
   return with_remeasuring(file, [&] {
     const Json kept = parse_json(io::read(file, max_kept_bytes), file.string());
@@ -132,7 +133,7 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       const Path kept = options.place.folder / "speeds" / (plan.name + machine_word(options) + ".json");
       progress.begin(work, io::exists(kept));
       io::make_directories(file.parent_path());
-      io::write(file, plan.plan);
+      io::write_own(file, plan.plan);
       std::vector<std::string> arguments{"bench", "train", file.string(), "--json", "--rounds", "5"};
       arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
       const double speed = 1e3 / kept_number(kept, {"step_ms"}, arguments, options.place.budget);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/registration.h"
 #include "heed/train/run/run_folder.h"
@@ -120,7 +121,7 @@ void write_curve(const PublishedTable& table, const ReproductionOptions& options
     const auto scored = score_facts(*ended);
     facts.insert(facts.end(), scored.begin(), scored.end());
   }
-  io::write(file, curve_csv(curve, facts));
+  io::write_own(file, curve_csv(curve, facts));
 }
 
 }  // namespace heed

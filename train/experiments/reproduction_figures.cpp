@@ -162,7 +162,7 @@ std::string draw_lengths(const PublishedTable& table, const ReproductionOptions&
       const Path file = lengths_folder(work, options) / "attention.csv";
       if (work.column != &column || !io::exists(file)) continue;
       std::map<std::string, Series> lines;  // of softmax and of the row
-      const CsvTable measured = read_csv(file);
+      const CsvTable measured = CsvTable(io::read(file), file.string());
       for (int64_t i = 0; i < measured.rows(); ++i) {
         if (measured.number(i, "causal") != (column.causal ? 1 : 0)) continue;
         Series& line = lines[measured.cell(i, "attention")];

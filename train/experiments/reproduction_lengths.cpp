@@ -5,6 +5,7 @@
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/decode/load_translator.h"
 #include "heed/train/decode/translator.h"
 #include "heed/train/experiments/reproduction_parts.h"
@@ -111,7 +112,7 @@ std::string draw_by_length(const PublishedTable& table, const ReproductionOption
     chart.title = column.name + ": " + chart.title;
     const std::string name = text(table.name, "-", file_word(column.name), "-by-length");
     const std::string picture = put_picture(options, name + ".svg", chart.title, chart_svg(chart));
-    io::write(options.results_folder() / (name + ".csv"), length_csv(scores));
+    io::write_own(options.results_folder() / (name + ".csv"), length_csv(scores));
     out += text("## ", column.name, " by length\n\n", length_table(scores), picture, "\n");
   }
   return out;

@@ -5,6 +5,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/experiments/reproduction_parts.h"
@@ -196,7 +197,7 @@ std::string draw_distances(const PublishedTable& table, const ReproductionOption
     std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
     const std::string base = text(table.name, "-", file_word(column.name));
     io::make_directories(options.results_folder());
-    io::write(options.results_folder() / (base + ".csv"), csv);
+    io::write_own(options.results_folder() / (base + ".csv"), csv);
     out += text("## ", column.name, "\n\n| head | paper | search | exact | zero | uniform | identity |\n",
                 "|---|---:|---:|---:|---:|---:|---:|\n", rows, "\n");
     if (!chart.series.empty()) out += put_picture(options, base + ".svg", chart.title, chart_svg(chart));

@@ -5,6 +5,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/terminal.h"
 #include "heed/data/text/text.h"
 #include "heed/train/experiments/reproduction_parts.h"
@@ -213,7 +214,7 @@ std::string wrapped(const std::string& words, const std::string& indent, size_t 
 std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
                         const std::string& svg) {
   io::make_directories(options.results_folder());
-  io::write(options.results_folder() / file, svg);
+  io::write_own(options.results_folder() / file, svg);
   return text("![", markdown_escaped(title), "](", file, ")\n");
 }
 
@@ -254,7 +255,7 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   if (table.measure == Measure::swapped) page += draw_swaps(table, options, all);
   if (table.maps) page += draw_maps(table, options, all);
   while (page.ends_with("\n\n")) page.pop_back();
-  io::write(folder / (table.name + ".md"), page);
+  io::write_own(folder / (table.name + ".md"), page);
 }
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/spec.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/attention_errors.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
@@ -160,7 +161,7 @@ void swap_cells(const PublishedTable&, const ReproductionOptions& options, std::
                         text(errors.fingerprint(), "-", file_word(to_string(spec)), ".json");
       if (!io::exists(file)) {
         progress.say("measure", text(work.place, ": ", work.cell.name));
-        io::write(file, measured(errors, spec).dump(1) + "\n");
+        io::write_own(file, measured(errors, spec).dump(1) + "\n");
       }
       const Json found = read_measured(file);
       work.measured = file;

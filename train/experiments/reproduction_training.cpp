@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/loop/progress.h"
@@ -55,7 +56,7 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   if (work.asked || !std::isfinite(options.limit)) return NAN;
   const Path plan = folder / "plans" / (work.plans[0].name + ".toml");
   io::make_directories(plan.parent_path());
-  io::write(plan, work.plans[0].plan);
+  io::write_own(plan, work.plans[0].plan);
   std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
   const Path kept = folder / "estimates" / (work.plans[0].name + machine_word(options) + ".json");

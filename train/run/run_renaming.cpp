@@ -1,6 +1,9 @@
 // Renames a run and updates what names it.
 #include "heed/train/run/run_renaming.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
@@ -54,8 +57,12 @@ void rename_report(const Path& report, const std::string& old, const std::string
 RenamedRun rename_run(const Path& run, const std::string& name, std::string_view command) {
   RunFolder folder = RunFolder::hold(run, command);
   const Path old = folder.path();
-  if (old.parent_path().filename() == "runs" && io::is_directory(old.parent_path().parent_path() / "plans")) {
-    fail("cannot rename ", old, ": it belongs to ", beside(old.parent_path()),
+  std::error_code code;
+  const Path whole = std::filesystem::weakly_canonical(old, code);  // wherever it is called from
+  const Path group = whole.parent_path().parent_path();
+  if (whole.parent_path().filename() == "runs" &&
+      io::exists(group / "plans" / (whole.filename().string() + ".toml"))) {
+    fail("cannot rename ", old, ": it belongs to ", group,
          ", where heed compare or heed reproduce finds it by its name, and would train it again.");
   }
   std::vector<RunFolder> successors = successors_of(old, command);

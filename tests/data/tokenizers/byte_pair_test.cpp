@@ -1,6 +1,8 @@
 // Byte pairs: words, merges, files, training, and GPT-2's ids for real text.
 #include "heed/data/tokenizers/byte_pair.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <map>
@@ -304,6 +306,9 @@ TEST_CASE("byte pairs: files that do not fit together are refused, with the plac
     REQUIRE(at != std::string::npos);
     return whole.replace(at, from.size(), to);
   };
+  REQUIRE(::mkfifo((scratch.path() / "pipe").c_str(), 0600) == 0);
+  CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.path() / "pipe", {}); }).find("a pipe") !=
+        std::string::npos);
   const std::string first_merge = files.merges.substr(0, files.merges.find('\n', 15) + 1);
   CHECK(refused("[]", files.merges).find("byte 0") != std::string::npos);
   CHECK(refused(changed(files.vocabulary, "\"!\": 0", "\"!\": 5"), files.merges)

@@ -1,9 +1,12 @@
 // Comparisons: parsing of specs, names of plans, means over seeds, charts, and the command.
 #include "heed/train/experiments/comparison.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
@@ -323,6 +326,22 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
                                     (folder / "runs" / runs[1]).string(), "--name", "two"});
   CHECK(overlay.code == 0);
   CHECK(io::exists(shell.scratch / "runs" / "two" / "compare.html"));
+  // What has the place of a page is neither waited for nor written through.
+  const Path victim = shell.scratch.file("victim", "keep");
+  io::remove_all(folder / "compare.csv");
+  std::filesystem::create_symlink(victim, folder / "compare.csv");
+  const std::vector<std::string> again =
+      compare({"--attention", "softmax,fastmax:p=1", "--seeds", "2", "--steps", "3", "--quiet"});
+  const Result linked = shell.run(again);
+  CHECK(linked.code == static_cast<int>(Fault::file));
+  CHECK_THAT(linked.err, containing("compare.csv is a link"));
+  CHECK(io::read(victim) == "keep");
+  io::remove_all(folder / "compare.csv");
+  io::remove_all(folder / "compare.html");
+  REQUIRE(::mkfifo((folder / "compare.html").c_str(), 0600) == 0);
+  const Result piped = shell.run(again);
+  CHECK(piped.code == static_cast<int>(Fault::file));
+  CHECK_THAT(piped.err, containing("compare.html is a pipe"));
   // Scores of two tasks are never side by side.
   std::vector<std::string> words{"train", "lm", "--name", "verse", "--steps", "1", "--num-examples", "20000"};
   words.insert(words.end(), tiny.begin(), tiny.end());

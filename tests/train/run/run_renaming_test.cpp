@@ -75,9 +75,14 @@ TEST_CASE("run renaming: refused where a name is taken or illegal, or a run in u
     CHECK_THROWS_WITH(rename_run(run, "c", "x"), containing(text(next, " is in use by pid ")));
   }
   io::make_directories(scratch / "compare/plans");
+  io::write(scratch / "compare/plans/softmax-seed1.toml", "");
   const Path compared = plant_run(scratch / "compare/runs", "softmax-seed1");
-  CHECK_THROWS_WITH(rename_run(compared, "c", "x"), containing("belongs to") && containing("compare"));
-  CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "b", "compare", "link"});
+  REQUIRE(::symlink("compare/runs", (scratch / "other").c_str()) == 0);
+  for (const Path& way : {compared, scratch / "other/softmax-seed1"})
+    CHECK_THROWS_WITH(rename_run(way, "c", "x"), containing("belongs to") && containing("compare"));
+  // A folder of plans beside it alone is nobody's comparison.
+  CHECK(rename_run(plant_run(scratch / "compare/runs", "mine"), "yours", "x").path.filename() == "yours");
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "b", "compare", "link", "other"});
   CHECK(origin_of(next) == run.string());
 }
 
