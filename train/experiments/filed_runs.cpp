@@ -155,6 +155,8 @@ void take_filed(const PublishedTable& table, const ReproductionOptions& options,
 FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed) {
   const CurveFile file = read_curve_csv(path);
   ComparedRun out{.label = label, .folder = "", .failure = "", .seed = seed};
+  if (const std::string written = fact_of(file.facts, "seed"); !written.empty() && written != text(seed))
+    refuse_fact(file, "seed", written, text("the file's name says ", seed));
   out.data = fact_of(file.facts, "data");
   out.scores = pairs_in(file, "scores");
   if (out.scores.empty()) {  // how far it had come
@@ -172,6 +174,8 @@ FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed
     if (name == "examples") out.examples = count_of(file, name, value);
     if (name == "steps_per_second") out.steps_per_second = std::max(value, 0.0);
   }
+  if (out.steps > 0 && out.step > out.steps)
+    refuse_fact(file, "tested", text("step=", out.step), text("its training had ", out.steps, " steps"));
   out.accuracy_baselines = pairs_in(file, "baselines");
   for (const auto& [name, value] : out.accuracy_baselines)
     out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);

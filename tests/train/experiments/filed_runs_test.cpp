@@ -215,6 +215,8 @@ TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and
     refused(text("# tested: step=", bad, "\n"), text("step=", detail::number(std::stod(bad))),
             "whole number");
   refused("# steps: many\n", "many", "whole number");
+  refused("# tested: step=11, of=10\n# scores: accuracy=0.35\n", "step=11", "10 steps");
+  refused("# seed: 2\n", "2", "name says 1");
   refused("# scores: " + std::string(5000, 'x') + "\n", std::string(40, 'x') + "...", "NAME=NUMBER");
 }
 
@@ -224,10 +226,11 @@ TEST_CASE("filed runs: every curve of docs/results is read") {
        std::filesystem::recursive_directory_iterator(Path(source_folder()) / "docs/results")) {
     const std::string name = entry.path().stem().string();
     const size_t seed = name.rfind("-s");
-    if (entry.path().extension() != ".csv" || seed == name.npos || !parsed_integer(name.substr(seed + 2)))
-      continue;
+    if (entry.path().extension() != ".csv" || seed == name.npos) continue;
+    const auto number = parsed_integer(name.substr(seed + 2));
+    if (!number) continue;
     CAPTURE(name);
-    CHECK_NOTHROW(read_filed_run(entry.path(), "softmax", 1));
+    CHECK_NOTHROW(read_filed_run(entry.path(), "softmax", *number));
     ++count;
   }
   CHECK(count >= 60);
