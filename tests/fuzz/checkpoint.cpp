@@ -23,6 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       law::demand(io::read(checkpoint.folder / name) == bytes, "a file is what lies on the disk");
     }
   }
-  (void)best_step(run);
+  law::obeys((run / "ckpt/best.json").string(), input, [&] {
+    const std::optional<int64_t> best = best_step(run);
+    law::demand(best && *best >= 0, "a record of the best is a step");
+  });
   return 0;
 }

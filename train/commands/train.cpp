@@ -127,7 +127,8 @@ std::string base_name(const ParsedArguments& arguments) {
 /// The checkpoint that --from and --from-checkpoint name.
 Checkpoint trained_weights(const ParsedArguments& arguments) {
   const Path run = arguments.get("from");
-  return open_checkpoint(run, arguments.get("from-checkpoint", best_step(run) ? "best" : "last"));
+  if (arguments.has("from-checkpoint")) return open_checkpoint(run, arguments.get("from-checkpoint"));
+  return open_checkpoint(run, best_step(run) ? "best" : "last");
 }
 
 int run_train(const ParsedArguments& arguments) {

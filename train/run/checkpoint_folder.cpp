@@ -324,11 +324,19 @@ void mark_best(const Path& run, int64_t step) {
 std::optional<int64_t> best_step(const Path& run) {
   const Path path = checkpoints_of(run) / "best.json";
   if (!io::exists(path)) return std::nullopt;
+  const std::string bytes = io::read(path, manifest_cap);
   try {
-    return parse_json(io::read(path, manifest_cap), "best.json").at("step").integer();
+    const int64_t step = parse_json(bytes, "best.json").at("step").integer();
+    if (step < 0) fail(Fault::data, "step is ", step, ". It must be 0 or more");
+    return step;
   } catch (const Error& error) {
-    if (error.fault() != Fault::data) throw;  // a disk error is not a missing record
-    return std::nullopt;
+    if (error.fault() != Fault::data) throw;
+    std::string_view why = error.what();
+    while (why.ends_with('.')) why.remove_suffix(1);
+    const std::string extent = bytes.empty() ? "it ends at byte 0" : text("bytes 0-", bytes.size() - 1);
+    fail(Fault::data, path, ", the record of the best checkpoint, is damaged (", extent, "): ", why,
+         ".\nRemove it: then the last checkpoint is used, and training that goes on records the best again.",
+         advice(" Commands that only read the run take a step instead: --checkpoint.", ""));
   }
 }
 

@@ -57,7 +57,8 @@ void drop_checkpoints_after(const Path& run, int64_t step);
 /// Records the step of the best checkpoint, atomically.
 void mark_best(const Path& run, int64_t step);
 
-/// The step that mark_best() recorded; none when there is no record or it is damaged.
+/// The step that mark_best() recorded; none when there is no record. Fault::data where it is damaged, with
+/// what to do: the last checkpoint may be a worse one.
 std::optional<int64_t> best_step(const Path& run);
 
 /// Removes what a killed run left half-written. Only the holder of the run's lock may call it.

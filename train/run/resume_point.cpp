@@ -31,6 +31,7 @@ std::string begin_anew() {
 }  // namespace
 
 ResumePoint resume_point(const RunFolder& run, std::string_view which) {
+  best_step(run.path());  // refuses a damaged record before anything is written
   if (!list_checkpoints(run.path()).empty())
     return {.from = open_checkpoint(run.path(), which), .initial = std::nullopt};
   const std::optional<Json> manifest = run.read_manifest();

@@ -57,6 +57,28 @@ TEST_CASE("lost weights: a run that began from others is refused without them") 
   CHECK(!io::exists(tuned / "ckpt"));
 }
 
+TEST_CASE(
+    "lost weights: a damaged record of the best checkpoint is refused, and the last is not taken for it") {
+  const WithRun shell;
+  const Path record = shell.folder("base") / "ckpt/best.json";
+  const std::string metrics = io::read(shell.folder("base") / "metrics.jsonl");
+  io::write(record, "{\"st");
+  const std::vector<std::string> why{
+      "runs/base/ckpt/best.json, the record of the best checkpoint, is damaged", "Remove it", "--checkpoint"};
+  check_refused(shell, {"evaluate", "runs/base"}, 3, why);
+  check_refused(shell, {"resume", "runs/base", "--steps", "9", "--quiet"}, 3, why);
+  check_refused(shell, {"train", "--from", "runs/base", "--quiet"}, 3, why);
+  CHECK(io::read(shell.folder("base") / "metrics.jsonl") == metrics);
+  CHECK(shell.run({"evaluate", "runs/base", "--checkpoint", "4"}).code == 0);
+  CHECK(shell.run({"train", "--from", "runs/base", "--from-checkpoint", "4", "--quiet"}).code == 0);
+  const Result list = shell.run({"list", "runs"});
+  CHECK(list.code == 0);
+  CHECK_THAT(list.out, containing("runs/base") && containing("is damaged"));
+  io::remove_all(record);
+  CHECK(shell.run({"resume", "runs/base", "--steps", "5", "--quiet"}).code == 0);
+  CHECK(best_step(shell.folder("base")).value_or(0) >= 4);
+}
+
 TEST_CASE("lost weights: an import that fails leaves no run, and the next one is whole") {
   const Shell shell;
   write_gpt2_folder(shell.scratch / "gpt2");

@@ -87,7 +87,8 @@ TEST_CASE("checkpoint: the choice of one is checked") {
   mark_best(run, 40);
   CHECK(open_checkpoint(run, "best").step == 40);
   io::write(run / "ckpt/best.json", "{\"st");
-  CHECK_FALSE(best_step(run));
+  CHECK(fault_of([&] { open_checkpoint(run, "best"); }) == Fault::data);
+  CHECK(open_checkpoint(run, "20").step == 20);
 }
 
 TEST_CASE("checkpoint: damage is named with the tensor and the way out") {
@@ -194,8 +195,14 @@ TEST_CASE("checkpoint: a record of the best that cannot be read is no missing on
   io::make_directories(scratch / "ckpt" / "best.json");
   CHECK(fault_of([&] { best_step(scratch.path()); }) == Fault::file);
   io::remove_all(scratch / "ckpt" / "best.json");
-  io::write(scratch / "ckpt" / "best.json", "torn");
-  CHECK_FALSE(best_step(scratch.path()));
+  for (const char* damaged : {"torn", "", "{}", "null", "{\"st", "{\"step\": \"8\"}", "{\"step\": 8, \"x\"",
+                              "{\"step\": 8.5}", "{\"step\": -1}", "[8]"}) {
+    INFO(damaged);
+    io::write(scratch / "ckpt" / "best.json", damaged);
+    CHECK(fault_of([&] { best_step(scratch.path()); }) == Fault::data);
+    CHECK_THROWS_WITH(best_step(scratch.path()),
+                      containing((scratch / "ckpt" / "best.json").string()) && containing("Remove it"));
+  }
 }
 
 TEST_CASE("checkpoint: pruning keeps the newest and the best") {
