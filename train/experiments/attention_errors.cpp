@@ -177,6 +177,7 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
          ", not of a language model.");
   }
   vocabulary_ = artifact_tokenizer(tokenizers_in(checkpoint_), "text")->size();
+  model_with("softmax");  // refuses damaged weights once, before any cell is measured
   const std::vector<Window> all = windows_of(config_, checkpoint_);
   const auto count = static_cast<int64_t>(all.size());
   if (count < 5) {
@@ -200,7 +201,8 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
 std::unique_ptr<Module> AttentionErrors::model_with(const AttentionFactory& factory) const {
   Rng rng(static_cast<uint64_t>(config_.train.seed));
   auto model = std::make_unique<DecoderOnly>(config_.model, vocabulary_, factory, rng);
-  transfer_weights(*model, checkpoint_.file("model.safetensors"), "model.safetensors");
+  transfer_weights(*model, checkpoint_.file("model.safetensors"),
+                   (checkpoint_.folder / "model.safetensors").string());
   return model;
 }
 

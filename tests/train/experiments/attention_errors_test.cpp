@@ -2,6 +2,7 @@
 // paper's equations.
 #include "heed/train/experiments/attention_errors.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "heed/tests/train/shell.h"
@@ -94,6 +95,23 @@ TEST_CASE("attention errors: a text that is too short for two portions is refuse
   CHECK_THROWS_WITH(shell.errors(0),
                     containing(" windows of 24 tokens. Two portions of 20 % need at least 5") &&
                         containing("smaller data.train_fraction"));
+}
+
+TEST_CASE("reproduce: a trained model with a weight that is not finite is refused once, before any cell") {
+  const Trained shell({"--steps", "1"});
+  const Checkpoint whole = open_checkpoint(shell.scratch / "run");
+  std::vector<NamedBytes> files;
+  for (const auto& [name, bytes] : whole.files) files.push_back({name, bytes});
+  for (NamedBytes& file : files) {
+    if (file.name == "model.safetensors") file.bytes.replace(file.bytes.size() - 4, 4, "\xff\xff\xff\xff");
+  }
+  write_checkpoint(shell.scratch / "run", whole.step, files);
+  const Result result =
+      shell.run({"reproduce", "casinoformer-figure2", "--run", "run", "--windows", "1", "--out", "."});
+  CAPTURE(result.err);
+  CHECK(result.code == 4);
+  CHECK_THAT(result.err, containing("model.safetensors") && containing("is not finite"));
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') < 6);
 }
 
 TEST_CASE("reproduce: a trained model under other attentions, measured once") {
