@@ -53,7 +53,7 @@ int run_ablate(const ParsedArguments& arguments) {
   if (!(gates.penalty > 0)) fail("--gate-penalty = ", gates.penalty, ". It must be above 0.");
   for (const char* own : {"gate-steps", "gate-penalty"})
     if (arguments.has(own) && !arguments.has("gates")) fail("--", own, " is for --gates. Give that, too.");
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
                            "", {}, arguments.has("gates") ? OtherData::split : OtherData::test);
   apply_decoding(run.config, arguments);
   const Path out = output_folder(arguments, run, "ablate");
@@ -124,6 +124,7 @@ Command command::ablate() {
             "other data in place of the run's; all of a file is scored, but with --gates, which train on a "
             "part "
             "of it, as heed train splits it"},
+           {"test-path", "FILE", "the same: heed train names the test text of a language model so"},
            {"checkpoint", "WHICH", "best, last or a step (default: best)"},
            {"out", "FOLDER", "where the files go (default: RUN/ablate)"},
            {"json", "", "one JSON object in place of the table"}})),

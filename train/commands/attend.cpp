@@ -195,12 +195,29 @@ Tensor gradient(const Tensor& x) {
   return found ? found : Tensor::zeros(x.shape(), x.dtype());
 }
 
+/// The attention as one that takes queries, keys and values; fails where it makes them itself.
+HeadedAttention& headed(Attention& attention, const Variant& variant) {
+  auto* out = dynamic_cast<HeadedAttention*>(&attention);
+  if (out != nullptr) return *out;
+  fail("attend: attention '", variant.traits.name,
+       "' makes its queries, keys and values itself, step by step from the layer's input, so it has no "
+       "form on tensors that are given.");
+}
+
 std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant, const Inputs& in,
                                 bool causal, const Modifiers& modifiers, Rng& rng) {
   const int64_t heads = in.q.extent(1), queries = in.q.extent(2), keys = in.k.extent(2);
-  const bool cross = !causal && queries != keys;
-  if (!causal && !variant.traits.full)
+  const AttentionConfig config{.d_model = heads * in.q.extent(3),
+                               .heads = heads,
+                               .kv_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
+                               .causal = causal || !variant.traits.full,
+                               .cross = !causal && variant.traits.full && queries != keys,
+                               .max_length = std::max(queries, keys),
+                               .modifiers = modifiers};
+  if (!causal && !variant.traits.full) {
+    headed(*make_attention(variant, parse_spec(spec), config, rng), variant);  // --causal would not help
     fail("attend: attention '", variant.traits.name, "' looks back only. Add --causal.");
+  }
   if (causal && !variant.traits.causal)
     fail("attend: attention '", variant.traits.name,
          "' cannot look back only: its map mixes later keys in. Leave --causal out.");
@@ -210,15 +227,7 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
   if (queries != keys && !variant.traits.cross)
     fail("attend: ", queries, " queries for ", keys, " keys. Attention '", variant.traits.name,
          "' needs as many queries as keys.");
-  return make_attention(variant, parse_spec(spec),
-                        {.d_model = heads * in.q.extent(3),
-                         .heads = heads,
-                         .kv_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
-                         .causal = causal,
-                         .cross = cross,
-                         .max_length = std::max(queries, keys),
-                         .modifiers = modifiers},
-                        rng);
+  return make_attention(variant, parse_spec(spec), config, rng);
 }
 
 /// The gradient of the output, looked at before anything is computed or written; empty when not given.
@@ -257,14 +266,9 @@ int run_attend(const ParsedArguments& arguments) {
   Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1)));
   const bool causal = arguments.has("causal");
   const auto made = make(spec, variant, read, causal, modifiers, rng);
-  auto* attention = dynamic_cast<HeadedAttention*>(made.get());
-  if (attention == nullptr) {
-    fail("attend: attention '", variant.traits.name,
-         "' makes its queries, keys and values itself, step by step from the layer's input, so it has no "
-         "form on tensors that are given.");
-  }
-  convert(*attention, dtype);
-  const std::vector<Named> own = own_tensors(*attention);
+  HeadedAttention& attention = headed(*made, variant);
+  convert(attention, dtype);
+  const std::vector<Named> own = own_tensors(attention);
   set_parameters(arguments, spec, own, dtype);
 
   const Inputs in{leaf(read.q), leaf(read.k), leaf(read.v)};
@@ -284,7 +288,7 @@ int run_attend(const ParsedArguments& arguments) {
     ask.context.losses = &terms;
   }
   const Tensor grad_out = read_slope(arguments, in);
-  const Tensor out = answer(*attention, in, ask);
+  const Tensor out = answer(attention, in, ask);
 
   const Writer write(arguments.get("out"));
   write("out", out);

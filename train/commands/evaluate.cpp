@@ -62,11 +62,8 @@ Evaluation scored(const LoadedRun& run) {
 int run_evaluate(const ParsedArguments& arguments) {
   bucket_words(arguments);  // a mistake in it is told before the work
   apply_machine(arguments);
-  if (arguments.has("data") && arguments.has("test-path"))
-    fail("--data and --test-path name the same: the data that are scored. Give one of them.");
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"),
-                           arguments.get("data", arguments.get("test-path")), true, arguments.get("stride"),
-                           swap_of(arguments));
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
+                           arguments.get("stride"), swap_of(arguments));
   apply_decoding(run.config, arguments);
   const Evaluation evaluation = scored(run);
   const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);

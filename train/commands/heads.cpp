@@ -29,9 +29,9 @@ int run_heads(const ParsedArguments& arguments) {
   Json json = head_report_json(report);
   const Path out = output_folder(arguments, run, "heads");
   const std::string title = run.folder.path().filename().string();
-  const std::string subtitle = text("attention heads over ", report.examples, " ",
-                                    options.lines.texts.empty() ? "test examples" : "inputs",
-                                    ", checkpoint of step ", run.checkpoint.step);
+  const std::string subtitle = text(
+      "attention heads over ", report.examples, " ", options.lines.texts.empty() ? "test example" : "input",
+      report.examples == 1 ? "" : "s", ", checkpoint of step ", run.checkpoint.step);
   Json named = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
   for (const JsonMember& member : json.members()) named.append(member.key, member.value);
   io::write_own(out / "heads.html", head_report_page(report, title + ": heads", subtitle));

@@ -62,6 +62,12 @@ std::vector<std::string> transfer_words(const WeightTransfer& transfer) {
   return out;
 }
 
+std::string other_data(const ParsedArguments& arguments) {
+  if (arguments.has("data") && arguments.has("test-path"))
+    fail("--data and --test-path name the same: the data that are scored. Give one of them.");
+  return arguments.get("data", arguments.get("test-path"));
+}
+
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments) {
   const std::string precision = arguments.get("precision", "f32");
   if (precision != "f32" && precision != "bf16")

@@ -26,6 +26,9 @@ struct LoadedRun {
 /// What other data than a run's are for: all of a file for the test, or split as the run's data are.
 enum class OtherData { test, split };
 
+/// The path of --data or of --test-path, which name the same; empty where neither is given.
+std::string other_data(const ParsedArguments& arguments);
+
 /// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
 /// corpus is read too. A `path` that is not empty then names data in place of the run's; for
 /// OtherData::test, a file is the test as a whole (Task::test_on()). data.stride is `stride` when that is not

@@ -159,8 +159,10 @@ int run_reproduce(const ParsedArguments& arguments) {
   io::print(reproduction_text(table, result));
   io::print(text("page: ", (options.results / (table.name + ".md")).string(), "\n"));
   if (result.stopped) {
-    io::print_error(text("  ", to_string(*result.stopped), ": ", result.done, " of ", result.runs,
-                         " runs are done; continue with\n  ", same_command(arguments), "\n"));
+    const std::string done = result.runs > 0 ? text(result.done, " of ", result.runs, " runs are done")
+                                             : text("its runs were still being planned");
+    io::print_error(text("  ", to_string(*result.stopped), ": ", done, "; continue with\n  ",
+                         same_command(arguments), "\n"));
     return exit_code(*result.stopped);
   }
   const auto failed =

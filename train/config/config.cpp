@@ -66,12 +66,26 @@ void check_utf8(const std::string& key, const std::string& value, const std::str
        ". config.toml could not hold it. Give UTF-8 text; rename a file whose name is not (mv, convmv).");
 }
 
+/// Options of commands for all tasks set these, which not every task has.
+void check_task_has(const std::string& key, Task& task, const std::string& where) {
+  if (key != "data.path" && key != "data.stride") return;
+  const std::vector<OptionText> options = options_of(task);
+  if (std::any_of(options.begin(), options.end(),
+                  [&](const OptionText& o) { return "data." + o.name == key; }))
+    return;
+  fail(where, "this task ",
+       key == "data.path" ? "makes its own data and takes none (it has no data.path)."
+                          : "has no data.stride, which language models have.",
+       " Leave it out.");
+}
+
 }  // namespace
 
 void Config::set(const std::string& key, const std::string& value, const std::string& where, SetBy by) {
   check_utf8(key, value, where);
   if (const std::string_view now = key_now(key); !now.empty())
     fail(where, key, " is called ", now, " now. Write ", now, " = ", shown(value), ".");
+  check_task_has(key, *task, where);
   set_option(*this, key, value, where);
   origin[key] = {where, by};
 }

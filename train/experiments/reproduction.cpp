@@ -16,7 +16,12 @@ void check_data(const PublishedTable& table, const ReproductionOptions& options)
     const bool known =
         std::any_of(table.columns.begin(), table.columns.end(),
                     [&, &wanted = column](const PublishedColumn& one) { return one.name == wanted; });
-    if (!known) fail("--data ", column, "=", path, ": ", table.name, " has no column ", column, ".");
+    if (!known) {
+      std::vector<std::string> columns;
+      for (const PublishedColumn& one : table.columns) columns.push_back(one.name);
+      fail("--data ", column, "=", path, ": ", table.name, " has no column ", column, ".",
+           suggestion(column, columns));
+    }
     find_data(path);
   }
 }

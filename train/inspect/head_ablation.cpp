@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "heed/core/counted_work.h"
+#include "heed/core/settings_source.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/metrics/bleu.h"
@@ -66,20 +67,25 @@ class AblationBench {
 
   Outcome run(HeadEditor* editor) {
     Outcome out;
+    if (!outputs_.empty()) translate(editor, out);
     for (const ExampleBatch& batch : batches_) {
       const auto scores = task_.example_scores(model_, batch, {.editor = editor});
       out.scores.insert(out.scores.end(), scores.begin(), scores.end());
       work_->add();
     }
-    if (outputs_.empty()) return out;
-    const auto wrote = static_cast<double>(outputs_.size());
-    for (const ReportSample& one : task_.test_outputs(model_, outputs_, decode_, editor))
-      out.bleu.push_back(corpus_bleu(std::span(&one.hypothesis, 1), std::span(&one.reference, 1)));
-    work_->add(wrote);
     return out;
   }
 
  private:
+  void translate(HeadEditor* editor, Outcome& out) {
+    for (const ReportSample& one : task_.test_outputs(model_, outputs_, decode_, editor))
+      out.bleu.push_back(corpus_bleu(std::span(&one.hypothesis, 1), std::span(&one.reference, 1)));
+    if (out.bleu.empty())
+      fail(advice("--", "AblationOptions::"), "outputs = ", outputs_.size(),
+           " is of translators: this task writes no texts. Leave it out.");
+    work_->add(static_cast<double>(outputs_.size()));
+  }
+
   const Task& task_;
   Module& model_;
   const DecodeOptions& decode_;

@@ -64,7 +64,7 @@ heed.HeadReport = class {
     this.widthButtons = [false, true].map((all) => heed.make("button", {type: "button", "aria-pressed": String(!all),
       onclick: () => this.showColumns(all)}, all ? "all measures" : "main measures"));
     root.append(
-      heed.make("p", {class: "note"}, `Means over ${this.examples} examples; weights and shares are from 0 to 1. A click on ` +
+      heed.make("p", {class: "note"}, `Means over ${this.examples} example${this.examples === 1 ? "" : "s"}; weights and shares are from 0 to 1. A click on ` +
         "a heading sorts, a click on a line shows that head below."),
       heed.make("div", {class: "bar"},
         heed.make("div", {class: "choice", role: "group", "aria-label": "Kind of attention"}, ...this.kindButtons),

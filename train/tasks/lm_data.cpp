@@ -17,15 +17,24 @@
 namespace heed {
 namespace {
 
-/// Fails when a text is shorter than a window; the error names the shortest one.
-void check_lengths(std::initializer_list<std::pair<const char*, size_t>> texts, int64_t block) {
-  const auto [name, found] =
-      *std::min_element(texts.begin(), texts.end(),
-                        [](const auto& one, const auto& other) { return one.second < other.second; });
-  if (static_cast<int64_t>(found) > block) return;
-  fail(Fault::data, "data: the ", name, " text is too short: it has ", found, " of the ", block + 1,
+/// A tokenized text, for messages.
+struct MeasuredText {
+  const char* name;
+  const std::string& path;  // empty: made
+  size_t tokens;
+};
+
+/// Fails when a text is shorter than a window; the error names the shortest one. `fixed`: the model is there
+/// already, and its length is given.
+void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, bool fixed) {
+  const MeasuredText& shortest = *std::min_element(
+      texts.begin(), texts.end(),
+      [](const MeasuredText& one, const MeasuredText& other) { return one.tokens < other.tokens; });
+  if (static_cast<int64_t>(shortest.tokens) > block) return;
+  fail(Fault::data, shortest.path.empty() ? "data" : shortest.path, ": the ", shortest.name,
+       " text is too short: it has ", shortest.tokens, " of the ", block + 1,
        " tokens that a window of model.max_length = ", block, " and the one after it need. Give more text",
-       found > 1 ? text(", or a --max-length below ", found) : "", ".");
+       shortest.tokens > 1 && !fixed ? text(", or a --max-length below ", shortest.tokens) : "", ".");
 }
 
 /// The ids of a text. The error for what the tokenizer lacks names its file, if it is of one.
@@ -162,10 +171,12 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   std::vector<int32_t> training = ids_in(*tokenizer_, split.train, options.path);
   const std::vector<int32_t> ids = same ? training : ids_in(*tokenizer_, split.validation, of_validation);
   const std::vector<int32_t> tested = same_test ? ids : ids_in(*tokenizer_, last, options.test_path);
-  check_lengths({{last.empty() ? "validation" : "test", tested.size()},
-                 {"validation", ids.size()},
-                 {"training", training.size()}},
-                block);
+  const bool has_test = !options.test_path.empty();
+  check_lengths(
+      {{has_test ? "test" : "validation", has_test ? options.test_path : of_validation, tested.size()},
+       {"validation", of_validation, ids.size()},
+       {"training", options.path, training.size()}},
+      block, !sealed_files.empty());
   train = std::make_unique<TextWindows>(std::move(training), windows);
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;

@@ -7,6 +7,7 @@
 #include "heed/core/io/npy.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/train/shell.h"
 #include "heed/train/commands/attend_modifiers.h"
 
 using namespace heed;
@@ -223,6 +224,14 @@ TEST_CASE("attend: what does not fit is refused") {
   write_npy(files.file("pattern"), Array::of<uint8_t>({5, 4}, std::vector<uint8_t>(20)));
   write_npy(files.file("lengths"), Array::of<int32_t>({1}, std::vector<int32_t>{6}));
   CHECK(files.attend("sotfmax") == 2);
+  const auto refused = [&](const std::string& spec, const std::string& why) {
+    check_refused(Shell(),
+                  {"attend", spec, "--q", files.file("q"), "--k", files.file("k"), "--v", files.file("v"),
+                   "--out", "out"},
+                  2, {why});
+  };
+  refused("delta", "looks back only. Add --causal.");
+  refused("lstmn", "has no form on tensors that are given");  // --causal would not help
   CHECK(files.attend("softmax", {"--pattern", files.file("pattern")}) == 2);
   CHECK(files.attend("softmax", {"--key-lengths", files.file("lengths")}) == 2);
   CHECK(files.attend("softmax", {"--k", files.file("short")}) == 2);

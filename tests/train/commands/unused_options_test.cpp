@@ -32,6 +32,12 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
     check_refused(shell, with({"compare", "runs/a", "runs/a"}, more), 2,
                   {"compare: " + more[0] + " does not go with finished runs"});
   }
+  for (const char* command : {"evaluate", "heads", "ablate", "resume"})
+    check_refused(shell, {command, "runs/a", "--data", "x"}, 2, {"--data: this task makes its own data"});
+  check_refused(shell, {"evaluate", "runs/a", "--stride", "3"}, 2,
+                {"--stride: this task has no data.stride"});
+  check_refused(shell, {"ablate", "runs/a", "--outputs", "3"}, 2, {"--outputs = 3 is of translators"});
+  check_refused(shell, {"ablate", "runs/a", "--data", "x", "--test-path", "x"}, 2, {"name the same"});
   CHECK(shell.run({"compare", "runs/a", "--name", "c", "--quiet", "--threads", "1"}).code == 0);
   const std::vector<std::string> machine{"--json, --threads, --device, --memory"};
   check_refused(shell, {"bench", "gemm", "--lr", "5"}, 2, with({"bench gemm: --lr does not go"}, machine));

@@ -432,7 +432,7 @@ TEST_CASE("reproduce: wrong use is named, and no name lists the tables") {
   refused({"fast-tabel1"}, "Did you mean 'fast-table1'?");
   refused({"fast-table1", "--rows", "Fastmax9"}, "no such row or column. It has: Vanilla, Informer");
   refused({"fast-table1", "--data", "imdb"}, "--data COLUMN=PATH");
-  refused({"fast-table1", "--data", "Tex=imdb"}, "has no column Tex");
+  refused({"fast-table1", "--data", "Tex=imdb"}, "has no column Tex. Did you mean 'Text'?");
   refused({"fast-table1", "--seeds", "0"}, "--seeds = 0");
   refused({"fast-table1", "--limit", "-1"}, "--limit = -1");
 }

@@ -189,7 +189,7 @@ TEST_CASE("language data: what cannot be is refused with the key") {
                  containing("or a --max-length below 11."));
   io::write(scratch / "one.txt", "ab");
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
-             containing("the test text is too short: it has 2 of the 17"));
+             containing((scratch / "one.txt").string() + ": the test text is too short: it has 2 of the 17"));
   CHECK_THAT(refused({{"data.tokenizer", "byte_pair"}, {"data.vocabulary", "100"}}, Fault::usage),
              containing("size = 100"));
   CHECK_THAT(
