@@ -23,18 +23,25 @@ bool ends(std::string_view token) {
   return std::find(names.begin(), names.end(), token) != names.end();
 }
 
-/// How rare the words are that a query sees: the least count, and the second least.
+/// How rare the words are that a query sees: the rarest one and its count, and the second least count.
 struct Rarity {
   static constexpr int64_t none = std::numeric_limits<int64_t>::max();
   int64_t least = none, second = none;
-  void see(int64_t count) {
+  std::string_view rarest;
+  bool tie = false;
+  void see(std::string_view token, int64_t count) {
     if (count < least) {
       second = least;
       least = count;
-    } else {
+      rarest = token;
+      tie = false;
+    } else if (token != rarest) {
+      tie = tie || count == least;
       second = std::min(second, count);
     }
   }
+  /// True if there are other words, and all of them are more frequent.
+  bool is_clear() const { return second != none && !tie; }
 };
 
 /// What is known of a map's tokens, for all rows.
@@ -79,7 +86,7 @@ void add_row(HeadSums& out, const MapView& map, int64_t head, int64_t query, con
     if (kinds.special[k]) out.special[map.key_tokens[k]] += weight;
     if (kinds.end[k]) end_mass += weight;
     if (map.key_tokens[k] == token && !(self_attention && key == query)) out.same_word += weight;
-    if (key < visible && !kinds.special[k]) rarity.see(kinds.count[k]);
+    if (key < visible && !kinds.special[k]) rarity.see(map.key_tokens[k], kinds.count[k]);
   }
   out.confidence += largest;
   out.first += map.at(head, query, 0);
@@ -95,12 +102,12 @@ void add_row(HeadSums& out, const MapView& map, int64_t head, int64_t query, con
   beside(query + 1, out.next, out.next_rows);
   if (const int64_t offset = chosen - query; std::abs(offset) <= HeadSums::max_offset)
     ++out.at_offset[static_cast<size_t>(offset + HeadSums::max_offset)];
-  if (rarity.least == Rarity::none) return;
+  if (!rarity.is_clear()) return;
   ++out.rare_rows;
   if (kinds.special[static_cast<size_t>(chosen)]) return;
   const int64_t count = kinds.count[static_cast<size_t>(chosen)];
   out.rarest += count <= rarity.least ? 1 : 0;
-  out.two_rarest += count <= rarity.least || count <= rarity.second ? 1 : 0;
+  out.two_rarest += count <= rarity.second ? 1 : 0;
 }
 
 }  // namespace
@@ -139,7 +146,8 @@ void HeadSums::add(const HeadSums& other) {
        &HeadSums::total, &HeadSums::self, &HeadSums::previous, &HeadSums::next, &HeadSums::self_rows,
        &HeadSums::previous_rows, &HeadSums::next_rows, &HeadSums::first, &HeadSums::punctuation,
        &HeadSums::same_word, &HeadSums::end_from_end, &HeadSums::end_rows, &HeadSums::end_from_rest,
-       &HeadSums::rarest, &HeadSums::two_rarest, &HeadSums::rare_rows, &HeadSums::column, &HeadSums::rank,
+       &HeadSums::rarest, &HeadSums::two_rarest, &HeadSums::rare_rows, &HeadSums::column,
+       &HeadSums::uniform_column, &HeadSums::uniform_special, &HeadSums::uniform_punctuation, &HeadSums::rank,
        &HeadSums::rank_maps);
   for (size_t i = 0; i < band.size(); ++i) band[i] += other.band[i];
   for (size_t i = 0; i < at_offset.size(); ++i) at_offset[i] += other.at_offset[i];
@@ -151,18 +159,28 @@ HeadSums sums_of(const MapView& map, int64_t head, const TokenCounts& counts) {
   const KeyKinds kinds(map, counts);
   const bool causal_map = map.kind != "cross" && causal(map);
   std::vector<double> column(static_cast<size_t>(map.keys));
+  double first_column = 0;  // of equal weights: the first key is visible to all
+  int64_t special = 0, punctuation = 0, counted = 0;
   HeadSums out;
   out.examples = 1;
   out.rows = static_cast<double>(map.queries);
   for (int64_t query = 0; query < map.queries; ++query) {
     const int64_t visible = causal_map ? query + 1 : map.keys;
     out.uniform_entropy += std::log(static_cast<double>(visible));
+    for (; counted < visible; ++counted) {
+      special += kinds.special[static_cast<size_t>(counted)] ? 1 : 0;
+      punctuation += kinds.punctuation[static_cast<size_t>(counted)] ? 1 : 0;
+    }
+    first_column += 1 / static_cast<double>(visible);
+    out.uniform_special += static_cast<double>(special) / static_cast<double>(visible);
+    out.uniform_punctuation += static_cast<double>(punctuation) / static_cast<double>(visible);
     add_row(out, map, head, query, kinds, visible, column);
   }
   for (size_t width = 1; width < out.band.size(); ++width) out.band[width] += out.band[width - 1];
   for (double& mass : column) mass /= out.rows;
   const auto favourite = std::max_element(column.begin(), column.end());
   out.column = *favourite;
+  out.uniform_column = first_column / out.rows;
   out.column_tokens[map.key_tokens[static_cast<size_t>(favourite - column.begin())]] = 1;
   double mean_row = 0;
   for (const double mass : column) mean_row += nats(mass);

@@ -50,9 +50,12 @@ struct HeadSums {
   std::array<double, max_band + 1> band{};  ///< within |i - j| <= w
   std::array<double, 2 * max_offset + 1> at_offset{};  ///< rows whose largest weight is at j - i = index - 10
   double rarest = 0;                                   ///< rows whose largest weight is on the rarest word
-  double two_rarest = 0;  ///< rows whose largest weight is on one of the two rarest words
-  double rare_rows = 0;   ///< queries that see a word which is no special token
-  double column = 0;      ///< over maps: largest mean weight of a column
+  double two_rarest = 0;      ///< rows whose largest weight is on one of the two rarest words
+  double rare_rows = 0;       ///< queries that see words of which one is rarer than all others, without a tie
+  double column = 0;          ///< over maps: largest mean weight of a column
+  double uniform_column = 0;  ///< the same for equal weights on all visible keys
+  double uniform_special = 0;                     ///< on special tokens, for equal weights
+  double uniform_punctuation = 0;                 ///< on punctuation, for equal weights
   std::map<std::string, double> column_tokens{};  ///< maps in which that column is this token
   double rank = 0;                                ///< over some maps: effective rank
   double rank_maps = 0;                           ///< those maps

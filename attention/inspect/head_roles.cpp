@@ -10,11 +10,17 @@ namespace heed {
 namespace {
 
 constexpr double positional_share = 0.9, rare_share = 0.5, two_rare_share = 0.7, repeat_score = 0.4,
-                 alignment_margin = 0.1, majority = 0.5, uniform_share = 0.95;
+                 clear_margin = 0.1, majority = 0.5, uniform_share = 0.95, enough_rows = 8;
 
 double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::string percent(double share) { return text(std::lround(100 * share), " %"); }
+
+/// True for at least half of the weight, and clearly more than equal weights would give: of few keys one or
+/// two have half of it whatever a head does.
+bool is_most(double share, double of_equal_weights) {
+  return share >= majority && share >= of_equal_weights + clear_margin;
+}
 
 double sum_of(const std::map<std::string, double>& masses) {
   double sum = 0;
@@ -31,9 +37,9 @@ std::pair<int64_t, double> favourite_offset(const HeadSums& sums) {
 
 std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidence) {
   std::vector<HeadRole> out;
-  if (evidence.alignment && evidence.alignment->links > 0) {
+  if (evidence.alignment && evidence.alignment->links >= enough_rows) {
     const AlignmentAgreement& found = *evidence.alignment;
-    if (found.accuracy() >= found.baseline + alignment_margin)
+    if (found.accuracy() >= found.baseline + clear_margin)
       out.push_back(
           {"alignment", text("agrees with ", percent(found.accuracy()), " of the word alignment; one ",
                              "offset does with ", percent(found.baseline))});
@@ -44,19 +50,23 @@ std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidenc
   if (evidence.repeats && evidence.repeats->previous >= repeat_score)
     out.push_back({"previous token",
                    text("weight ", percent(evidence.repeats->previous), " there in repeated sequences")});
+  if (sums.rows < enough_rows) return out;  // any head has its largest weights somewhere
   if (const auto [offset, share] = favourite_offset(sums); share >= positional_share)
     out.push_back({text("positional ", offset > 0 ? "+" : "", offset),
                    text("largest weight there in ", percent(share), " of rows")});
   const double rarest = share_of(sums.rarest, sums.rare_rows),
                two_rarest = share_of(sums.two_rarest, sums.rare_rows);
-  if (rarest >= rare_share && two_rarest >= two_rare_share)
+  if (sums.rare_rows >= enough_rows && rarest >= rare_share && two_rarest >= two_rare_share)
     out.push_back({"rare words", text("largest weight on the rarest word in ", percent(rarest),
                                       " of rows, on one of two in ", percent(two_rarest))});
-  if (const double mass = share_of(sum_of(sums.special), sums.rows); mass >= majority)
+  if (const double mass = share_of(sum_of(sums.special), sums.rows);
+      is_most(mass, share_of(sums.uniform_special, sums.rows)))
     out.push_back({"special tokens", text("weight ", percent(mass), " on them")});
-  if (const double mass = share_of(sums.punctuation, sums.rows); mass >= majority)
+  if (const double mass = share_of(sums.punctuation, sums.rows);
+      is_most(mass, share_of(sums.uniform_punctuation, sums.rows)))
     out.push_back({"punctuation", text("weight ", percent(mass), " on it")});
-  if (const double mass = share_of(sums.column, sums.examples); mass >= majority)
+  if (const double mass = share_of(sums.column, sums.examples);
+      is_most(mass, share_of(sums.uniform_column, sums.examples)))
     out.push_back({"vertical", text("weight ", percent(mass), " in one column of each map")});
   if (sums.uniform_entropy > 0 && sums.entropy >= uniform_share * sums.uniform_entropy)
     out.push_back({"uniform", text("entropy ", percent(share_of(sums.entropy, sums.uniform_entropy)),
@@ -87,9 +97,11 @@ std::vector<std::pair<std::string, double>> measures_of(const HeadSums& sums) {
       {"effective_rank", share_of(sums.rank, sums.rank_maps)},
       {"favourite_offset", static_cast<double>(offset)},
       {"favourite_offset_rows", share},
-      {"rarest_word_rows", share_of(sums.rarest, sums.rare_rows)},
-      {"two_rarest_words_rows", share_of(sums.two_rarest, sums.rare_rows)},
       {"row_sum", per_row(sums.total)}};
+  if (sums.rare_rows > 0) {
+    out.emplace_back("rarest_word_rows", share_of(sums.rarest, sums.rare_rows));
+    out.emplace_back("two_rarest_words_rows", share_of(sums.two_rarest, sums.rare_rows));
+  }
   for (size_t width = 0; width < sums.band.size(); ++width)
     out.emplace_back(text("band_", width), per_row(sums.band[width]));
   return out;

@@ -155,6 +155,26 @@ CountedTokens counted_tokens(const Task& task, const MapSourceOptions& options) 
   return out;
 }
 
+/// The same of lines, whose tokens are known once they are mapped.
+CountedTokens counted_tokens_of_lines(const Task& task, Module& model, const MappedLines& lines,
+                                      const std::function<void()>& done) {
+  CountedTokens out;
+  for_each_mapped_line(task, model, lines, [&](const MappedExample& example) {
+    const auto count = [&](std::string_view kind, TokenCounts& counts) {
+      const auto map = std::find_if(example.maps.begin(), example.maps.end(),
+                                    [&](const MapView& one) { return one.kind == kind; });
+      if (map == example.maps.end()) return;
+      for (const std::string& token : map->key_tokens) ++counts[token];
+    };
+    const bool translates = std::any_of(example.maps.begin(), example.maps.end(),
+                                        [](const MapView& one) { return one.kind == "cross"; });
+    count(translates ? "cross" : example.maps.front().kind, out.input);
+    if (translates) count("decoder self", out.target);
+    done();
+  });
+  return out;
+}
+
 /// Adds example after example; see head_report().
 class Collector {
  public:
@@ -275,8 +295,10 @@ HeadReport head_report(const Task& task, Module& model, const HeadReportOptions&
   const int64_t all = by_line                       ? static_cast<int64_t>(options.lines.texts.size())
                       : options.source.examples > 0 ? std::min(options.source.examples, task.test_examples())
                                                     : task.test_examples();
-  Collector collector(options, by_line ? CountedTokens{} : counted_tokens(task, options.source));
-  CountedWork work(static_cast<double>(all));
+  CountedWork work(static_cast<double>(by_line ? 2 * all : all));
+  Collector collector(options, by_line
+                                   ? counted_tokens_of_lines(task, model, options.lines, [&] { work.add(); })
+                                   : counted_tokens(task, options.source));
   const auto take = [&](const MappedExample& example) {
     collector.take(example);
     work.add();

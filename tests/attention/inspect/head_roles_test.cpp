@@ -66,7 +66,8 @@ TEST_CASE("head roles: heads that copy, look back, are uniform, seek rare words 
   HeadSums back = sums_of(map, 1, counts);
   CHECK(favourite_offset(back).second == Approx(7.0 / 8));  // the first query cannot look back
   CHECK(names(roles_of(back)).empty());                     // below 90 %
-  back.rows = 7.5;                                          // as of a longer sentence
+  back.add(back);
+  back.rows = 15;  // as of longer sentences
   CHECK(names(roles_of(back)) == Names{"positional -1"});
 }
 
@@ -81,6 +82,33 @@ TEST_CASE(
   CHECK(with({.repeats = RepeatScores{.induction = 0.5, .previous = 0.1}}) == Names{"induction", "uniform"});
   CHECK(with({.repeats = RepeatScores{.induction = 0.39, .previous = 0.4}}) ==
         Names{"previous token", "uniform"});
+}
+
+TEST_CASE("head roles: words that are equally rare, and few tokens, give no role") {
+  const auto roles = [](const MapView& map, const TokenCounts& known) {
+    return names(roles_of(sums_of(map, 0, known)));
+  };
+  const MapView map = sentence_map(
+      {[](int64_t query, int64_t key, int64_t) { return key == 1 + query % 5 ? 0.7 : 0.3 / 7; }});
+  const HeadSums tied = sums_of(map, 0, {});  // no word is known, so that none is the rarest
+  CHECK(tied.rare_rows == 0);
+  CHECK(names(roles_of(tied)).empty());
+  for (const auto& [name, value] : measures_of(tied)) CHECK(name != "rarest_word_rows");
+  CHECK(roles(map, {{"the", 2}, {"old", 1}, {"wolf", 1}, {"sees", 1}, {".", 1}}).empty());
+  CHECK(roles(sentence_map({on_wolf}), {{"the", 2}, {"old", 2}, {".", 3}, {"sees", 3}, {"wolf", 1}}) ==
+        Names{"rare words", "vertical"});
+  // Two tokens: one column has at least half of the weight, one offset all of it in the first row.
+  MapView few{.name = "encoder.blocks.0.attention", .kind = "encoder self"};
+  few.heads = 1;
+  few.queries = few.keys = 2;
+  few.query_tokens = few.key_tokens = {"a", "[EOS]"};
+  few.weights = {1, 0, 0.1F, 0.9F};
+  CHECK(roles(few, {}).empty());
+  HeadSums many = sums_of(few, 0, {});
+  for (int i = 0; i < 3; ++i) many.add(many);
+  REQUIRE(many.rows == 16);
+  CHECK(names(roles_of(many)) ==
+        Names{"positional 0"});  // 55 % in the first column, where equal weights put 75 %
 }
 
 TEST_CASE("head measures: masses on positions and tokens, by hand") {
@@ -118,7 +146,7 @@ TEST_CASE("head measures: a causal map's reference and rarest word are those of 
   }});
   const HeadSums sums = sums_of(map, 0, counts);
   CHECK(sums.entropy == Approx(sums.uniform_entropy));
-  CHECK(sums.rare_rows == 7);  // the first query sees [SOS] alone
+  CHECK(sums.rare_rows == 6);  // the first query sees [SOS] alone, the second "the" besides
 }
 
 TEST_CASE("head measures: special tokens and punctuation") {
