@@ -10,6 +10,21 @@
 namespace heed {
 namespace {
 
+/// Says which sentences are read in part alone.
+void warn_of_cut(const std::vector<std::string>& sentences, const Tokenizer& source, int64_t max_length) {
+  int64_t cut = 0;
+  std::string first;
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    const int64_t more = tokens_left_out(source, sentences[i], max_length);
+    if (more > 0 && ++cut == 1)
+      first = text("of sentence ", i + 1, " the last ", more, more == 1 ? " token is" : " tokens are",
+                   " left out");
+  }
+  if (cut == 0) return;
+  io::print_error(text("warning: ", first, ", since the model reads ", max_length - 2, " of a sentence\n"));
+  if (cut > 1) io::print_error(text("warning: so it is with ", cut - 1, cut == 2 ? " other\n" : " others\n"));
+}
+
 int run_translate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
@@ -26,6 +41,7 @@ int run_translate(const ParsedArguments& arguments) {
   const Bf16Weights narrow = narrowed(*run.model, arguments);
   const Bf16Weights::Used used(narrow);
   const auto put = [&](const std::vector<std::string>& sentences) {
+    warn_of_cut(sentences, *source, run.config.model.max_length);
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
       io::print_data(line + "\n");

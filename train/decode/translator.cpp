@@ -84,6 +84,9 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
     out.written.resize(std::min(out.written.size(), static_cast<size_t>(max_length - 1)));
   }
   out.caption = sentence.substr(0, at) + "  \u2192  " + target.decode(out.written);
+  if (const int64_t more = tokens_left_out(source, sentence.substr(0, at), max_length); more > 0)
+    out.caption += text(" (of the sentence, the last ", more, more == 1 ? " token is" : " tokens are",
+                        " left out: the model reads ", max_length - 2, ")");
   out.read_ids = out.written;
   out.read_ids.insert(out.read_ids.begin(), target.start());
   out.written.push_back(target.end());
@@ -92,6 +95,10 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
 }
 
 }  // namespace
+
+int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, int64_t max_length) {
+  return std::max<int64_t>(static_cast<int64_t>(source.encode(sentence).size()) - (max_length - 2), 0);
+}
 
 std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,

@@ -12,6 +12,10 @@
 
 namespace heed {
 
+/// Tokens of a sentence that translate_all() leaves out, since the model reads `max_length` with those of
+/// start and end; 0: it reads them all.
+int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, int64_t max_length);
+
 /// Translates sentences in batches of similar length. Truncates a sentence that is too long for the model;
 /// one without words stays empty. `editor` edits the heads of encoder and decoder.
 std::vector<std::string> translate_all(const TranslationModel& model,
@@ -21,9 +25,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 
 /// Translates one sentence greedily, in evaluation mode without padding, and returns every attention map:
 /// encoder self, decoder self, cross. Rows of cross maps are the words written, rows of decoder maps the
-/// words read. Truncates a sentence that is too long; `options` bound the output, whatever their beam. A
-/// sentence "SOURCE ||| TARGET" is not translated: the decoder reads TARGET. An attribution is of the log
-/// probability of the words written.
+/// words read. Truncates a sentence that is too long, and says so in the caption; `options` bound the output,
+/// whatever their beam. A sentence "SOURCE ||| TARGET" is not translated: the decoder reads TARGET. An
+/// attribution is of the log probability of the words written.
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                       const DecodeOptions& options, std::string& caption,

@@ -76,13 +76,13 @@ std::string remarks_of(const std::vector<AnalysedHead>& heads, const std::string
     below += one.structure.of("uniform").entrywise < one.structure.nearest() ? 1 : 0;
   }
   std::string out;
-  if (maps > 1) out += text("means over ", maps, " maps of each head\n");
+  if (maps > 1) out += text("Means over ", maps, " maps of each head.\n");
   if (least < 0.999 || greatest > 1.001)
-    out += text("rows sum to ", picture::fixed(least, 2), " to ", picture::fixed(greatest, 2),
-                ": dropout was on when these maps were taken, or the attention does not normalise\n");
+    out += text("Rows sum to ", picture::fixed(least, 2), " to ", picture::fixed(greatest, 2),
+                ": dropout was on when these maps were taken, or the attention does not normalise.\n");
   if (below > 0)
-    out += text("for ", below, " of ", count,
-                " heads equal weights are nearer than any diagonal, band or bar matrix\n");
+    out += text("Equal weights are nearer to ", below, " of ", count, count == 1 ? " head" : " heads",
+                " than any diagonal, band or bar matrix is.\n");
   return out;
 }
 
@@ -134,8 +134,8 @@ std::string html_table(const std::vector<AnalysedHead>& heads, const std::string
 std::string explained_columns(const std::vector<AnalysedHead>& heads, const StructureOptions& o) {
   std::vector<std::pair<std::string, std::string>> terms{
       {"distance",
-       "sum of the absolute differences of all weights; 0 for equal matrices. It grows with the "
-       "number of tokens, to twice that number for two maps that share no key."},
+       "sum of the absolute differences of all weights; 0 for equal matrices. At most "
+       "twice the number of tokens: two maps that never look at the same key."},
       {"diagonal", "the nearest matrix that has weights on the diagonal alone (a positional head)"},
       {"band", text("the nearest matrix that has weights up to ", o.width,
                     " positions to either side of the diagonal (a syntactic head)")},
@@ -146,7 +146,7 @@ std::string explained_columns(const std::vector<AnalysedHead>& heads, const Stru
       {"zero, uniform, identity",
        "no weights, equal weights, and each token's weight on itself, to compare "
        "with"},
-      {"numerical rank", "singular values of the map that are not zero in the precision of its numbers"}};
+      {"numerical rank", "how many singular values of the map are above rounding error"}};
   const auto has = [&](const std::string& name) {
     return std::any_of(heads.begin(), heads.end(), [&](const AnalysedHead& head) {
       const auto& all = head.structure.matrices;

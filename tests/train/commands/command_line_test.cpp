@@ -327,6 +327,7 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   const Result lines = shell.run({"translate", "runs/first"}, "The man sees a dog.\r\nGood.\n");
   CHECK(lines.out == words.out);
   CHECK(shell.run({"translate", "runs/first", "--precision", "bf16", "The man sees a dog."}).code == 0);
+  CHECK(words.err.find("left out") == std::string::npos);
   CHECK(shell.run({"translate", "runs/first"}, "").out.empty());
   CHECK(shell.run({"translate", "runs/first"}, "\n\n").out == "\n\n");
   CHECK(shell.run({"translate", "runs/first", "--beam-size", "1", "The man sees a dog.", "Good."}).out ==

@@ -51,7 +51,7 @@ TEST_CASE("structure: distances of heads whose nearest matrices are known") {
 
   const Result words = shell.run({"structure", "heads.npy", "--width", "1", "--search", "1"});
   CHECK(words.code == 0);
-  CHECK_THAT(words.out, containing("search") && containing("rows sum to 0.75 to 1.00: dropout was on"));
+  CHECK_THAT(words.out, containing("search") && containing("Rows sum to 0.75 to 1.00: dropout was on"));
   CHECK(words.out ==
         shell.run({"structure", "heads.npy", "--width", "1", "--search", "1", "--threads", "2"}).out);
 }
@@ -101,10 +101,26 @@ TEST_CASE("maps: of a run's test examples and of lines of text, and their struct
              Catch::Matchers::StartsWith("The old man smiles."));
   CHECK(io::exists(shell.scratch / "lines" / "000001-2.npy"));
 
+  std::string words;
+  for (int i = 0; i < 300; ++i) words += "man ";
+  io::write(shell.scratch / "long.txt", "The old man smiles.\n" + words + "\n");
+  const Result some = shell.run({"maps", "runs/small", "--data", "long.txt", "--out", "long", "--quiet"});
+  CHECK(some.code == 0);
+  CHECK_THAT(some.err,
+             containing("1 input is left out") && containing("long.txt:2: the sentence has 300 tokens"));
+  const Json left = parse_json(io::read(shell.scratch / "long" / "manifest.json"), "manifest");
+  CHECK(left.at("left_out").list().size() == 1);
+  CHECK(left.at("examples").list().size() == 1);
+  check_refused(shell, {"inspect", "runs/small", words}, 2, {"the sentence has 300 tokens", "Shorten it"});
+  check_refused(shell, {"inspect", "runs/small", "The man. ||| " + words}, 2, {"the target has 300 tokens"});
+  const Result said = shell.run({"translate", "runs/small", "The man.", words});
+  CHECK(said.code == 0);
+  CHECK_THAT(said.err, containing("warning: of sentence 2 the last ") && containing(" tokens are left out"));
+
   const Result means = shell.run({"structure", "all", "--kind", "encoder", "--num-pos", "1"});
   CAPTURE(means.err);
   REQUIRE(means.code == 0);
-  CHECK_THAT(means.out, containing("means over 8 maps of each head") && containing("encoder.blocks.0"));
+  CHECK_THAT(means.out, containing("Means over 8 maps of each head.\n") && containing("encoder.blocks.0"));
   const Result run = shell.run({"structure", "runs/small", "The old man smiles.", "--num-pos", "1"});
   CHECK(run.code == 0);
   CHECK_THAT(run.out, containing("decoder") && containing("1 map left out"));
