@@ -91,7 +91,7 @@ std::string settings_of_rows(const Comparison& comparison) {
   std::string out = "<h2>Settings</h2>\n";
   if (!rows.empty())
     out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
-                "<table class=\"measures\">\n<thead><tr><th scope=\"col\">changed setting</th>",
+                "<table class=\"measures settings\">\n<thead><tr><th scope=\"col\">changed setting</th>",
                 "<th scope=\"col\">value</th><th scope=\"col\">", escape(settings.from),
                 "</th><th scope=\"col\" class=\"list\">variants</th></tr></thead>\n<tbody>\n", rows,
                 "</tbody>\n</table>\n</div>\n");

@@ -174,9 +174,9 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
     const Path folder = lengths_folder(work, options);
     progress.begin(work, io::exists(folder / "crossovers.csv"));
     try {
+      const int64_t longest =
+          options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
       if (!io::exists(folder / "crossovers.csv")) {
-        const int64_t longest =
-            options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
         std::vector<std::string> arguments{"bench",       "attention",           work.row->attention,
                                            "--forward",   "--head-dim",          text(column.head_dim),
                                            "--from",      text(shortest_length), "--longest",
@@ -190,7 +190,9 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
       if (length > 0)
         work.cell.ours = spread_of({length});
       else
-        work.cell.remark = "never faster than softmax up to the greatest length measured";
+        work.cell.remark =
+            text("slower than softmax at the longest length measured, of lengths up to ", longest,
+                 options.max_length > 0 ? text(" (--longest ", longest, ")") : std::string());
     } catch (const Error& error) {
       give_up(work, error);
     }

@@ -104,7 +104,7 @@ std::string settings_section(const ReportSettings& settings) {
   std::string out = "<h2>Settings</h2>\n";
   if (!settings.changed.empty()) {
     out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
-                "<table class=\"measures\">\n<thead><tr><th scope=\"col\">changed setting</th>",
+                "<table class=\"measures settings\">\n<thead><tr><th scope=\"col\">changed setting</th>",
                 "<th scope=\"col\">this run</th><th scope=\"col\">", escape(settings.from),
                 "</th></tr></thead>\n<tbody>\n");
     const auto cell = [](const std::string& value) {
