@@ -100,6 +100,18 @@ int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, in
   return std::max<int64_t>(static_cast<int64_t>(source.encode(sentence).size()) - (max_length - 2), 0);
 }
 
+void refuse_long(const std::string& sentence, const Tokenizer& source, const Tokenizer& target,
+                 int64_t max_length) {
+  const size_t at = sentence.find(" ||| ");
+  const auto check = [](const char* what, const Tokenizer& tokenizer, const std::string& words,
+                        int64_t room) {
+    if (const auto count = static_cast<int64_t>(tokenizer.encode(words).size()); count > room)
+      fail("the ", what, " has ", count, " tokens, and the model reads ", room, " at most. Shorten it.");
+  };
+  check("sentence", source, sentence.substr(0, at), max_length - 2);
+  if (at != std::string::npos) check("target", target, sentence.substr(at + 5), max_length - 1);
+}
+
 std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,

@@ -16,6 +16,10 @@ namespace heed {
 /// start and end; 0: it reads them all.
 int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, int64_t max_length);
 
+/// Fails for a sentence, or a target behind " ||| ", that translation_maps() would truncate.
+void refuse_long(const std::string& sentence, const Tokenizer& source, const Tokenizer& target,
+                 int64_t max_length);
+
 /// Translates sentences in batches of similar length. Truncates a sentence that is too long for the model;
 /// one without words stays empty. `editor` edits the heads of encoder and decoder.
 std::vector<std::string> translate_all(const TranslationModel& model,

@@ -187,7 +187,8 @@ class Translate final : public Task {
 
   std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
-    if (parts.max_tokens == 0 && !given.empty()) refuse_long(given);
+    if (parts.max_tokens == 0 && !given.empty())
+      refuse_long(given, data_.source(), data_.target(), data_.max_length);
     const int64_t max_length =
         parts.max_tokens > 0 ? std::clamp(parts.max_tokens, int64_t{3}, data_.max_length) : data_.max_length;
     return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
@@ -259,18 +260,6 @@ class Translate final : public Task {
     return {.compute = [this, &model, pairs, decode] { outputs(model, pairs, decode); },
             .some = static_cast<double>(pairs.size()),
             .all = static_cast<double>(count)};
-  }
-
-  /// Fails for a sentence, or its target behind " ||| ", that would have to be cut.
-  void refuse_long(const std::string& given) const {
-    const size_t at = given.find(" ||| ");
-    const auto check = [&](const char* what, const Tokenizer& tokenizer, const std::string& sentence,
-                           int64_t room) {
-      if (const auto count = static_cast<int64_t>(tokenizer.encode(sentence).size()); count > room)
-        fail("the ", what, " has ", count, " tokens, and the model reads ", room, " at most. Shorten it.");
-    };
-    check("sentence", data_.source(), given.substr(0, at), data_.max_length - 2);
-    if (at != std::string::npos) check("target", data_.target(), given.substr(at + 5), data_.max_length - 1);
   }
 
   /// The text of maps(), or one to look at where it is empty.
