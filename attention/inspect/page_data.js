@@ -139,6 +139,14 @@ heed.Map = class {
   has(shown) {
     return Boolean(this[shown]);
   }
+  // The largest weight of all heads.
+  most() {
+    return Math.max(...Array.from({length: this.heads}, (_, head) => this.weights.largest(head)));
+  }
+  // True where no weight would be seen on a scale from 0 to 1.
+  isFaint() {
+    return !this.isTiled && this.most() < 0.2;
+  }
   // Single numbers can be read, be it that small ones have only a bound.
   hasSingles(shown) {
     return !this.isTiled || Boolean(this[shown]?.whole);

@@ -37,8 +37,14 @@ Object.assign(heed.Maps.prototype, {
   // The weight of the darkest shade of a matrix.
   top() {
     const {shown, map} = this.state, layered = this.layered(), head = this.headOf();
-    if (this.scaleTo === "common" && map.isTiled) return layered.common(head);
-    return this.scaleTo === "largest" || shown === "attribution" ? layered.largest(head) : 1;
+    if (this.scale() === "common" && map.isTiled) return layered.common(head);
+    return this.scale() === "largest" || shown === "attribution" ? layered.largest(head) : 1;
+  },
+  // The chosen scale of colours; while none is chosen, one on which this map's weights can be seen.
+  scale() {
+    const {map} = this.state;
+    if (this.scaleTo && (this.scaleTo !== "common" || map.isTiled)) return this.scaleTo;
+    return map.isTiled ? "common" : map.isFaint() ? "largest" : "one";
   },
   // Every layer and head of every kind, as large as fits.
   drawOverview(width) {
@@ -69,7 +75,7 @@ Object.assign(heed.Maps.prototype, {
     this.textPart = {from: i0, count: queries.length};
     return heed.text({queries, keys, isSame: map.isSame, top: 1, width, read: (i, j) => this.read(i0 + i, j0 + j),
       value: (i, j) => {
-        const share = value(i, j) / (this.state.shown === "weights" && !map.isTiled ? 1 : topOf(i));
+        const share = value(i, j) / (this.state.shown === "weights" && !map.isTiled && !map.isFaint() ? 1 : topOf(i));
         return Math.abs(share) < least ? 0 : share;
       },
       chosen: this.query === null || this.query < i0 || this.query >= i0 + queries.length ? null : this.query - i0,
@@ -129,6 +135,8 @@ Object.assign(heed.Maps.prototype, {
     if (shown === "rollout")
       out.push("Rollout follows the weights through all layers so far: the mean of the heads and the identity, each row divided " +
         "by its sum, one layer times the next (Abnar and Zuidema 2020).");
+    if (view === "matrix" && shown === "weights" && this.scale() === "largest")
+      out.push(`The darkest colour is the largest weight of this head, ${heed.number(this.top())}.`);
     const [low, high] = map.sumRange(this.headOf());
     if (shown === "weights" && view !== "overview" && !(Math.abs(low - 1) < 0.002 && Math.abs(high - 1) < 0.002))
       out.push(`Rows do not sum to one here: they sum to ${heed.number(low)} to ${heed.number(high)}.`);

@@ -67,7 +67,7 @@ heed.Window = class {
     const place = (label, at, most, set) => heed.make("label", {class: "place"}, `${label} `,
       heed.make("input", {type: "number", min: 0, max: most - 1, value: at,
         onchange: (event) => set(heed.clamp(+event.target.value || 0, 0, most - 1))}));
-    const isScaled = viewer.scaleTo !== "one" || shown !== "weights";
+    const isScaled = viewer.scale() !== "one" || shown !== "weights";
     const svg = heed.matrix({rows, columns, value, shown: drawn, top: isScaled ? top || 1 : 1,
       isSigned: shown === "attribution", width: Math.max(280, this.root.clientWidth - 190),
       read: (i, j) => viewer.read(first + i, from + j),

@@ -17,7 +17,7 @@ heed.Maps = class {
     });
     for (const group of this.groups) group.maps.sort((a, b) => a.layer - b.layer);
     this.chosen = new Set([this.state.head]);
-    this.scaleTo = this.state.map.isTiled ? "common" : "one";
+    this.scaleTo = null;  // what a reader chose; see scale()
     this.query = null;
     this.filter = {text: "", of: "queries", specials: true, least: 0};
     this.window = new heed.Window(this);
@@ -141,7 +141,7 @@ heed.Maps = class {
     this.kinds = group("Kind of attention");
     this.shownChoice = group("What is shown");
     this.views = group("View");
-    this.scale = group("Colour scale");
+    this.scaleBar = group("Colour scale");
     this.chips = group("Heads shown", "chips");
     this.thumbs = heed.make("div");
     this.table = heed.make("div", {class: "scroll"});
@@ -175,7 +175,7 @@ heed.Maps = class {
       ...heed.saveButtons(() => this.svg(), () => this.fileName()), help);
     this.overviewBox = heed.make("div", {class: "overview"}, this.thumbs, this.table);
     this.root.append(heed.make("div", {class: "controls"}, this.kinds, this.shownChoice, this.views, saving), this.overviewBox,
-      heed.make("div", {class: "detail"}, this.heading, heed.make("div", {class: "bar"}, this.scale, this.filterBar),
+      heed.make("div", {class: "detail"}, this.heading, heed.make("div", {class: "bar"}, this.scaleBar, this.filterBar),
         this.chips, this.picture, this.note, this.window.root, this.numbers));
   }
   choice(words, pressed, click) {
@@ -194,12 +194,11 @@ heed.Maps = class {
     this.views.replaceChildren(...Object.keys(heed.viewNames).filter((name) => this.hasView(map, name)).map((name) =>
       this.choice(heed.viewNames[name], view === name, () => this.change({view: name}))));
     const scales = [["one", "0 to 1"], ["largest", "0 to largest"], ...(map.isTiled ? [["common", "0 to 99 %"]] : [])];
-    if (!scales.some(([name]) => name === this.scaleTo)) this.scaleTo = "one";
-    this.scale.replaceChildren(...scales.map(([name, words]) => this.choice(words, this.scaleTo === name, () => {
+    this.scaleBar.replaceChildren(...scales.map(([name, words]) => this.choice(words, this.scale() === name, () => {
       this.scaleTo = name;
       this.render();
     })));
-    this.scale.hidden = view !== "matrix" || shown === "attribution";
+    this.scaleBar.hidden = view !== "matrix" || shown === "attribution";
     this.heading.textContent = this.title();
     const isWide = view === "overview";
     this.root.classList.toggle("wide", isWide);

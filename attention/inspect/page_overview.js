@@ -40,7 +40,7 @@ heed.thumbnail = (map, source, head) => {
   const kept = map.thumbnailCanvases ||= new Map();
   if (!kept.has(key))
     kept.set(key, heed.pixels(view.rows, view.columns, (i, j) => layered.at(head, i, j),
-      map.isTiled ? layered.common(head) : source === "weights" ? 1 : layered.largest(head)));
+      map.isTiled ? layered.common(head) : source !== "weights" ? layered.largest(head) : map.isFaint() ? map.most() : 1));
   return kept.get(key);
 };
 
@@ -58,12 +58,12 @@ heed.statisticsTable = (viewer) => {
   const {map, head: shownHead} = viewer.state;
   const diagonal = map.kind === "cross" ? "diagonal" : "self";
   const names = [["head", "head of this layer"], ["entropy", "mean entropy of a row in nats; the bar ends at uniform attention"],
-    ["largest", "mean of the largest weight in each row, the end of the sentence left out"],
+    ["largest", "mean of the largest weight in each row; weights on the end-of-sentence token are not counted"],
     [diagonal, "mean weight on the key at the query's own place"], ["previous", "mean weight one place before"],
     ["next", "mean weight one place after"], ["near", "mean weight within three places"],
     ["distance", "mean distance between query and key"], ["favourite", "the key with the largest mean weight"]];
   const row = (one, head) => {
-    const favourite = map.favourites[head];
+    const favourite = heed.named(map.favourites[head]);
     return heed.make("tr", {"aria-selected": String(head === shownHead), onclick: () => viewer.change({head})},
       heed.make("th", {scope: "row"}, heed.make("button", {type: "button", class: "plain"}, String(head))),
       heed.make("td", {class: "meter", style: `--part:${heed.clamp(one.entropy / (one.uniform || 1), 0, 1).toFixed(3)}`},

@@ -84,6 +84,8 @@ heed.word = (token, attributes) => {
   const mark = token.startsWith("\u2581") && token.length > 1;
   return heed.draw("text", attributes, ...(mark ? [heed.draw("tspan", {opacity: 0.3}, "\u2581"), token.slice(1)] : [token]));
 };
+// A token among words: one that is a space alone would look like a stroke.
+heed.named = (token) => (/^[\u2581\u2423 ]$/.test(token) ? "\u2423 (space)" : token);
 heed.tick = (value) => String(Math.abs(value) >= 0.01 || value === 0 ? +value.toFixed(3) : +value.toPrecision(2));
 heed.short = (value, decimals) => (Number.isFinite(value) ? value.toFixed(decimals) : "–");
 

@@ -50,12 +50,18 @@ int run_heads(const ParsedArguments& arguments) {
 }
 
 std::string words_of_roles() {
-  return "Roles: positional (largest weight at one offset in 90 % of rows), rare words (on the rarest in 50 "
-         "%), "
-         "alignment (10 points above\nthe best offset), previous token and induction (0.4 on repeated "
-         "sequences), "
-         "special tokens, punctuation, vertical (half of the\nweight), uniform (95 % of log n). "
-         "docs/tutorials/looking-at-heads.md has an example.";
+  return R"(Roles, of heads with at least 8 rows:
+  positional      largest weight at one offset in 90 % of rows
+  rare words      largest weight on the rarest word in 50 % of the rows that
+                  have one
+  alignment       10 points above the best single offset
+  previous token  weight 0.4 on it in repeated sequences
+  induction       weight 0.4 on what followed the same token before, in those
+  special tokens, punctuation, vertical (one column)
+                  half of the weight, 10 points more than of equal weights
+  uniform         95 % of the entropy of equal weights
+docs/tutorials/looking-at-heads.md has an example.
+)";
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ Json ablation_json(const AblationReport& report) {
 
 std::string ablation_text(const AblationReport& report) {
   const std::string changes = "    change of loss  accuracy, points";
-  const std::string bleu = report.outputs > 0 ? "          of BLEU\n" : "\n";
+  const std::string bleu = report.outputs > 0 ? "   change of BLEU\n" : "\n";
   std::string out = "  " + about_whole(report) + "\n\n  replaced     " + changes + bleu;
   for (const AblationEffect& effect : report.heads) out += effect_line(effect.name, "", effect);
   if (!report.layers.empty()) out += "\n";

@@ -5,14 +5,14 @@ heed.HeadReport = class {
   static columns = [
     ["head", "kind of attention, layer and number, from 0", (h) => h.name, true],
     ["role", "what the head does, by published criteria. positional: the largest weight is at one offset in 90 % of the " +
-      "rows; rare words: on the rarest word in 50 %; special tokens, punctuation, vertical (one column): half of the " +
+      "rows; rare words: on the rarest word in 50 %, of rows where one word is the rarest; special tokens, punctuation, vertical (one column): half of the " +
       "weight is there; previous token, induction: weight 0.4 in repeated sequences; alignment: 10 points above the best " +
-      "single offset; uniform: 95 % of the entropy of equal weights. – for none of these",
+      "single offset; uniform: 95 % of the entropy of equal weights. Fewer than 8 rows give none. – for none of these",
       (h) => h.roles.map((r) => r.name).join(", "), true],
     ["entropy, share", "entropy of a row over that of equal weights: 0 for one key alone, 1 for all keys alike",
       (h) => h.measures.entropy / h.measures.uniform_entropy, true],
     ["entropy, nats", "entropy of a row", (h) => h.measures.entropy],
-    ["largest weight", "of a row, the end of the sentence left out", (h) => h.measures.confidence, true],
+    ["largest weight", "largest weight in a row; weights on the end-of-sentence token are not counted", (h) => h.measures.confidence, true],
     ["self", "weight on the query's own position", (h) => h.measures.self, true],
     ["previous", "weight on the position before", (h) => h.measures.previous, true],
     ["next", "weight on the position after", (h) => h.measures.next, true],
@@ -24,7 +24,7 @@ heed.HeadReport = class {
     ["within 3", "weight at most three positions away", (h) => h.measures.band_3],
     ["one column", "mean weight of the key that gets most in its map", (h) => h.measures.column],
     ["effective rank", "of the maps: 1 where all rows are alike", (h) => h.measures.effective_rank],
-    ["rarest word", "share of the rows whose largest weight is on the rarest word", (h) => h.measures.rarest_word_rows],
+    ["rarest word", "share of the rows whose largest weight is on the rarest word, where one word is rarer than all others", (h) => h.measures.rarest_word_rows],
     ["alignment", "share of the words whose largest weight is on the word that they translate",
       (h) => h.word_alignment && h.word_alignment.accuracy, true],
     ["induction", "weight on what followed the same token before, in repeated sequences",
@@ -48,6 +48,19 @@ heed.HeadReport = class {
   static inWords(measure) {
     const band = /^band_(\d+)$/.exec(measure);
     return band ? `weight at most ${band[1]} positions away` : heed.HeadReport.measures[measure] || measure.replaceAll("_", " ");
+  }
+  // What a square of a long map is; its labels are "0-1", "2-3" and so on.
+  static tiles({rows, columns}) {
+    const side = (labels) => {
+      const ends = labels.map((label) => /^(\d+)[-\u2013](\d+)$/.exec(label)).filter(Boolean);
+      return ends.length && ends.length >= labels.length - 1 ? ends[0][2] - ends[0][1] + 1 : 1;
+    };
+    const [down, across] = [side(rows), side(columns)];
+    return down * across > 1 ? ` (each square is ${down} x ${across} tokens)` : "";
+  }
+  static examplesBy(measure) {
+    if (measure === "information") return "Examples where its rows differ most";
+    return `Examples with the highest ${heed.HeadReport.inWords(measure).replace(", nats", "")}`;
   }
   constructor(root) {
     Object.assign(this, JSON.parse(root.querySelector("script").textContent));
@@ -141,18 +154,19 @@ heed.HeadReport = class {
     const lists = [terms(Object.entries(head.measures).map(([name, value]) => [heed.HeadReport.inWords(name), value]))];
     const more = (title, list) => list.length && lists.push(heed.make("h4", {}, title), terms(list));
     more("weight on each special token", Object.entries(head.special));
-    more("token that gets the most weight, and in what share of the maps", head.column_tokens.map((one) => [one.token, one.maps]));
+    more("token that gets the most weight, and in what share of the maps", head.column_tokens.map((one) => [heed.named(one.token), one.maps]));
     if (head.word_alignment)
       more("agreement with the word alignment (in brackets: of the best single offset)", Object.entries(head.word_alignment.kinds).map(([kind, one]) =>
         [kind, `${heed.short(one.accuracy, 2)} (${heed.short(one.baseline, 2)})`]));
     const figures = head.examples.map((one, i) => {
       const svg = this.matrix(head.maps[i], `${head.name}, example ${one.number}`);
-      return heed.make("figure", {}, heed.make("figcaption", {}, `example ${one.number}: ${one.caption}`, heed.make("span",
+      const tiles = heed.HeadReport.tiles(head.maps[i]);
+      return heed.make("figure", {}, heed.make("figcaption", {}, `example ${one.number}: ${one.caption}${tiles}`, heed.make("span",
         {class: "right"}, ...heed.saveButtons(() => svg, () => `${head.name}-${one.number}`))), svg);
     });
     this.detail.replaceChildren(
       heed.make("div", {}, heed.make("h3", {}, head.name), heed.make("p", {class: "note"}, head.module), ...words, ...lists),
-      heed.make("div", {}, heed.make("h3", {}, `Its clearest examples: highest ${heed.HeadReport.inWords(head.chosen_by).replace(", nats", "")}`),
+      heed.make("div", {}, heed.make("h3", {}, heed.HeadReport.examplesBy(head.chosen_by)),
         heed.make("div", {class: "head-examples"}, ...figures)));
   }
   matrix({rows, columns, weights}, label) {
