@@ -79,7 +79,8 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
                         ? text(" after ", config.train.pretrain_steps, " of pre-training")
                         : std::string(),
                     trainer.step() > 0 ? text(", resumed at step ", trainer.step()) : std::string()));
-  for (const auto& [label, words] : words_of(trainer.estimate(), trainer.total_steps())) {
+  for (const auto& [label, words] :
+       words_of(trainer.estimate_of_rest(), trainer.total_steps() - trainer.step(), trainer.step() > 0)) {
     if (label == "memory" || label == "time") progress.say(label, words);
   }
   progress.say("run folder", folder.path().string());
@@ -101,18 +102,16 @@ Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
   return took;
 }
 
-/// Says how far the estimate was off.
+/// Says what it took, and what the estimate was where it misled.
 void tell_what_it_took(Progress& progress, const Json& took, const TrainResult& outcome) {
-  const auto off = [&](const char* key) {
-    const auto percent = static_cast<int64_t>(std::lround(100 * took.at(key).real()));
-    return percent == 0 ? std::string("as estimated")
-                        : text("estimated ", percent < 0 ? -percent : percent, " % too ",
-                               percent < 0 ? "low" : "high");
-  };
-  progress.say("memory", text(bytes_text(took.at("memory_bytes").integer()), " at the peak, ",
-                              off("memory_estimate_off"), "; tensors ",
-                              bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
-  progress.say("time", text(clock_text(took.at("seconds").real()), ", ", off("time_estimate_off")));
+  progress.say(
+      "memory",
+      text(beside_estimate(
+               static_cast<double>(took.at("memory_bytes").integer()), took.at("memory_estimate_off").real(),
+               [](double bytes) { return bytes_text(static_cast<int64_t>(bytes)) + " at the peak"; }),
+           "; tensors ", bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
+  progress.say("time",
+               beside_estimate(took.at("seconds").real(), took.at("time_estimate_off").real(), clock_text));
   progress.say(
       "", text(clock_text(outcome.step_seconds), " in steps, ", clock_text(outcome.validation_seconds),
                " in validations, ", clock_text(took.at("seconds_of_test").real()), " in test and report"));

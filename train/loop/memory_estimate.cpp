@@ -289,7 +289,14 @@ Estimate estimate_run(const Config& config) {
 
 std::string place_of_tensors() { return default_device == Device::cpu ? "" : " on the GPU"; }
 
-std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int64_t steps) {
+Estimate rest_of(Estimate whole, int64_t steps, int64_t taken, int64_t every) {
+  whole.seconds *= static_cast<double>(steps - taken) / static_cast<double>(steps);
+  whole.validations =
+      (steps + every - 1) / every - (taken < steps ? taken / every : (steps + every - 1) / every);
+  return whole;
+}
+
+std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int64_t steps, bool is_rest) {
   const std::string flops = formatted("%.3g GFLOP", e.flops * 1e-9);
   return {{"parameters", short_number(static_cast<double>(e.parameters))},
           {"step", text(flops, ", about ", static_cast<int64_t>(e.step_seconds * 1000 + 0.5), " ms with ",
@@ -299,7 +306,8 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int
           {"", text("weights ", bytes_text(e.weights), ", gradients ", bytes_text(e.gradients), ", moments ",
                     bytes_text(e.moments), ", activations ", bytes_text(e.activations))},
           {"", "activations by module: " + list_of(e.users)},
-          {"time", text("about ", clock_text(e.whole()), " for ", steps, " steps, ", e.validations,
+          {"time", text("about ", clock_text(e.whole()), is_rest ? " for the " : " for ", steps,
+                        steps == 1 ? " step" : " steps", is_rest ? " left, " : ", ", e.validations,
                         e.validations == 1 ? " validation" : " validations", " and the test (estimate)")}};
 }
 
@@ -336,6 +344,12 @@ void set_time_facts(Json& took, const Estimate& e, double step_seconds, double v
   took.set("seconds_of_test", test_seconds);
   took.set("seconds", measured);
   took.set("time_estimate_off", part_off(estimated, measured));
+}
+
+std::string beside_estimate(double measured, double off, const std::function<std::string(double)>& words) {
+  const std::string took = words(measured), expected = words(measured * (1 + off));
+  if (off <= -1 || std::abs(off) <= 0.2 || took == expected) return took;
+  return took + " (the estimate was " + expected + ")";
 }
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {

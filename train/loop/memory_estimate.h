@@ -1,6 +1,7 @@
 // What a run will take, measured before it begins on its largest batches.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,8 +58,12 @@ int64_t steps_of(const Config& config);
 
 /// " on the GPU" where that is the default device, else nothing.
 std::string place_of_tensors();
-/// Labels and words: parameters, a step, memory, time.
-std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estimate, int64_t steps);
+/// What is left of a run of so many steps with a validation every `every` steps, once `taken` are taken.
+Estimate rest_of(Estimate whole, int64_t steps, int64_t taken, int64_t every);
+/// Labels and words: parameters, a step, memory, time. `steps`: those that the estimate is of, which are what
+/// is left of a run or all of it.
+std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estimate, int64_t steps,
+                                                          bool is_rest = false);
 
 /// The estimate beside what was measured, for the manifest.
 Json estimate_facts(const Estimate& estimate);
@@ -68,6 +73,10 @@ Json took_facts(const Estimate& estimate, double step_seconds, double validation
 /// far the estimate of just these was off.
 void set_time_facts(Json& took, const Estimate& estimate, double step_seconds, double validation_seconds,
                     double test_seconds);
+
+/// What was measured in words, and the estimate where it was off by more than a fifth: "1:09 (the estimate
+/// was 4:17)". `off` as took_facts() has it: -1 where there was none.
+std::string beside_estimate(double measured, double off, const std::function<std::string(double)>& words);
 
 /// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an
 /// Error that also says when, who held how much, and what would help.

@@ -36,6 +36,14 @@ std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
   }
 }
 
+Estimate told_estimate(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
+                       const ProcessGroup& group, Progress& progress) {
+  progress.say("estimate", "measuring memory and time of the largest batches");
+  const ProgressScope shown(progress, "estimate");
+  // In a group, the last shard of a batch is the largest.
+  return estimate_run(config, model, optimizer, rng, steps, {group.size() - 1, group.size()});
+}
+
 }  // namespace
 
 Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
@@ -51,10 +59,9 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       optimizer_(make_optimizer(config, *model_)),
       total_(steps_of(config)),
       validate_every_(validate_every(config.train, total_, plan_epoch(config, 0))),
-      // In a group, the last shard of a batch is the largest.
-      estimate_(config.train.estimate ? estimate_run(config, *model_, *optimizer_, rng_, total_,
-                                                     {group.size() - 1, group.size()})
-                                      : Estimate()),
+      estimate_(config.train.estimate
+                    ? told_estimate(config, *model_, *optimizer_, rng_, total_, group, progress)
+                    : Estimate()),
       checkpoints_(config, folder, *model_, *optimizer_, rng_, group, state_, log_, resume),
       batches_(config, group, state_, !callbacks_.inside_steps()),
       guard_(config.train, *model_, *optimizer_, group, state_, log_, progress, checkpoints_),

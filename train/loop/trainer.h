@@ -60,6 +60,8 @@ class Trainer {
   Module& model() { return *model_; }  ///< with the weights of the last step
   /// What the whole run is expected to take.
   const Estimate& estimate() const { return estimate_; }
+  /// What is left of it.
+  Estimate estimate_of_rest() const { return rest_of(estimate_, total_, state_.step, validate_every_); }
   int64_t total_steps() const { return total_; }  ///< steps that the config asks for
   int64_t step() const { return state_.step; }    ///< steps taken so far, over all sessions
   /// Have as many validations passed without a better one as train.patience allows? Then run() takes no step.

@@ -392,7 +392,7 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   CHECK_THAT(done.err, containing("the run has its 4 steps"));
   const Result longer = shell.run({"resume", "runs/first", "--steps", "6"});
   CHECK(longer.code == 0);
-  CHECK_THAT(longer.err, containing("resumed at step 4"));
+  CHECK_THAT(longer.err, containing("resumed at step 4") && containing(" for the 2 steps left, "));
   CHECK(list_checkpoints(run).back() == 6);
   CHECK(parse_json(io::read(run / "scores.json"), "kept").at("of").integer() == 6);
 }

@@ -345,3 +345,26 @@ TEST_CASE("estimate: memory of this process and machine") {
   CHECK(free_bytes("nowhere") > 1 << 20);
   CHECK(free_bytes("nowhere") <= std::numeric_limits<int64_t>::max() / 2);
 }
+
+TEST_CASE("estimate: it is told beside what was measured only where it was off by more than a fifth") {
+  CHECK(beside_estimate(69, 2.73, clock_text) == "1:09 (the estimate was 4:17)");
+  CHECK(beside_estimate(69, -0.5, clock_text) == "1:09 (the estimate was 0:35)");
+  for (const double near : {-0.2, 0.0, 0.2}) CHECK(beside_estimate(69, near, clock_text) == "1:09");
+  CHECK(beside_estimate(69, -1, clock_text) == "1:09");  // there was none
+  CHECK(beside_estimate(1, 0.3, clock_text) == "0:01");  // the words are the same
+}
+
+TEST_CASE("estimate: what is left of a run has its own steps and validations") {
+  Estimate whole;
+  whole.seconds = 76;
+  whole.validations = 11;
+  whole.validation_seconds = 2;
+  whole.test_seconds = 1;
+  const auto time_of_rest = [&](int64_t taken) {
+    return words_of(rest_of(whole, 152, taken, 15), 152 - taken, taken > 0).back().second;
+  };
+  CHECK(time_of_rest(0) == "about 1:39 for 152 steps, 11 validations and the test (estimate)");
+  CHECK(time_of_rest(150) == "about 0:04 for the 2 steps left, 1 validation and the test (estimate)");
+  CHECK(time_of_rest(151) == "about 0:04 for the 1 step left, 1 validation and the test (estimate)");
+  CHECK(time_of_rest(152) == "about 0:01 for the 0 steps left, 0 validations and the test (estimate)");
+}
