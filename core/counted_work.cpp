@@ -21,7 +21,8 @@ WorkScope::WorkScope(std::function<void(const WorkDone&)> show)
 
 WorkScope::~WorkScope() { present_scope = outer_; }
 
-CountedWork::CountedWork(double all) : all_(all), began_(steady_seconds()) {
+CountedWork::CountedWork(double all, std::string part)
+    : all_(all), began_(steady_seconds()), part_(std::move(part)) {
   if (present_scope == nullptr || present_scope->is_counted_) return;
   scope_ = present_scope;
   scope_->is_counted_ = true;
@@ -35,8 +36,10 @@ void CountedWork::add(double units) {
   if (scope_ == nullptr) return;
   done_ += units;
   const double share = all_ > 0 ? std::clamp(done_ / all_, 0.0, 1.0) : 1, seconds = steady_seconds() - began_;
-  scope_->show_(
-      {.share = share, .seconds_left = share > 0 ? seconds * (1 - share) / share : 0, .seconds = seconds});
+  scope_->show_({.share = share,
+                 .seconds_left = share > 0 ? seconds * (1 - share) / share : 0,
+                 .seconds = seconds,
+                 .part = part_});
 }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 namespace heed {
 
@@ -10,6 +11,7 @@ struct WorkDone {
   double share = 0;         ///< 0 to 1
   double seconds_left = 0;  ///< expected until its end; 0 where nothing is done
   double seconds = 0;       ///< since it began
+  std::string part;         ///< what the loop does, where its work has several; may be empty
 };
 
 /// While it lives, `show` is called for what CountedWork counts in this thread. Scopes nest: the inner one
@@ -39,7 +41,8 @@ class WorkScope {
 class CountedWork {
  public:
   /// `all`: units of the whole loop, above 0, each of which takes about as long: examples, tokens, batches.
-  explicit CountedWork(double all);
+  /// `part`: what it does, where loops of the same scope do other things: "loss".
+  explicit CountedWork(double all, std::string part = {});
   CountedWork(const CountedWork&) = delete;
   CountedWork& operator=(const CountedWork&) = delete;
   ~CountedWork();
@@ -48,6 +51,7 @@ class CountedWork {
  private:
   WorkScope* scope_ = nullptr;  // null: nobody looks
   double all_, done_ = 0, began_;
+  std::string part_;
 };
 
 }  // namespace heed

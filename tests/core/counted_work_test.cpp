@@ -1,6 +1,7 @@
 // Counted work is shown to the scope of its thread, by the outermost loop.
 #include "heed/core/counted_work.h"
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -56,4 +57,12 @@ TEST_CASE("counted work: the inner scope shows, and the outer one again after it
   CountedWork(4).add();
   CHECK(inner == std::vector<double>{0.5});
   CHECK(outer == std::vector<double>{0.25});
+}
+
+TEST_CASE("counted work: a loop tells its part of the work, where it has a name") {
+  std::vector<std::string> parts;
+  const WorkScope scope([&](const WorkDone& now) { parts.push_back(now.part); });
+  CountedWork(2, "loss").add();
+  CountedWork(2).add();
+  CHECK(parts == std::vector<std::string>{"loss", ""});
 }

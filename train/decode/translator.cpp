@@ -129,7 +129,7 @@ std::vector<std::string> translate_all(const TranslationModel& model,
   std::vector<std::string> out(sentences.size());
   size_t tokens = 0;
   for (const size_t i : order) tokens += encoded[i].size();
-  CountedWork work(static_cast<double>(tokens));
+  CountedWork work(static_cast<double>(tokens), "translations");
   for (size_t begin = 0; begin < order.size(); begin += max_batch) {
     const size_t end = std::min(begin + max_batch, order.size());
     std::vector<std::vector<int32_t>> rows;

@@ -140,7 +140,7 @@ std::string work_line(const Progress::Work& now, bool bar, int64_t columns) {
     const double share = std::clamp(now.share, 0.0, 1.0);
     out += (bar ? bar_of(static_cast<size_t>(18 * share), 18) + " " : "") +
            formatted("%3d%%", static_cast<int>(100 * share));
-    if (share > 0) out += "  eta " + clock_text(std::max(now.seconds_left, 0.0));
+    if (share > 0 && now.seconds_left >= 0) out += "  eta " + clock_text(now.seconds_left);
   }
   return out.substr(0, room_of(columns));
 }

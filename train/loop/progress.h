@@ -38,7 +38,7 @@ class Progress {
   struct Work {
     std::string label;        ///< as in say()
     double share = -1;        ///< done, 0 to 1; below 0: unknown, then the time since `began` is shown
-    double seconds_left = 0;  ///< expected until its end, where `share` is known and above 0
+    double seconds_left = 0;  ///< expected until its end; below 0: not known yet
     double began = 0;         ///< when it began, as seconds_now(); 0: just now
   };
   /// Called now and then; prints at most five times a second on a terminal, else every 10 seconds.

@@ -70,7 +70,7 @@ class LanguageModel final : public Task {
     if (data_.estimate) {
       const NoGrad no_tape;
       double total = 0;
-      CountedWork work(static_cast<double>(data_.options.eval_batches));
+      CountedWork work(static_cast<double>(data_.options.eval_batches), "estimate");
       for (int64_t i = 0; i < data_.options.eval_batches; ++i) {
         total += loss(model, tensors(data_.estimate->random(i)), {}).item();
         work.add();

@@ -354,7 +354,7 @@ class Translate final : public Task {
   double mean_loss(Module& model, const PairBatches& batches) const {
     const NoGrad no_tape;
     double total = 0, weight = 0;
-    CountedWork work(static_cast<double>(batches.size()));
+    CountedWork work(static_cast<double>(batches.size()), "loss");
     for (const auto& indices : batches.in_order()) {
       const Batch batch = tensors(batches.make(indices));
       total += loss(model, batch, {}).item() * batch.weight;

@@ -134,7 +134,8 @@ TEST_CASE(
   };
   CHECK(line(0.5, 65) == "  test        [#########.........]  50%  eta 1:05");
   CHECK(line(0, 0) == "  test        [..................]   0%");
-  CHECK(line(1.5, -3) == "  test        [##################] 100%  eta 0:00");
+  CHECK(line(1.5, 0) == "  test        [##################] 100%  eta 0:00");
+  CHECK(line(0.5, -1) == "  test        [#########.........]  50%");
   CHECK(line(-1, 0) == "  test        ...");
   CHECK(work_line({.label = "test", .share = 0.25, .seconds_left = 3}, false, 80) ==
         "  test         25%  eta 0:03");
