@@ -8,6 +8,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison.h"
 #include "heed/train/experiments/time_budget.h"
+#include "heed/train/loop/progress.h"
 
 namespace heed {
 
@@ -64,8 +65,14 @@ class ModelCheck {
   std::string data_;  // the settings that they depend on
 };
 /// Checks one planned run of each label that has not begun, unless it is the only one. Its error names the
-/// label.
-void check_models(const std::vector<PlannedRun>& plans, const Path& folder);
+/// label. Throws Stopped as build_models() does.
+void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& place);
+
+/// Builds the models of these plans, with progress, unless there is one alone; `failed` is called with the
+/// place of each that cannot be built. Throws Stopped on a stop signal and when the budget is spent; a later
+/// call with the same folder does not build again what was built by then.
+void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& place,
+                  Progress& progress, const std::function<void(size_t, const Error&)>& failed);
 
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
 /// scored run again. A failed run has a reason instead of scores, and so has one whose base has none. Throws

@@ -199,15 +199,10 @@ class TableRuns {
     }
     if (first.size() < 2) return;
     progress.say("check", text("the models of ", first.size(), " cells"));
-    ModelCheck check;
-    for (Work* work : first) {
-      stop_if_asked(options_.place.budget);
-      try {
-        check(work->plans[0]);
-      } catch (const Error& error) {
-        give_up(*work, error);
-      }
-    }
+    std::vector<const PlannedRun*> plans;
+    for (const Work* work : first) plans.push_back(&work->plans[0]);
+    build_models(plans, options_.place, progress,
+                 [&](size_t i, const Error& error) { give_up(*first[i], error); });
   }
 
   /// Says where the curve of a run will not be written, since that of another is on file.

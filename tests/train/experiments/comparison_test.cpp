@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/experiments/comparison_plan.h"
@@ -465,9 +466,40 @@ TEST_CASE("compare: plans are checked with their own settings, a run that has be
   check(good);
   CHECK_THROWS_WITH(check(bad), containing("takes no bias by position"));
   check(other);
-  CHECK_THROWS_WITH(check_models({good, bad}, scratch.path()), containing("performer cannot be trained"));
-  check_models({bad}, scratch.path());  // alone: its training says it
+  CHECK_THROWS_WITH(check_models({good, bad}, {.folder = scratch.path(), .quiet = true}),
+                    containing("performer cannot be trained"));
+  check_models({bad}, {.folder = scratch.path(), .quiet = true});  // alone: its training says it
   io::make_directories(folder_of(bad, scratch.path()));
   io::write(folder_of(bad, scratch.path()) / "config.toml", "");
-  check_models({good, bad, other}, scratch.path());
+  check_models({good, bad, other}, {.folder = scratch.path(), .quiet = true});
+}
+
+TEST_CASE("compare: a spent budget ends the check of models, and what was built is not built again") {
+  const Scratch scratch;
+  const auto plan = [](const std::string& attention) {
+    Config config = make_config("recall");
+    config.set("attention.encoder", attention, "");
+    return plan_run(std::move(config), attention);
+  };
+  const PlannedRun good = plan("softmax"), other = plan("linear");
+  PlannedRun bad = plan("performer");
+  bad.plan += "\n[no_such_part]\nx = 1\n";
+  Progress progress;
+  progress.quiet = true;
+  size_t failures = 0;
+  const auto build = [&](const std::vector<const PlannedRun*>& plans, TimeBudget budget) {
+    build_models(plans, {.folder = scratch.path(), .budget = budget}, progress,
+                 [&](size_t, const Error&) { ++failures; });
+  };
+  CHECK_THROWS_AS(build({&good, &other}, TimeBudget(0)), Stopped);
+  CHECK_FALSE(io::exists(scratch / "checked-models.txt"));  // nothing was built
+  build({&good, &bad}, {});
+  CHECK(failures == 1);
+  CHECK_FALSE(io::exists(scratch / "checked-models.txt"));  // nothing has stopped it
+  io::write(scratch / "checked-models.txt", sha256_hex(good.plan) + "\n" + sha256_hex(bad.plan) + "\n");
+  build({&good, &bad}, {});
+  CHECK(failures == 1);
+  CHECK_THROWS_AS(build({&good, &bad, &other}, TimeBudget(0)), Stopped);
+  build({&good, &bad, &other}, {});
+  CHECK(failures == 1);
 }
