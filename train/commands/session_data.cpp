@@ -5,12 +5,14 @@
 
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 
 void load_data(Config& config, const Checkpoint* known, Progress& progress, ProcessGroup& group) {
   std::vector<NamedBytes> artifacts = known != nullptr ? sealed_files(*known) : std::vector<NamedBytes>{};
   const auto load = [&] {
+    const ProgressScope shown(progress, "data");
     config.task->load(config, artifacts, [&](const std::string& line) {
       const size_t gap = line.find("  ");
       progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));

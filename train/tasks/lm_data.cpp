@@ -155,6 +155,10 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     last = options.test_path == options.validation_path ? other : read(options.test_path, " for the test");
     metadata_.emplace_back("sha256 test text", sha256_hex(last));
   }
+  const bool learns = options.tokenizer != TextUnit::character && options.tokenizer != TextUnit::byte &&
+                      options.merges.empty() && sealed_files.empty();
+  if (learns)
+    log(text("vocabulary  learning ", options.vocabulary, " pieces from ", split.train.size(), " bytes"));
   if (!sealed_files.empty())
     load_tokenizer(sealed_files);
   else if (other.empty() && last.empty())
@@ -164,6 +168,8 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   const int64_t block = config.model.max_length;
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
+  if (whole.size() > 1'000'000)
+    log(text("split       encoding ", whole.size() + other.size() + last.size(), " bytes"));
   // One file may be all three: where a trained model is tested on it.
   const bool same = !other.empty() && options.validation_path == options.path;
   const bool same_test = last.empty() || options.test_path == options.validation_path;

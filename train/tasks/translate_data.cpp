@@ -1,6 +1,9 @@
 // From files or the phrasebook to batches of token ids.
 #include "heed/train/tasks/translate_data.h"
 
+#include <algorithm>
+
+#include "heed/core/counted_work.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/synthetic/phrasebook/phrasebook.h"
@@ -75,6 +78,8 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
     source_ = make(options.source_vocabulary, sources(seen));
     target_ = make(options.target_vocabulary, targets(seen));
   } else {
+    log(text("vocabulary  learning ", options.vocabulary,
+             options.joint ? " subwords" : " subwords a language", " from ", seen.size(), " sentence pairs"));
     const SubwordOptions subwords{
         .model = options.tokenizer == TokenizerChoice::bpe ? SubwordModel::bpe : SubwordModel::unigram,
         .size = options.vocabulary};
@@ -95,11 +100,18 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
 std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, bool drop_long,
                                                int64_t& long_pairs) const {
   std::vector<EncodedPair> all(pairs.size());
-  parallel_rows(static_cast<int64_t>(pairs.size()), 256, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      all[i] = {source().encode(pairs[i].source), target().encode(pairs[i].target)};
-    }
-  });
+  constexpr int64_t at_once = 4096;
+  const auto count = static_cast<int64_t>(pairs.size());
+  CountedWork work(static_cast<double>(count), "encoding pairs");
+  for (int64_t first = 0; first < count; first += at_once) {
+    const int64_t rows = std::min(at_once, count - first);
+    parallel_rows(rows, 256, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(first + begin); i < static_cast<size_t>(first + end); ++i) {
+        all[i] = {source().encode(pairs[i].source), target().encode(pairs[i].target)};
+      }
+    });
+    work.add(static_cast<double>(rows));
+  }
   // Start and end tokens take two positions of the source and one of the target.
   const auto source_room = static_cast<size_t>(max_length - 2),
              target_room = static_cast<size_t>(max_length - 1);
