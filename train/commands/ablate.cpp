@@ -53,13 +53,14 @@ int run_ablate(const ParsedArguments& arguments) {
   if (!(gates.penalty > 0)) fail("--gate-penalty = ", gates.penalty, ". It must be above 0.");
   for (const char* own : {"gate-steps", "gate-penalty"})
     if (arguments.has(own) && !arguments.has("gates")) fail("--", own, " is for --gates. Give that, too.");
+  Progress progress;
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
-                           "", {}, arguments.has("gates") ? OtherData::split : OtherData::test);
+                           "", {}, arguments.has("gates") ? OtherData::split : OtherData::test, &progress);
   apply_decoding(run.config, arguments);
   const Path out = output_folder(arguments, run, "ablate");
   if (arguments.has("batches"))
     write_batches_of_examples(arguments.get("batches"), *run.config.task, options);
-  Progress progress;
+  progress.say("ablation", "switching off head after head");
   std::optional<ProgressScope> shown;
   shown.emplace(progress, "ablation");
   const AblationReport report = ablate_heads(*run.config.task, *run.model, options, run.config.decode);

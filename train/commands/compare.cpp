@@ -7,6 +7,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/side_by_side_runs.h"
 #include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/loop/progress.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
@@ -99,8 +100,8 @@ int run_compare(const ParsedArguments& arguments) {
     const std::vector<PlannedRun> plans = plans_of(arguments);
     if (!arguments.has("name")) folder = Path(arguments.get("out", "runs")) / ("compare-" + base);
     const TimeBudget budget = budget_of(arguments);
-    check_models(plans, folder);
     try {
+      check_models(plans, {.folder = folder, .quiet = arguments.has("quiet"), .budget = budget});
       comparison = compare_runs(base, make_runs(plans, {.folder = folder,
                                                         .machine = machine_of(arguments),
                                                         .quiet = arguments.has("quiet"),
@@ -112,6 +113,9 @@ int run_compare(const ParsedArguments& arguments) {
   } else {
     comparison = of_folders(arguments.positional);
   }
+  Progress progress;
+  progress.quiet = arguments.has("quiet");
+  progress.say("page", "laying the heads of all side by side");
   write_compared_maps(comparison, folder);
   write_comparison(comparison, folder);
   io::print(comparison_text(comparison));

@@ -53,8 +53,8 @@ Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& bu
 }
 
 /// Scores the run, with progress.
-Evaluation scored(const LoadedRun& run) {
-  Progress progress;
+Evaluation scored(const LoadedRun& run, Progress& progress) {
+  progress.say("test", text("scoring step ", run.checkpoint.step));
   const ProgressScope shown(progress, "test");
   return run.config.task->test(*run.model, run.config.decode);
 }
@@ -62,10 +62,11 @@ Evaluation scored(const LoadedRun& run) {
 int run_evaluate(const ParsedArguments& arguments) {
   bucket_words(arguments);  // a mistake in it is told before the work
   apply_machine(arguments);
+  Progress progress;
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
-                           arguments.get("stride"), swap_of(arguments));
+                           arguments.get("stride"), swap_of(arguments), OtherData::test, &progress);
   apply_decoding(run.config, arguments);
-  const Evaluation evaluation = scored(run);
+  const Evaluation evaluation = scored(run, progress);
   const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
   const Path page = buckets.empty() ? Path() : write_length_page(run, buckets);
   if (arguments.has("json")) {

@@ -20,9 +20,12 @@ int run_heads(const ParsedArguments& arguments) {
   HeadReportOptions options{.source = {.examples = examples, .max_tokens = max_tokens}};
   if (arguments.has("file")) options.lines = lines_of_file(arguments.get("file"), "--file", examples);
   options.lines.max_tokens = max_tokens;
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true);
-  options.phrasebook = is_phrasebook(run.config);
   Progress progress;
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
+                           "", {}, OtherData::test, &progress);
+  options.phrasebook = is_phrasebook(run.config);
+  // Lines of a file may be refused, and an error is told alone.
+  if (!arguments.has("file")) progress.say("heads", "looking at every head");
   std::optional<ProgressScope> shown;
   shown.emplace(progress, "heads");
   const HeadReport report = head_report(*run.config.task, *run.model, options);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "heed/core/io/files.h"
+#include "heed/train/loop/progress_scope.h"
 
 namespace heed {
 
@@ -17,7 +19,8 @@ std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
 }
 
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride, const AttentionSwap& swap, OtherData other) {
+                   const std::string& stride, const AttentionSwap& swap, OtherData other,
+                   Progress* progress) {
   RunFolder folder = RunFolder::look(run);
   Config config = read_config(io::read(folder.config()), folder.config().string());
   std::string wanted = which;
@@ -30,6 +33,8 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
       if (other == OtherData::test) config.task->test_on(path);
     }
     if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
+    std::optional<ProgressScope> shown;
+    if (progress != nullptr) shown.emplace(*progress, "data");
     config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
   } else {
     config.task->load_artifacts(config, sealed_files(checkpoint));

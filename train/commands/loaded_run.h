@@ -8,6 +8,7 @@
 #include "heed/train/commands/attention_swap.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
+#include "heed/train/loop/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
@@ -33,10 +34,11 @@ std::string other_data(const ParsedArguments& arguments);
 /// corpus is read too. A `path` that is not empty then names data in place of the run's; for
 /// OtherData::test, a file is the test as a whole (Task::test_on()). data.stride is `stride` when that is not
 /// empty. `swap` puts another attention on the trained weights: what it has beside them is initialised from
-/// train.seed, and the error for weights that do not fit names the tensors.
+/// train.seed, and the error for weights that do not fit names the tensors. `progress`
+/// shows how the data are read; null: nothing does.
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
                    const std::string& stride = "", const AttentionSwap& swap = {},
-                   OtherData other = OtherData::test);
+                   OtherData other = OtherData::test, Progress* progress = nullptr);
 
 /// What a swap did with the weights, in lines for people: none where everything was copied.
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);

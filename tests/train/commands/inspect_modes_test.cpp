@@ -136,7 +136,7 @@ TEST_CASE("heed compare: its page leads to the heads side by side") {
               "{\"format\":3,\"seed\":1,\"parameters\":9,\"estimate\":{\"flops_a_step\":1}}\n");
   }
   const Result done = shell.run({"compare", "one", "two"});
-  CHECK(done.err == "");
+  CHECK(done.err == "  page        laying the heads of all side by side\n");
   CHECK(done.code == 0);
   CHECK(io::read(shell.scratch / "runs/compare/compare.html").find("<a href=\"maps.html\">") !=
         std::string::npos);
