@@ -145,8 +145,9 @@ struct AttentionInput {
   ForwardContext context = {};      ///< random numbers, recorder and losses of this forward pass
 };
 
-/// The same call with Mask::finite_padding() of its keys and, unless `cross` (keys are another sequence), of
-/// its queries: what an attention computes with, so that nothing in padding reaches anything else.
+/// Replaces the keys of a call by Mask::finite_padding() of them and, unless `cross` (keys are another
+/// sequence), its queries too. Attentions compute with this input, so nothing in padding reaches a real
+/// output.
 AttentionInput with_finite_padding(const AttentionInput& input, bool cross);
 
 /// The cache of a call as the type that its attention makes; null without one. Fails for a cache of another

@@ -26,7 +26,7 @@ std::vector<std::pair<const char*, const std::string*>> members_of(const FitData
   return {{"examples", &data.examples}, {"validation", &data.validation}, {"best_by", &data.best_by}};
 }
 
-/// What the checkpoint says under a key of data_file; empty where it says nothing.
+/// The value of a key of data_file in the checkpoint; empty where the key is missing.
 std::string kept(const Checkpoint& checkpoint, const char* key) {
   const auto found = checkpoint.files.find(data_file);
   if (found == checkpoint.files.end()) return "";

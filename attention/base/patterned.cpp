@@ -101,7 +101,7 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const AttentionInput& i
   const Asked wanted = asked(heads, input, first_query);
   const auto shape = pattern(wanted);
   const int64_t queries = shape->queries, length = wanted.length;
-  // As large as the map, so it is a tensor, whose memory has a cap.
+  // The table is as large as the map, so it is a tensor: the memory of tensors has a cap.
   const Tensor table = Tensor::full(Shape{1, shape->heads, queries, length},
                                     -std::numeric_limits<double>::infinity(), DType::f32, Device::cpu);
   auto* allowed = table.data<float>();

@@ -16,7 +16,7 @@ class KnownNumbers {
   using Numbers = std::shared_ptr<const std::vector<int64_t>>;  ///< a copy, which never changes
   /// The elements of `buffer`; none for an empty tensor. Waits for the device.
   Numbers of(const Tensor& buffer) const;
-  /// What of() returned last, in any thread; null before its first call.
+  /// Returns the copy that of() made last, in any thread; null before its first call.
   Numbers last() const;
 
  private:

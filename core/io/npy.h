@@ -18,7 +18,7 @@ Array decode_npy(std::string_view bytes, std::string_view name);
 
 /// The array as the bytes of a .npy file, in C order. There is no bf16 in this format.
 std::string encode_npy(const Array& array);
-/// The same of numbers that lie elsewhere, row-major: large ones need no copy in an Array.
+/// Encodes row-major numbers where they lie as the bytes of a .npy file; large ones need no copy in an Array.
 std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape,
                        std::span<const std::byte> bytes);
 

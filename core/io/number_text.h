@@ -13,7 +13,7 @@ namespace heed {
 /// write numbers as they are best read, which for floats is shorter: see detail::number.
 std::string exact_number(double value);
 
-/// What std::printf would write in the C locale: with a point before the decimals, whatever locale the
+/// Formats as std::printf does in the C locale: a point stands before the decimals, whatever locale the
 /// program has set.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 /// formatted() of the arguments of a caller.
@@ -22,7 +22,7 @@ std::string exact_number(double value);
 /// The number that a text is as a whole, with a point before its decimals: "-2.5e-3". Nothing for other text
 /// (a blank, a sign "+" or a comma included) and for what is infinite, not a number or beyond a double.
 std::optional<double> parsed_number(std::string_view text);
-/// The same of a whole number, within 64 bits: "-3".
+/// Reads a text that is as a whole an integer of 64 bits: "-3". Gives nothing for other text.
 std::optional<int64_t> parsed_integer(std::string_view text);
 
 }  // namespace heed

@@ -19,18 +19,17 @@ class HeapPastCap final : public std::bad_alloc {
   char text_[256];  // a text of its own would be of the heap
 };
 
-/// What people are told of it: its numbers, where it has some.
+/// The text of an error about lack of memory, with the numbers of a HeapPastCap.
 std::string out_of_memory_text(const std::bad_alloc& error);
 
-/// The heap may go so far past the cap, for what an error takes that is to be told where tensors have reached
-/// it.
+/// The heap may go this many bytes past the cap: an error needs memory even where tensors have reached it.
 inline constexpr int64_t heap_reserve = int64_t{16} << 20;
 
 /// Counts bytes of the heap beside those of tensors: a program whose operator new calls this (train/main.cpp)
 /// keeps both within cap_memory() together. Gives cached memory of tensors back where the cap demands it.
 /// Throws HeapPastCap, and counts nothing, where that is too little.
 void take_heap(int64_t bytes);
-/// Uncounts them.
+/// Takes bytes that take_heap() counted off the count again.
 void give_heap(int64_t bytes) noexcept;
 
 /// Bytes that are counted now; 0 in a program that counts none.

@@ -56,7 +56,8 @@ struct StorageList {
 
 namespace {
 
-// Of the machine's memory; no members of its Cache, since operator new reads them while that is made.
+// These three count the memory of the machine. They are no members of its Cache, since operator new reads
+// them while the Cache is being made.
 std::atomic<int64_t> heap_taken{0}, host_reserved{0}, host_cap{0};
 
 /// The memory of one device.
@@ -88,7 +89,7 @@ struct Cache {
     return given;
   }
 
-  /// What the heap holds of the same memory.
+  /// Bytes that the heap holds of this device's memory.
   int64_t heap() const { return is_host ? heap_taken.load() : 0; }
   int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved - heap(); }
 
@@ -151,7 +152,7 @@ void* find_block(int64_t room, Device device, bool captured) {
 
 constexpr const char* no_memory_at_all = "out of memory. Use a smaller batch, length or model.";
 
-/// What an error says of a request past the cap, or beyond what there is; `cap` 0: there is none.
+/// The error of a request that goes past the cap, or past the memory there is; `cap` 0: no cap is set.
 std::string shortage_text(Device device, int64_t bytes, int64_t used, int64_t cap) {
   return text("memory of the ", device == Device::cpu ? "machine: " : "GPU: ", bytes_text(bytes),
               " are asked for while ", bytes_text(used), " are in use",

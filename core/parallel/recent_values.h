@@ -29,7 +29,7 @@ class RecentValues {
     if (values_.size() > max_values_) values_.pop_back();
     return made;
   }
-  /// As above, where the value of a key always fits.
+  /// The value kept for `key`, or what make() returns, which is kept: for keys whose values always fit.
   template <class Make>
   std::shared_ptr<const Value> get(const Key& key, const Make& make) const {
     return get(

@@ -30,7 +30,7 @@ MapView map_of(const Array& array, const std::string& name, const std::string& w
     fail(Fault::data, where, " holds ", array.dtype, " [", extents,
          "], which is no attention map. It must be f32 or f64 [heads, queries, keys], or [queries, keys].");
   }
-  // Another extent says nothing of the file's size, which is that of its header.
+  // An extent of 0 allows any other extent in a file that is no larger than its header.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end())
     fail(Fault::data, where, ": the map ", name, " [", extents, "] has no weights. No extent may be 0.");
   MapView out{.name = name, .kind = kind_of(name)};
