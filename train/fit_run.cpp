@@ -35,7 +35,8 @@ std::string kept(const Checkpoint& checkpoint, const char* key) {
   return value == nullptr ? "" : value->text();
 }
 
-bool both(const std::string& one, const std::string& other) {
+/// True if both are known and differ.
+bool differ(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && one != other;
 }
 
@@ -60,7 +61,7 @@ void check_fit_data(const FitData& now, const Checkpoint& checkpoint, const Path
   }
   const auto check = [&](const char* key, const char* done, const std::string& value) {
     const std::string before = kept(checkpoint, key);
-    if (!both(before, value)) return;
+    if (!differ(before, value)) return;
     fail(Fault::data, "fit: the run ", run, " was ", done, " other examples: ", shown(before, 100),
          ", and the loader has ", shown(value, 100),
          ". Give it the same data, or name another folder. Where get() of the same data draws at random, "
@@ -68,7 +69,7 @@ void check_fit_data(const FitData& now, const Checkpoint& checkpoint, const Path
   };
   check("examples", "trained on", now.examples);
   check("validation", "validated on", now.validation);
-  if (const std::string before = kept(checkpoint, "best_by"); both(before, now.best_by)) {
+  if (const std::string before = kept(checkpoint, "best_by"); differ(before, now.best_by)) {
     fail("fit: the run ", run, " chooses its best checkpoint by ", shown(before, 100),
          ", the first of its metrics, and now that is ", now.best_by,
          ". Let FitOptions::metrics begin with the same, or name another folder.");

@@ -1,4 +1,4 @@
-// What the run folder of fit() keeps of its data and options, for comparing a call with the run it resumes.
+// Compares the data and options of a call of fit() with those of the run it resumes, and records sessions.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace heed {
 
-/// What a run of fit() trains on, and is scored by.
+/// The data of a run of fit(), and the score that chooses its best checkpoint.
 struct FitData {
   std::string batches = {};     ///< DataLoader::description()
   std::string examples = {};    ///< DataLoader::identity(); empty where it is not known
-  std::string validation = {};  ///< the same of the validation data; empty: none
+  std::string validation = {};  ///< DataLoader::identity() of the validation data; empty: none
   std::string best_by = {};     ///< the metric that decides which checkpoint is best; empty: no validation
 };
 
@@ -23,7 +23,8 @@ struct FitData {
 std::vector<NamedBytes> data_files(const FitData& data);
 
 /// Fails where a run was trained on other data than `now`, is validated on other data, or chooses its best
-/// checkpoint by another metric. What the checkpoint of an earlier program does not say is believed.
+/// checkpoint by another metric. A checkpoint of an earlier program lacks some of these; they are not
+/// compared then.
 void check_fit_data(const FitData& now, const Checkpoint& checkpoint, const Path& run);
 
 /// config.toml of a run of fit(): the options of its loop.

@@ -11,13 +11,13 @@
 
 namespace {
 
-/// Smaller blocks are not counted: they are many, and hold little.
-constexpr size_t least_counted = 4096;
+/// Bytes from which on a block counts: smaller ones are many, and hold little.
+constexpr size_t min_counted_bytes = 4096;
 
 /// Bytes of a block that count.
 int64_t counted_bytes(void* block) {
   const size_t bytes = malloc_usable_size(block);
-  return bytes < least_counted ? 0 : static_cast<int64_t>(bytes);
+  return bytes < min_counted_bytes ? 0 : static_cast<int64_t>(bytes);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct HeadSums {
   double examples = 0;         ///< maps
   double rows = 0;             ///< queries of all maps
   double entropy = 0;          ///< -sum a log a, nats; weights below zero count as zero
-  double uniform_entropy = 0;  ///< the same for equal weights on all visible keys
+  double uniform_entropy = 0;  ///< largest mean weight of a column, for equal weights on all visible keys
   double information = 0;      ///< over maps: entropy of the mean row less mean entropy, times rows
   double confidence = 0;       ///< largest weight, end-of-sentence column left out (Voita et al. 2019)
   double distance = 0;         ///< sum_j a_ij |i - j|

@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 constexpr double positional_share = 0.9, rare_share = 0.5, two_rare_share = 0.7, repeat_score = 0.4,
-                 clear_margin = 0.1, majority = 0.5, uniform_share = 0.95, enough_rows = 8;
+                 clear_margin = 0.1, majority = 0.5, uniform_share = 0.95, min_rows = 8;
 
 double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -37,7 +37,7 @@ std::pair<int64_t, double> favourite_offset(const HeadSums& sums) {
 
 std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidence) {
   std::vector<HeadRole> out;
-  if (evidence.alignment && evidence.alignment->links >= enough_rows) {
+  if (evidence.alignment && evidence.alignment->links >= min_rows) {
     const AlignmentAgreement& found = *evidence.alignment;
     if (found.accuracy() >= found.baseline + clear_margin)
       out.push_back(
@@ -50,13 +50,13 @@ std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidenc
   if (evidence.repeats && evidence.repeats->previous >= repeat_score)
     out.push_back({"previous token",
                    text("weight ", percent(evidence.repeats->previous), " there in repeated sequences")});
-  if (sums.rows < enough_rows) return out;  // any head has its largest weights somewhere
+  if (sums.rows < min_rows) return out;  // any head has its largest weights somewhere
   if (const auto [offset, share] = favourite_offset(sums); share >= positional_share)
     out.push_back({text("positional ", offset > 0 ? "+" : "", offset),
                    text("largest weight there in ", percent(share), " of rows")});
   const double rarest = share_of(sums.rarest, sums.rare_rows),
                two_rarest = share_of(sums.two_rarest, sums.rare_rows);
-  if (sums.rare_rows >= enough_rows && rarest >= rare_share && two_rarest >= two_rare_share)
+  if (sums.rare_rows >= min_rows && rarest >= rare_share && two_rarest >= two_rare_share)
     out.push_back({"rare words", text("largest weight on the rarest word in ", percent(rarest),
                                       " of rows, on one of two in ", percent(two_rarest))});
   if (const double mass = share_of(sum_of(sums.special), sums.rows);

@@ -34,14 +34,13 @@ struct RoleEvidence {
 /// The roles of a head, the clearest first; none where no criterion holds. Positional: the largest weight is
 /// at one relative offset in at least 90 % of rows; rare words: on the rarest word in at least 50 %, on one
 /// of the two rarest in at least 70 % of the rows in which one word is rarer than all others (Voita et al.
-/// 2019, arXiv 1905.09418). Alignment: agrees with the word
-/// alignment at least 10 points more often than the most frequent offset does (their criterion for
-/// relations). Induction and previous token: scores of at least 0.4 on repeated sequences (Olsson et al.
-/// 2022, arXiv 2209.11895, name no limit). Special tokens, punctuation: at least half of the weight (Clark et
-/// al. 2019, arXiv 1906.04341). Vertical: at least half of the weight in one column (Conti et al.). Uniform:
-/// entropy of at least 95 % of that of equal weights. Fewer than 8 rows, or links of an alignment, give no
-/// role, and a majority of the weight has to be 10 points above what equal weights would put there: of few
-/// tokens one has half of it whatever a head does.
+/// 2019, arXiv 1905.09418). Alignment: agrees with the word alignment at least 10 points more often than the
+/// most frequent offset does (their criterion for relations). Induction and previous token: scores of at
+/// least 0.4 on repeated sequences (Olsson et al. 2022, arXiv 2209.11895, name no limit). Special tokens,
+/// punctuation: at least half of the weight (Clark et al. 2019, arXiv 1906.04341). Vertical: at least half of
+/// the weight in one column (Conti et al.). Uniform: entropy of at least 95 % of that of equal weights. Two
+/// conditions are ours: a role needs 8 rows (or links of an alignment), and half of the weight counts only
+/// where it is 10 points above what equal weights put there, since one of few tokens has half of it anyway.
 std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidence = {});
 
 /// Name and value of every measure of a head, per row or per map as HeadSums says; the order of tables. Those

@@ -245,8 +245,7 @@ void SafeTensors::check_finite(const TensorEntry& entry) const {
   fail(Fault::numeric, name_, ": tensor ", entry.name, " is not finite: its number [", index,
        "] is NaN or infinite (at byte ", byte,
        "). A model with such a weight computes nothing. Take another checkpoint or file, and look for the "
-       "cause "
-       "where this one was made.");
+       "cause where this one was made.");
 }
 
 const TensorEntry* SafeTensors::damaged() const {

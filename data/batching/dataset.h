@@ -34,10 +34,10 @@ class Dataset {
   /// What length buckets sort by: the first extent of the example's first tensor, 1 for a single number.
   /// Override it where that is known without making the example.
   virtual int64_t length(int64_t index) const;
-  /// What tells these examples from others, in UTF-8: fit() keeps it with a run, and resumes the run only on
-  /// the examples that it was trained on. Here: SHA-256 of the size and of 64 examples spread evenly over the
-  /// set, so that a change in the others goes unnoticed. Override it where a name and version, or a hash of
-  /// the file, says more, and where get() draws at random.
+  /// A text in UTF-8 that tells these examples from others: fit() keeps it with a run, and resumes the run
+  /// only on the examples that it was trained on. Here: SHA-256 of the size and of 64 examples spread evenly
+  /// over the set, so that a change in the others goes unnoticed. Override it where a name and version, or a
+  /// hash of the file, says more, and where get() draws at random.
   virtual std::string identity() const;
 
   /// get(), once no other thread is in a call of read() or read_length().

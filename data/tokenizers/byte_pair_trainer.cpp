@@ -119,7 +119,7 @@ class TokenText {
   std::vector<uint32_t> lengths_;   // of tokens in bytes, by id
 };
 
-/// What is known of a pair.
+/// Count and occurrences of a pair.
 struct PairEntry {
   static constexpr Pair none = ~Pair{0};
   Pair pair = none;

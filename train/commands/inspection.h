@@ -1,4 +1,4 @@
-// What heed heads, heed ablate and heed maps share: inputs and where files go.
+// Inputs and output folders of heed heads, heed ablate and heed maps.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@ std::string man_page();
 /// Source it, or install it as share/bash-completion/completions/heed.
 std::string bash_completion();
 
-/// The same for zsh, with a line about each command. Source it after compinit, or install it as the file
-/// _heed of a folder of $fpath.
+/// A completion script for zsh, with a line about each command. Source it after compinit, or install it as
+/// the file _heed of a folder of $fpath.
 std::string zsh_completion();
 
 }  // namespace heed

@@ -30,7 +30,7 @@ void list_runs(const ParsedArguments& arguments) {
     io::print_data(runs_text(runs, arguments.has("wide")));
 }
 
-/// What a shell completes; the shell may be named behind `list commands`.
+/// The completion script of the shell that is named behind `list commands`, or of bash.
 std::string completion(const ParsedArguments& arguments) {
   const std::string shell = arguments.positional.size() > 1 ? arguments.positional[1] : "bash";
   const std::vector<std::string> known{"bash", "zsh"};

@@ -24,7 +24,8 @@ struct LoadedRun {
   WeightTransfer transfer = {};  ///< what was done with each tensor, where the attention was swapped
 };
 
-/// What other data than a run's are for: all of a file for the test, or split as the run's data are.
+/// How a command uses data that are given in place of a run's: a file is the test as a whole, or is split as
+/// the run's data are.
 enum class OtherData { test, split };
 
 /// The path of --data or of --test-path, which name the same; empty where neither is given.

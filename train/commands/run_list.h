@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// What a list says of a run.
+/// One line of a list of runs.
 struct ListedRun {
   Path path;                         ///< of its folder, as other commands take it
   std::string problem = {};          ///< why it cannot be read; empty where it can

@@ -86,7 +86,7 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
   progress.say("run folder", folder.path().string());
 }
 
-/// What the run was expected to take, for as many steps and validations as this session had.
+/// The estimate of as many steps and validations as this session had.
 Estimate estimate_of_session(const Trainer& trainer, const TrainResult& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
@@ -94,7 +94,7 @@ Estimate estimate_of_session(const Trainer& trainer, const TrainResult& outcome)
   return expected;
 }
 
-/// What training took until now, beside its estimate.
+/// Memory and time that training took until now, and how far their estimates were off.
 Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
   Json took =
       took_facts(estimate_of_session(trainer, outcome), outcome.step_seconds, outcome.validation_seconds);

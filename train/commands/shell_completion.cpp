@@ -1,4 +1,4 @@
-// What bash and zsh complete after heed.
+// Completion scripts for bash and zsh.
 #include "heed/attention/variant.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/commands/installed_pages.h"

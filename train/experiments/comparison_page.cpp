@@ -67,7 +67,8 @@ std::vector<SharedSetting> shared_settings(const std::vector<const ComparedRun*>
   return out;
 }
 
-/// What was changed, for all rows and for single ones, and all settings of the first run, folded.
+/// The section of settings: those that were changed, with the rows that have them so, and all settings of the
+/// first run, folded.
 std::string settings_of_rows(const Comparison& comparison) {
   std::vector<const ComparedRun*> first_runs;
   for (const ComparedRun& run : comparison.runs) {

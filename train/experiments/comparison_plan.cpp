@@ -34,7 +34,7 @@ std::string plain(const std::string& label) {
 
 bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
-/// What a run's manifest expects of the time after its last step, in which its test is scored; 0: nothing.
+/// Seconds that the manifest of a run expects after its last step, for scoring the test; 0: it has none.
 double expected_test_seconds(const Path& run) {
   const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
   const Json* estimate = manifest ? manifest->find("estimate") : nullptr;

@@ -28,7 +28,7 @@ std::string pairs_text(const std::vector<std::pair<std::string, double>>& pairs)
   return out;
 }
 
-/// Why a fact of a curve on file cannot be used.
+/// Fails with the place of a fact that cannot be used, its value and the legal ones.
 [[noreturn]] void refuse_fact(const CurveFile& file, const std::string& name, std::string_view found,
                               std::string_view legal) {
   fail(Fault::data, file.name, ":", file.lines.at(name), ": '", shown(found, 40), "' in '", name,

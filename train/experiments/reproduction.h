@@ -75,7 +75,7 @@ std::vector<Cell> averages_of(const PublishedTable& table, const std::vector<Cel
 std::string ours_text(const Cell& cell);
 /// What stands behind the verdict: validation scores, changed settings and remarks.
 std::string note_text(const Cell& cell);
-/// What the verdicts mean, as a sentence; empty where no cell has one.
+/// A sentence that explains the verdicts; empty where no cell has one.
 std::string verdict_words(const PublishedTable& table, const Reproduction& result);
 /// A table as text: name, source, one line per cell and average, then the baselines, one line per group of
 /// cells.

@@ -155,7 +155,7 @@ CountedTokens counted_tokens(const Task& task, const MapSourceOptions& options) 
   return out;
 }
 
-/// The same of lines, whose tokens are known once they are mapped.
+/// Counts the tokens of lines, which are known once each line is mapped. `done` is called after each.
 CountedTokens counted_tokens_of_lines(const Task& task, Module& model, const MappedLines& lines,
                                       const std::function<void()>& done) {
   CountedTokens out;

@@ -44,8 +44,9 @@ struct MappedLines {
   int64_t max_tokens = 0;                ///< longer inputs are cut to so many tokens; 0: none is
 };
 
-/// The same for each of these inputs. One that the task cannot read, such as a text that is too long, is
-/// given to `refused` with the error, which names its place, and left out; without `refused` it is thrown.
+/// Calls `take` with the maps of each of these inputs, and returns their number. An input that the task
+/// cannot read, such as a text that is too long, is given to `refused` with the error, which names its place,
+/// and left out; without `refused` it is thrown.
 int64_t for_each_mapped_line(const Task& task, Module& model, const MappedLines& lines,
                              const std::function<void(const MappedExample&)>& take,
                              const std::function<void(const Error&)>& refused = {});

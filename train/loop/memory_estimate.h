@@ -58,7 +58,8 @@ int64_t steps_of(const Config& config);
 
 /// " on the GPU" where that is the default device, else nothing.
 std::string place_of_tensors();
-/// What is left of a run of so many steps with a validation every `every` steps, once `taken` are taken.
+/// The estimate of the steps and validations left, once `taken` of `steps` steps are taken, with a validation
+/// every `every` steps.
 Estimate rest_of(Estimate whole, int64_t steps, int64_t taken, int64_t every);
 /// Labels and words: parameters, a step, memory, time. `steps`: those that the estimate is of, which are what
 /// is left of a run or all of it.
@@ -67,15 +68,15 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estima
 
 /// The estimate beside what was measured, for the manifest.
 Json estimate_facts(const Estimate& estimate);
-/// The same with what the run has measured until its test is scored.
+/// Measured memory and time until the test is scored, and how far the estimate was off, for the manifest.
 Json took_facts(const Estimate& estimate, double step_seconds, double validation_seconds);
 /// Sets the seconds of steps, of validations and of what came after the last step (0: nothing yet), and how
 /// far the estimate of just these was off.
 void set_time_facts(Json& took, const Estimate& estimate, double step_seconds, double validation_seconds,
                     double test_seconds);
 
-/// What was measured in words, and the estimate where it was off by more than a fifth: "1:09 (the estimate
-/// was 4:17)". `off` as took_facts() has it: -1 where there was none.
+/// A measured value as `words` puts it, and the estimate where it was off by more than a fifth: "1:09 (the
+/// estimate was 4:17)". `off` as took_facts() has it: -1 where there was none.
 std::string beside_estimate(double measured, double off, const std::function<std::string(double)>& words);
 
 /// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an

@@ -20,7 +20,7 @@ class StepLog {
   /// Writes metrics into `folder`; everything must outlive it.
   StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
 
-  /// What a session does beside its steps, for the time left.
+  /// Work of a session beside its steps, which the time left includes.
   struct Beside {
     int64_t validate_every = 0;     ///< steps from one validation to the next; 0: none
     double validation_seconds = 0;  ///< of one, expected

@@ -60,7 +60,7 @@ class Trainer {
   Module& model() { return *model_; }  ///< with the weights of the last step
   /// What the whole run is expected to take.
   const Estimate& estimate() const { return estimate_; }
-  /// What is left of it.
+  /// What the steps and validations left, and the test, are expected to take.
   Estimate estimate_of_rest() const { return rest_of(estimate_, total_, state_.step, validate_every_); }
   int64_t total_steps() const { return total_; }  ///< steps that the config asks for
   int64_t step() const { return state_.step; }    ///< steps taken so far, over all sessions

@@ -199,7 +199,7 @@ std::string opening(const Chart& chart, const Frame& frame, const std::string& m
       "\">\n");
 }
 
-/// What stands behind the name of a series in the legend: ", last 1.23".
+/// The end of the entry of a series in the legend: ", last 1.23"; empty where the chart shows no values.
 std::string last(const Chart& chart, const Series& series) {
   for (size_t i = chart.last_values ? series.y.size() : 0; i-- > 0;)
     if (std::isfinite(series.y[i])) return ", last " + tick_text(series.y[i]);

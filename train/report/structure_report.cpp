@@ -96,7 +96,7 @@ std::string families_text(const StructureOptions& o) {
   return out;
 }
 
-/// What a heading of the page's table says, where the terminal's is an abbreviation.
+/// The heading of a column of the page's table in words; the terminal's is an abbreviation.
 std::string heading_of(const std::string& column) {
   if (column == "2-norm") return "largest singular value";
   if (column == "rank") return "numerical rank";
@@ -130,7 +130,7 @@ std::string html_table(const std::vector<AnalysedHead>& heads, const std::string
   return out + "</tbody>\n</table>\n</div>\n";
 }
 
-/// What the columns of the tables mean, as terms and their explanations.
+/// A list that explains the columns of the tables.
 std::string explained_columns(const std::vector<AnalysedHead>& heads, const StructureOptions& o) {
   std::vector<std::pair<std::string, std::string>> terms{
       {"distance",

@@ -1,4 +1,4 @@
-// Where a run goes on when it is resumed.
+// Finds the checkpoint or the initial weights that a resumed run continues with.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// What a resumed run goes on from; neither where it was stopped before its first checkpoint and began from
-/// weights drawn at random.
+/// The weights that a resumed run continues with. Both are empty where it was stopped before its first
+/// checkpoint and began from weights drawn at random.
 struct ResumePoint {
   std::optional<Checkpoint> from;     ///< a checkpoint of its own
   std::optional<Checkpoint> initial;  ///< the weights that it begins from, where it has no checkpoint yet
@@ -21,8 +21,8 @@ struct ResumePoint {
 /// would begin again from random weights and overwrite its metrics.
 ResumePoint resume_point(const RunFolder& run, std::string_view which = "last");
 
-/// What the manifest of a run says of its first checkpoint (first_checkpoint_key) in a session that begins
-/// after `step` steps; `before` is the manifest until then.
+/// The value of first_checkpoint_key in the manifest of a session that begins after `step` steps; `before` is
+/// the manifest until then.
 Json first_checkpoint(const std::optional<Json>& before, int64_t step);
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "heed/attention/spec.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/settings_source.h"
@@ -27,10 +28,8 @@ constexpr std::string_view legal_names =
 
 bool is_run_name(const std::string& name) {
   return !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), [](char letter) {
-           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
-                  (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' || letter == '-';
-         });
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_ascii_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 void check_name(const std::string& name) {

@@ -7,6 +7,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/train/run/initial_weights.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
@@ -21,7 +22,7 @@ Path plain_path(const Path& path) { return (path / "").lexically_normal().parent
 Path origin_in(const Path& run) {
   try {
     const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
-    const Json* from = manifest ? manifest->find("from") : nullptr;
+    const Json* from = manifest ? manifest->find(origin_key) : nullptr;
     return from != nullptr ? plain_path(from->at("run").text()) : Path();
   } catch (const Error&) {
     return {};  // no run, or one that cannot be read and names nothing
@@ -70,9 +71,9 @@ RenamedRun rename_run(const Path& run, const std::string& name, std::string_view
   RenamedRun out{.path = folder.path(), .updated = {}};
   for (const RunFolder& other : successors) {
     Json manifest = other.read_manifest().value();
-    Json from = manifest.at("from");
+    Json from = manifest.at(origin_key);
     const Path recorded = plain_path(from.at("run").text());
-    manifest.set("from", from.set("run", (recorded.parent_path() / name).string()));
+    manifest.set(origin_key, from.set("run", (recorded.parent_path() / name).string()));
     other.write_manifest(manifest);
     out.updated.push_back(other.path());
   }

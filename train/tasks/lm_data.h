@@ -48,7 +48,7 @@ class LanguageData {
   /// Loads only the tokenizer, for a trained model.
   void load_tokenizer(const std::vector<NamedBytes>& artifacts);
   std::vector<NamedBytes> artifacts() const;  ///< the tokenizer, for a checkpoint
-  /// What is scored: "the validation text", or the file of the test.
+  /// The name of the text that is scored: "the validation text", or the file of the test.
   std::string name_of_test() const {
     return options.test_path.empty() ? "the validation text" : options.test_path;
   }
