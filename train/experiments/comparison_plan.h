@@ -64,13 +64,14 @@ class ModelCheck {
   Config loaded_;     // its task has the data
   std::string data_;  // the settings that they depend on
 };
+
 /// Checks one planned run of each label that has not begun, unless it is the only one. Its error names the
-/// label. Throws Stopped as build_models() does.
+/// label. Throws Stopped on a stop signal.
 void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& place);
 
 /// Builds the models of these plans, with progress, unless there is one alone; `failed` is called with the
-/// place of each that cannot be built. Throws Stopped on a stop signal and when the budget is spent; a later
-/// call with the same folder does not build again what was built by then.
+/// place of each that cannot be built. It ends when half of the budget is spent, so that the trainings, which
+/// find the other faults, have the rest. Throws Stopped on a stop signal.
 void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& place,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed);
 

@@ -3,8 +3,6 @@
 
 #include "heed/core/device.h"
 #include "heed/core/io/files.h"
-#include "heed/core/io/hash.h"
-#include "heed/data/text/text.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/tasks/task.h"
@@ -21,30 +19,6 @@ std::string data_settings(Config& config) {
   }
   return out;
 }
-
-/// The plans whose models could be built, as an earlier call left them that was stopped before it had built
-/// all.
-class CheckedPlans {
- public:
-  explicit CheckedPlans(const Path& folder) : file_(folder / "checked-models.txt") {
-    if (!io::exists(file_)) return;
-    const std::string content = io::read_text(file_);
-    for (const std::string_view line : split_lines(content)) digests_.emplace(line);
-  }
-  bool contains(const PlannedRun& plan) const { return digests_.contains(sha256_hex(plan.plan)); }
-  void add(const PlannedRun& plan) { digests_.insert(sha256_hex(plan.plan)); }
-  void save() const {
-    if (digests_.empty()) return;
-    io::make_directories(file_.parent_path());
-    std::string content;
-    for (const std::string& digest : digests_) content += digest + "\n";
-    io::write(file_, content);
-  }
-
- private:
-  Path file_;
-  std::set<std::string> digests_;
-};
 
 }  // namespace
 
@@ -66,25 +40,17 @@ void ModelCheck::operator()(const PlannedRun& plan) {
 void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& place,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed) {
   if (plans.size() < 2) return;  // its training says it as soon
-  CheckedPlans checked(place.folder);
+  const TimeBudget budget = place.budget.part(0.5);
   ModelCheck check;
   const double began = seconds_now();
-  for (size_t i = 0; i < plans.size(); ++i) {
-    if (checked.contains(*plans[i])) continue;
-    try {
-      stop_if_asked(place.budget);
-    } catch (const Stopped&) {
-      progress.erase();
-      checked.save();
-      throw;
-    }
+  for (size_t i = 0; i < plans.size() && !budget.spent(); ++i) {
+    stop_if_asked({});
     progress.work({.label = text("check ", i + 1, " of ", plans.size()),
                    .share = static_cast<double>(i) / static_cast<double>(plans.size()),
                    .seconds_left = -1,
                    .began = began});
     try {
       check(*plans[i]);
-      checked.add(*plans[i]);
     } catch (const Error& error) {
       progress.erase();
       failed(i, error);

@@ -49,4 +49,6 @@ TimeBudget::TimeBudget(double seconds) : end_(seconds_now() + seconds) {}
 
 bool TimeBudget::spent() const { return seconds_now() >= end_; }
 
+TimeBudget TimeBudget::part(double share) const { return TimeBudget(share * (end_ - seconds_now())); }
+
 }  // namespace heed

@@ -16,6 +16,7 @@ class TimeBudget {
   TimeBudget() = default;
   explicit TimeBudget(double seconds);  ///< `seconds` from now
   bool spent() const;                   ///< whether the time is over
+  TimeBudget part(double share) const;  ///< a budget of this share of the time that is left
 
  private:
   double end_ = INFINITY;  // by seconds_now()
