@@ -70,7 +70,9 @@ void take_validation(ListedRun& out, const Path& file) {
   if (best == nullptr) return;
   if (const Json* lower = state.find("lower_is_better")) out.lower_is_better = lower->boolean();
   std::vector<std::pair<std::string, double>> scores;
-  for (const auto& [name, value] : best->members()) scores.emplace_back(name, value.real());
+  for (const auto& [name, value] : best->members()) {
+    if (value.is_number()) scores.emplace_back(name, value.real());  // null: it was not finite
+  }
   take_score(out, scores);
 }
 
@@ -92,14 +94,21 @@ int64_t take_test(ListedRun& out, const Path& file) {
 void take_all(ListedRun& out) {
   const RunFolder folder = RunFolder::elsewhere(out.path);
   take_settings(out, folder.config());
+  bool had_checkpoint = false;
   if (const std::optional<Json> manifest = folder.read_manifest()) {
+    const Json* first = manifest->find(first_checkpoint_key);
+    had_checkpoint = first != nullptr && !first->is_null();
     const Json* started = manifest->find("started");
     if (started != nullptr && started->is_text()) out.started = started->text();
     const Json* steps = manifest->find("steps");
     if (steps != nullptr && steps->is_integer()) out.steps = steps->integer();
   }
   const std::vector<int64_t> checkpoints = list_checkpoints(out.path);
-  std::string state = checkpoints.empty() ? "new" : out.task == "fit" ? "saved" : "stopped";
+  const bool is_lost = checkpoints.empty() && had_checkpoint;
+  std::string state = is_lost               ? "lost"
+                      : checkpoints.empty() ? "new"
+                      : out.task == "fit"   ? "saved"
+                                            : "stopped";
   if (!checkpoints.empty()) {
     out.step = checkpoints.back();
     best_step(out.path);  // what names the best must be readable, since other commands read it
@@ -112,7 +121,7 @@ void take_all(ListedRun& out) {
   const Path scores = out.path / "scores.json";
   if (io::exists(scores)) {
     const int64_t scored = take_test(out, scores);
-    if (scored >= out.step) state = "done";  // else it was resumed after that
+    if (scored >= out.step && !is_lost) state = "done";  // else it was resumed after that
     out.step = std::max(out.step, scored);
   }
   out.state = run_holder(out.path) ? "running" : state;

@@ -23,7 +23,8 @@ struct ListedRun {
   int64_t step = 0;                  ///< that training has reached
   int64_t steps = 0;                 ///< that it is to reach; 0: unknown
   std::string started = {};          ///< "2026-11-26T19:50:31Z"
-  std::string state = "unreadable";  ///< new, running, stopped, done, imported, or saved: by a run of fit()
+  std::string state = "unreadable";  ///< new, running, stopped, done, imported, saved (by fit()), or lost:
+                                     ///< its checkpoints are gone
 };
 
 /// The runs in a folder of runs and in the folders below it, as those of heed compare; sorted by path. What

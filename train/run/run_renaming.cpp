@@ -40,6 +40,15 @@ std::vector<RunFolder> successors_of(const Path& run, std::string_view command) 
   return out;
 }
 
+/// Gives the run whose weights a run began from another name in its manifest.
+void name_origin(const RunFolder& run, const std::string& name) {
+  Json manifest = run.read_manifest().value();
+  Json from = manifest.at(origin_key);
+  const Path recorded = plain_path(from.at("run").text());
+  manifest.set(origin_key, from.set("run", (recorded.parent_path() / name).string()));
+  run.write_manifest(manifest);
+}
+
 void replace_first(std::string& page, const std::string& old, const std::string& now) {
   if (const size_t at = page.find(old); at != std::string::npos) page.replace(at, old.size(), now);
 }
@@ -67,17 +76,20 @@ RenamedRun rename_run(const Path& run, const std::string& name, std::string_view
          ", where heed compare or heed reproduce finds it by its name, and would train it again.");
   }
   std::vector<RunFolder> successors = successors_of(old, command);
+  const std::string old_name = old.filename().string();
   folder.rename(name);
   RenamedRun out{.path = folder.path(), .updated = {}};
-  for (const RunFolder& other : successors) {
-    Json manifest = other.read_manifest().value();
-    Json from = manifest.at(origin_key);
-    const Path recorded = plain_path(from.at("run").text());
-    manifest.set(origin_key, from.set("run", (recorded.parent_path() / name).string()));
-    other.write_manifest(manifest);
-    out.updated.push_back(other.path());
+  try {
+    for (const RunFolder& other : successors) {
+      name_origin(other, name);
+      out.updated.push_back(other.path());
+    }
+    rename_report(folder.report(), old_name, name);
+  } catch (...) {  // a full disk: all of it, or none
+    folder.rename(old_name);
+    for (size_t i = 0; i < out.updated.size(); ++i) name_origin(successors[i], old_name);
+    throw;
   }
-  rename_report(folder.report(), old.filename().string(), name);
   return out;
 }
 

@@ -107,6 +107,20 @@ TEST_CASE("run list: task, attention, score, steps, date and state of each run, 
   CHECK(list_of_runs(scratch / "nowhere").empty());
 }
 
+TEST_CASE(
+    "run list: a run whose checkpoints are gone is lost, and a best score that was not finite is none") {
+  Scratch scratch;
+  const Path run = plant(scratch.path(), "lost", {.state = of_loss, .scores = R"({"of": 40, "loss": 2.25})"});
+  RunFolder::elsewhere(run).note_checkpoint(40);
+  CHECK(list_of_runs(scratch.path())[0].state == "done");
+  io::remove_all(run / "ckpt");
+  CHECK(list_of_runs(scratch.path())[0].state == "lost");
+  plant(scratch.path(), "nan", {.state = R"({"best": {"loss": null}, "lower_is_better": true})"});
+  const std::vector<ListedRun> runs = list_of_runs(scratch.path());
+  CHECK(run_named(runs, "nan").problem.empty());
+  CHECK(run_named(runs, "nan").score_name.empty());
+}
+
 TEST_CASE("run list: runs of fit(), of other programs, and imported ones have a state too") {
   Scratch scratch;
   const Path fitted =

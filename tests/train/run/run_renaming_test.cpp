@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/tests/catch.h"
@@ -84,6 +86,19 @@ TEST_CASE("run renaming: refused where a name is taken or illegal, or a run in u
   CHECK(rename_run(plant_run(scratch / "compare/runs", "mine"), "yours", "x").path.filename() == "yours");
   CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "b", "compare", "link", "other"});
   CHECK(origin_of(next) == run.string());
+}
+
+TEST_CASE("run renaming: where a manifest cannot be written, all names are as they were") {
+  Scratch scratch;
+  const Path run = plant_run(scratch.path(), "a"), first = plant_run(scratch.path(), "b"),
+             second = plant_run(scratch.path(), "c");
+  for (const Path& next : {first, second}) begin_from(next, run.string());
+  std::filesystem::rename(second / "manifest.json", scratch / "kept.json");
+  std::filesystem::create_symlink(scratch / "kept.json", second / "manifest.json");  // read, but not written
+  CHECK_THROWS_WITH(rename_run(run, "new", "x"), containing("manifest.json is a link"));
+  CHECK(list_checkpoints(run) == std::vector<int64_t>{1});
+  CHECK_FALSE(io::is_there(scratch / "new"));
+  for (const Path& next : {first, second}) CHECK(origin_of(next) == run.string());
 }
 
 TEST_CASE("run removal: the run goes, and what links in it lead to stays") {
