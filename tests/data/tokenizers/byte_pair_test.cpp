@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 
+#include "heed/core/io/gzip.h"
 #include "heed/core/io/json.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/text/text.h"
@@ -309,6 +310,9 @@ TEST_CASE("byte pairs: files that do not fit together are refused, with the plac
   REQUIRE(::mkfifo((scratch.path() / "pipe").c_str(), 0600) == 0);
   CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.path() / "pipe", {}); }).find("a pipe") !=
         std::string::npos);
+  // Files may be gzip.
+  CHECK_NOTHROW(read_byte_pair(scratch.file("v.json", deflate(files.vocabulary)),
+                               scratch.file("m.txt", deflate(files.merges))));
   const std::string first_merge = files.merges.substr(0, files.merges.find('\n', 15) + 1);
   CHECK(refused("[]", files.merges).find("byte 0") != std::string::npos);
   CHECK(refused(changed(files.vocabulary, "\"!\": 0", "\"!\": 5"), files.merges)
