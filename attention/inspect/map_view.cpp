@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heed/core/error.h"
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 namespace {
@@ -122,6 +123,14 @@ MapView pooled(const MapView& map, int64_t limit) {
   out.keys = static_cast<int64_t>(out.key_tokens.size());
   out.weights = pooled(map.weights, map.heads, map.queries, map.keys, queries_per_tile, keys_per_tile);
   return out;
+}
+
+int64_t block_of(std::string_view module_name) {
+  constexpr std::string_view blocks = "blocks.";
+  const size_t at = module_name.find(blocks);
+  if (at == module_name.npos) return 0;
+  const std::string_view behind = module_name.substr(at + blocks.size());
+  return parsed_integer(behind.substr(0, behind.find('.'))).value_or(0);
 }
 
 }  // namespace heed

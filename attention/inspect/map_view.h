@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed {
@@ -63,6 +64,9 @@ struct MapView {
 /// Throws a data Error that names the map and the sizes when extents, weights, tokens or optional parts
 /// disagree.
 void check(const MapView& map);
+
+/// The number of the block in the name of a module, "encoder.blocks.3.attention"; 0 where there is none.
+int64_t block_of(std::string_view module_name);
 
 /// The mean of a map's heads as a map of one head; optional parts are left out.
 MapView mean_of_heads(const MapView& map);

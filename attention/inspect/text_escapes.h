@@ -34,4 +34,7 @@ std::string fixed(double value, int decimals);
 /// The same without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
 std::string trimmed(double value, int decimals);
 
+/// A text as lines of at most `width` columns, broken at blanks; those after the first begin with `indent`.
+std::string wrapped(const std::string& words, const std::string& indent, size_t width = 120);
+
 }  // namespace heed::picture

@@ -6,20 +6,9 @@
 #include <vector>
 
 #include "heed/tests/catch.h"
+#include "heed/tests/work_shares.h"
 
 using namespace heed;
-
-namespace {
-
-/// The shares that `work` shows, in order.
-std::vector<double> shares_of(const std::function<void()>& work) {
-  std::vector<double> shares;
-  const WorkScope scope([&](const WorkDone& now) { shares.push_back(now.share); });
-  work();
-  return shares;
-}
-
-}  // namespace
 
 TEST_CASE("counted work: a loop shows its share, and one inside it or in another thread shows nothing") {
   CHECK(shares_of([] {

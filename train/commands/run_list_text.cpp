@@ -88,22 +88,6 @@ std::string folded_table(const std::vector<TableRow>& rows) {
   return out;
 }
 
-/// Words in lines of at most 80 columns, indented by two; a word is never cut.
-std::string filled(const std::string& words) {
-  std::string out, line = " ";
-  for (size_t at = 0; at < words.size();) {
-    const size_t end = std::min(words.find(' ', at), words.size());
-    const std::string word = words.substr(at, end - at);
-    if (line.size() > 1 && picture::display_width(line) + picture::display_width(word) + 1 > table_columns) {
-      out += line + "\n";
-      line = "   ";
-    }
-    line += " " + word;
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 }  // namespace
 
 std::string runs_text(const std::vector<ListedRun>& runs, bool wide) {
@@ -116,7 +100,8 @@ std::string runs_text(const std::vector<ListedRun>& runs, bool wide) {
   if (validation) out += "* on validation data: the run has not been scored on its test data\n";
   for (const ListedRun& run : runs) {
     if (!run.problem.empty())
-      out += text("unreadable: ", terminal_word(run.path.string()), "\n", filled(terminal_word(run.problem)));
+      out += text("unreadable: ", terminal_word(run.path.string()), "\n  ",
+                  picture::wrapped(terminal_word(run.problem), "    ", table_columns - 2));
   }
   return out;
 }

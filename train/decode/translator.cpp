@@ -5,7 +5,6 @@
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/core/counted_work.h"
-#include "heed/core/io/number_text.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/logit_lens.h"
@@ -170,22 +169,16 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
                    one.written);
   caption = one.caption;
   std::vector<MapView> views;
-  const auto layer_of = [](const std::string& name) {
-    const size_t at = name.find("blocks.");
-    if (at == std::string::npos) return int64_t{0};
-    const std::string behind = name.substr(at + 7);
-    return parsed_integer(behind.substr(0, behind.find('.'))).value_or(0);
-  };
   const std::vector<std::string> in = pieces(source, one.ids), out = pieces(target, one.written),
                                  fed = pieces(target, one.read_ids);
   for (size_t i = 0; i < recorder.maps.size(); ++i) {
     const std::string name = name_of(model, recorder.maps[i].module);
     if (name.starts_with("encoder"))
-      views.push_back(map_view(model, recorder, i, "encoder self", layer_of(name), in, in));
+      views.push_back(map_view(model, recorder, i, "encoder self", block_of(name), in, in));
     else if (name.find(".cross") != std::string::npos)
-      views.push_back(map_view(model, recorder, i, "cross", layer_of(name), out, in));
+      views.push_back(map_view(model, recorder, i, "cross", block_of(name), out, in));
     else
-      views.push_back(map_view(model, recorder, i, "decoder self", layer_of(name), fed, fed));
+      views.push_back(map_view(model, recorder, i, "decoder self", block_of(name), fed, fed));
   }
   return views;
 }

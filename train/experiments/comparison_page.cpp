@@ -82,11 +82,8 @@ std::string settings_of_rows(const Comparison& comparison) {
   for (const auto& [setting, labels] : shared_settings(first_runs)) {
     std::string of;
     for (const std::string& label : labels) of += (of.empty() ? "" : ", ") + label;
-    const auto cell = [](const std::string& value) {
-      return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
-    };
-    rows += text("<tr><th scope=\"row\">", escape(setting.key), "</th>", cell(setting.value),
-                 cell(setting.before), "<td class=\"list\">",
+    rows += text("<tr><th scope=\"row\">", escape(setting.key), "</th>", setting_cell(setting.value),
+                 setting_cell(setting.before), "<td class=\"list\">",
                  labels.size() == first_runs.size() ? "all" : escape(of), "</td></tr>\n");
   }
   std::string out = "<h2>Settings</h2>\n";
@@ -96,9 +93,8 @@ std::string settings_of_rows(const Comparison& comparison) {
                 "<th scope=\"col\">value</th><th scope=\"col\">", escape(settings.from),
                 "</th><th scope=\"col\" class=\"list\">variants</th></tr></thead>\n<tbody>\n", rows,
                 "</tbody>\n</table>\n</div>\n");
-  return out + text("<details class=\"folded\">\n<summary>All settings of ",
-                    escape(first_runs.front()->label), ", as in its config.toml</summary>\n",
-                    "<pre tabindex=\"0\">", escape(settings.all), "</pre>\n</details>\n");
+  return out + folded_settings(text("All settings of ", first_runs.front()->label, ", as in its config.toml"),
+                               settings.all);
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ std::string draw_curves(const PublishedTable& table, const ReproductionOptions& 
 
 /// All settings of the recipe of the first cell of a column that has runs, folded. Paths of data, which a
 /// call gives, are not among them.
-std::string folded_settings(const PublishedTable& table, const std::vector<Work>& all,
-                            const PublishedColumn& column) {
+std::string folded_recipe(const PublishedTable& table, const std::vector<Work>& all,
+                          const PublishedColumn& column) {
   if (!trains(table.measure)) return "";
   for (const Work& work : all) {
     if (work.column != &column || (work.plans.empty() && work.filed.empty() && work.begun.empty())) continue;
@@ -194,23 +194,6 @@ std::string markdown_escaped(std::string_view words) {
   return terminal_word(out);
 }
 
-std::string wrapped(const std::string& words, const std::string& indent, size_t width) {
-  std::string out, line;
-  for (size_t at = 0; at <= words.size();) {
-    const size_t end = std::min(words.find(' ', at), words.size());
-    const std::string word = words.substr(at, end - at);
-    const auto used = static_cast<size_t>(picture::display_width(line) + picture::display_width(word));
-    if (!line.empty() && used + 1 > width) {
-      out += line + "\n";
-      line = indent + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
-    }
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
                         const std::string& svg) {
   io::make_directories(options.results_folder());
@@ -244,7 +227,7 @@ void write_page(const PublishedTable& table, const ReproductionOptions& options,
   }
   for (const PublishedColumn& column : table.columns) {
     page += draw_curves(table, options, all, column);
-    page += folded_settings(table, all, column);
+    page += folded_recipe(table, all, column);
   }
   if (table.bubbles) page += draw_bubbles(table, options, all, ended);
   if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);

@@ -1,6 +1,7 @@
 // Internal: shared by the parts of a reproduction.
 #pragma once
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/structure/head_structure.h"
 #include "heed/core/io/json.h"
 #include "heed/train/experiments/reproduction.h"
@@ -112,8 +113,7 @@ int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int
 
 /// A text as part of a file's name: letters, digits, '_' and '-'.
 std::string file_word(const std::string& words);
-/// A text as lines of at most `width` columns, broken at blanks; those after the first begin with `indent`.
-std::string wrapped(const std::string& words, const std::string& indent, size_t width = 120);
+using picture::wrapped;
 /// The facts that must agree where two runs stand in one cell: recipe, attention, changed settings and data.
 Facts setting_facts(const ReproductionOptions& options, const Work& work);
 /// What differs between the settings and data of a curve on file and those of a run: "changed: on file

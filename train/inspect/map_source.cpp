@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "heed/core/io/number_text.h"
-
 namespace heed {
 namespace {
 
@@ -39,12 +37,8 @@ std::vector<std::vector<int64_t>> groups_of_equal_lengths(const Task& task, int6
 std::string AttentionPlace::name() const { return kind.substr(0, kind.find(' ')) + "." + text(layer); }
 
 AttentionPlace place_of(const std::string& module_name) {
-  const size_t at = module_name.find("blocks.");
   AttentionPlace out;
-  if (at != std::string::npos) {
-    const std::string behind = module_name.substr(at + 7);
-    out.layer = parsed_integer(behind.substr(0, behind.find('.'))).value_or(0);
-  }
+  out.layer = block_of(module_name);
   out.kind = module_name.ends_with("cross")                     ? "cross"
              : module_name.find("decoder") == std::string::npos ? "encoder self"
                                                                 : "decoder self";

@@ -99,6 +99,15 @@ std::string confusion_table(const Confusion& confusion) {
 
 std::string_view picture::script_charts() { return embedded_file("train/report/charts.js"); }
 
+std::string setting_cell(const std::string& value) {
+  return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
+}
+
+std::string folded_settings(const std::string& summary, const std::string& all) {
+  return text("<details class=\"folded\">\n<summary>", escape(summary), "</summary>\n<pre tabindex=\"0\">",
+              escape(all), "</pre>\n</details>\n");
+}
+
 std::string settings_section(const ReportSettings& settings) {
   if (settings.all.empty()) return "";
   std::string out = "<h2>Settings</h2>\n";
@@ -107,18 +116,14 @@ std::string settings_section(const ReportSettings& settings) {
                 "<table class=\"measures settings\">\n<thead><tr><th scope=\"col\">changed setting</th>",
                 "<th scope=\"col\">this run</th><th scope=\"col\">", escape(settings.from),
                 "</th></tr></thead>\n<tbody>\n");
-    const auto cell = [](const std::string& value) {
-      return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
-    };
     for (const ReportSetting& one : settings.changed)
-      out += text("<tr><th scope=\"row\">", escape(one.key), "</th>", cell(one.value), cell(one.before),
-                  "</tr>\n");
+      out += text("<tr><th scope=\"row\">", escape(one.key), "</th>", setting_cell(one.value),
+                  setting_cell(one.before), "</tr>\n");
     out += "</tbody>\n</table>\n</div>\n";
   } else if (!settings.from.empty()) {
     out += text("<p class=\"subtitle\">As in ", escape(settings.from), ": nothing was changed.</p>\n");
   }
-  return out + text("<details class=\"folded\">\n<summary>All settings, as in config.toml</summary>\n",
-                    "<pre tabindex=\"0\">", escape(settings.all), "</pre>\n</details>\n");
+  return out + folded_settings("All settings, as in config.toml", settings.all);
 }
 
 std::string report_html(const ReportData& report) {

@@ -50,6 +50,11 @@ struct ReportSettings {
   std::string all{};                     ///< config.toml as text; empty: no section is shown
 };
 
+/// A cell of a table of settings: the value as HTML, "none" for an empty one.
+std::string setting_cell(const std::string& value);
+/// All settings as text that is folded under `summary`; both become HTML.
+std::string folded_settings(const std::string& summary, const std::string& all);
+
 /// The section of a page: changed settings as a table, and all of them folded.
 std::string settings_section(const ReportSettings& settings);
 

@@ -39,6 +39,21 @@ Config shortened(const std::string& preset) {
   return config;
 }
 
+/// Counted operations of some work.
+double flops_of(const std::function<void()>& work) {
+  const int64_t before = Count::flops();
+  work();
+  return static_cast<double>(Count::flops() - before);
+}
+
+/// Counted operations that the parts of a validation stand for, of these units.
+double flops_of_parts(const Task& task, Module& model, double ValidationPart::*units) {
+  double sum = 0;
+  for (const ValidationPart& part : task.validation_cost(model))
+    sum += flops_of(part.compute) * part.*units / part.some;
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("estimate: the memory of tensors is within a tenth of what the run takes", "[slow]") {
@@ -83,15 +98,8 @@ TEST_CASE("estimate: parts of a validation stand for all of it") {
   Rng rng(5);
   const auto model = new_model(config, rng);
   const NoGrad no_tape;
-  int64_t before = Count::flops();
-  config.task->validate(*model);
-  const auto whole = static_cast<double>(Count::flops() - before);
-  double expected = 0;
-  for (const ValidationPart& part : config.task->validation_cost(*model)) {
-    before = Count::flops();
-    part.compute();
-    expected += static_cast<double>(Count::flops() - before) * part.all / part.some;
-  }
+  const double whole = flops_of([&] { config.task->validate(*model); });
+  const double expected = flops_of_parts(*config.task, *model, &ValidationPart::all);
   REQUIRE(whole > 0);
   CHECK(std::abs(expected - whole) < 0.1 * whole);
 }
@@ -129,16 +137,9 @@ TEST_CASE("estimate: parts of scoring stand for all of the test, which belongs t
   config = loaded(std::move(config));
   Rng rng(5);
   const auto model = new_model(config, rng);
-  double expected = 0;
   std::optional<NoGrad> no_tape(std::in_place);
-  int64_t before = Count::flops();
-  config.task->test(*model, config.decode);
-  const auto whole = static_cast<double>(Count::flops() - before);
-  for (const ValidationPart& part : config.task->validation_cost(*model)) {
-    before = Count::flops();
-    part.compute();
-    expected += static_cast<double>(Count::flops() - before) * part.test / part.some;
-  }
+  const double whole = flops_of([&] { config.task->test(*model, config.decode); });
+  const double expected = flops_of_parts(*config.task, *model, &ValidationPart::test);
   REQUIRE(whole > 0);
   CHECK(std::abs(expected - whole) < 0.2 * whole);
   no_tape.reset();

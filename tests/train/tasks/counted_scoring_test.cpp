@@ -4,21 +4,10 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/counted_work.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/work_shares.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;
-
-namespace {
-
-/// The shares that `work` shows, in order.
-std::vector<double> shares_of(const std::function<void()>& work) {
-  std::vector<double> shares;
-  const WorkScope scope([&](const WorkDone& now) { shares.push_back(now.share); });
-  work();
-  return shares;
-}
-
-}  // namespace
 
 TEST_CASE("counted scoring: validation and test of every task count to their ends") {
   const std::string name =
