@@ -122,10 +122,10 @@ Command command::ablate() {
            {"batches", "FILE", "also write the examples as tensors (safetensors), for other programs"},
            {"max-tokens", "N", "longer inputs are cut to so many tokens; 0: none (default: 0)"},
            {"data", "PATH",
-            "other data in place of the run's; all of a file is scored, but with --gates, which train on a "
-            "part "
-            "of it, as heed train splits it"},
-           {"test-path", "FILE", "the same: heed train names the test text of a language model so"},
+            "other data in place of the run's: all of a file is scored; with --gates, which need training "
+            "data, "
+            "it is split as heed train splits it"},
+           {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
            {"checkpoint", "WHICH", "best, last or a step (default: best)"},
            {"out", "FOLDER", "where the files go (default: RUN/ablate)"},
            {"json", "", "one JSON object in place of the table"}})),

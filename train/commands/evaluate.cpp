@@ -109,10 +109,9 @@ Command command::evaluate() {
   std::vector<CommandOption> options{
       {"checkpoint", "WHICH", "best, last or a step (default: best)"},
       {"data", "PATH",
-       "other data in place of the run's, in the form that heed train --data takes for its task: all of a "
-       "file "
-       "is scored, and of a folder its test files"},
-      {"test-path", "FILE", "the same: heed train names the test text of a language model so"},
+       "other data in place of the run's, in the form that heed train --data takes for its task: all "
+       "of a file is scored, and of a folder its test files"},
+      {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
       {"stride", "N", "of language models: new tokens a window, the others of it are context"},
       {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
       {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"}};

@@ -115,15 +115,15 @@ Command command::list() {
       "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
       "with its options",
       "WHAT [NAME]",
-      "attention, layers, commands, settings, presets, tasks, runs or data; and one attention, or the "
-      "shell of --completion",
+      "attention, layers, commands, settings, presets, tasks, runs or data; NAME: one attention, or bash or "
+      "zsh with --completion",
       1,
       2,
       {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
        {"man", "", "commands as the manual page heed(1)"},
        {"completion", "",
-        "commands as words for a shell: source <(heed list commands --completion) in bash, and with zsh "
-        "behind it in zsh"},
+        "completion of commands: source <(heed list commands --completion) in bash, source <(heed list "
+        "commands --completion zsh) in zsh"},
        {"json", "", "attention, layers and runs as JSON"},
        {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
        {"out", "FOLDER", "folder of all runs (default: runs); those of compare in it are listed too"},

@@ -69,7 +69,7 @@ std::vector<std::string> transfer_words(const WeightTransfer& transfer) {
 
 std::string other_data(const ParsedArguments& arguments) {
   if (arguments.has("data") && arguments.has("test-path"))
-    fail("--data and --test-path name the same: the data that are scored. Give one of them.");
+    fail("--data and --test-path mean the same here. Give one of them.");
   return arguments.get("data", arguments.get("test-path"));
 }
 

@@ -116,8 +116,8 @@ Command command::maps() {
       with_machine(
           {{"data", "FILE",
             "an input a line (of a line with tabs, the first field), gzip or not; one that the model cannot "
-            "read "
-            "is left out; a translator's own translation is what its decoder reads (default: the run's test "
+            "read is left out; a translator's own translation is what its decoder reads (default: the run's "
+            "test "
             "examples, with their targets)"},
            {"count", "N", "the first so many (default: all)"},
            {"out", "FOLDER", "where the files go; required, without maps in it"},

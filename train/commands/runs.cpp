@@ -49,16 +49,17 @@ int run_runs(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::runs() {
-  return {"runs",
-          "rename RUN NAME: rename a run; remove RUN...: remove runs, for good and without asking. A run in "
-          "use is left as it is. heed list runs shows what there is",
-          "rename|remove RUN [NAME|RUN...]",
-          "what to do, the folder of a run, and its new name or more runs to remove",
-          2,
-          1000,
-          {},
-          false,
-          run_runs};
+  return {
+      "runs",
+      "rename a run, or remove runs for good and without asking; a run in use is refused (heed list runs "
+      "lists them)",
+      "rename|remove RUN [NAME|RUN...]",
+      "rename RUN NAME: a run's folder, and its new name; remove RUN...: the folders of the runs to remove",
+      2,
+      1000,
+      {},
+      false,
+      run_runs};
 }
 
 }  // namespace heed

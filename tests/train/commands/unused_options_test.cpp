@@ -39,7 +39,7 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
   const Result outputs = shell.run({"ablate", "runs/a", "--outputs", "3"});  // found when the work has begun
   CHECK(outputs.code == 2);
   CHECK_THAT(outputs.err, containing("--outputs = 3 is of translators"));
-  check_refused(shell, {"ablate", "runs/a", "--data", "x", "--test-path", "x"}, 2, {"name the same"});
+  check_refused(shell, {"ablate", "runs/a", "--data", "x", "--test-path", "x"}, 2, {"mean the same here"});
   CHECK(shell.run({"compare", "runs/a", "--name", "c", "--quiet", "--threads", "1"}).code == 0);
   const std::vector<std::string> machine{"--json, --threads, --device, --memory"};
   check_refused(shell, {"bench", "gemm", "--lr", "5"}, 2, with({"bench gemm: --lr does not go"}, machine));
