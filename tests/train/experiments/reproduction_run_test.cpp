@@ -264,8 +264,10 @@ TEST_CASE("reproduce: runs of another machine are on the page by their curves on
   io::write(shell.scratch / "kept" / "fast-table1-Linear-ListOps-s1.csv", elsewhere);
   const Result third = shell.run(words("Linear", "there"));
   CHECK(third.code == static_cast<int>(Fault::data));
-  CHECK_THAT(third.err, containing("fast-table1-Linear-ListOps-s1.csv:") &&
-                            containing(": 'accuracy' in 'scores': it must be NAME=NUMBER"));
+  CHECK_THAT(third.err,
+             containing("fast-table1-Linear-ListOps-s1.csv:") &&
+                 containing(": 'accuracy' in 'scores': it must be NAME=NUMBER, such as accuracy=0.35. "
+                            "Remove or restore the file."));
   CHECK(io::list(shell.scratch / "there" / "reproduce-fast-table1" / "runs").size() == 1);
 }
 

@@ -1,10 +1,7 @@
 // Planted non-finite values: found, named, and stopped at or skipped.
 #include "heed/train/loop/non_finite_search.h"
 
-#include <cstring>
-
 #include "heed/core/io/files.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/nn/init.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
