@@ -91,6 +91,13 @@ std::string read_open(const Descriptor& file, const Path& path, int64_t cap) {
   return bytes;
 }
 
+/// The bytes of a file, or what they are the gzip of.
+std::string inflated(std::string bytes, const Path& path, int64_t cap) {
+  if (is_gzip(bytes)) return inflate_text(bytes, cap, path.string());
+  check_cap(path, static_cast<int64_t>(bytes.size()), cap);
+  return bytes;
+}
+
 /// Creates the file, which has this mode before anything is in it, and syncs it.
 void create_synced(const Path& path, std::string_view bytes, std::optional<mode_t> mode) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
@@ -142,12 +149,9 @@ std::string read_input(const Path& path, int64_t cap) {
   return read_open(file, path, cap == 0 && !regular ? stream_cap : cap);  // a device may have no end
 }
 
-std::string read_text(const Path& path, int64_t cap) {
-  std::string bytes = read_input(path);
-  if (is_gzip(bytes)) return inflate_text(bytes, cap, path.string());
-  check_cap(path, static_cast<int64_t>(bytes.size()), cap);
-  return bytes;
-}
+std::string read_text(const Path& path, int64_t cap) { return inflated(read_input(path), path, cap); }
+
+std::string read_regular_text(const Path& path, int64_t cap) { return inflated(read(path), path, cap); }
 
 std::string read_range(const Path& path, int64_t offset, int64_t count) {
   const Descriptor file = open_to_read(path);

@@ -30,6 +30,11 @@ std::string read(const Path& path, int64_t cap = 0);
 /// damaged or larger than `cap` bytes.
 std::string read_text(const Path& path, int64_t cap = text_cap);
 
+/// All of a regular file that is found in a folder, inflated where its first bytes are those of gzip. Refuses
+/// what read() refuses, so that a pipe in its place holds nobody up; Fault::data when it is damaged or larger
+/// than `cap` bytes.
+std::string read_regular_text(const Path& path, int64_t cap = text_cap);
+
 /// At most `count` bytes from the byte `offset` on; fewer only at the end of the file.
 std::string read_range(const Path& path, int64_t offset, int64_t count);
 

@@ -11,7 +11,7 @@ namespace heed::io {
 /// A new folder with a random name in the folder that TMPDIR names, or in /tmp. Nobody else can have made it,
 /// and only its owner may enter it. The destructor removes it with all that is in it, by the descriptor it
 /// was opened with: links in it are removed and not followed, and a folder or link that somebody has put in
-/// its place stays untouched. What cannot be removed is told as a warning.
+/// its place stays untouched. A warning names what cannot be removed.
 class TemporaryFolder {
  public:
   /// Its name is heed-PURPOSE-XXXXXX. Fault::file that names TMPDIR where it cannot be made.

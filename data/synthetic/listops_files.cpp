@@ -75,7 +75,7 @@ std::string listops_line(std::string_view tokens, int64_t label) {
 }
 
 Sequences read_listops(const Path& path) {
-  const std::string all = io::read_text(path);
+  const std::string all = io::read_regular_text(path);
   const std::vector<std::string_view> lines = split_lines(all);
   Sequences out;
   for (size_t number = 0; number < lines.size(); ++number) {

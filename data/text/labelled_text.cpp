@@ -79,7 +79,7 @@ Sequences read_imdb(const Path& folder, bool test) {
            ".tsv (or .tsv.gz). Give the folder of IMDb that holds train and test: heed data get imdb, or "
            "heed data generate text.");
     }
-    return parse_reviews(io::read_text(path), path.string());
+    return parse_reviews(io::read_regular_text(path), path.string());
   }
   std::array<std::vector<std::string>, 2> texts;  // negative, positive
   for (const uint8_t label : {uint8_t{0}, uint8_t{1}}) {
@@ -136,7 +136,7 @@ Sequences read_document_pairs(const Path& folder, std::string_view part) {
          ".tsv is there. Give the folder of the pairs out of the Long Range Arena's release, or make some: "
          "heed data generate retrieval --out FOLDER.");
   }
-  return parse_document_pairs(io::read_text(path), path.string());
+  return parse_document_pairs(io::read_regular_text(path), path.string());
 }
 
 void write_reviews(const Path& folder, const Sequences& train, const Sequences& test) {

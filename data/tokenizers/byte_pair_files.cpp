@@ -140,14 +140,8 @@ class Assembly {
 constexpr std::string_view remedy =
     " Give the vocabulary and the merges of one tokenizer, as they were published.";
 
-/// A file of a tokenizer, gzip or not. io::size() refuses a pipe, for which reading would wait.
-std::string file_text(const Path& path) {
-  io::size(path);
-  return io::read_text(path, largest);
-}
-
 void add_vocabulary(Assembly& assembly, const Path& path) {
-  const Json json = parse_json(file_text(path), path.string());
+  const Json json = parse_json(io::read_regular_text(path, largest), path.string());
   if (!json.is_object()) fail(Fault::data, path, ": byte 0: a vocabulary is an object, piece to id.", remedy);
   const auto count = static_cast<int64_t>(json.members().size());
   std::vector<const std::string*> pieces(static_cast<size_t>(count));
@@ -171,7 +165,7 @@ void add_vocabulary(Assembly& assembly, const Path& path) {
 }
 
 void add_merges(Assembly& assembly, const Path& path) {
-  const std::string content = file_text(path);
+  const std::string content = io::read_regular_text(path, largest);
   check_text(content, path.string());
   int64_t line = 0;
   for (const std::string_view merge : split_lines(content)) {

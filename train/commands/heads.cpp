@@ -24,7 +24,7 @@ int run_heads(const ParsedArguments& arguments) {
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
                            "", {}, OtherData::test, &progress);
   options.phrasebook = is_phrasebook(run.config);
-  // Lines of a file may be refused, and an error is told alone.
+  // Lines of a file may be refused, and an error stands alone on standard error.
   if (!arguments.has("file")) progress.say("heads", "looking at every head");
   std::optional<ProgressScope> shown;
   shown.emplace(progress, "heads");

@@ -36,8 +36,8 @@ std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
   }
 }
 
-Estimate told_estimate(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
-                       const ProcessGroup& group, Progress& progress) {
+Estimate estimate_with_progress(const Config& config, Module& model, Optimizer& optimizer, Rng& rng,
+                                int64_t steps, const ProcessGroup& group, Progress& progress) {
   progress.say("estimate", "measuring memory and time of the largest batches");
   const ProgressScope shown(progress, "estimate");
   // In a group, the last shard of a batch is the largest.
@@ -60,7 +60,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       total_(steps_of(config)),
       validate_every_(validate_every(config.train, total_, plan_epoch(config, 0))),
       estimate_(config.train.estimate
-                    ? told_estimate(config, *model_, *optimizer_, rng_, total_, group, progress)
+                    ? estimate_with_progress(config, *model_, *optimizer_, rng_, total_, group, progress)
                     : Estimate()),
       checkpoints_(config, folder, *model_, *optimizer_, rng_, group, state_, log_, resume),
       batches_(config, group, state_, !callbacks_.inside_steps()),

@@ -335,7 +335,8 @@ std::optional<int64_t> best_step(const Path& run) {
     while (why.ends_with('.')) why.remove_suffix(1);
     const std::string extent = bytes.empty() ? "it ends at byte 0" : text("bytes 0-", bytes.size() - 1);
     fail(Fault::data, path, ", the record of the best checkpoint, is damaged (", extent, "): ", why,
-         ".\nRemove it: then the last checkpoint is used, and training that goes on records the best again.",
+         ".\nRemove it: then the last checkpoint is used, and the next validation that improves records the "
+         "best again.",
          advice(" Commands that only read the run take a step instead: --checkpoint.", ""));
   }
 }

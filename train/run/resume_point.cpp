@@ -1,4 +1,4 @@
-// Finds what a run goes on from, and refuses where that is lost.
+// Finds the weights that a run continues with, and refuses where they are lost.
 #include "heed/train/run/resume_point.h"
 
 #include "heed/core/io/files.h"

@@ -1,4 +1,4 @@
-// heed resume and heed import, where the weights to go on from are not there.
+// heed resume and heed import, where the weights to continue with are not there.
 #include "heed/core/io/json.h"
 #include "heed/tests/train/gpt2_folder.h"
 #include "heed/tests/train/shell.h"

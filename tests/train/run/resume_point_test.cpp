@@ -1,4 +1,4 @@
-// Where runs go on, and which have lost what they would go on from.
+// Weights that resumed runs continue with, and runs that have lost them.
 #include "heed/train/run/resume_point.h"
 
 #include "heed/core/io/files.h"
@@ -36,7 +36,7 @@ const Json earlier = Json::object({{"format", 3}});  // of a program that kept n
 
 }  // namespace
 
-TEST_CASE("resume point: a run goes on from its checkpoint, or begins again where it has not had any") {
+TEST_CASE("resume point: a run continues from its checkpoint, or begins again where it has not had any") {
   const Begun nothing{Json()}, some(fresh);
   CHECK(nothing.refusal().empty());
   io::write(some.run.metrics(), line);  // stopped between its first line and its first checkpoint
