@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/settings_source.h"
@@ -67,7 +67,7 @@ namespace {
 /// Fails when a modifier would have no effect on `made`, or another than documented.
 void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
   const Modifiers& m = config.modifiers;
-  const auto* headed = dynamic_cast<const HeadedAttention*>(&made);
+  const auto* headed = dynamic_cast<const MultiHeadAttention*>(&made);
   const auto refuse = [&](bool asked, const char* what, const char* why) {
     if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
   };

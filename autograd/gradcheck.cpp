@@ -70,7 +70,7 @@ struct Clear {
 };
 
 Doubles evaluate(const std::function<Tensor()>& f) {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   return f().to_doubles();
 }
 

@@ -131,25 +131,25 @@ Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
                 const Tensor& lengths = {}, int64_t position = 0);
 
 // Fused attention. Shapes as in core/kernels/attention/attention.h.
-/// softmax(scale q k^T + bias) v under the mask of `terms`, without storing the map: q [B, H, Tq, d], k [B,
+/// softmax(scale q k^T + bias) v under the mask of `params`, without storing the map: q [B, H, Tq, d], k [B,
 /// Hk, Tk, d], v [B, Hk, Tk, dv] -> [B, H, Tq, dv].
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params);
 /// The same with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1]. It is -inf for a row without
 /// keys, whose gradient must be zero.
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const kernel::AttentionTerms& terms);
+                           const kernel::AttentionParams& params);
 /// attention() to the keys of a sparse pattern alone.
 Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                         const kernel::PatternTerms& terms);
+                         const kernel::PatternParams& params);
 /// pattern_attention() with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1].
 Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                                   const kernel::PatternTerms& terms);
+                                   const kernel::PatternParams& params);
 /// units . tanh(left_i + right_j) for each pair: left [B, H, Tq, A], right [B, H, Tk, A], units [H, A] ->
 /// [B, H, Tq, Tk]. The tanh is computed again in the backward pass.
 Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& units);
 /// Attention to the keys near `centre` [B, H, Tq]: see core/kernels/attention/local_attention.h.
 Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                       const kernel::LocalTerms& terms);
+                       const kernel::LocalParams& params);
 /// Gate, shift and sharpen weights by content [B, H, Tq, Tk], query after query. Shapes, and what may be
 /// empty, as in core/kernels/attention/ntm_addressing.h.
 struct AddressingSteps {
@@ -160,7 +160,7 @@ struct AddressingSteps {
 };
 /// The weights [B, H, Tq, Tk] of all queries. Graves et al. 2014, arXiv 1410.5401, section 3.3.
 Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
-                      const kernel::AddressingTerms& terms);
+                      const kernel::AddressingParams& params);
 /// Causal sums with decay, or the delta rule: see core/kernels/linear_attention/decay_scan.h. Returns
 /// [B, H, T, d]; with keep_end [B, H, T + f, d]: the outputs, then the f rows of the final state.
 Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
@@ -168,14 +168,14 @@ Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
 /// core/kernels/attention/rotary.h. The table gets no gradient.
 Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs);
 /// Attention over the buds of a tree of keys: see core/kernels/content/tree_attention.h. Node sums that
-/// `terms` lacks are computed from k and v.
-Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms);
+/// `params` lacks are computed from k and v.
+Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeParams params);
 /// Attention whose weights are a polynomial of q . k: see
 /// core/kernels/linear_attention/polynomial_attention.h. `start` [B, H, f, dv + 1] (or empty) holds the sums
 /// over earlier keys; with it, k and v may be empty.
 Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                            const kernel::PolynomialTerms& terms, const Tensor& start = {});
+                            const kernel::PolynomialParams& params, const Tensor& start = {});
 /// The state of polynomial_attention(): sums over keys of monomials times [v, 1], [B, H, f, dv + 1].
-Tensor polynomial_sums(const Tensor& k, const Tensor& v, const kernel::PolynomialTerms& terms);
+Tensor polynomial_sums(const Tensor& k, const Tensor& v, const kernel::PolynomialParams& params);
 
 }  // namespace heed

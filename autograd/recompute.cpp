@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/gradient_hooks.h"
-#include "heed/autograd/mixed_precision.h"
 #include "heed/autograd/tape.h"
 
 namespace heed {
@@ -45,7 +45,7 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
   const std::optional<Rng> then = rng != nullptr ? std::optional<Rng>(*rng) : std::nullopt;
   Tensor y;
   {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     y = f(inputs).detach();
   }
   // The checkpoint's node owns the input nodes; owning them here too would destroy chains of checkpoints

@@ -315,7 +315,7 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
     fail("backward: the gradient is ", dy ? text(dy.dtype(), " ", dy.shape()) : "empty", ", the result ",
          y.dtype(), " ", y.shape(), ". They must agree.");
   }
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   // The list owns the nodes: visiting a node drops its inputs.
   Nodes order = reachable(y.node(), first, borders);
   const ClearGradients clear_gradients(order);
@@ -348,7 +348,7 @@ void backward(const Tensor& y, const Tensor& dy) {
   if (!y.node()) {
     fail(
         "backward: nothing was recorded. Compute the loss from a leaf or a module's parameters, outside "
-        "NoTape.");
+        "NoGrad.");
   }
   run_backward(y, dy, 0, {});
 }

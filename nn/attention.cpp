@@ -54,7 +54,7 @@ Tensor AuxiliaryLosses::sum() const {
   if (!waiting.empty()) {
     fail("loss: the term '", waiting.front().first,
          "' of an attention waits for the likelihood of each sequence, which this task does not tell. Call "
-         "settle_terms() beside its cross entropy.");
+         "resolve_auxiliary_losses() beside its cross entropy.");
   }
   Tensor total;
   for (const auto& [name, term] : list) total = total ? total + term : term;

@@ -1,15 +1,15 @@
 // Heed for programs: everything that training, inference and looking at attention need, as <heed/heed.h>.
 #pragma once
 
-#include "heed/attention/base/dotted.h"
 #include "heed/attention/base/kernelized.h"
 #include "heed/attention/base/patterned.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/base/scored.h"
 #include "heed/attention/inspect/map_page.h"
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/map_text.h"
 #include "heed/attention/variant.h"
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/device.h"

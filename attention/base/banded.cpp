@@ -68,14 +68,14 @@ void check_longest(const char* name, int64_t length, int64_t longest) {
   }
 }
 
-SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const Sight& sight, int64_t width,
-                       bool within) {
+SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const KeyRange& key_range,
+                       int64_t width, bool within) {
   SeenPlaces seen;
   for (size_t n = 0; n < places.size(); ++n) {
     const int64_t i = places[n] / longest, j = places[n] % longest;
-    const int64_t row = i - sight.first_query, column = j - sight.first_key;
-    if (row < 0 || row >= sight.queries || column < 0 || column >= sight.keys) continue;
-    if ((sight.causal && j > i) || (std::abs(i - j) <= width) != within) continue;
+    const int64_t row = i - key_range.first_query, column = j - key_range.first_key;
+    if (row < 0 || row >= key_range.queries || column < 0 || column >= key_range.keys) continue;
+    if ((key_range.causal && j > i) || (std::abs(i - j) <= width) != within) continue;
     seen.which.push_back(static_cast<int32_t>(n));
     seen.queries.push_back(static_cast<int32_t>(row));
     seen.keys.push_back(static_cast<int32_t>(column));
@@ -87,7 +87,7 @@ Tensor row_ids(const std::vector<int32_t>& ids, Device device) {
   return constant_table<int32_t>(ids, Shape{1, 1, static_cast<int64_t>(ids.size())}, device);
 }
 
-Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight, double rate, Rng* rng) {
+Tensor band_product(const Tensor& band, const Tensor& v, const KeyRange& key_range, double rate, Rng* rng) {
   const int64_t width = (band.extent(3) - 1) / 2, queries = band.extent(2), h = band.extent(1),
                 batch = v.extent(0), dv = v.extent(3);
   // Blocks of queries, each with the union of their keys.
@@ -95,9 +95,9 @@ Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight, dou
                 blocks = (queries + rows - 1) / rows;
   std::vector<int32_t> ids;
   for (int64_t n = 0; n < blocks; ++n) {
-    const int64_t begin = sight.first_query + n * rows - width - sight.first_key;
+    const int64_t begin = key_range.first_query + n * rows - width - key_range.first_key;
     for (int64_t key = begin; key < begin + wide; ++key)
-      ids.push_back(static_cast<int32_t>(key >= 0 && key < sight.keys ? key : -1));
+      ids.push_back(static_cast<int32_t>(key >= 0 && key < key_range.keys ? key : -1));
   }
   const Tensor near = reshape(gather_rows(v, row_ids(ids, v.device())), Shape{batch, h, blocks, wide, dv});
   Tensor cells = band;
@@ -132,26 +132,26 @@ Tensor BandedAttention::score(const Tensor& q, const Tensor& k, const AttentionI
   return matmul(q, transpose(k, 2, 3)) * scale(q);
 }
 
-kernel::Pattern BandedAttention::make_pattern(const Sight& sight) const {
+kernel::Pattern BandedAttention::make_pattern(const KeyRange& key_range) const {
   kernel::Pattern pattern;
-  pattern.queries = sight.queries;
-  pattern.keys = sight.keys;
+  pattern.queries = key_range.queries;
+  pattern.keys = key_range.keys;
   pattern.first.push_back(0);
-  for (int64_t i = sight.first_query; i < sight.first_query + sight.queries; ++i) {
+  for (int64_t i = key_range.first_query; i < key_range.first_query + key_range.queries; ++i) {
     const int64_t begin = std::max<int64_t>(0, i - width_),
-                  end = std::min(sight.keys, i + (sight.causal ? 0 : width_) + 1);
+                  end = std::min(key_range.keys, i + (key_range.causal ? 0 : width_) + 1);
     if (begin < end) pattern.runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
     pattern.first.push_back(static_cast<int64_t>(pattern.runs.size()));
   }
   return pattern;
 }
 
-Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const AttentionInput&, const Sight&) const {
+Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const AttentionInput&, const KeyRange&) const {
   return {};
 }
 
 Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
-  const int64_t first = recall(heads, input);
+  const int64_t first = read_cache(heads, input);
   if (input.context.recorder != nullptr)
     input.context.recorder->factors(*this, heads.q, heads.k, scale(heads.q));
   if (modifiers().on_scores() || input.mask.bias()) return attend_by_map(heads, input, first);
@@ -159,18 +159,18 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
     const NoGrad no_grad;
     input.context.recorder->record(*this, weights(heads, input, first));
   }
-  const Sight sight{.first_query = first,
-                    .queries = heads.q.extent(2),
-                    .first_key = 0,
-                    .keys = heads.k.extent(2),
-                    .causal = input.mask.is_causal()};
+  const KeyRange key_range{.first_query = first,
+                           .queries = heads.q.extent(2),
+                           .first_key = 0,
+                           .keys = heads.k.extent(2),
+                           .causal = input.mask.is_causal()};
   const int64_t dv = heads.v.extent(3);
-  const kernel::AttentionTerms plain{.scale = scale(heads.q),
-                                     .causal = sight.causal,
-                                     .first_query = first,
-                                     .key_lengths = input.mask.key_lengths()};
-  const kernel::AttentionTerms dropped = terms(input, plain.scale);
-  const auto pattern = patterns_.get(sight, [&] { return make_pattern(sight); });
+  const kernel::AttentionParams plain{.scale = scale(heads.q),
+                                      .causal = key_range.causal,
+                                      .first_query = first,
+                                      .key_lengths = input.mask.key_lengths()};
+  const kernel::AttentionParams dropped = params(input, plain.scale);
+  const auto pattern = patterns_.get(key_range, [&] { return make_pattern(key_range); });
   const Tensor band = pattern_attention_with_sums(heads.q, heads.k, heads.v,
                                                   {.scale = plain.scale,
                                                    .pattern = pattern,
@@ -185,7 +185,7 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
     const Tensor sums = slice(with_sums, 3, last, last + 1);
     return maximum(sums, Tensor::full(Shape{1, 1, 1, 1}, -1e30, sums.dtype(), sums.device()));
   };
-  const Tensor nothing = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), sight.keys, 1},
+  const Tensor nothing = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), key_range.keys, 1},
                                        heads.k.dtype(), heads.k.device());
   const Tensor all = log_sum(attention_with_sums(heads.q, heads.k, nothing, plain));
   // relu keeps the share at most 1 when huge scores are rounded.
@@ -194,7 +194,7 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
     heads.k = heads.k * kept;
     heads.v = heads.v * kept;
   }
-  const Tensor more = elsewhere(heads, all, input, sight);
+  const Tensor more = elsewhere(heads, all, input, key_range);
   return more ? y + more : y;
 }
 

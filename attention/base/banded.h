@@ -24,14 +24,14 @@ void check_longest(const char* name, int64_t length, int64_t longest);
 
 /// The queries and keys of a call: positions first_query <= i < first_query + queries and first_key <= j <
 /// first_key + keys.
-struct Sight {
+struct KeyRange {
   int64_t first_query = 0;  ///< position of row 0 of the queries
   int64_t queries = 0;      ///< number of queries
   int64_t first_key = 0;    ///< position of row 0 of the keys
   int64_t keys = 0;         ///< number of keys
   bool causal = false;      ///< no query attends to a later key
   /// All five fields are equal, so that the pattern of one call serves the next.
-  bool operator==(const Sight&) const = default;
+  bool operator==(const KeyRange&) const = default;
 };
 
 /// Sparse matrix positions within a call: row indices of queries and of keys.
@@ -40,10 +40,10 @@ struct SeenPlaces {
   std::vector<int32_t> queries;  ///< row of each position's query in this call
   std::vector<int32_t> keys;     ///< row of its key
 };
-/// The positions of a row-major L x L matrix that lie in `sight`, inside the band |i - j| <= width or outside
-/// it; causal: without j > i.
-SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const Sight& sight, int64_t width,
-                       bool within);
+/// The positions of a row-major L x L matrix that lie in `key_range`, inside the band |i - j| <= width or
+/// outside it; causal: without j > i.
+SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const KeyRange& key_range,
+                       int64_t width, bool within);
 /// Row indices for gather_rows() and scatter_add_rows(), shared by batch and heads: i32 [1, 1, n].
 Tensor row_ids(const std::vector<int32_t>& ids, Device device);
 
@@ -51,7 +51,7 @@ Tensor row_ids(const std::vector<int32_t>& ids, Device device);
 /// proportional to the band. band [1|B, H, Tq, 2 w + 1], v [B, H, keys, dv] -> [B, H, Tq, dv]; missing keys
 /// count as zeros. With a generator, dropout of rate `rate` drops entries of the band, others in each
 /// sequence.
-Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight, double rate = 0,
+Tensor band_product(const Tensor& band, const Tensor& v, const KeyRange& key_range, double rate = 0,
                     Rng* rng = nullptr);
 
 /// The band of the softmax over all keys, plus what a variant adds outside it. No Tq x Tk map is computed
@@ -70,17 +70,17 @@ class BandedAttention : public ScoredAttention {
   /// The contribution [B, H, Tq, dv] of keys outside the band; empty: none. lse [B, H, Tq, 1]: log-sum-exp of
   /// each row over all keys, -1e30 or above. Padded keys and values are zero.
   virtual Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
-                           const Sight& sight) const;
+                           const KeyRange& key_range) const;
 
   int64_t band_width() const { return width_; }  ///< w: the band is |i - j| <= w
   double scale(const Tensor& q) const;  ///< 1 / sqrt(d) for q [B, H, Tq, d], the factor of the dot products
 
  private:
-  kernel::Pattern make_pattern(const Sight& sight) const;
+  kernel::Pattern make_pattern(const KeyRange& key_range) const;
 
   int64_t width_;
   double scale_;
-  RecentValues<Sight, kernel::Pattern> patterns_;
+  RecentValues<KeyRange, kernel::Pattern> patterns_;
 };
 
 }  // namespace heed

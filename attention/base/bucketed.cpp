@@ -18,9 +18,9 @@ Tensor BucketedAttention::buckets_of(const Tensor& scores, bool both_signs, cons
   return buckets;
 }
 
-Tensor BucketedAttention::meet(const Heads& heads, const Tensor& buckets, const Rules& rules,
-                               const AttentionInput& input) const {
-  const kernel::Meeting& m = rules.meeting;
+Tensor BucketedAttention::attend_in_buckets(const Heads& heads, const Tensor& buckets, const Rules& rules,
+                                            const AttentionInput& input) const {
+  const kernel::BucketWindow& m = rules.bucket_window;
   const Device device = heads.q.device();
   const int64_t B = heads.q.extent(0), H = heads.q.extent(1), N = heads.q.extent(2), d = heads.q.extent(3),
                 dv = heads.v.extent(3), R = buckets.extent(2), E = m.window + m.tile;
@@ -44,7 +44,7 @@ Tensor BucketedAttention::meet(const Heads& heads, const Tensor& buckets, const 
   const Tensor q = reshape(gather_rows(heads.q, of_queries), Shape{B * H, R * T, m.tile, d});
   const Tensor k = reshape(gather_rows(heads.k, of_keys), Shape{B * H, R * T, E, d});
   const Tensor v = reshape(gather_rows(heads.v, of_keys), Shape{B * H, R * T, E, dv});
-  kernel::AttentionTerms given = terms(input, rules.scale);
+  kernel::AttentionParams given = params(input, rules.scale);
   given.bias = bias;
   const Tensor tiles = reshape(attention_with_sums(q, k, v, given), Shape{B, H, R * T * m.tile, dv + 1});
   const Tensor rows = gather_rows(tiles, slots);  // [B, H, R N, dv + 1]
@@ -55,13 +55,13 @@ Tensor BucketedAttention::meet(const Heads& heads, const Tensor& buckets, const 
   return reshape(sum(slice(rounds, 4, 0, dv) * shares, 2), Shape{B, H, N, dv});
 }
 
-Tensor BucketedAttention::meet_recent(Heads heads, const Tensor& buckets, const Rules& rules,
-                                      const AttentionInput& input) const {
-  const kernel::Meeting& m = rules.meeting;
+Tensor BucketedAttention::attend_to_recent_in_buckets(Heads heads, const Tensor& buckets, const Rules& rules,
+                                                      const AttentionInput& input) const {
+  const kernel::BucketWindow& m = rules.bucket_window;
   const int64_t B = heads.q.extent(0), H = heads.q.extent(1), num_queries = heads.q.extent(2),
                 d = heads.q.extent(3), R = buckets.extent(2);
   heads.k = concat(std::vector<Tensor>{heads.k, cast(transpose(buckets, 2, 3), heads.k.dtype())}, 3);
-  recall(heads, input);
+  read_cache(heads, input);
   const int64_t rows = heads.k.extent(2),
                 first = rows - num_queries;  // cached keys are in order, some removed
   const Tensor all = contiguous(cast(transpose(slice(heads.k, 3, d, d + R), 2, 3), DType::i32).detach());
@@ -90,7 +90,7 @@ void BucketedAttention::forget(KeyValueCache& cache, const Tensor& buckets, cons
       std::vector<int64_t> num_in_bucket(static_cast<size_t>(rules.buckets), 0);
       for (int64_t j = N; j-- > 0;) {
         const auto which = static_cast<int64_t>(bucket[static_cast<size_t>((head * R + r) * N + j)]);
-        if (which < rules.buckets && num_in_bucket[static_cast<size_t>(which)]++ < rules.meeting.window)
+        if (which < rules.buckets && num_in_bucket[static_cast<size_t>(which)]++ < rules.bucket_window.window)
           own[j] = 1;
       }
     }
@@ -129,7 +129,7 @@ Tensor each_named(const Tensor& x, const Tensor& ids) {
 Tensor BucketedAttention::listed(const Heads& heads, const Tensor& ids, const Tensor& bias,
                                  const Rules& rules, const AttentionInput& input) const {
   const int64_t B = ids.extent(0), H = ids.extent(1), num_queries = ids.extent(2), L = ids.extent(3);
-  kernel::AttentionTerms given = terms(input, rules.scale);
+  kernel::AttentionParams given = params(input, rules.scale);
   given.bias = view::reshape(bias, Shape{B * H, num_queries, 1, L});
   const Tensor q = reshape(heads.q, Shape{B * H, num_queries, 1, heads.q.extent(3)});
   const Tensor y = attention(q, each_named(heads.k, ids), each_named(heads.v, ids), given);

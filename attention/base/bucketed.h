@@ -1,7 +1,7 @@
 // BucketedAttention, rung 3': softmax among tokens of the same bucket; a variant assigns the buckets.
 #pragma once
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/core/kernels/content/bucket.h"
 
 namespace heed {
@@ -9,16 +9,16 @@ namespace heed {
 /// Attention in tiles of tokens sorted by (bucket, position), in any number of rounds. Rounds are weighted by
 /// their sums of exponentials, so the result is one softmax over the keys of all rounds. Time and memory grow
 /// with T times the keys of a tile, not with T^2. Kitaev et al. 2020, arXiv 2001.04451, section 2.
-class BucketedAttention : public HeadedAttention {
+class BucketedAttention : public MultiHeadAttention {
  public:
-  using HeadedAttention::HeadedAttention;  ///< projections and modifiers as in HeadedAttention
+  using MultiHeadAttention::MultiHeadAttention;  ///< projections and modifiers as in MultiHeadAttention
 
  protected:
   /// How tiles are formed, and the number of buckets; padding is in an extra bucket, number `buckets`.
   struct Rules {
-    kernel::Meeting meeting;  ///< which keys of the sorted order a tile sees
-    int64_t buckets = 0;      ///< buckets of tokens that are not padding
-    double scale = 1;         ///< factor of the dot products
+    kernel::BucketWindow bucket_window;  ///< which keys of the sorted order a tile sees
+    int64_t buckets = 0;                 ///< buckets of tokens that are not padding
+    double scale = 1;                    ///< factor of the dot products
   };
 
   /// The bucket of each token: scores [B, H, R, T, f] of positions `first` and later -> i32 [B, H, R, T],
@@ -26,13 +26,13 @@ class BucketedAttention : public HeadedAttention {
   static Tensor buckets_of(const Tensor& scores, bool both_signs, const Mask& mask, int64_t first,
                            int64_t none);
   /// Self-attention within buckets i32 [B, H, R, T] -> [B, H, T, dv].
-  Tensor meet(const Heads& heads, const Tensor& buckets, const Rules& rules,
-              const AttentionInput& input) const;
-  /// The same for tokens that follow those in input.cache (a KeyValueCache); needs meeting.by_bucket. Cached
-  /// keys carry their buckets as R extra columns. Keys that are no longer among the last `window` of their
-  /// bucket in any round are removed when the cache exceeds twice the maximum it needs.
-  Tensor meet_recent(Heads heads, const Tensor& buckets, const Rules& rules,
-                     const AttentionInput& input) const;
+  Tensor attend_in_buckets(const Heads& heads, const Tensor& buckets, const Rules& rules,
+                           const AttentionInput& input) const;
+  /// The same for tokens that follow those in input.cache (a KeyValueCache); needs bucket_window.by_bucket.
+  /// Cached keys carry their buckets as R extra columns. Keys that are no longer among the last `window` of
+  /// their bucket in any round are removed when the cache exceeds twice the maximum it needs.
+  Tensor attend_to_recent_in_buckets(Heads heads, const Tensor& buckets, const Rules& rules,
+                                     const AttentionInput& input) const;
 
  private:
   static void forget(KeyValueCache& cache, const Tensor& buckets, const Rules& rules);

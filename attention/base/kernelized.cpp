@@ -7,17 +7,17 @@
 namespace heed {
 
 using kernel::FeatureMap;
-using kernel::PolynomialTerms;
+using kernel::PolynomialParams;
 
 KernelizedAttention::KernelizedAttention(const AttentionConfig& config, double epsilon, Rng& rng)
-    : KernelizedAttention(config, PolynomialTerms{.coefficients = {0, 1}, .epsilon = epsilon}, rng) {
+    : KernelizedAttention(config, PolynomialParams{.coefficients = {0, 1}, .epsilon = epsilon}, rng) {
   if (!(epsilon > 0))
     fail("attention: epsilon = ", epsilon, ". It must be above 0, or a query without keys divides by zero.");
 }
 
-KernelizedAttention::KernelizedAttention(const AttentionConfig& config, const PolynomialTerms& terms,
+KernelizedAttention::KernelizedAttention(const AttentionConfig& config, const PolynomialParams& params,
                                          Rng& rng)
-    : HeadedAttention(config, rng), terms_(terms) {}
+    : MultiHeadAttention(config, rng), params_(params) {}
 
 Heads KernelizedAttention::features(Heads heads, const AttentionInput&) const {
   heads.q = feature(heads.q);
@@ -25,7 +25,7 @@ Heads KernelizedAttention::features(Heads heads, const AttentionInput&) const {
   return heads;
 }
 
-Heads KernelizedAttention::noisy(Heads features, PolynomialTerms&, Rng&) const { return features; }
+Heads KernelizedAttention::feature_dropout(Heads features, PolynomialParams&, Rng&) const { return features; }
 
 void KernelizedAttention::check(const Heads& heads, const AttentionInput& input) {
   if (input.mask.bias())
@@ -48,40 +48,41 @@ Tensor KernelizedAttention::attend(Heads heads, const AttentionInput& input) {
   const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
   Heads phi = features(std::move(heads), input);
   if (input.context.recorder != nullptr) show(phi, input);
-  PolynomialTerms terms = terms_;
-  terms.key_lengths = input.mask.key_lengths();
+  PolynomialParams params = params_;
+  params.key_lengths = input.mask.key_lengths();
   if (input.context.training() && config().dropout > 0)
-    phi = noisy(std::move(phi), terms, *input.context.rng);
-  if (input.cache != nullptr) return step(phi, terms, input);
-  terms.causal = input.mask.is_causal();
-  if (!terms.causal || earlier == 0) return polynomial_attention(phi.q, phi.k, phi.v, terms);
+    phi = feature_dropout(std::move(phi), params, *input.context.rng);
+  if (input.cache != nullptr) return step(phi, params, input);
+  params.causal = input.mask.is_causal();
+  if (!params.causal || earlier == 0) return polynomial_attention(phi.q, phi.k, phi.v, params);
   const auto part = [&](const Tensor& x, bool before) {
     return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
   };
-  PolynomialTerms before = terms;
-  if (terms.dropout > 0) before.draw = input.context.rng->next();  // keys of both parts count from 0
+  PolynomialParams before = params;
+  if (params.dropout > 0) before.draw = input.context.rng->next();  // keys of both parts count from 0
   const Tensor sums = polynomial_sums(part(phi.k, true), part(phi.v, true), before);
-  terms.first_key = earlier;
-  return polynomial_attention(phi.q, part(phi.k, false), part(phi.v, false), terms, sums);
+  params.first_key = earlier;
+  return polynomial_attention(phi.q, part(phi.k, false), part(phi.v, false), params, sums);
 }
 
-Tensor KernelizedAttention::step(const Heads& phi, PolynomialTerms terms, const AttentionInput& input) const {
+Tensor KernelizedAttention::step(const Heads& phi, PolynomialParams params,
+                                 const AttentionInput& input) const {
   auto* cache = cache_of<SumCache>(input);
   if (!phi.k && !cache->sums)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
   const Tensor before = cache->sums;
   if (phi.k) {
-    terms.first_key = cache->length;
-    const Tensor added = polynomial_sums(phi.k, phi.v, terms);
+    params.first_key = cache->length;
+    const Tensor added = polynomial_sums(phi.k, phi.v, params);
     cache->sums = before ? before + added : added;
     cache->length += phi.k.extent(2);
   }
   // Several causal queries in one call must not attend to later keys of the call.
   if (input.mask.is_causal() && phi.k && phi.q.extent(2) > 1) {
-    terms.causal = true;
-    return polynomial_attention(phi.q, phi.k, phi.v, terms, before);
+    params.causal = true;
+    return polynomial_attention(phi.q, phi.k, phi.v, params, before);
   }
-  return polynomial_attention(phi.q, Tensor(), Tensor(), terms, cache->sums);
+  return polynomial_attention(phi.q, Tensor(), Tensor(), params, cache->sums);
 }
 
 void KernelizedAttention::show(const Heads& phi, const AttentionInput& input) const {
@@ -92,13 +93,13 @@ void KernelizedAttention::show(const Heads& phi, const AttentionInput& input) co
   }
   const NoGrad no_grad;
   const int64_t first = input.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
-  input.context.recorder->factors(*this, prepared(phi.q, terms_), prepared(phi.k, terms_), terms_.scale);
-  input.context.recorder->record(*this, polynomial_map(phi.q, phi.k, terms_, input.mask, first));
+  input.context.recorder->factors(*this, prepared(phi.q, params_), prepared(phi.k, params_), params_.scale);
+  input.context.recorder->record(*this, polynomial_map(phi.q, phi.k, params_, input.mask, first));
 }
 
-Tensor prepared(const Tensor& x, const PolynomialTerms& terms) {
-  const double e = terms.prepare_epsilon;
-  switch (terms.prepare) {
+Tensor prepared(const Tensor& x, const PolynomialParams& params) {
+  const double e = params.prepare_epsilon;
+  switch (params.prepare) {
     case FeatureMap::none:
       return x;
     case FeatureMap::standard: {
@@ -120,22 +121,22 @@ Tensor one_for_zero(const Tensor& x) {
   return affine(cast(any, x.dtype()), -1, 1);
 }
 
-Tensor polynomial_map(const Tensor& q, const Tensor& k, const PolynomialTerms& terms, const Mask& mask,
+Tensor polynomial_map(const Tensor& q, const Tensor& k, const PolynomialParams& params, const Mask& mask,
                       int64_t first_query) {
-  const Tensor s = matmul(prepared(q, terms), transpose(prepared(k, terms), 2, 3)) * terms.scale;
-  Tensor weights = Tensor::full(s.shape(), terms.coefficients.back(), s.dtype(), s.device());
-  for (size_t l = terms.coefficients.size() - 1; l-- > 0;) weights = weights * s + terms.coefficients[l];
+  const Tensor s = matmul(prepared(q, params), transpose(prepared(k, params), 2, 3)) * params.scale;
+  Tensor weights = Tensor::full(s.shape(), params.coefficients.back(), s.dtype(), s.device());
+  for (size_t l = params.coefficients.size() - 1; l-- > 0;) weights = weights * s + params.coefficients[l];
   if (const Tensor hidden = mask.dense(s, first_query)) weights = weights * exp(hidden);
-  return weights / divisor(sum(weights, 3), terms);
+  return weights / divisor(sum(weights, 3), params);
 }
 
-Tensor divisor(const Tensor& total, const PolynomialTerms& terms) {
-  const Tensor all = total + terms.epsilon;
-  if (terms.guard == 0) return all + one_for_zero(all);
+Tensor divisor(const Tensor& total, const PolynomialParams& params) {
+  const Tensor all = total + params.epsilon;
+  if (params.guard == 0) return all + one_for_zero(all);
   const Tensor sizes = abs(all.detach());
   const Tensor signs =
       all.detach() / (sizes + one_for_zero(sizes)) + one_for_zero(sizes);  // the sign of 0 is 1
-  return maximum(abs(all), terms.guard) * signs;
+  return maximum(abs(all), params.guard) * signs;
 }
 
 }  // namespace heed

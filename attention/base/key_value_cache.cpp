@@ -38,7 +38,7 @@ void KeyValueCache::append(Tensor& all, const Tensor& rows, int64_t from, bool k
   launch<kernel::Copy>(rows.device(), rows.detach(), view::slice(all, 2, present, total));
 }
 
-void KeyValueCache::remember(Heads& heads) {
+void KeyValueCache::append_to_cache(Heads& heads) {
   int64_t needed = forgotten;  // the first key that a query can still reach
   if (heads.k) {
     const int64_t added = heads.k.extent(2);

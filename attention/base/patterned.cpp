@@ -153,7 +153,7 @@ Tensor PatternedAttention::attend_pattern(const Heads& heads, const AttentionInp
 Tensor PatternedAttention::attend(Heads heads, const AttentionInput& input) {
   if (input.mask.bias())
     fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
-  const int64_t first_query = recall(heads, input);
+  const int64_t first_query = read_cache(heads, input);
   if (input.context.recorder != nullptr) {
     input.context.recorder->factors(*this, heads.q, heads.k, scale(heads.q));
     input.context.recorder->record(*this, dense_map(heads, input, first_query));

@@ -44,7 +44,7 @@ class PatternedAttention : public ScoredAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override;
   /// The map [B, H, Tq, Tk] of a call over all keys, for MapRecorder.
   Tensor dense_map(const Heads& heads, const AttentionInput& input, int64_t first_query) const;
-  /// Attends without recording a map. first_query: the result of recall().
+  /// Attends without recording a map. first_query: the result of read_cache().
   Tensor attend_pattern(const Heads& heads, const AttentionInput& input, int64_t first_query) const;
   /// The factor of the scores of q [B, H, Tq, d].
   double scale(const Tensor& q) const;

@@ -20,7 +20,7 @@ Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input,
 }
 
 Tensor ScoredAttention::attend(Heads heads, const AttentionInput& input) {
-  const int64_t first_query = recall(heads, input);
+  const int64_t first_query = read_cache(heads, input);
   return attend_by_map(heads, input, first_query);
 }
 

@@ -1,14 +1,14 @@
 // ScoredAttention, rung 2: softmax of a score; a variant overrides score() and, if needed, weigh().
 #pragma once
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 
 namespace heed {
 
 /// Attention by a map: weights over keys, computed from a score for each pair of query and key.
-class ScoredAttention : public HeadedAttention {
+class ScoredAttention : public MultiHeadAttention {
  public:
-  using HeadedAttention::HeadedAttention;  ///< projections and modifiers as in HeadedAttention
+  using MultiHeadAttention::MultiHeadAttention;  ///< projections and modifiers as in MultiHeadAttention
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   bool modifies_scores() const override { return true; }
 
@@ -19,7 +19,7 @@ class ScoredAttention : public HeadedAttention {
   virtual Tensor weigh(const Tensor& scores, const Tensor& q, const AttentionInput& input) const;
 
   Tensor attend(Heads heads, const AttentionInput& input) override;
-  /// Attends by computing the map, after recall().
+  /// Attends by computing the map, after read_cache().
   Tensor attend_by_map(const Heads& heads, const AttentionInput& input, int64_t first_query);
   /// The map [B, H, Tq, Tk], with dropout, times the values (and shaw's value vectors) -> [B, H, Tq, dv].
   Tensor applied(const Tensor& map, const Heads& heads, const AttentionInput& input,

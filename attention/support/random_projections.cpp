@@ -8,7 +8,7 @@
 
 namespace heed {
 
-Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, Rng& rng) {
+Tensor random_projection(int64_t rows, int64_t d, const ProjectionParams& params, Rng& rng) {
   const auto normal = [&](int64_t count) {
     const Tensor x(Shape{count, d}, DType::f64);
     fill_normal(x, 0, 1, rng);
@@ -21,13 +21,13 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, 
   for (size_t r = 0; r < count; ++r) {
     // Lengths come from other normal vectors, because length and direction of a normal vector are
     // independent.
-    const double* drawn = terms.orthogonal ? &others[r * n] : &w[r * n];
+    const double* drawn = params.orthogonal ? &others[r * n] : &w[r * n];
     wanted[r] =
-        terms.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
+        params.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
   }
   for (size_t r = 0; r < count; ++r) {
     double* row = &w[r * n];
-    for (size_t other = r / n * n; terms.orthogonal && other < r; ++other) {
+    for (size_t other = r / n * n; params.orthogonal && other < r; ++other) {
       const double* unit = &w[other * n];
       const double along = kernel::lanes::dot(row, unit, d);
       for (size_t c = 0; c < n; ++c) row[c] -= along * unit[c];
@@ -39,12 +39,12 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, 
   return Tensor::of<double>(w, Shape{rows, d});
 }
 
-RandomProjection::RandomProjection(int64_t rows, int64_t d, const ProjectionTerms& terms, int64_t redraw,
+RandomProjection::RandomProjection(int64_t rows, int64_t d, const ProjectionParams& params, int64_t redraw,
                                    int64_t layer, Rng& rng)
-    : terms_(terms), redraw_(redraw), layer_(layer) {
+    : params_(params), redraw_(redraw), layer_(layer) {
   if (rows < 1) fail("attention: ", rows, " random rows. There must be at least 1.");
   if (redraw < 0) fail("attention: redraw = ", redraw, ". It must be at least 0.");
-  weight_ = cast(random_projection(rows, d, terms, rng), DType::f32);
+  weight_ = cast(random_projection(rows, d, params, rng), DType::f32);
 }
 
 namespace {
@@ -77,7 +77,7 @@ void RandomProjection::settle(const ForwardContext& context) {
   // The seed depends on the step alone, so a resumed run draws the same as an uninterrupted one.
   Rng rng(context.rng->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
   const NoGrad no_grad;
-  const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), terms_, rng);
+  const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), params_, rng);
   const Tensor moved = Tensor::of<double>(drawn.to_doubles(), drawn.shape(), weight_.device());
   weight_ = cast(moved, weight_.dtype());
   period_ = period;

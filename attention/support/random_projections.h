@@ -9,14 +9,14 @@
 namespace heed {
 
 /// Distribution of the rows of a random projection.
-struct ProjectionTerms {
+struct ProjectionParams {
   bool orthogonal = true;  ///< rows are orthogonal within groups of d; otherwise independent
   bool equal = false;      ///< all rows have length sqrt(d); otherwise the lengths of normal vectors
 };
 
 /// Draws a matrix f64 [rows, d] whose rows have uniform directions; with unequal lengths each row is a normal
 /// vector. Choromanski et al. 2020, arXiv 2009.14794, section 2.4.
-Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, Rng& rng);
+Tensor random_projection(int64_t rows, int64_t d, const ProjectionParams& params, Rng& rng);
 
 /// Options of a variant with a random projection.
 struct ProjectionOptions {
@@ -36,7 +36,7 @@ struct ProjectionOptions {
 class RandomProjection {
  public:
   /// Draws W; `layer` separates the streams of layers, `redraw` is in training steps (0: never).
-  RandomProjection(int64_t rows, int64_t d, const ProjectionTerms& terms, int64_t redraw, int64_t layer,
+  RandomProjection(int64_t rows, int64_t d, const ProjectionParams& params, int64_t redraw, int64_t layer,
                    Rng& rng);
   /// For the head width of `config`; `equal`: rows of length sqrt(d); `variant`: the name in error messages.
   RandomProjection(const char* variant, const AttentionConfig& config, const ProjectionOptions& options,
@@ -48,7 +48,7 @@ class RandomProjection {
   void settle(const ForwardContext& context);
 
  private:
-  ProjectionTerms terms_;
+  ProjectionParams params_;
   int64_t redraw_, layer_, period_ = 0;
   Tensor weight_;
 };

@@ -52,7 +52,7 @@ TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature) {
   return nodes;
 }
 
-TreeNodes TreeCache::remember(Heads& heads, const Feature& feature) {
+TreeNodes TreeCache::append_to_cache(Heads& heads, const Feature& feature) {
   if (!heads.k && length == 0)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
   const bool history = recording() && heads.k && (heads.k.node() || heads.v.node());
@@ -82,12 +82,12 @@ TreeNodes TreeCache::remember(Heads& heads, const Feature& feature) {
   return nodes;
 }
 
-Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms) {
+Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeParams params) {
   const NoGrad no_grad;
   // With the identity as values, the output is the map.
   const int64_t keys = k.extent(2);
-  terms.value_nodes = Tensor();
-  return tree_attention(q, k, expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys}), terms);
+  params.value_nodes = Tensor();
+  return tree_attention(q, k, expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys}), params);
 }
 
 }  // namespace heed

@@ -1,7 +1,7 @@
 // Trees of keys and values: sums over nodes, a cache that grows in place, and attention maps.
 #pragma once
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 
 namespace heed {
 
@@ -26,13 +26,13 @@ struct TreeCache final : AttentionCache {
 
   /// Appends heads.k and heads.v (where given), sets them to all cached keys and values, and returns the
   /// trees.
-  TreeNodes remember(Heads& heads, const Feature& feature);
+  TreeNodes append_to_cache(Heads& heads, const Feature& feature);
 };
 
 /// The trees of the keys and values of one call, without a cache.
 TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature);
 
 /// The attention map [B, H, Tq, keys] of tree_attention().
-Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms);
+Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeParams params);
 
 }  // namespace heed

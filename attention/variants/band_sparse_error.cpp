@@ -60,9 +60,10 @@ class BandSparseError final : public BandedAttention {
   }
 
   Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
-                   const Sight& sight) const override {
-    check_longest("band_sparse_error", std::max(sight.first_query + sight.queries, sight.keys), longest_);
-    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, sight, band_width(), false);
+                   const KeyRange& key_range) const override {
+    check_longest("band_sparse_error", std::max(key_range.first_query + key_range.queries, key_range.keys),
+                  longest_);
+    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, key_range, band_width(), false);
     if (seen.which.empty()) return {};
     const Tensor queries = row_ids(seen.queries, lse.device()), keys = row_ids(seen.keys, lse.device());
     const Tensor products = sum(gather_rows(heads.q, queries) * gather_rows(heads.k, keys), 3);
@@ -71,7 +72,7 @@ class BandSparseError final : public BandedAttention {
     if (const Tensor kept = input.mask.padding_mask(heads.k, 0))
       logs = logs + gather_rows(affine(kept, 1e30, -1e30), keys);
     const Tensor map = dropout(clipped(exp(logs)), config().dropout, input.context.rng);
-    return scatter_add_rows(map * gather_rows(heads.v, keys), queries, sight.queries);
+    return scatter_add_rows(map * gather_rows(heads.v, keys), queries, key_range.queries);
   }
 
   double eps_;

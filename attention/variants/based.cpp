@@ -32,7 +32,7 @@ struct BasedOptions {
 class BasedAttention final : public KernelizedAttention {
  public:
   BasedAttention(const AttentionConfig& config, const BasedOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(config, o), rng) {
+      : KernelizedAttention(config, params_of(config, o), rng) {
     const int64_t d = head_dim();
     if (o.features == 0 || o.features >= d) return;
     const double deviation = 1 / std::sqrt(static_cast<double>(d));
@@ -40,7 +40,7 @@ class BasedAttention final : public KernelizedAttention {
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
   static std::unique_ptr<Attention> make(const AttentionConfig& config, const BasedOptions& o, Rng& rng) {
-    terms_of(config, o);  // check the options in every layer
+    params_of(config, o);  // check the options in every layer
     if (o.window == 0 || config.cross || config.layer % 2 == 0)
       return std::make_unique<BasedAttention>(config, o, rng);
     const int64_t left = config.causal ? o.window - 1 : o.window / 2, right = config.causal ? 0 : left;
@@ -53,7 +53,7 @@ class BasedAttention final : public KernelizedAttention {
   }
 
  private:
-  static kernel::PolynomialTerms terms_of(const AttentionConfig& config, const BasedOptions& o) {
+  static kernel::PolynomialParams params_of(const AttentionConfig& config, const BasedOptions& o) {
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
     const int64_t d = config.width_of_head();
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;

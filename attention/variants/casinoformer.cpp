@@ -69,10 +69,10 @@ struct CasinoformerOptions {
   }
 };
 
-class Casinoformer final : public HeadedAttention {
+class Casinoformer final : public MultiHeadAttention {
  public:
   Casinoformer(const AttentionConfig& config, const CasinoformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         options_(o),
         features_(o.mass, config.heads, head_dim(), rng),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
@@ -90,7 +90,7 @@ class Casinoformer final : public HeadedAttention {
       features_.redraw(static_cast<uint64_t>(o.seed * 1000 + config.layer));
   }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("projection", features_.projection);
     f("draws", draws_);
   }
@@ -100,27 +100,27 @@ class Casinoformer final : public HeadedAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override;
 
   Tensor grow(const Tensor& q, const Tensor& phi_q, const TreeNodes& nodes,
-              const kernel::BudTerms& terms) const {
-    const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(terms)}, DType::i32, q.device());
+              const kernel::BudParams& params) const {
+    const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(params)}, DType::i32, q.device());
     const TreeMass mass = options_.mass;
     if (is_of_moments(mass)) {
       const bool ahead = mass == TreeMass::lookahead || mass == TreeMass::contrast;
-      const kernel::MomentTerms moments{.growth = terms,
-                                        .mass = mass == TreeMass::lookahead  ? kernel::MomentMass::lookahead
-                                                : mass == TreeMass::contrast ? kernel::MomentMass::contrast
-                                                : mass == TreeMass::gap      ? kernel::MomentMass::gap
-                                                                             : kernel::MomentMass::variance};
+      const kernel::MomentParams moments{.growth = params,
+                                         .mass = mass == TreeMass::lookahead  ? kernel::MomentMass::lookahead
+                                                 : mass == TreeMass::contrast ? kernel::MomentMass::contrast
+                                                 : mass == TreeMass::gap      ? kernel::MomentMass::gap
+                                                                              : kernel::MomentMass::variance};
       launch<kernel::MomentBuds>(q.device(), q.detach(), ahead ? nodes.keys : nodes.features, moments, buds);
       return buds;
     }
     const bool aligned = mass == TreeMass::align, looks = mass >= TreeMass::align;
     launch<kernel::TreeBuds>(q.device(), aligned || !looks ? q.detach() : phi_q,
-                             aligned ? nodes.keys : nodes.features, terms, buds);
+                             aligned ? nodes.keys : nodes.features, params, buds);
     return buds;
   }
-  kernel::BudTerms terms_of(const kernel::TreeReach& reach) const;
+  kernel::BudParams params_of(const kernel::TreeReach& reach) const;
   /// Decides how this call draws its splits, for so many queries.
-  void set_draws(kernel::BudTerms& terms, int64_t queries, const ForwardContext& context) const;
+  void set_draws(kernel::BudParams& params, int64_t queries, const ForwardContext& context) const;
 
   CasinoformerOptions options_;
   TreeFeatures features_;
@@ -143,37 +143,37 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
   if (input.cache != nullptr) {
     auto* cache = cache_of<TreeCache>(input);
     first = config().cross ? cache->queries : cache->length;
-    nodes = cache->remember(heads, features_);
+    nodes = cache->append_to_cache(heads, features_);
   } else {
     first = config().cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
     nodes = tree_nodes(heads, features_);
   }
-  kernel::BudTerms terms = terms_of({.keys = heads.k.extent(2),
-                                     .causal = input.mask.is_causal(),
-                                     .self = options_.include_self,
-                                     .first_query = first,
-                                     .key_lengths = input.mask.key_lengths()});
-  set_draws(terms, heads.q.extent(2), input.context);
+  kernel::BudParams params = params_of({.keys = heads.k.extent(2),
+                                        .causal = input.mask.is_causal(),
+                                        .self = options_.include_self,
+                                        .first_query = first,
+                                        .key_lengths = input.mask.key_lengths()});
+  set_draws(params, heads.q.extent(2), input.context);
   const Tensor phi_q = is_of_moments(options_.mass) ? Tensor() : features_(heads.q, first);
-  const kernel::TreeTerms tree{.scale = scale_,
-                               .counted = options_.denominator == CasinoformerOptions::counted,
-                               .reach = terms.reach,
-                               .buds = grow(heads.q, phi_q, nodes, terms),
-                               .key_nodes = nodes.keys,
-                               .value_nodes = nodes.values};
+  const kernel::TreeParams tree{.scale = scale_,
+                                .counted = options_.denominator == CasinoformerOptions::counted,
+                                .reach = params.reach,
+                                .buds = grow(heads.q, phi_q, nodes, params),
+                                .key_nodes = nodes.keys,
+                                .value_nodes = nodes.values};
   if (input.context.recorder != nullptr) {
     // Without the noise of training: the buds of evaluation. In evaluation these are the output's own.
-    kernel::TreeTerms shown = tree;
-    if (input.context.training() && !terms.greedy && !draws_) {
-      set_draws(terms, heads.q.extent(2), {});
-      shown.buds = grow(heads.q, phi_q, nodes, terms);
+    kernel::TreeParams shown = tree;
+    if (input.context.training() && !params.greedy && !draws_) {
+      set_draws(params, heads.q.extent(2), {});
+      shown.buds = grow(heads.q, phi_q, nodes, params);
     }
     input.context.recorder->record(*this, tree_map(heads.q, heads.k, shown));
   }
   return tree_attention(heads.q, heads.k, heads.v, tree);
 }
 
-kernel::BudTerms Casinoformer::terms_of(const kernel::TreeReach& reach) const {
+kernel::BudParams Casinoformer::params_of(const kernel::TreeReach& reach) const {
   return {.reach = reach,
           .mass = options_.mass == TreeMass::uniform    ? kernel::BudMass::uniform
                   : options_.mass == TreeMass::edh      ? kernel::BudMass::decay
@@ -187,21 +187,22 @@ kernel::BudTerms Casinoformer::terms_of(const kernel::TreeReach& reach) const {
           .greedy = !draws_ && options_.where == CasinoformerOptions::argmax};
 }
 
-void Casinoformer::set_draws(kernel::BudTerms& terms, int64_t queries, const ForwardContext& context) const {
-  if (terms.greedy) return;
+void Casinoformer::set_draws(kernel::BudParams& params, int64_t queries,
+                             const ForwardContext& context) const {
+  if (params.greedy) return;
   if (draws_) {
-    const int64_t wanted = kernel::bud_draws(terms);
+    const int64_t wanted = kernel::bud_draws(params);
     if (draws_.rank() != 2 || draws_.extent(0) != queries || draws_.extent(1) < wanted) {
       fail("attention 'casinoformer': draws ", draws_.shape(), " for ", queries, " queries and ",
-           terms.reach.keys, " keys. They must be [", queries, ", ", wanted, "] or wider.");
+           params.reach.keys, " keys. They must be [", queries, ", ", wanted, "] or wider.");
     }
-    terms.draws = contiguous(cast(draws_.detach(), DType::f64));
+    params.draws = contiguous(cast(draws_.detach(), DType::f64));
   } else if (context.training()) {
-    terms.draw = context.rng->next();
+    params.draw = context.rng->next();
   } else {  // without a tick: by position
-    terms.draw = {.seed = static_cast<uint64_t>(options_.seed),
-                  .stream = static_cast<uint64_t>(config().layer),
-                  .tick = {}};
+    params.draw = {.seed = static_cast<uint64_t>(options_.seed),
+                   .stream = static_cast<uint64_t>(config().layer),
+                   .tick = {}};
   }
 }
 

@@ -19,7 +19,7 @@
 // sharpen_weight [H, d, 1], sharpen_bias [H, 1, 1]
 #include <cmath>
 
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -53,10 +53,10 @@ struct AddressingCache final : KeyValueCache {
   }
 };
 
-class CosineAttention final : public DottedAttention {
+class CosineAttention final : public ScaledDotProductAttention {
  public:
   CosineAttention(const AttentionConfig& config, const CosineOptions& o, Rng& rng)
-      : DottedAttention(config, rng, 1), options_(o) {
+      : ScaledDotProductAttention(config, rng, 1), options_(o) {
     if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
     if (config.modifiers.qk_norm == QkNorm::l2)
       fail("attention 'cosine': it divides queries and keys by their length itself. Set qk_norm to none.");
@@ -82,11 +82,11 @@ class CosineAttention final : public DottedAttention {
 
   std::unique_ptr<AttentionCache> new_cache() const override {
     if (options_.gate) return std::make_unique<AddressingCache>();
-    return DottedAttention::new_cache();
+    return ScaledDotProductAttention::new_cache();
   }
 
   void fields(Fields& f) override {
-    DottedAttention::fields(f);
+    ScaledDotProductAttention::fields(f);
     f("sharpness", sharpness_);
     // An empty field would be listed as a tensor to give, so list only what the options use.
     if (options_.predict) f("sharpness_weight", sharpness_weight_);
@@ -114,13 +114,13 @@ class CosineAttention final : public DottedAttention {
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
     if (!options_.gate && options_.shift == 0 && !options_.sharpen)
-      return DottedAttention::attend(std::move(heads), input);
+      return ScaledDotProductAttention::attend(std::move(heads), input);
     if (input.mask.bias() && (options_.gate || options_.shift > 0)) {
       fail(
           "attention 'cosine': with gate or shift, weight moves to keys whatever their scores are, so a bias "
           "could not keep it away. Leave the bias out, or gate and shift.");
     }
-    const int64_t first_query = recall(heads, input);
+    const int64_t first_query = read_cache(heads, input);
     const AddressingSteps steps = steps_of(heads, input);
     align(heads);
     const Tensor map = ntm_addressing(weights(heads, input, first_query), steps,

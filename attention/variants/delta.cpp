@@ -11,7 +11,7 @@
 // computed from x: beta [B, H, N], and log_decay (log a) [B, H, N] or [B, H, N, D].
 #include <cmath>
 
-#include "heed/attention/base/fading.h"
+#include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -30,16 +30,16 @@ struct DeltaOptions {
   }
 };
 
-class DeltaAttention final : public FadingAttention {
+class DeltaAttention final : public DecayAttention {
  public:
   DeltaAttention(const AttentionConfig& config, const DeltaOptions& o, Rng& rng)
-      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
+      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(o),
         writing_(config.d_model, config.heads, rng, {.bias = false, .init = config.init}) {
     if (o.gated) rates_ = std::make_unique<StepRates>(config, rng);
   }
   void fields(Fields& f) override {
-    FadingAttention::fields(f);
+    DecayAttention::fields(f);
     f("writing", writing_);
     if (rates_) rates_->fields(f);
     f("beta", beta_);
@@ -49,7 +49,7 @@ class DeltaAttention final : public FadingAttention {
  private:
   static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), 3) + 1e-6); }
 
-  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
+  ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
     const double d = static_cast<double>(heads.q.extent(3));
     Tensor beta = given(beta_, "beta", heads), log_decay = given(log_decay_, "log_decay", heads);
     if (!beta) beta = each_head(sigmoid(writing_(layer_input(input, "beta"))));

@@ -9,7 +9,7 @@
 // lq2, lk2 [d / 2, rounded up], shared by all heads.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -26,10 +26,10 @@ struct DifferentialOptions {
   }
 };
 
-class DifferentialAttention final : public HeadedAttention {
+class DifferentialAttention final : public MultiHeadAttention {
  public:
   DifferentialAttention(const AttentionConfig& config, const DifferentialOptions& o, Rng& rng)
-      : HeadedAttention(config, rng), options_(o) {
+      : MultiHeadAttention(config, rng), options_(o) {
     const int64_t d = head_dim();
     if (!(o.epsilon > 0)) fail("attention 'differential': epsilon = ", o.epsilon, ". It must be above 0.");
     if (!(o.lambda >= 0 && o.lambda < 1))
@@ -39,7 +39,7 @@ class DifferentialAttention final : public HeadedAttention {
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("lq1", lq1_);
     f("lk1", lk1_);
     f("lq2", lq2_);
@@ -50,9 +50,9 @@ class DifferentialAttention final : public HeadedAttention {
   bool shares_keys() const override { return true; }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    const int64_t first_query = recall(heads, input), half = (heads.q.extent(3) + 1) / 2;
+    const int64_t first_query = read_cache(heads, input), half = (heads.q.extent(3) + 1) / 2;
     const Tensor lambda = exp(sum(lq1_ * lk1_)) - exp(sum(lq2_ * lk2_)) + start_;
-    kernel::AttentionTerms terms{
+    kernel::AttentionParams params{
         .scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(half)),
         .causal = input.mask.is_causal(),
         .first_query = first_query,
@@ -60,14 +60,14 @@ class DifferentialAttention final : public HeadedAttention {
         .bias = input.mask.bias()};
     const auto one = [&](int64_t n) {
       if (input.context.training() && config().dropout > 0) {
-        terms.dropout = config().dropout;
-        terms.draw = input.context.rng->next();
+        params.dropout = config().dropout;
+        params.draw = input.context.rng->next();
       }
-      return attention(part(heads.q, n), part(heads.k, n), heads.v, terms);
+      return attention(part(heads.q, n), part(heads.k, n), heads.v, params);
     };
     const Tensor first = one(0);
     const Tensor y = first - one(1) * lambda;
-    if (input.context.recorder != nullptr) show(heads, input, terms, lambda);
+    if (input.context.recorder != nullptr) show(heads, input, params, lambda);
     return options_.norm ? y * shrink(y) : y;
   }
 
@@ -82,14 +82,14 @@ class DifferentialAttention final : public HeadedAttention {
     return (1 - start_) * reciprocal(sqrt(mean(square(y), 3) + options_.epsilon));
   }
 
-  void show(const Heads& heads, const AttentionInput& input, const kernel::AttentionTerms& terms,
+  void show(const Heads& heads, const AttentionInput& input, const kernel::AttentionParams& params,
             const Tensor& lambda) const {
     const NoGrad no_grad;
     const int64_t all = heads.q.extent(1);
     const Tensor keys = repeated(heads.k, all);
     const auto map = [&](int64_t n) {
-      const Tensor scores = matmul(part(heads.q, n), transpose(part(keys, n), 2, 3)) * terms.scale;
-      const Tensor mask = input.mask.dense(scores, terms.first_query);
+      const Tensor scores = matmul(part(heads.q, n), transpose(part(keys, n), 2, 3)) * params.scale;
+      const Tensor mask = input.mask.dense(scores, params.first_query);
       return softmax(mask ? scores + mask : scores);
     };
     const Tensor both = map(0) - map(1) * lambda;

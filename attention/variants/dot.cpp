@@ -2,7 +2,7 @@
 // machine translation", arXiv 1508.04025, section 3.1.
 //
 //   a_i = softmax_j( q_i . k_j )
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -13,10 +13,10 @@ struct DotOptions {
   void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
 };
 
-class DotAttention final : public DottedAttention {
+class DotAttention final : public ScaledDotProductAttention {
  public:
   DotAttention(const AttentionConfig& config, const DotOptions& o, Rng& rng)
-      : DottedAttention(config, rng, o.scale) {}
+      : ScaledDotProductAttention(config, rng, o.scale) {}
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 class EfficientAttention final : public ExponentialAttention {
  public:
   EfficientAttention(const AttentionConfig& config, const NoOptions&, Rng& rng)
-      : ExponentialAttention(config, kernel::PolynomialTerms{.coefficients = {0, 1}}, rng) {}
+      : ExponentialAttention(config, kernel::PolynomialParams{.coefficients = {0, 1}}, rng) {}
 
  private:
   /// Keys become exp(k - scale), queries rho(q) / sum_j exp(k_j - scale), elementwise.

@@ -20,7 +20,7 @@ namespace heed {
 namespace {
 
 using kernel::FeatureMap;
-using kernel::PolynomialTerms;
+using kernel::PolynomialParams;
 
 struct FastmaxOptions {
   int64_t p = 2;
@@ -54,10 +54,10 @@ struct FastmaxOptions {
 class Fastmax final : public KernelizedAttention {
  public:
   Fastmax(const AttentionConfig& config, const FastmaxOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o, config), rng), options_(o) {}
+      : KernelizedAttention(config, params_of(o, config), rng), options_(o) {}
 
  private:
-  static PolynomialTerms terms_of(const FastmaxOptions& o, const AttentionConfig& config) {
+  static PolynomialParams params_of(const FastmaxOptions& o, const AttentionConfig& config) {
     if (o.denum_term == 0 || !(o.lim > 0) || !(o.delta > 0) || o.epsilon < 0)
       fail(
           "attention 'fastmax': denum_term must not be 0, lim and delta must be above 0, epsilon at least "
@@ -65,22 +65,22 @@ class Fastmax final : public KernelizedAttention {
     if (o.dropout == FastmaxOptions::Drop::quadratic && o.p < 2)
       fail("attention 'fastmax': dropout = quadratic, but p = ", o.p,
            " has no monomials of degree 2. Use standard.");
-    PolynomialTerms terms{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
+    PolynomialParams params{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
     const double given[] = {o.a0, o.a1, o.a2};
     double factorial = 1;
     for (int64_t l = 0; l <= o.p; ++l) {
       factorial *= static_cast<double>(std::max<int64_t>(l, 1));
-      terms.coefficients.push_back(l < 3 ? given[l] : 1 / factorial);
+      params.coefficients.push_back(l < 3 ? given[l] : 1 / factorial);
     }
-    if (o.guard) terms.guard = o.delta;
-    if (o.normalise == FastmaxOptions::Normalise::standard) terms.prepare = FeatureMap::standard;
+    if (o.guard) params.guard = o.delta;
+    if (o.normalise == FastmaxOptions::Normalise::standard) params.prepare = FeatureMap::standard;
     if (o.normalise == FastmaxOptions::Normalise::unit) {
-      terms.prepare = FeatureMap::unit;
-      terms.prepare_epsilon = 1e-12;
+      params.prepare = FeatureMap::unit;
+      params.prepare_epsilon = 1e-12;
     }
     if (o.normalise == FastmaxOptions::Normalise::none)
-      terms.scale /= o.denum_term * std::sqrt(static_cast<double>(config.width_of_head()));
-    return terms;
+      params.scale /= o.denum_term * std::sqrt(static_cast<double>(config.width_of_head()));
+    return params;
   }
 
   Heads features(Heads heads, const AttentionInput& input) const override {
@@ -113,16 +113,16 @@ class Fastmax final : public KernelizedAttention {
     return y / (max(norm, 2) * lim);
   }
 
-  Heads noisy(Heads phi, PolynomialTerms& terms, Rng& rng) const override {
+  Heads feature_dropout(Heads phi, PolynomialParams& params, Rng& rng) const override {
     using Drop = FastmaxOptions::Drop;
     using kernel::PolynomialDropout;
     const Drop fitting = options_.p >= 2 ? Drop::quadratic : Drop::standard;
     const Drop drop = options_.dropout == Drop::automatic ? fitting : options_.dropout;
-    terms.drops = drop == Drop::quadratic  ? PolynomialDropout::monomials
-                  : drop == Drop::standard ? PolynomialDropout::entries
-                                           : PolynomialDropout::tokens;
-    terms.dropout = config().dropout;
-    terms.draw = rng.next();
+    params.drops = drop == Drop::quadratic  ? PolynomialDropout::monomials
+                   : drop == Drop::standard ? PolynomialDropout::entries
+                                            : PolynomialDropout::tokens;
+    params.dropout = config().dropout;
+    params.draw = rng.next();
     return phi;
   }
 

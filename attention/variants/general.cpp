@@ -6,7 +6,7 @@
 // Parameters: general [H, d, d] W, applied as q W k^T
 #include <cmath>
 
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -17,15 +17,15 @@ struct GeneralOptions {
   void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
 };
 
-class GeneralAttention final : public DottedAttention {
+class GeneralAttention final : public ScaledDotProductAttention {
  public:
   GeneralAttention(const AttentionConfig& config, const GeneralOptions& o, Rng& rng)
-      : DottedAttention(config, rng, o.scale) {
+      : ScaledDotProductAttention(config, rng, o.scale) {
     const int64_t d = head_dim();
     matrix_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
   }
   void fields(Fields& f) override {
-    DottedAttention::fields(f);
+    ScaledDotProductAttention::fields(f);
     f("general", matrix_);
   }
 

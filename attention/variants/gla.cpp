@@ -9,7 +9,7 @@
 // computed from x: log_decay (log alpha) [B, H, N, D] or [B, H, N].
 #include <cmath>
 
-#include "heed/attention/base/fading.h"
+#include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -33,22 +33,22 @@ const GlaOptions& checked(const GlaOptions& o) {
   return o;
 }
 
-class GatedLinearAttention final : public FadingAttention {
+class GatedLinearAttention final : public DecayAttention {
  public:
   GatedLinearAttention(const AttentionConfig& config, const GlaOptions& o, Rng& rng)
-      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
+      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(checked(o)),
         down_(config.d_model, o.rank, rng, {.bias = false, .init = config.init}),
         up_(o.rank, config.inner_width(), rng, {.init = config.init}) {}
   void fields(Fields& f) override {
-    FadingAttention::fields(f);
+    DecayAttention::fields(f);
     f("decay_down", down_);
     f("decay_up", up_);
     f("log_decay", log_decay_);
   }
 
  private:
-  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
+  ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
     const double d = static_cast<double>(heads.q.extent(3));
     Tensor log_decay = given(log_decay_, "log_decay", heads);
     if (!log_decay)

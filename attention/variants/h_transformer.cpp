@@ -45,10 +45,10 @@ struct ClusterCache final : AttentionCache {
   }
 };
 
-class HTransformer final : public HeadedAttention {
+class HTransformer final : public MultiHeadAttention {
  public:
   HTransformer(const AttentionConfig& config, const HTransformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         block_(o.block),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (o.block % 2 != 0) fail("attention 'h_transformer': block = ", o.block, ". It must be even.");
@@ -62,7 +62,7 @@ class HTransformer final : public HeadedAttention {
     bias_ = constant_parameter(Shape{levels, config.heads, 4 * block_ - 1}, 0);
   }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     if (bias_) f("bias", bias_);
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<ClusterCache>(); }
@@ -154,10 +154,10 @@ kernel::Pattern HTransformer::make_pattern(const Clusters& clusters, const Clust
 /// the log-sum-exp. Dropout applies to the weights of values but not of the count, which is the divisor.
 Tensor HTransformer::level_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                                      const std::shared_ptr<const kernel::Pattern>& pattern, Rng* rng) const {
-  const kernel::PatternTerms plain{.scale = scale_, .pattern = pattern};
+  const kernel::PatternParams plain{.scale = scale_, .pattern = pattern};
   if (rng == nullptr || config().dropout == 0)
     return pattern_attention_with_sums(queries, keys, values, plain);
-  kernel::PatternTerms dropped = plain;
+  kernel::PatternParams dropped = plain;
   dropped.dropout = config().dropout;
   dropped.draw = rng->next();
   const int64_t width = values.extent(3) - 1;
@@ -222,7 +222,7 @@ Tensor HTransformer::step(Heads heads, const AttentionInput& input) {
     fail("attention 'h_transformer': ", heads.q.extent(2), " queries with ", heads.k.extent(2),
          " keys. Give each query its key.");
   const int64_t before = cache->length, fresh = heads.q.extent(2);
-  const TreeNodes nodes = cache->tree.remember(heads, [](const Tensor&, int64_t) { return Tensor(); });
+  const TreeNodes nodes = cache->tree.append_to_cache(heads, [](const Tensor&, int64_t) { return Tensor(); });
   const int64_t length = cache->length = cache->tree.length;
   if (length != before + fresh)
     fail("attention 'h_transformer': ", fresh, " queries without their keys. Give each query its key.");

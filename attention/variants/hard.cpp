@@ -83,7 +83,7 @@ class HardAttention final : public ScoredAttention {
   }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    const int64_t first_query = recall(heads, input);
+    const int64_t first_query = read_cache(heads, input);
     Tensor scores = score(heads.q, heads.k, input);
     if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
     if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;

@@ -14,7 +14,7 @@
 // cross.positions [segments, width].
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 #include "heed/core/parallel/recent_values.h"
@@ -46,10 +46,10 @@ struct Across final : Module {
   }
 };
 
-class Hat final : public HeadedAttention {
+class Hat final : public MultiHeadAttention {
  public:
   Hat(const AttentionConfig& config, const HatOptions& o, Rng& rng)
-      : HeadedAttention(config, rng), options_(o) {
+      : MultiHeadAttention(config, rng), options_(o) {
     const int64_t number = config.layer + 1;
     options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
     if (!options_.cross) return;
@@ -58,7 +58,7 @@ class Hat final : public HeadedAttention {
     across_.positions = normal_parameter(Shape{o.segments, config.inner_width()}, 0.02, rng);
   }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     if (options_.cross) f("cross", across_);
   }
 
@@ -165,7 +165,7 @@ Tensor Hat::attend(Heads heads, const AttentionInput& input) {
     const NoGrad no_grad;
     input.context.recorder->record(*this, segment_map(heads, input));
   }
-  const kernel::AttentionTerms dropped = terms(input, scale());
+  const kernel::AttentionParams dropped = params(input, scale());
   const int64_t length = heads.k.extent(2);
   const auto pattern = patterns_.get(length, [&] { return make_pattern(length); });
   const Tensor y = pattern_attention(heads.q, heads.k, heads.v,

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/kernels/content/prob_sparse.h"
 #include "heed/core/launch.h"
@@ -45,15 +45,15 @@ struct InformerOptions {
   }
 };
 
-class InformerAttention final : public HeadedAttention {
+class InformerAttention final : public MultiHeadAttention {
  public:
   InformerAttention(const AttentionConfig& config, const InformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         options_(o),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {}
 
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("samples", samples_);
   }
 
@@ -69,7 +69,7 @@ class InformerAttention final : public HeadedAttention {
     const Tensor exact =
         scatter_add_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
-    kernel::AttentionTerms given = terms(input, scale_);
+    kernel::AttentionParams given = params(input, scale_);
     given.key_lengths = input.mask.key_lengths();
     const Tensor q = gather_rows(heads.q, which);
     if (causal) {

@@ -62,7 +62,7 @@ class KernelAttention final : public ScoredAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override {
     if (modifies_scores())  // k is an exponential
       return ScoredAttention::attend(std::move(heads), input);
-    const int64_t first_query = recall(heads, input);
+    const int64_t first_query = read_cache(heads, input);
     Tensor scores = score(heads.q, heads.k, input);
     Mask structure = input.mask.is_causal() ? Mask::causal() : Mask::none();
     if (input.mask.key_lengths()) structure = structure & Mask::lengths(input.mask.key_lengths());

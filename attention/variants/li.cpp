@@ -20,10 +20,10 @@ struct LiOptions {
 class LiAttention final : public KernelizedAttention {
  public:
   LiAttention(const AttentionConfig& config, const LiOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o), rng) {}
+      : KernelizedAttention(config, params_of(o), rng) {}
 
  private:
-  static kernel::PolynomialTerms terms_of(const LiOptions& o) {
+  static kernel::PolynomialParams params_of(const LiOptions& o) {
     if (!(o.epsilon >= 0)) fail("attention 'li': epsilon = ", o.epsilon, ". It must be at least 0.");
     return {.coefficients = {1, 1},
             .prepare = kernel::FeatureMap::unit,

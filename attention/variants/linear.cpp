@@ -19,10 +19,10 @@ struct LinearAttentionOptions {
 class LinearAttention final : public KernelizedAttention {
  public:
   LinearAttention(const AttentionConfig& config, const LinearAttentionOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o), rng) {}
+      : KernelizedAttention(config, params_of(o), rng) {}
 
  private:
-  static kernel::PolynomialTerms terms_of(const LinearAttentionOptions& o) {
+  static kernel::PolynomialParams params_of(const LinearAttentionOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'linear': epsilon = ", o.epsilon,
            ". It must be above 0, or a query without keys divides by zero.");

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -45,10 +45,10 @@ struct SlotCache final : AttentionCache {
   }
 };
 
-class LinformerAttention final : public HeadedAttention {
+class LinformerAttention final : public MultiHeadAttention {
  public:
   LinformerAttention(const AttentionConfig& config, const LinformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         length_(o.length > 0 ? o.length : config.max_length),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (length_ < 1) {
@@ -71,7 +71,7 @@ class LinformerAttention final : public HeadedAttention {
 
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<SlotCache>(); }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("E", e_);
     f("F", f_);
   }
@@ -97,7 +97,7 @@ class LinformerAttention final : public HeadedAttention {
       const Tensor weights = softmax(matmul(heads.q, transpose(slots.keys, 2, 3)) * scale_);
       input.context.recorder->record(*this, matmul(weights, seen));
     }
-    return attention(heads.q, slots.keys, slots.values, terms(input, scale_));
+    return attention(heads.q, slots.keys, slots.values, params(input, scale_));
   }
 
   /// Projects all keys and values into slots. Fails when slots exist already, and on too many keys.

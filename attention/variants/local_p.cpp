@@ -14,7 +14,7 @@
 // [H, d, d], applied as q W
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -49,10 +49,10 @@ struct LocalPOptions {
   }
 };
 
-class LocalPredictiveAttention final : public HeadedAttention {
+class LocalPredictiveAttention final : public MultiHeadAttention {
  public:
   LocalPredictiveAttention(const AttentionConfig& config, const LocalPOptions& o, Rng& rng)
-      : HeadedAttention(config, rng), options_(o) {
+      : MultiHeadAttention(config, rng), options_(o) {
     if (!(o.sigma >= 0))
       fail("attention 'local_p': sigma = ", o.sigma, ". It must be above 0, or 0 for window / 2.");
     const int64_t h = config.heads, d = head_dim(), hidden = o.hidden > 0 ? o.hidden : d;
@@ -63,7 +63,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("place_hidden", place_hidden_);
     f("place_units", place_units_);
     if (matrix_) f("general", matrix_);
@@ -73,30 +73,30 @@ class LocalPredictiveAttention final : public HeadedAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override {
     if (input.mask.bias())
       fail("attention 'local_p': a window takes no bias on its scores. Leave the bias out, or use softmax.");
-    const int64_t first_query = recall(heads, input);
+    const int64_t first_query = read_cache(heads, input);
     const Tensor centre = centres(heads, input, first_query);
     const Tensor q = matrix_ ? matmul(heads.q, matrix_) : heads.q;
     const bool code = options_.convention == Convention::code;
     const bool floor =
         options_.window_center == Centre::convention ? code : options_.window_center == Centre::floor;
-    const kernel::LocalTerms terms{.scale = options_.scale,
-                                   .reach = options_.window,
-                                   .sigma = options_.sigma > 0
-                                                ? options_.sigma
-                                                : std::max(static_cast<double>(options_.window) / 2, 0.5),
-                                   .window = floor ? kernel::WindowCentre::floor : kernel::WindowCentre::real,
-                                   .gauss = options_.gauss,
-                                   .causal = input.mask.is_causal(),
-                                   .first_query = first_query,
-                                   .key_lengths = input.mask.key_lengths()};
+    const kernel::LocalParams params{
+        .scale = options_.scale,
+        .reach = options_.window,
+        .sigma =
+            options_.sigma > 0 ? options_.sigma : std::max(static_cast<double>(options_.window) / 2, 0.5),
+        .window = floor ? kernel::WindowCentre::floor : kernel::WindowCentre::real,
+        .gauss = options_.gauss,
+        .causal = input.mask.is_causal(),
+        .first_query = first_query,
+        .key_lengths = input.mask.key_lengths()};
     if (input.context.recorder != nullptr) {
       // With the identity as values, the output is the map.
       const NoGrad no_grad;
       const int64_t keys = heads.k.extent(2);
       const Tensor values = expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys});
-      input.context.recorder->record(*this, local_attention(q, heads.k, values, centre, terms));
+      input.context.recorder->record(*this, local_attention(q, heads.k, values, centre, params));
     }
-    return local_attention(q, heads.k, heads.v, centre, terms);
+    return local_attention(q, heads.k, heads.v, centre, params);
   }
 
   /// p of each query, [B, H, Tq].

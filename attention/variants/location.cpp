@@ -9,7 +9,7 @@
 // Parameters: places [H, length, d] w
 #include <cmath>
 
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -24,10 +24,10 @@ struct LocationOptions {
   }
 };
 
-class LocationAttention final : public DottedAttention {
+class LocationAttention final : public ScaledDotProductAttention {
  public:
   LocationAttention(const AttentionConfig& config, const LocationOptions& o, Rng& rng)
-      : DottedAttention(config, rng, o.scale, Project::qv) {
+      : ScaledDotProductAttention(config, rng, o.scale, Project::qv) {
     const int64_t length = o.length > 0 ? o.length : config.max_length;
     if (length < 1) {
       fail("attention 'location': length = ", o.length,
@@ -37,7 +37,7 @@ class LocationAttention final : public DottedAttention {
                                 std::sqrt(3.0 / static_cast<double>(head_dim())), rng);
   }
   void fields(Fields& f) override {
-    DottedAttention::fields(f);
+    ScaledDotProductAttention::fields(f);
     f("places", places_);
   }
 

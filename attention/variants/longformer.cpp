@@ -87,7 +87,7 @@ class Longformer final : public PatternedAttention {
       fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
     if (input.mask.is_causal())
       fail("attention 'longformer': global tokens look ahead. Use it without a causal mask, or global=0.");
-    const int64_t first_query = recall(heads, input);
+    const int64_t first_query = read_cache(heads, input);
     if (input.cache != nullptr)
       fail("attention 'longformer': global tokens see all keys, so it has no cache. Give all in one call.");
     const int64_t queries = heads.q.extent(2);

@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "heed/attention/base/head_edits.h"
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -83,7 +83,7 @@ class LatentAttention final : public Attention {
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
     Heads kept{{}, turn(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
     if (cache != nullptr) {
-      cache->remember(kept);
+      cache->append_to_cache(kept);
       cache->queries += input.queries.extent(1);
     }
     const auto of_latent = [&](const Tensor& y) { return matmul(y, transpose(by_rows(up_value_), 1, 2)); };

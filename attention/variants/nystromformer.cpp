@@ -18,7 +18,7 @@
 #include <cmath>
 #include <vector>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -48,10 +48,10 @@ struct NystromformerOptions {
   }
 };
 
-class NystromformerAttention final : public HeadedAttention {
+class NystromformerAttention final : public MultiHeadAttention {
  public:
   NystromformerAttention(const AttentionConfig& config, const NystromformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         landmarks_(o.landmarks),
         iterations_(o.iterations),
         init_(o.init),
@@ -72,7 +72,7 @@ class NystromformerAttention final : public HeadedAttention {
   }
 
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("conv", conv_);
   }
 
@@ -83,8 +83,8 @@ class NystromformerAttention final : public HeadedAttention {
     if (kept) heads.v = heads.v * kept;
     const Landmarks marks = landmarks(heads, input.mask);
     const Tensor inverse = inverted(corner(marks), marks.lengths ? kept : Tensor());
-    const kernel::AttentionTerms of_marks{.scale = scale_, .key_lengths = marks.lengths};
-    const kernel::AttentionTerms of_keys{.scale = scale_, .key_lengths = input.mask.key_lengths()};
+    const kernel::AttentionParams of_marks{.scale = scale_, .key_lengths = marks.lengths};
+    const kernel::AttentionParams of_keys{.scale = scale_, .key_lengths = input.mask.key_lengths()};
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
       const int64_t keys = heads.k.extent(2);
@@ -95,7 +95,7 @@ class NystromformerAttention final : public HeadedAttention {
           heads.q, marks.keys, matmul(inverse, attention(marks.queries, heads.k, values, of_keys)), of_marks);
       input.context.recorder->record(*this, conv_ ? map + convolved(values) : map);
     }
-    kernel::AttentionTerms dropped = terms(input, scale_);
+    kernel::AttentionParams dropped = params(input, scale_);
     dropped.key_lengths = marks.lengths;
     const Tensor mixed =
         matmul(inverse, attention(marks.queries, heads.k, heads.v, of_keys));  // [B, H, m, d]

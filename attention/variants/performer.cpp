@@ -47,7 +47,7 @@ struct PerformerCache final : ScaledSumCache {
 class PerformerAttention final : public ExponentialAttention {
  public:
   PerformerAttention(const AttentionConfig& config, const PerformerOptions& o, Rng& rng)
-      : ExponentialAttention(config, kernel::PolynomialTerms{.coefficients = {0, 1}}, rng),
+      : ExponentialAttention(config, kernel::PolynomialParams{.coefficients = {0, 1}}, rng),
         options_(o),
         w_("performer", config, o.projection, o.lengths == PerformerOptions::Lengths::equal, rng) {
     if (!(o.epsilon >= 0)) fail("attention 'performer': epsilon = ", o.epsilon, ". It must be at least 0.");

@@ -36,7 +36,7 @@ struct PerformerReluOptions {
 class ReluAttention final : public KernelizedAttention {
  public:
   ReluAttention(const AttentionConfig& config, const PerformerReluOptions& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o), rng), options_(o) {
+      : KernelizedAttention(config, params_of(o), rng), options_(o) {
     if (o.form == Form::entries) return;
     w_.emplace("performer_relu", config, o.projection, o.form == Form::casinoformer, rng);
   }
@@ -48,7 +48,7 @@ class ReluAttention final : public KernelizedAttention {
  private:
   using Form = PerformerReluOptions::Form;
 
-  static kernel::PolynomialTerms terms_of(const PerformerReluOptions& o) {
+  static kernel::PolynomialParams params_of(const PerformerReluOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'performer_relu': epsilon = ", o.epsilon,
            ". It must be above 0, or a query that no direction likes divides by zero.");

@@ -85,19 +85,19 @@ class ReformerAttention final : public BucketedAttention {
            " keys. Queries serve as keys, so there must be as many of each.");
     }
     const Rules rules{
-        .meeting = {.window = options_.chunk,
-                    .tile = by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
-                    .by_bucket = by_bucket,
-                    .causal = causal,
-                    .ring = options_.ring,
-                    .not_self = true,
-                    .once = options_.once},
+        .bucket_window = {.window = options_.chunk,
+                          .tile = by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
+                          .by_bucket = by_bucket,
+                          .causal = causal,
+                          .ring = options_.ring,
+                          .not_self = true,
+                          .once = options_.once},
         .buckets = options_.buckets,
         .scale = options_.scale};
     heads.k = unit(heads.k);
     const Tensor buckets = hashed(heads.q, stepping ? input.cache->length : 0, input);
-    return stepping ? meet_recent(std::move(heads), buckets, rules, input)
-                    : meet(heads, buckets, rules, input);
+    return stepping ? attend_to_recent_in_buckets(std::move(heads), buckets, rules, input)
+                    : attend_in_buckets(heads, buckets, rules, input);
   }
 
   static Tensor unit(const Tensor& x) {

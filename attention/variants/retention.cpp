@@ -9,7 +9,7 @@
 // gamma.
 #include <cmath>
 
-#include "heed/attention/base/fading.h"
+#include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -28,19 +28,19 @@ struct RetentionOptions {
   }
 };
 
-class RetentionAttention final : public FadingAttention {
+class RetentionAttention final : public DecayAttention {
  public:
   RetentionAttention(const AttentionConfig& config, const RetentionOptions& o, Rng& rng)
-      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng), options_(o) {
+      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng), options_(o) {
     if (!(o.base > 1)) fail("attention 'retention': base = ", o.base, ". It must be above 1.");
   }
   void fields(Fields& f) override {
-    FadingAttention::fields(f);
+    DecayAttention::fields(f);
     f("log_decay", log_decay_);
   }
 
  private:
-  Fade fade(const Heads& heads, const AttentionInput&, int64_t first) const override {
+  ScanInputs scan_inputs(const Heads& heads, const AttentionInput&, int64_t first) const override {
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), length = heads.q.extent(2),
                   d = heads.q.extent(3);
     Tensor q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(d)));

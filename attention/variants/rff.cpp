@@ -32,7 +32,7 @@ struct RffOptions {
 class FourierAttention final : public ExponentialAttention {
  public:
   FourierAttention(const AttentionConfig& config, const RffOptions& o, Rng& rng)
-      : ExponentialAttention(config, terms_of(o), rng),
+      : ExponentialAttention(config, params_of(o), rng),
         options_(o),
         w_("rff", config, o.projection, false, rng) {}
   void fields(Fields& f) override {
@@ -41,7 +41,7 @@ class FourierAttention final : public ExponentialAttention {
   }
 
  private:
-  static kernel::PolynomialTerms terms_of(const RffOptions& o) {
+  static kernel::PolynomialParams params_of(const RffOptions& o) {
     if (!(o.delta > 0) || !(o.longest > 0) || o.scale < 0)
       fail("attention 'rff': delta and longest must be above 0, scale at least 0.");
     return {.coefficients = {0, 1}, .guard = o.delta};

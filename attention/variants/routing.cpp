@@ -94,14 +94,15 @@ class RoutingAttention final : public BucketedAttention {
     const Tensor nearness_of_keys = input.mask.is_causal() ? nearness : routed(heads.k, input);
     Tensor y;
     if (nearest) {
-      const Rules rules{.meeting = {.window = options_.window,
-                                    .tile = std::max<int64_t>(1, options_.window / 4),
-                                    .by_bucket = true,
-                                    .causal = true},
+      const Rules rules{.bucket_window = {.window = options_.window,
+                                          .tile = std::max<int64_t>(1, options_.window / 4),
+                                          .by_bucket = true,
+                                          .causal = true},
                         .buckets = options_.clusters,
                         .scale = options_.scale};
       const Tensor buckets = belongs(nearness, input, stepping ? input.cache->length : 0);
-      y = stepping ? meet_recent(heads, buckets, rules, input) : meet(heads, buckets, rules, input);
+      y = stepping ? attend_to_recent_in_buckets(heads, buckets, rules, input)
+                   : attend_in_buckets(heads, buckets, rules, input);
     } else {
       y = clustered(heads, nearness, nearness_of_keys, input);
     }
@@ -153,7 +154,7 @@ class RoutingAttention final : public BucketedAttention {
     };
     const Tensor q = grouped(heads.q, of_queries), k = grouped(heads.k, of_keys),
                  v = grouped(heads.v, of_keys);
-    kernel::AttentionTerms given = terms(input, options_.scale);
+    kernel::AttentionParams given = params(input, options_.scale);
     given.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
     const Tensor each = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
     const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, q.dtype(), q.device());

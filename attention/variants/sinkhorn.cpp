@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -35,10 +35,10 @@ struct SinkhornOptions {
   }
 };
 
-class SinkhornAttention final : public HeadedAttention {
+class SinkhornAttention final : public MultiHeadAttention {
  public:
   SinkhornAttention(const AttentionConfig& config, const SinkhornOptions& o, Rng& rng)
-      : HeadedAttention(config, rng), options_(o) {
+      : MultiHeadAttention(config, rng), options_(o) {
     if (!(o.temperature > 0))
       fail("attention 'sinkhorn': temperature = ", o.temperature, ". It must be above 0.");
     const auto longest = static_cast<double>(config.max_length);
@@ -48,7 +48,7 @@ class SinkhornAttention final : public HeadedAttention {
   }
 
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("sort", sort_);
   }
 
@@ -66,19 +66,19 @@ class SinkhornAttention final : public HeadedAttention {
     const Tensor order = sorted(q, k, kept, input);
     const Tensor keys = mixed(order, k),
                  bias = bias_of(kept, q, input.mask.is_causal(), static_cast<bool>(given));
-    const auto attended = [&](const Tensor& values, const kernel::AttentionTerms& terms) {
-      const Tensor y = attention(grouped(q), keys, mixed(order, values), terms);
+    const auto attended = [&](const Tensor& values, const kernel::AttentionParams& params) {
+      const Tensor y = attention(grouped(q), keys, mixed(order, values), params);
       const Shape flat{heads.q.extent(0), heads.q.extent(1), blocks * b, values.extent(4)};
       return slice(reshape(y, flat), 2, 0, N);
     };
-    kernel::AttentionTerms terms = this->terms(input, options_.scale);
-    terms.bias = bias;
+    kernel::AttentionParams params = this->params(input, options_.scale);
+    params.bias = bias;
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
       const Tensor whole = expand(identity(N, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), N, N});
       input.context.recorder->record(*this, attended(real(whole), {.scale = options_.scale, .bias = bias}));
     }
-    return attended(v, terms);
+    return attended(v, params);
   }
 
   /// [B, H, N, d] -> [B, H, n, b, d], zero-padded.

@@ -18,7 +18,7 @@
 #include <cmath>
 #include <vector>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/support/gaussian_kernel.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
@@ -48,10 +48,10 @@ struct SkyformerOptions {
   }
 };
 
-class SkyformerAttention final : public HeadedAttention {
+class SkyformerAttention final : public MultiHeadAttention {
  public:
   SkyformerAttention(const AttentionConfig& config, const SkyformerOptions& o, Rng& rng)
-      : HeadedAttention(config, rng),
+      : MultiHeadAttention(config, rng),
         options_(o),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (!(o.scale >= 0))
@@ -62,7 +62,7 @@ class SkyformerAttention final : public HeadedAttention {
   }
 
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("samples", samples_);
   }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -18,12 +18,12 @@ struct SoftmaxOptions {
   void fields(Fields& f) { f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)"); }
 };
 
-class SoftmaxAttention final : public DottedAttention {
+class SoftmaxAttention final : public ScaledDotProductAttention {
  public:
   SoftmaxAttention(const AttentionConfig& config, const SoftmaxOptions& o, Rng& rng)
-      : DottedAttention(config, rng,
-                        o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width_of_head()))) {
-  }
+      : ScaledDotProductAttention(
+            config, rng,
+            o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width_of_head()))) {}
 };
 
 }  // namespace

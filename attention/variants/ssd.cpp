@@ -8,7 +8,7 @@
 // Parameters: step.weight [H, width], step.bias [H], log_rate [H]; gate.weight [width, width] with gate=true.
 // Optional inputs of one call: log_decay (log a) [B, H, N], instead of that computed from x, and with it
 // steps [B, H, N], which multiply the values.
-#include "heed/attention/base/fading.h"
+#include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -22,19 +22,19 @@ struct SsdOptions {
   }
 };
 
-class SsdAttention final : public FadingAttention {
+class SsdAttention final : public DecayAttention {
  public:
   SsdAttention(const AttentionConfig& config, const SsdOptions& o, Rng& rng)
-      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng), rates_(config, rng) {}
+      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng), rates_(config, rng) {}
   void fields(Fields& f) override {
-    FadingAttention::fields(f);
+    DecayAttention::fields(f);
     rates_.fields(f);
     f("log_decay", log_decay_);
     f("steps", steps_);
   }
 
  private:
-  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
+  ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
     Tensor log_decay = given(log_decay_, "log_decay", heads), amount = given(steps_, "steps", heads);
     if (!log_decay) {
       const Tensor steps = rates_.steps(layer_input(input, "log_decay"));

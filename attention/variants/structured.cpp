@@ -44,10 +44,10 @@ struct Sums {
   Tensor values, sizes;  ///< [B, H, Tq, dv], [1|B, H, Tq, 1]
 };
 
-class Structured final : public HeadedAttention {
+class Structured final : public MultiHeadAttention {
  public:
   Structured(const AttentionConfig& config, const StructuredOptions& o, Rng& rng)
-      : HeadedAttention(config, rng, Project::v), longest_(config.max_length), eps_(o.eps) {
+      : MultiHeadAttention(config, rng, Project::v), longest_(config.max_length), eps_(o.eps) {
     if (longest_ < 1)
       fail(
           "attention 'structured': P is made for the longest input, which is not known here. Set "
@@ -62,7 +62,7 @@ class Structured final : public HeadedAttention {
     if (places_) error_ = constant_parameter(Shape{1, config.heads, places_.extent(2), 1}, 0);
   }
   void fields(Fields& f) override {
-    HeadedAttention::fields(f);
+    MultiHeadAttention::fields(f);
     f("structure", structure_);
     f("error", error_);
     f("places", places_);
@@ -80,14 +80,14 @@ class Structured final : public HeadedAttention {
           "attention 'structured': it has no scores that a bias could be added to. Leave the bias out, or "
           "use softmax.");
     }
-    const int64_t first = recall(heads, input), keys = heads.v.extent(2);
+    const int64_t first = read_cache(heads, input), keys = heads.v.extent(2);
     const int64_t total = input.cache != nullptr ? input.cache->length : keys;
-    const Sight sight{.first_query = first,
-                      .queries = heads.q.extent(2),
-                      .first_key = total - keys,
-                      .keys = keys,
-                      .causal = input.mask.is_causal()};
-    check_longest("structured", std::max(first + sight.queries, total), longest_);
+    const KeyRange key_range{.first_query = first,
+                             .queries = heads.q.extent(2),
+                             .first_key = total - keys,
+                             .keys = keys,
+                             .causal = input.mask.is_causal()};
+    check_longest("structured", std::max(first + key_range.queries, total), longest_);
     if (input.context.recorder != nullptr) {
       // With the identity as values, the output is the map.
       const NoGrad no_grad;
@@ -97,25 +97,25 @@ class Structured final : public HeadedAttention {
       const Tensor one =
           constant_table<float>(unit, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
       input.context.recorder->record(
-          *this, run(expand(one, Shape{batch, all, keys, total}), input.mask, sight, nullptr));
+          *this, run(expand(one, Shape{batch, all, keys, total}), input.mask, key_range, nullptr));
     }
-    return run(heads.v, input.mask, sight, input.context.rng);
+    return run(heads.v, input.mask, key_range, input.context.rng);
   }
 
-  Tensor run(const Tensor& v, const Mask& mask, const Sight& sight, Rng* rng) const {
-    const Tensor kept = mask.padding_mask(v, sight.first_key);
+  Tensor run(const Tensor& v, const Mask& mask, const KeyRange& key_range, Rng* rng) const {
+    const Tensor kept = mask.padding_mask(v, key_range.first_key);
     const Tensor values = kept ? v * kept : v;
-    const Tensor present = kept
-                               ? expand(kept, Shape{v.extent(0), v.extent(1), sight.keys, 1})
-                               : Tensor::full(Shape{1, v.extent(1), sight.keys, 1}, 1, v.dtype(), v.device());
+    const Tensor present =
+        kept ? expand(kept, Shape{v.extent(0), v.extent(1), key_range.keys, 1})
+             : Tensor::full(Shape{1, v.extent(1), key_range.keys, 1}, 1, v.dtype(), v.device());
     const auto dropped = [&](const Tensor& w) {  // dropout differs by sequence
       if (rng == nullptr || config().dropout == 0) return w;
       Shape each = w.shape();
       each[0] = v.extent(0);
       return dropout(expand(w, each), config().dropout, rng);
     };
-    Sums sums = of_structure(values, present, sight, rng, dropped);
-    if (error_ && !whole_) add_errors(sums, values, present, sight, dropped);
+    Sums sums = of_structure(values, present, key_range, rng, dropped);
+    if (error_ && !whole_) add_errors(sums, values, present, key_range, dropped);
     // A short input may show no place of E. Its gradient is 0 then; without this term there would be none.
     if (error_) sums.sizes = sums.sizes + sum(error_, 2) * 0;
     // A row without keys is divided by this small number.
@@ -131,46 +131,48 @@ class Structured final : public HeadedAttention {
 
   /// The sums of P, and of E at positions where P is stored.
   template <class Dropped>
-  Sums of_structure(const Tensor& values, const Tensor& present, const Sight& sight, Rng* rng,
+  Sums of_structure(const Tensor& values, const Tensor& present, const KeyRange& key_range, Rng* rng,
                     const Dropped& dropped) const {
-    const int64_t rows = sight.queries, columns = structure_.extent(2);
+    const int64_t rows = key_range.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
-    Tensor w = reshape(abs(slice(structure_, 1, sight.first_query, sight.first_query + rows)), shape);
-    const SeenPlaces seen =
-        error_ ? seen_places(*known_places_.of(places_), longest_, sight, whole_ ? longest_ : width_, true)
-               : SeenPlaces();
+    Tensor w = reshape(abs(slice(structure_, 1, key_range.first_query, key_range.first_query + rows)), shape);
+    const SeenPlaces seen = error_ ? seen_places(*known_places_.of(places_), longest_, key_range,
+                                                 whole_ ? longest_ : width_, true)
+                                   : SeenPlaces();
     if (!seen.which.empty()) {
       std::vector<int32_t> cells;
       for (size_t n = 0; n < seen.which.size(); ++n) {
-        const int64_t i = sight.first_query + seen.queries[n], j = sight.first_key + seen.keys[n];
+        const int64_t i = key_range.first_query + seen.queries[n], j = key_range.first_key + seen.keys[n];
         cells.push_back(static_cast<int32_t>(seen.queries[n] * columns + (whole_ ? j : j - i + width_)));
       }
       w = w + reshape(scatter_add_rows(errors(seen), row_ids(cells, w.device()), rows * columns), shape);
     }
     if (whole_) {
-      w = slice(w, 3, 0, sight.keys);
-      if (sight.causal) w = w * exp(Mask::causal().dense(w, sight.first_query));
+      w = slice(w, 3, 0, key_range.keys);
+      if (key_range.causal) w = w * exp(Mask::causal().dense(w, key_range.first_query));
       return {matmul(dropped(w), values), matmul(abs(w), present)};
     }
-    if (sight.causal) {
+    if (key_range.causal) {
       std::vector<uint8_t> past(static_cast<size_t>(columns), 0);
       std::fill(past.begin(), past.begin() + width_ + 1, uint8_t{1});
       w = where(constant_table<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
     }
-    return {band_product(w, values, sight, config().dropout, rng), band_product(abs(w), present, sight)};
+    return {band_product(w, values, key_range, config().dropout, rng),
+            band_product(abs(w), present, key_range)};
   }
 
   /// Adds the sums of E at positions where P is not stored.
   template <class Dropped>
-  void add_errors(Sums& sums, const Tensor& values, const Tensor& present, const Sight& sight,
+  void add_errors(Sums& sums, const Tensor& values, const Tensor& present, const KeyRange& key_range,
                   const Dropped& dropped) const {
-    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, sight, width_, false);
+    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, key_range, width_, false);
     if (seen.which.empty()) return;
     const Tensor queries = row_ids(seen.queries, values.device()), keys = row_ids(seen.keys, values.device());
     const Tensor w = errors(seen);
     sums.values =
-        sums.values + scatter_add_rows(dropped(w) * gather_rows(values, keys), queries, sight.queries);
-    sums.sizes = sums.sizes + scatter_add_rows(abs(w) * gather_rows(present, keys), queries, sight.queries);
+        sums.values + scatter_add_rows(dropped(w) * gather_rows(values, keys), queries, key_range.queries);
+    sums.sizes =
+        sums.sizes + scatter_add_rows(abs(w) * gather_rows(present, keys), queries, key_range.queries);
   }
 
   int64_t longest_, width_ = 0;

@@ -1,7 +1,7 @@
 // Fused attention ops over dense, patterned and local kernels; none materialises the map [B, H, Tq, Tk].
 #include "heed/core/kernels/attention/attention.h"
 
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
@@ -42,66 +42,68 @@ void check_dropout(const char* op, double dropout, const Draw& draw) {
   if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
 }
 
-/// The terms detached from the graph, checked against q and k.
-kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
-                               kernel::AttentionTerms terms) {
-  check_lengths(op, terms.key_lengths, q);
-  if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
-  check_dropout(op, terms.dropout, terms.draw);
-  terms.rounding = product_rounding();
-  if (!(terms.softcap >= 0)) fail(op, ": softcap ", terms.softcap, ". It must be above 0, or 0 for none.");
+/// The params detached from the graph, checked against q and k.
+kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
+                                kernel::AttentionParams params) {
+  check_lengths(op, params.key_lengths, q);
+  if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
+  check_dropout(op, params.dropout, params.draw);
+  params.rounding = product_rounding();
+  if (!(params.softcap >= 0)) fail(op, ": softcap ", params.softcap, ". It must be above 0, or 0 for none.");
   const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
-  if (terms.relative) {
-    agree(op, q, terms.relative);
-    if (!(terms.relative.shape() == Shape{H, span})) {
-      fail(op, ": a relative bias ", terms.relative.shape(), " for q ", q.shape(), " and k ", k.shape(),
+  if (params.relative) {
+    agree(op, q, params.relative);
+    if (!(params.relative.shape() == Shape{H, span})) {
+      fail(op, ": a relative bias ", params.relative.shape(), " for q ", q.shape(), " and k ", k.shape(),
            ". It must be ", Shape{H, span}, ": one number for each distance.");
     }
-    if (terms.softcap > 0 && terms.relative.node() && recording()) {
+    if (params.softcap > 0 && params.relative.node() && recording()) {
       fail(op,
            ": with a softcap the relative bias gets no gradient. Use matmul and softmax, or detach() it.");
     }
-    terms.relative = contiguous(terms.relative.detach());
+    params.relative = contiguous(params.relative.detach());
   }
-  if (terms.sink) {
-    agree(op, q, terms.sink);
-    if (!(terms.sink.shape() == Shape{H})) {
-      fail(op, ": a sink ", terms.sink.shape(), " for ", H, " heads. It must be ", Shape{H}, ".");
+  if (params.sink) {
+    agree(op, q, params.sink);
+    if (!(params.sink.shape() == Shape{H})) {
+      fail(op, ": a sink ", params.sink.shape(), " for ", H, " heads. It must be ", Shape{H}, ".");
     }
-    terms.sink = contiguous(terms.sink.detach());
+    params.sink = contiguous(params.sink.detach());
   }
-  if (terms.bias) {
-    agree(op, q, terms.bias);
+  if (params.bias) {
+    agree(op, q, params.bias);
     const Shape scores{q.extent(0), q.extent(1), q.extent(2), k.extent(2)};
-    bool fits = terms.bias.rank() == 4;
+    bool fits = params.bias.rank() == 4;
     for (int64_t axis = 0; fits && axis < 4; ++axis) {
-      fits = terms.bias.extent(axis) == 1 || terms.bias.extent(axis) == scores[axis];
+      fits = params.bias.extent(axis) == 1 || params.bias.extent(axis) == scores[axis];
     }
     if (!fits)
-      fail(op, ": a bias ", terms.bias.shape(), " for scores ", scores, ". Its extents must be those, or 1.");
-    if (terms.bias.node() && recording()) {
+      fail(op, ": a bias ", params.bias.shape(), " for scores ", scores,
+           ". Its extents must be those, or 1.");
+    if (params.bias.node() && recording()) {
       fail(op,
            ": the bias wants a gradient, which this fused op does not give. Use matmul and softmax, or "
            "detach() it.");
     }
-    terms.bias = terms.bias.detach();
+    params.bias = params.bias.detach();
   }
-  return terms;
+  return params;
 }
 
-kernel::PatternTerms settled(const char* op, const Tensor& q, const Tensor& k, kernel::PatternTerms terms) {
-  check_lengths(op, terms.key_lengths, q);
-  if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
-  check_dropout(op, terms.dropout, terms.draw);
-  terms.rounding = product_rounding();
-  if (!terms.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
-  const kernel::Pattern& pattern = *terms.pattern;
+kernel::PatternParams settled(const char* op, const Tensor& q, const Tensor& k,
+                              kernel::PatternParams params) {
+  check_lengths(op, params.key_lengths, q);
+  if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
+  check_dropout(op, params.dropout, params.draw);
+  params.rounding = product_rounding();
+  if (!params.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
+  const kernel::Pattern& pattern = *params.pattern;
   if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||
       pattern.keys != k.extent(2)) {
     fail(op, ": a pattern of ", pattern.heads, " heads, ", pattern.queries, " queries and ", pattern.keys,
          " keys for q ", q.shape(), " and k ", k.shape(), ".");
   }
-  return terms;
+  return params;
 }
 
 /// dL/dz [H] of a sink z, which takes the weight exp(z - lse) of each row and has no value.
@@ -120,21 +122,21 @@ Tensor room_for_logs(const Tensor& q) {
 
 }  // namespace
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms) {
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params) {
   check("attention", q, k, v, true);
-  const kernel::AttentionTerms settled_terms = settled("attention", q, k, terms);
+  const kernel::AttentionParams settled_params = settled("attention", q, k, params);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   const Tensor lse = room_for_logs(q);
-  launch<kernel::Attention>(q.device(), rq, rk, rv, settled_terms, out, lse);
-  const bool slanted = terms.relative && terms.relative.node();
-  return record("attention", out, {&q, &k, &v, &terms.relative, &terms.sink},
-                [rq, rk, rv, settled_terms, out, lse, slanted](const Tensor& given) -> Gradients {
+  launch<kernel::Attention>(q.device(), rq, rk, rv, settled_params, out, lse);
+  const bool slanted = params.relative && params.relative.node();
+  return record("attention", out, {&q, &k, &v, &params.relative, &params.sink},
+                [rq, rk, rv, settled_params, out, lse, slanted](const Tensor& given) -> Gradients {
                   const Tensor dout = rows(given);
                   const Tensor dq = gradient_like(rq);
                   const Tensor dk = gradient_like(rk);
                   const Tensor dv = gradient_like(rv);
-                  const Tensor drelative = slanted ? empty_like(settled_terms.relative) : Tensor();
+                  const Tensor drelative = slanted ? empty_like(settled_params.relative) : Tensor();
                   const kernel::AttentionBackTensors t{.q = rq,
                                                        .k = rk,
                                                        .v = rv,
@@ -145,8 +147,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
                                                        .dk = dk,
                                                        .dv = dv,
                                                        .drelative = drelative};
-                  launch<kernel::AttentionBack>(rq.device(), t, settled_terms);
-                  const Tensor& sink = settled_terms.sink;
+                  launch<kernel::AttentionBack>(rq.device(), t, settled_params);
+                  const Tensor& sink = settled_params.sink;
                   return {dq, dk, dv, drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()};
                 });
 }
@@ -156,7 +158,7 @@ namespace {
 template <class Forward, class Backward, class Terms>
 Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
   check(op, q, k, v);
-  const Terms terms = settled(op, q, k, given);
+  const Terms params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k);
   const int64_t dv = v.extent(3);
   // One more column of values, all zero: the kernel leaves room for the sums behind its output.
@@ -165,10 +167,10 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
   const Tensor out = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
   const Tensor lse = room_for_logs(q);
-  launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
+  launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
   const Tensor last = view::slice(out, 3, dv, dv + 1);
   launch<kernel::Copy>(q.device(), view::reshape(view::slice(lse, 0, 0, 1), last.shape()), last);
-  return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
+  return record(op, out, {&q, &k, &v}, [rq, rk, rv, params, out, lse, dv](const Tensor& dout) -> Gradients {
     // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
     const Tensor output = empty_like(out);
     launch<kernel::Copy>(out.device(), view::slice(out, 3, 0, dv), view::slice(output, 3, 0, dv));
@@ -183,7 +185,7 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
                                          .dq = dq,
                                          .dk = dk,
                                          .dv = dv_wide};
-    launch<Backward>(rq.device(), t, terms);
+    launch<Backward>(rq.device(), t, params);
     return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
   });
 }
@@ -191,26 +193,26 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
 }  // namespace
 
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const kernel::AttentionTerms& terms) {
-  return with_sums<kernel::Attention, kernel::AttentionBack>("attention_with_sums", q, k, v, terms);
+                           const kernel::AttentionParams& params) {
+  return with_sums<kernel::Attention, kernel::AttentionBack>("attention_with_sums", q, k, v, params);
 }
 
 Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                                   const kernel::PatternTerms& terms) {
+                                   const kernel::PatternParams& params) {
   return with_sums<kernel::PatternAttention, kernel::PatternAttentionBack>("block_attention_with_sums", q, k,
-                                                                           v, terms);
+                                                                           v, params);
 }
 
 Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                         const kernel::PatternTerms& terms) {
+                         const kernel::PatternParams& params) {
   check("block_attention", q, k, v);
-  const kernel::PatternTerms settled_terms = settled("block_attention", q, k, terms);
+  const kernel::PatternParams settled_params = settled("block_attention", q, k, params);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   const Tensor lse = room_for_logs(q);
-  launch<kernel::PatternAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
+  launch<kernel::PatternAttention>(q.device(), rq, rk, rv, settled_params, out, lse);
   return record("block_attention", out, {&q, &k, &v},
-                [rq, rk, rv, settled_terms, out, lse](const Tensor& dout) -> Gradients {
+                [rq, rk, rv, settled_params, out, lse](const Tensor& dout) -> Gradients {
                   const Tensor dq = gradient_like(rq);
                   const Tensor dk = gradient_like(rk);
                   const Tensor dv = gradient_like(rv);
@@ -223,7 +225,7 @@ Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                        .dq = dq,
                                                        .dk = dk,
                                                        .dv = dv};
-                  launch<kernel::PatternAttentionBack>(rq.device(), t, settled_terms);
+                  launch<kernel::PatternAttentionBack>(rq.device(), t, settled_params);
                   return {dq, dk, dv};
                 });
 }
@@ -239,30 +241,31 @@ Tensor tree_of(const Tensor& leaves) {
 
 }  // namespace
 
-Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms) {
+Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeParams params) {
   check("tree_attention", q, k, v);
-  check_lengths("tree_attention", terms.reach.key_lengths, q);
-  const Tensor& buds = terms.buds;
+  check_lengths("tree_attention", params.reach.key_lengths, q);
+  const Tensor& buds = params.buds;
   if (!buds || buds.dtype() != DType::i32 || buds.rank() != 3 || buds.extent(0) != q.extent(0) ||
-      buds.extent(1) != q.extent(2) || terms.reach.keys != k.extent(2)) {
-    fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", terms.reach.keys, " leaves for q ",
-         q.shape(), " and k ", k.shape(), "; they must be i32 [B, Tq, most], of as many leaves as keys.");
+      buds.extent(1) != q.extent(2) || params.reach.keys != k.extent(2)) {
+    fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", params.reach.keys,
+         " leaves for q ", q.shape(), " and k ", k.shape(),
+         "; they must be i32 [B, Tq, most], of as many leaves as keys.");
   }
   const Tensor rq = rows(q);
-  if (!terms.key_nodes) terms.key_nodes = tree_of(k);
-  if (!terms.value_nodes) terms.value_nodes = tree_of(v);
+  if (!params.key_nodes) params.key_nodes = tree_of(k);
+  if (!params.value_nodes) params.value_nodes = tree_of(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   const Tensor lse = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
-  launch<kernel::TreeAttention>(q.device(), rq, terms, out, lse);
-  return record("tree_attention", out, {&q, &k, &v}, [rq, terms, out, lse](const Tensor& dout) -> Gradients {
+  launch<kernel::TreeAttention>(q.device(), rq, params, out, lse);
+  return record("tree_attention", out, {&q, &k, &v}, [rq, params, out, lse](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
-    const Tensor dk = heads_like(rq, terms.reach.keys, rq.extent(3));
-    const Tensor dv = heads_like(rq, terms.reach.keys, out.extent(3));
+    const Tensor dk = heads_like(rq, params.reach.keys, rq.extent(3));
+    const Tensor dv = heads_like(rq, params.reach.keys, out.extent(3));
     launch<kernel::TreeAttentionBack>(
         rq.device(),
         kernel::TreeAttentionBackTensors{
             .q = rq, .out = out, .lse = lse, .dout = rows(dout), .dq = dq, .dk = dk, .dv = dv},
-        terms);
+        params);
     return {dq, dk, dv};
   });
 }

@@ -1,8 +1,8 @@
 // Linear layers, and two of them with GELU between.
 #include "heed/core/kernels/gemm/linear.h"
 
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/bf16_weights.h"
-#include "heed/autograd/mixed_precision.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/elementwise/apply.h"

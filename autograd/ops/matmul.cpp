@@ -1,5 +1,5 @@
 // Products of matrices.
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/elementwise/copy.h"

@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
+using kernel::PolynomialParams;
 using kernel::PolynomialPath;
-using kernel::PolynomialTerms;
 
 void check_keys(const char* op, const Tensor& k, const Tensor& v) {
   if (k.rank() != 4 || v.rank() != 4 || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
@@ -23,29 +23,29 @@ void check_keys(const char* op, const Tensor& k, const Tensor& v) {
   agree(op, k, v);
 }
 
-PolynomialTerms settled(const char* op, const Tensor& x, PolynomialTerms terms) {
-  if (terms.coefficients.empty()) fail(op, ": no coefficients. Give a_0 to a_p.");
-  if (terms.chunk < 0 || terms.chunk > 256 || terms.chunk % 16 != 0)
-    fail(op, ": a chunk of ", terms.chunk, ". It must be a multiple of 16 up to 256, or 0.");
-  if (terms.dropout < 0 || terms.dropout >= 1)
-    fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
-  if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
-  if (kernel::drops_monomials(terms) && terms.path == PolynomialPath::dense)
+PolynomialParams settled(const char* op, const Tensor& x, PolynomialParams params) {
+  if (params.coefficients.empty()) fail(op, ": no coefficients. Give a_0 to a_p.");
+  if (params.chunk < 0 || params.chunk > 256 || params.chunk % 16 != 0)
+    fail(op, ": a chunk of ", params.chunk, ". It must be a multiple of 16 up to 256, or 0.");
+  if (params.dropout < 0 || params.dropout >= 1)
+    fail(op, ": dropout ", params.dropout, ". It must be at least 0 and below 1.");
+  if (params.dropout > 0 && !params.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+  if (kernel::drops_monomials(params) && params.path == PolynomialPath::dense)
     fail(op, ": monomials are dropped, but pairs are weighed without them. Leave the path to the op.");
-  if (!terms.key_lengths) return terms;
-  if (terms.key_lengths.dtype() != DType::i32 || !(terms.key_lengths.shape() == Shape{x.extent(0)})) {
-    fail(op, ": key lengths ", terms.key_lengths.dtype(), " ", terms.key_lengths.shape(),
+  if (!params.key_lengths) return params;
+  if (params.key_lengths.dtype() != DType::i32 || !(params.key_lengths.shape() == Shape{x.extent(0)})) {
+    fail(op, ": key lengths ", params.key_lengths.dtype(), " ", params.key_lengths.shape(),
          "; they must be i32 [", x.extent(0), "], one a sequence.");
   }
-  terms.key_lengths = contiguous(terms.key_lengths.detach());
-  return terms;
+  params.key_lengths = contiguous(params.key_lengths.detach());
+  return params;
 }
 
-Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialTerms& terms) {
+Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialParams& params) {
   constexpr int64_t most = int64_t{1} << 28;
-  const int64_t features = kernel::num_polynomial_features(x.extent(3), terms.coefficients);
+  const int64_t features = kernel::num_polynomial_features(x.extent(3), params.coefficients);
   if (features > most / (dv + 1)) {
-    fail(op, ": degree ", terms.coefficients.size() - 1, " of ", x.extent(3), " variables has ",
+    fail(op, ": degree ", params.coefficients.size() - 1, " of ", x.extent(3), " variables has ",
          features == int64_t{1} << 50 ? "more than 10^15" : text(features),
          " monomials, too many to keep sums of. Use a lower degree, or narrower heads.");
   }
@@ -57,37 +57,37 @@ Tensor heads_like(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.ext
 
 }  // namespace
 
-Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialTerms& given) {
+Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams& given) {
   check_keys("fastmax_sums", k, v);
-  const PolynomialTerms terms = settled("fastmax_sums", k, given);
+  const PolynomialParams params = settled("fastmax_sums", k, given);
   const Tensor rk = rows(k), rv = rows(v);
-  const Tensor state = empty_like(k, state_shape("fastmax_sums", k, v.extent(3), terms));
-  launch<kernel::PolynomialSums>(k.device(), rk, rv, terms, state);
-  return record("fastmax_sums", state, {&k, &v}, [rk, rv, terms](const Tensor& dstate) -> Gradients {
+  const Tensor state = empty_like(k, state_shape("fastmax_sums", k, v.extent(3), params));
+  launch<kernel::PolynomialSums>(k.device(), rk, rv, params, state);
+  return record("fastmax_sums", state, {&k, &v}, [rk, rv, params](const Tensor& dstate) -> Gradients {
     const Tensor dk = heads_like(rk), dv = heads_like(rv);
-    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, terms, contiguous(dstate.detach()), dk, dv);
+    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, params, contiguous(dstate.detach()), dk, dv);
     return {dk, dv};
   });
 }
 
-Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialTerms& given,
+Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialParams& given,
                             const Tensor& start) {
   if (q.rank() != 4) fail("fastmax: q ", q.shape(), "; it must be [B, H, Tq, d].");
-  PolynomialTerms terms = settled("fastmax", q, given);
+  PolynomialParams params = settled("fastmax", q, given);
   if (k) {
     check_keys("fastmax", k, v);
     agree("fastmax", q, k);
     if (q.extent(0) != k.extent(0) || q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3))
       fail("fastmax: q ", q.shape(), ", k ", k.shape(), "; batch, heads and width must be the same.");
-    if (terms.causal && q.extent(2) != k.extent(2)) {
+    if (params.causal && q.extent(2) != k.extent(2)) {
       fail("fastmax: ", q.extent(2), " causal queries for ", k.extent(2),
            " keys. Each query has its key; give the sums over earlier ones as start.");
     }
-    const bool dense = !start && kernel::prefers_dense_polynomial(k.extent(2), k.extent(3), terms);
-    terms.path = dense ? PolynomialPath::dense : PolynomialPath::factored;
-    if (!dense && !terms.causal) {
-      const Tensor sums = polynomial_sums(k, v, terms);
-      return polynomial_attention(q, Tensor(), Tensor(), terms, start ? start + sums : sums);
+    const bool dense = !start && kernel::prefers_dense_polynomial(k.extent(2), k.extent(3), params);
+    params.path = dense ? PolynomialPath::dense : PolynomialPath::factored;
+    if (!dense && !params.causal) {
+      const Tensor sums = polynomial_sums(k, v, params);
+      return polynomial_attention(q, Tensor(), Tensor(), params, start ? start + sums : sums);
     }
   } else if (!start) {
     fail("fastmax: neither keys nor sums over keys. Give one of them.");
@@ -95,26 +95,26 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   const int64_t width = k ? v.extent(3) : start.extent(3) - 1;
   if (start) {
     agree("fastmax", q, start);
-    const Shape wanted = state_shape("fastmax", q, width, terms);
+    const Shape wanted = state_shape("fastmax", q, width, params);
     if (!(start.shape() == wanted)) fail("fastmax: start is ", start.shape(), "; it must be ", wanted, ".");
-  } else if (terms.path == PolynomialPath::factored) {
-    state_shape("fastmax", q, width, terms);
+  } else if (params.path == PolynomialPath::factored) {
+    state_shape("fastmax", q, width, params);
   }
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor before = start ? contiguous(start.detach()) : start;
   const Tensor out = heads_like(q, q.extent(2), width);
   const Tensor sums = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
   const kernel::PolynomialInputs x{.q = rq, .k = rk, .v = rv, .start = before};
-  launch<kernel::PolynomialAttention>(q.device(), x, terms, out, sums);
+  launch<kernel::PolynomialAttention>(q.device(), x, params, out, sums);
   std::vector<Tensor> inputs{q};
   if (k) inputs.insert(inputs.end(), {k, v});
   if (start) inputs.push_back(start);
-  return record("fastmax", out, inputs, [x, terms, out, sums](const Tensor& dout) -> Gradients {
+  return record("fastmax", out, inputs, [x, params, out, sums](const Tensor& dout) -> Gradients {
     const kernel::PolynomialInputs dx{.q = heads_like(x.q),
                                       .k = heads_like(x.k),
                                       .v = heads_like(x.v),
                                       .start = x.start ? empty_like(x.start) : x.start};
-    launch<kernel::PolynomialAttentionBack>(x.q.device(), x, terms, out, sums, rows(dout), dx);
+    launch<kernel::PolynomialAttentionBack>(x.q.device(), x, params, out, sums, rows(dout), dx);
     Gradients gradients{dx.q};
     if (dx.k) gradients.insert(gradients.end(), {dx.k, dx.v});
     if (dx.start) gradients.push_back(dx.start);

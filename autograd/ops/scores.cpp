@@ -44,7 +44,7 @@ Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& un
 }
 
 Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                       const kernel::LocalTerms& given) {
+                       const kernel::LocalParams& given) {
   const char* op = "local_attention";
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) ||
       q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
@@ -56,12 +56,12 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   for (const Tensor* other : {&k, &v, &centre}) agree(op, q, *other);
   if (given.reach < 0) fail(op, ": a reach of ", given.reach, ". It must be at least 0.");
   if (!(given.sigma > 0)) fail(op, ": sigma = ", given.sigma, ". It must be above 0.");
-  kernel::LocalTerms terms = given;
-  terms.key_lengths = settled(op, given.key_lengths, q.extent(0));
+  kernel::LocalParams params = given;
+  params.key_lengths = settled(op, given.key_lengths, q.extent(0));
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v), at = contiguous(centre.detach());
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  launch<kernel::LocalAttention>(q.device(), rq, rk, rv, at, terms, out);
-  return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, terms](const Tensor& dout) -> Gradients {
+  launch<kernel::LocalAttention>(q.device(), rq, rk, rv, at, params, out);
+  return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, params](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
     const Tensor dk = gradient_like(rk);
     const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = empty_like(at);
@@ -74,13 +74,13 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
                                               .dk = dk,
                                               .dv = dv,
                                               .dcentre = dcentre};
-    launch<kernel::LocalAttentionBack>(rq.device(), t, terms);
+    launch<kernel::LocalAttentionBack>(rq.device(), t, params);
     return {dq, dk, dv, dcentre};
   });
 }
 
 Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
-                      const kernel::AddressingTerms& given) {
+                      const kernel::AddressingParams& given) {
   const char* op = "addressing";
   if (content.rank() != 4) fail(op, ": content ", content.shape(), "; it must be [B, H, Tq, Tk].");
   const int64_t b = content.extent(0), h = content.extent(1), n = content.extent(2), keys = content.extent(3);
@@ -97,21 +97,21 @@ Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
   const Tensor gate = given_as("gate", steps.gate, Shape{b, h, n});
   const Tensor shift = given_as("shift", steps.shift, Shape{b, h, n, shifts});
   const Tensor sharp = given_as("sharp", steps.sharp, Shape{b, h, n});
-  kernel::AddressingTerms terms = given;
-  terms.key_lengths = settled(op, given.key_lengths, b);
+  kernel::AddressingParams params = given;
+  params.key_lengths = settled(op, given.key_lengths, b);
   const Tensor out = empty_like(c);
   const kernel::AddressingInputs x{
       .content = c, .before = before, .gate = gate, .shift = shift, .sharp = sharp};
-  launch<kernel::NtmAddressing>(c.device(), x, terms, out);
+  launch<kernel::NtmAddressing>(c.device(), x, params, out);
   const std::vector<Tensor> inputs{content, steps.before, steps.gate, steps.shift, steps.sharp};
-  return record(op, out, inputs, [x, terms, out](const Tensor& dout) -> Gradients {
+  return record(op, out, inputs, [x, params, out](const Tensor& dout) -> Gradients {
     const auto room = [](const Tensor& input) { return input ? empty_like(input) : Tensor(); };
     const kernel::AddressingInputs dx{.content = empty_like(x.content),
                                       .before = room(x.before),
                                       .gate = room(x.gate),
                                       .shift = room(x.shift),
                                       .sharp = room(x.sharp)};
-    launch<kernel::NtmAddressingBack>(x.content.device(), x, terms, out, contiguous(dout), dx);
+    launch<kernel::NtmAddressingBack>(x.content.device(), x, params, out, contiguous(dout), dx);
     return {dx.content, dx.before, dx.gate, dx.shift, dx.sharp};
   });
 }

@@ -36,12 +36,20 @@ class Storage {
   bool captured_;  // its memory belongs to the captured steps
 };
 
-/// The owner of storage that this thread allocates: a module or one of memory_kinds; null: none.
+/// What storage holds that belongs to no module.
+enum class MemoryKind : uint8_t { weights, gradients, moments, batches };
+/// Names of the kinds in reports, in their order. The address of an entry identifies its kind as an owner.
+inline constexpr const char* memory_kind_names[] = {"weights", "gradients", "moments", "batches"};
+/// The owner that stands for a kind in MemoryUser.
+inline const void* owner_of(MemoryKind kind) { return &memory_kind_names[static_cast<size_t>(kind)]; }
+
+/// The owner of storage that this thread allocates: a module, or owner_of() a kind; null: none.
 inline thread_local const void* memory_owner = nullptr;
 
 /// While it lives, storage that this thread allocates belongs to `owner`.
 struct MemoryScope {
   explicit MemoryScope(const void* owner) : outer_(memory_owner) { memory_owner = owner; }
+  explicit MemoryScope(MemoryKind kind) : MemoryScope(owner_of(kind)) {}
   ~MemoryScope() { memory_owner = outer_; }
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
@@ -49,9 +57,6 @@ struct MemoryScope {
  private:
   const void* outer_;
 };
-
-/// Owners other than modules; the address of an entry identifies the owner.
-inline constexpr const char* memory_kinds[] = {"weights", "gradients", "moments", "batches"};
 
 /// Memory statistics of one device, in bytes.
 struct MemoryUse {

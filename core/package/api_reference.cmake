@@ -6,7 +6,7 @@ list(FILTER api_headers EXCLUDE REGEX "^(${rooms})/")  # installed since a publi
 list(APPEND api_headers ${public_headers_of_internal_rooms})
 list(REMOVE_ITEM api_headers ${internal_headers})
 list(REMOVE_DUPLICATES api_headers)
-list(TRANSFORM api_headers REPLACE "(.+)" "\"${PROJECT_BINARY_DIR}/include/heed/\\1\"")
+list(TRANSFORM api_headers REPLACE "(.+)" "\"${HEED_INCLUDE}/heed/\\1\"")
 list(JOIN api_headers " \\\n    " api_input)
 string(APPEND api_input " \\\n    \"${PROJECT_SOURCE_DIR}/docs/reference/namespaces.dox\"")
 configure_file(docs/reference/Doxyfile.in "${api_folder}/Doxyfile" @ONLY)

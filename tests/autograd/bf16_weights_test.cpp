@@ -53,7 +53,7 @@ TEST_CASE("narrow weights: the weights are rounded to what their copies hold") {
 
 TEST_CASE("narrow weights: linear reads the copy for few rows, without a tape, of the whole weight") {
   const Marked marked;
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Tensor one = random_tensor(Shape{1, 24}), six = random_tensor(Shape{2, 3, 24}),
                seven = random_tensor(Shape{7, 24});
   CHECK_FALSE(marked.reads_copy(one));
@@ -82,7 +82,7 @@ TEST_CASE("narrow weights: linear reads the copy for few rows, without a tape, o
 }
 
 TEST_CASE("narrow weights: the bias is added") {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Tensor weight = random_tensor(Shape{12, 8}), bias = random_tensor(Shape{12}),
                x = random_tensor(Shape{2, 8});
   const Bf16Weights narrow(std::array{weight});

@@ -110,7 +110,7 @@ Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv
 std::vector<OpCase> whole_cases() {
   const double hidden = -HUGE_VAL;
   return {
-      {.op = "attention(q, k, v, terms)",
+      {.op = "attention(q, k, v, params)",
        .shapes = {heads(2, 2, 3, 5, 4, 4), heads(1, 1, 1, 1, 1, 1), heads(1, 2, 7, 3, 3, 5),
                   heads(2, 1, 2, 2, 1, 2), heads(0, 1, 2, 2, 3, 3)},
        .large = heads(2, 3, 141, 135, 24, 17),
@@ -121,7 +121,7 @@ std::vector<OpCase> whole_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "attention(q, k, v, terms)",
+      {.op = "attention(q, k, v, params)",
        .note = "causal",
        .shapes = {heads(1, 2, 5, 5, 3, 3), heads(1, 1, 1, 1, 2, 2)},
        .large = heads(2, 2, 150, 150, 16, 16),
@@ -134,7 +134,7 @@ std::vector<OpCase> whole_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "attention(q, k, v, terms)",
+      {.op = "attention(q, k, v, params)",
        .note = "causal from a later query, with key lengths and bias",
        .shapes = {heads(4, 2, 3, 5, 3, 2), heads(3, 1, 1, 4, 2, 2)},
        .large = heads(4, 2, 90, 133, 9, 12),
@@ -156,7 +156,7 @@ std::vector<OpCase> whole_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "attention(q, k, v, terms)",
+      {.op = "attention(q, k, v, params)",
        .note = "dropout",
        .shapes = {heads(2, 2, 3, 5, 4, 3)},
        .large = heads(1, 3, 101, 77, 8, 8),
@@ -202,7 +202,7 @@ Plain with_sums(const Plains& x, const Score& score) {
 std::vector<OpCase> pattern_cases() {
   const double hidden = -HUGE_VAL;
   return {
-      {.op = "attention_with_sums(q, k, v, terms)",
+      {.op = "attention_with_sums(q, k, v, params)",
        .shapes = {heads(2, 2, 5, 6, 3, 2), heads(1, 1, 1, 1, 1, 1), heads(0, 1, 2, 2, 3, 3)},
        .large = heads(2, 3, 141, 135, 24, 17),
        .apply =
@@ -217,7 +217,7 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "pattern_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, params)",
        .note = "dropout",
        .shapes = {heads(2, 2, 3, 5, 4, 3)},
        .large = heads(1, 3, 101, 77, 8, 8),
@@ -246,7 +246,7 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "pattern_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, params)",
        .shapes = {heads(2, 2, 7, 7, 3, 2), heads(1, 1, 1, 1, 1, 1), heads(1, 3, 4, 9, 2, 3)},
        .large = heads(2, 2, 150, 150, 16, 12),
        .apply =
@@ -264,7 +264,7 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "pattern_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, params)",
        .note = "one pattern for all heads, with key lengths",
        .shapes = {heads(4, 2, 7, 7, 3, 2)},
        .large = heads(4, 2, 130, 130, 8, 8),
@@ -284,7 +284,7 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "pattern_attention_with_sums(q, k, v, terms)",
+      {.op = "pattern_attention_with_sums(q, k, v, params)",
        .shapes = {heads(1, 2, 5, 6, 3, 2), heads(1, 1, 1, 1, 1, 1)},
        .large = heads(2, 3, 141, 141, 24, 17),
        .apply =

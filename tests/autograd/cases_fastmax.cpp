@@ -9,8 +9,8 @@ namespace heed::plain {
 namespace {
 
 using kernel::FeatureMap;
+using kernel::PolynomialParams;
 using kernel::PolynomialPath;
-using kernel::PolynomialTerms;
 using Row = std::vector<double>;
 
 Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv) {
@@ -22,7 +22,7 @@ Shapes with_start(Shapes shapes, int64_t features) {
 }
 
 /// Row `row` of all rows of x, prepared.
-Row prepared(const Plain& x, int64_t row, const PolynomialTerms& terms) {
+Row prepared(const Plain& x, int64_t row, const PolynomialParams& params) {
   const int64_t d = x.extent(3);
   Row out;
   double mean = 0, square = 0;
@@ -30,14 +30,14 @@ Row prepared(const Plain& x, int64_t row, const PolynomialTerms& terms) {
     out.push_back(x[row * d + a]);
     mean += out.back() / static_cast<double>(d);
   }
-  if (terms.prepare == FeatureMap::unit) mean = 0;
+  if (params.prepare == FeatureMap::unit) mean = 0;
   for (const double value : out) square += (value - mean) * (value - mean);
-  const double e = terms.prepare_epsilon;
+  const double e = params.prepare_epsilon;
   for (double& value : out) {
-    if (terms.prepare == FeatureMap::positive) value = value > 0 ? value + 1 : std::exp(value);
-    if (terms.prepare == FeatureMap::standard)
+    if (params.prepare == FeatureMap::positive) value = value > 0 ? value + 1 : std::exp(value);
+    if (params.prepare == FeatureMap::standard)
       value = (value - mean) / std::sqrt(square / static_cast<double>(d) + e);
-    if (terms.prepare == FeatureMap::unit) value /= std::sqrt(square + e * e);
+    if (params.prepare == FeatureMap::unit) value /= std::sqrt(square + e * e);
   }
   return out;
 }
@@ -53,14 +53,14 @@ Row squares(const Row& x) {
 }
 
 /// Features of a query so that their product with squares() of a key is a_0 + a_1 s + a_2 s^2.
-Row query_squares(const Row& x, const PolynomialTerms& terms) {
+Row query_squares(const Row& x, const PolynomialParams& params) {
   Row out = squares(x);
   size_t at = 1 + x.size();
   for (size_t c = 0; c < at; ++c)
-    out[c] *= c == 0 ? terms.coefficients[0] : terms.coefficients[1] * terms.scale;
+    out[c] *= c == 0 ? params.coefficients[0] : params.coefficients[1] * params.scale;
   for (size_t a = 0; a < x.size(); ++a) {
     for (size_t b = a; b < x.size(); ++b)
-      out[at++] *= (a == b ? 1 : 2) * terms.coefficients[2] * terms.scale * terms.scale;
+      out[at++] *= (a == b ? 1 : 2) * params.coefficients[2] * params.scale * params.scale;
   }
   return out;
 }
@@ -106,25 +106,25 @@ Tensor lengths_for(const Tensor& q, int64_t Tk) {
   return Tensor::of<int32_t>(lengths, Shape{q.extent(0)}, q.device());
 }
 
-Plain attended(const Plains& x, const PolynomialTerms& terms, bool padded, bool drops) {
+Plain attended(const Plains& x, const PolynomialParams& params, bool padded, bool drops) {
   const int64_t H = x[0].extent(1), Tq = x[0].extent(2), Tk = x[1].extent(2), dv = x[2].extent(3);
   Plain y(Shape{x[0].extent(0), H, Tq, dv});
   for (int64_t row = 0; row < x[0].extent(0) * H * Tq; ++row) {
     const int64_t head = row / Tq, i = row % Tq, keys = padded ? keys_of(head / H, Tk) : Tk;
-    const bool drops_rows = drops && terms.drops != kernel::PolynomialDropout::monomials;
-    Row q = prepared(x[0], row, terms);
-    if (drops_rows) q = dropped_row(q, terms.drops, row, false);
+    const bool drops_rows = drops && params.drops != kernel::PolynomialDropout::monomials;
+    Row q = prepared(x[0], row, params);
+    if (drops_rows) q = dropped_row(q, params.drops, row, false);
     Row sums(static_cast<size_t>(dv) + 1);
-    for (int64_t j = 0; j < (terms.causal ? std::min(keys, i + 1) : keys); ++j) {
-      Row k = prepared(x[1], head * Tk + j, terms);
-      if (drops_rows) k = dropped_row(k, terms.drops, head * Tk + j, true);
+    for (int64_t j = 0; j < (params.causal ? std::min(keys, i + 1) : keys); ++j) {
+      Row k = prepared(x[1], head * Tk + j, params);
+      if (drops_rows) k = dropped_row(k, params.drops, head * Tk + j, true);
       double weight = 0, power = 1;
-      for (const double a : terms.coefficients) {
+      for (const double a : params.coefficients) {
         weight += a * power;
-        power *= terms.scale * product(q, k);
+        power *= params.scale * product(q, k);
       }
       if (drops && !drops_rows) {
-        weight = product(dropped(query_squares(q, terms), 1 + q.size(), row, false),
+        weight = product(dropped(query_squares(q, params), 1 + q.size(), row, false),
                          dropped(squares(k), 1 + k.size(), head * Tk + j, true));
       }
       for (int64_t c = 0; c < dv; ++c)
@@ -132,14 +132,14 @@ Plain attended(const Plains& x, const PolynomialTerms& terms, bool padded, bool 
       sums.back() += weight;
     }
     if (x.size() > 3) {
-      const Row phi = query_squares(q, terms);
+      const Row phi = query_squares(q, params);
       for (size_t n = 0; n < phi.size() * sums.size(); ++n)
         sums[n % sums.size()] +=
             phi[n / sums.size()] *
             x[3][head * static_cast<int64_t>(phi.size() * sums.size()) + static_cast<int64_t>(n)];
     }
     for (int64_t c = 0; c < dv; ++c) {
-      const double total = sums.back() + terms.epsilon;
+      const double total = sums.back() + params.epsilon;
       y[row * dv + c] = total == 0 ? 0 : sums[static_cast<size_t>(c)] / total;
     }
   }
@@ -148,31 +148,31 @@ Plain attended(const Plains& x, const PolynomialTerms& terms, bool padded, bool 
 
 struct Look {
   const char* note;
-  PolynomialTerms terms;
+  PolynomialParams params;
   std::vector<Shapes> shapes;
   Shapes large;
   bool padded = false, drops = false;
 };
 
 OpCase row_of(const Look& look) {
-  return {.op = "polynomial_attention(q, k, v, terms, start)",
+  return {.op = "polynomial_attention(q, k, v, params, start)",
           .note = look.note,
           .shapes = look.shapes,
           .large = look.large,
           .kinds = {{}, {}, {}, between(0, 1)},
           .apply =
               [look](Inputs x) {
-                PolynomialTerms terms = look.terms;
-                if (look.padded) terms.key_lengths = lengths_for(x[0], x[1].extent(2));
+                PolynomialParams params = look.params;
+                if (look.padded) params.key_lengths = lengths_for(x[0], x[1].extent(2));
                 if (look.drops) {
                   Rng rng(seed, x[0].device());
                   rng.restore(tick, stream);
-                  terms.dropout = rate;
-                  terms.draw = rng.next();
+                  params.dropout = rate;
+                  params.draw = rng.next();
                 }
-                return polynomial_attention(x[0], x[1], x[2], terms, x.size() > 3 ? x[3] : Tensor());
+                return polynomial_attention(x[0], x[1], x[2], params, x.size() > 3 ? x[3] : Tensor());
               },
-          .reference = [look](const Plains& x) { return attended(x, look.terms, look.padded, look.drops); },
+          .reference = [look](const Plains& x) { return attended(x, look.params, look.padded, look.drops); },
           .looser = 20,
           .looser_gradient = 100};
 }
@@ -277,7 +277,7 @@ std::vector<OpCase> fastmax_cases() {
              true}}) {
     all.push_back(row_of(look));
   }
-  all.push_back({.op = "polynomial_sums(k, v, terms)",
+  all.push_back({.op = "polynomial_sums(k, v, params)",
                  .shapes = {{{2, 2, 5, 3}, {2, 2, 5, 4}}, {{1, 1, 1, 1}, {1, 1, 1, 1}}},
                  .large = {{2, 2, 170, 6}, {2, 2, 170, 5}},
                  .apply = [two](Inputs x) { return polynomial_sums(x[0], x[1], {.coefficients = two}); },

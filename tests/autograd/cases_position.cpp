@@ -48,7 +48,7 @@ Plain attended(const Plains& x, const Ways& ways) {
 }
 
 OpCase attention_case(const char* note, Ways ways, std::vector<Shapes> shapes, Shapes large) {
-  return {.op = "attention(q, k, v, terms)",
+  return {.op = "attention(q, k, v, params)",
           .note = note,
           .shapes = std::move(shapes),
           .large = std::move(large),

@@ -34,7 +34,7 @@ Tensor lengths_for(const Tensor& x, int64_t Tk) {
 /// The keys that query i of sequence b may see.
 using Open = std::function<int64_t(int64_t b, int64_t i)>;
 
-Plain local(const Plains& x, const kernel::LocalTerms& terms, const Open& open) {
+Plain local(const Plains& x, const kernel::LocalParams& params, const Open& open) {
   const Plain &q = x[0], &k = x[1], &v = x[2], &centre = x[3];
   const int64_t H = q.extent(1), Tq = q.extent(2), Tk = k.extent(2), d = q.extent(3), dv = v.extent(3);
   Plain y(Shape{q.extent(0), H, Tq, dv});
@@ -45,17 +45,17 @@ Plain local(const Plains& x, const kernel::LocalTerms& terms, const Open& open) 
     double total = 0;
     for (int64_t j = 0; j < std::min(Tk, open(head / H, row % Tq)); ++j) {
       const double off = static_cast<double>(j) - p;
-      const double from = terms.window == kernel::WindowCentre::real ? p : std::floor(p);
-      if (std::abs(static_cast<double>(j) - from) > static_cast<double>(terms.reach)) continue;
+      const double from = params.window == kernel::WindowCentre::real ? p : std::floor(p);
+      if (std::abs(static_cast<double>(j) - from) > static_cast<double>(params.reach)) continue;
       double score = 0;
-      for (int64_t c = 0; c < d; ++c) score += terms.scale * q[row * d + c] * k[(head * Tk + j) * d + c];
-      bell[static_cast<size_t>(j)] = std::exp(-off * off / (2 * terms.sigma * terms.sigma));
-      if (terms.gauss == kernel::Gauss::pre_score) score *= bell[static_cast<size_t>(j)];
+      for (int64_t c = 0; c < d; ++c) score += params.scale * q[row * d + c] * k[(head * Tk + j) * d + c];
+      bell[static_cast<size_t>(j)] = std::exp(-off * off / (2 * params.sigma * params.sigma));
+      if (params.gauss == kernel::Gauss::pre_score) score *= bell[static_cast<size_t>(j)];
       total += weight[static_cast<size_t>(j)] = std::exp(score);
     }
     for (int64_t j = 0; j < Tk && total > 0; ++j) {
       double share = weight[static_cast<size_t>(j)] / total;
-      if (terms.gauss == kernel::Gauss::post) share *= bell[static_cast<size_t>(j)];
+      if (params.gauss == kernel::Gauss::post) share *= bell[static_cast<size_t>(j)];
       for (int64_t c = 0; c < dv; ++c) y[row * dv + c] += share * v[(head * Tk + j) * dv + c];
     }
   }
@@ -66,25 +66,25 @@ Shapes windows(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t 
   return {{B, H, Tq, d}, {B, H, Tk, d}, {B, H, Tk, dv}, {B, H, Tq}};
 }
 
-OpCase local_case(const char* note, kernel::LocalTerms terms, bool masked) {
-  const auto of = [terms, masked](const Tensor& q, const Tensor& k) {
-    kernel::LocalTerms out = terms;
+OpCase local_case(const char* note, kernel::LocalParams params, bool masked) {
+  const auto of = [params, masked](const Tensor& q, const Tensor& k) {
+    kernel::LocalParams out = params;
     if (!masked) return out;
     out.causal = true;
     out.first_query = 1;
     out.key_lengths = lengths_for(q, k.extent(2));
     return out;
   };
-  return {.op = "local_attention(q, k, v, centre, terms)",
+  return {.op = "local_attention(q, k, v, centre, params)",
           .note = note,
           .shapes = {windows(3, 2, 5, 7, 3, 2), windows(1, 1, 1, 1, 1, 1), windows(2, 1, 9, 9, 2, 3)},
           .large = windows(2, 3, 141, 135, 24, 17),
           .kinds = {{}, {}, {}, between(-1, 9)},
           .apply = [of](Inputs x) { return local_attention(x[0], x[1], x[2], x[3], of(x[0], x[1])); },
           .reference =
-              [terms, masked](const Plains& x) {
+              [params, masked](const Plains& x) {
                 const int64_t Tk = x[1].extent(2);
-                return local(x, terms, [=](int64_t b, int64_t i) {
+                return local(x, params, [=](int64_t b, int64_t i) {
                   return masked ? std::min<int64_t>(keys_of(b, Tk), i + 2) : Tk;
                 });
               },
@@ -127,17 +127,17 @@ Shapes addresses(int64_t B, int64_t H, int64_t N, int64_t M, int64_t shifts) {
 
 OpCase addressing_case(const char* note, bool masked) {
   return {
-      .op = "ntm_addressing(content, steps, terms)",
+      .op = "ntm_addressing(content, steps, params)",
       .note = note,
       .shapes = {addresses(3, 2, 4, 5, 3), addresses(1, 1, 1, 1, 1), addresses(1, 2, 6, 2, 5)},
       .large = addresses(2, 3, 61, 135, 3),
       .kinds = {between(0.05, 1), between(0, 1), between(0.1, 0.9), between(0.1, 0.6), between(1, 2.5)},
       .apply =
           [masked](Inputs x) {
-            kernel::AddressingTerms terms;
+            kernel::AddressingParams params;
             if (masked)
-              terms = {.causal = true, .first_query = 1, .key_lengths = lengths_for(x[0], x[0].extent(3))};
-            return ntm_addressing(x[0], {.before = x[1], .gate = x[2], .shift = x[3], .sharp = x[4]}, terms);
+              params = {.causal = true, .first_query = 1, .key_lengths = lengths_for(x[0], x[0].extent(3))};
+            return ntm_addressing(x[0], {.before = x[1], .gate = x[2], .shift = x[3], .sharp = x[4]}, params);
           },
       .reference =
           [masked](const Plains& x) {

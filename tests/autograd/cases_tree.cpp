@@ -24,7 +24,7 @@ Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv
 }
 
 /// Four keys a bud, the last of a query cut where it has fewer.
-kernel::TreeTerms tree_for(const Tensor& q, const Tensor& k, bool causal, bool counted) {
+kernel::TreeParams tree_for(const Tensor& q, const Tensor& k, bool causal, bool counted) {
   const int64_t B = q.extent(0), Tq = q.extent(2), Tk = k.extent(2);
   kernel::TreeReach reach{.keys = Tk,
                           .causal = causal,
@@ -71,14 +71,14 @@ Plain by_fours(const Plains& x, bool causal, bool counted) {
 
 std::vector<OpCase> tree_cases() {
   return {
-      {.op = "tree_attention(q, k, v, terms)",
+      {.op = "tree_attention(q, k, v, params)",
        .shapes = {heads(4, 2, 3, 7, 4, 3), heads(1, 1, 1, 1, 1, 1), heads(0, 1, 2, 2, 3, 3)},
        .large = heads(2, 3, 130, 133, 18, 9),
        .apply = [](Inputs x) { return tree_attention(x[0], x[1], x[2], tree_for(x[0], x[1], false, true)); },
        .reference = [](const Plains& x) { return by_fours(x, false, true); },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "tree_attention(q, k, v, terms)",
+      {.op = "tree_attention(q, k, v, params)",
        .note = "causal, each bud counted once, the own key left out",
        .shapes = {heads(2, 2, 6, 6, 3, 2), heads(1, 1, 3, 5, 2, 2)},
        .large = heads(1, 1, 300, 300, 8, 8),

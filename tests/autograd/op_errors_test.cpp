@@ -96,7 +96,7 @@ TEST_CASE("ops: attention that does not fit together is refused") {
   const Tensor buds = Tensor::zeros({q.extent(0), 3, 1}, DType::i32);
   CHECK_THROWS_WITH(tree_attention(q, k, v, {.reach = {.keys = 4}, .buds = buds}),
                     containing("of 4 leaves for q"));
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   CHECK_NOTHROW(attention(q, k, v, {.bias = leaf(ones({1, 1, 3, 5}))}));
 }
 

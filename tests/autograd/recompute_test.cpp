@@ -63,7 +63,7 @@ TEST_CASE("checkpoint: loss, gradients and random draws are to the bit those wit
   CHECK(live_nodes() == before);
 }
 
-TEST_CASE("checkpoint: the gradient passes the check, and NoTape records nothing") {
+TEST_CASE("checkpoint: the gradient passes the check, and NoGrad records nothing") {
   const Tensor x = filled(Shape{3, 4}, 2), weight = filled(Shape{4, 4}, 1);
   const auto f = [](Inputs in) {
     return checkpoint(
@@ -74,7 +74,7 @@ TEST_CASE("checkpoint: the gradient passes the check, and NoTape records nothing
         in);
   };
   require_gradients(f, {x, weight});
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   CHECK_FALSE(f(std::vector{leaf(x), leaf(weight)}).node());
 }
 

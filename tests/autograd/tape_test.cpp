@@ -17,13 +17,13 @@ Tensor leaf_of(std::initializer_list<float> values) { return leaf(Tensor::from(v
 /// A step whose gradient is whatever the test says.
 Tensor step(const Tensor& x, Vjp vjp) { return record("step", x.detach(), {&x}, std::move(vjp)); }
 
-TEST_CASE("tape: nothing is recorded without a leaf, nor under NoTape") {
+TEST_CASE("tape: nothing is recorded without a leaf, nor under NoGrad") {
   const Tensor x = Tensor::from({1, 2});
   CHECK_FALSE((x * x).node());
   const Tensor p = leaf_of({3, 4});
   CHECK((p * x).node());
   {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     CHECK_FALSE(recording());
     CHECK_FALSE((p * x).node());
     {
@@ -266,7 +266,7 @@ TEST_CASE("tape: an op with parameters of its own is recorded whatever its input
   });
   backward(sum(y));
   CHECK(swept == 1);
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   CHECK_FALSE(
       record_always("block", x * 2.0, std::array{x}, [](const Tensor&) -> Gradients { return {}; }).node());
 }

@@ -54,23 +54,23 @@ TEST_CASE("count: tiled attention notes just the operations that it counts") {
   const Shape shape{2, 3, length, 32};
   const Tensor q = numbers(shape), k = numbers(shape), v = numbers(shape), out(shape), dq(shape), dk(shape),
                dv(shape), lse(Shape{2, 3, length});
-  kernel::AttentionTerms terms{.causal = causal};
+  kernel::AttentionParams params{.causal = causal};
   const std::vector<int32_t> lengths{48, static_cast<int32_t>(length)};
-  if (with_lengths) terms.key_lengths = Tensor::of<int32_t>(lengths, Shape{2});
+  if (with_lengths) params.key_lengths = Tensor::of<int32_t>(lengths, Shape{2});
   const auto noted = [](const auto& work) {
     const ProductLog log;
     Count::reset();
     work();
     return std::pair{flops(log.list()), Count::flops().load()};
   };
-  const auto ahead = noted([&] { launch<kernel::Attention>(Device::cpu, q, k, v, terms, out, lse); });
+  const auto ahead = noted([&] { launch<kernel::Attention>(Device::cpu, q, k, v, params, out, lse); });
   CHECK(ahead.first == ahead.second);
   const auto back = noted([&] {
     launch<kernel::AttentionBack>(
         Device::cpu,
         kernel::AttentionBackTensors{
             .q = q, .k = k, .v = v, .out = out, .lse = lse, .dout = q, .dq = dq, .dk = dk, .dv = dv},
-        terms);
+        params);
   });
   CHECK(back.first == back.second);
   CHECK(2 * back.first == 5 * ahead.first);

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
@@ -105,7 +105,7 @@ DecoderOnly sorter(const Tensors& file) {
     const std::string from = text("transformer.h.", i, ".");
     const auto tensor = [&](const char* name) { return file[from + name]; };
     Block& block = *model.decoder.blocks[i];
-    auto& heads = dynamic_cast<HeadedAttention&>(*block.attention);
+    auto& heads = dynamic_cast<MultiHeadAttention&>(*block.attention);
     int64_t row = 0;
     for (const Linear* part : {&heads.query, &heads.key, &heads.value}) {
       put(*part, view::slice(tensor("attn.c_attn.weight"), 0, row, row + width),
@@ -144,7 +144,7 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   const Path weights = real_data("gpt2/gpt-nano-sort-model.json");
   const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
   if (weights.empty() || seen.empty()) return;
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   DecoderOnly model = sorter(Tensors(weights));
   const Tensors partials(seen);
   const auto check = [&](const char* name, const Tensor& found) {
@@ -161,7 +161,7 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   check("x", x);
 
   Block& block = *model.decoder.blocks[0];
-  auto& heads = dynamic_cast<HeadedAttention&>(*block.attention);
+  auto& heads = dynamic_cast<MultiHeadAttention&>(*block.attention);
   const Tensor h = block.attention_norm(x);
   check("ln1", h);
   const auto split = [&](const Tensor& y) {
@@ -217,7 +217,7 @@ TEST_CASE("real checkpoint: its logits are those of the file in Hugging Face's f
   const Path weights = real_data("gpt2/gpt-nano-sort-model.json");
   const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
   if (weights.empty() || seen.empty()) return;
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Tensors file(weights), partials(seen);
   std::vector<std::pair<std::string, Tensor>> kept;
   for (const std::string& name : file.names()) {

@@ -56,7 +56,7 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
     const auto config = [&] {
       Config made =
           small_preset(preset.name, 8, {{"translate:data.num_examples", 40}, {"lm:data.num_examples", 1500}});
-      // Five batches a step end an epoch in the middle of a step; four batches a sitting stop in one.
+      // Five batches a step end an epoch in the middle of a step; four batches a session stop in one.
       for (const auto& [key, value] : Settings{{"train.grad_accumulation", "5"},
                                                {"train.validate_every", "3"},
                                                {"train.checkpoint_every", "2"},
@@ -74,7 +74,7 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
     CHECK(pieces.best.list == whole.best.list);
     check_same(scratch / "whole", scratch / "pieces", 8);
     CHECK(lines_without_speed(scratch / "pieces") == lines_without_speed(scratch / "whole"));
-    // Checkpoints that both have are the same; a sitting's end adds one.
+    // Checkpoints that both have are the same; a session's end adds one.
     for (const int64_t step : list_checkpoints(scratch / "whole")) {
       CAPTURE(step);
       CHECK((bytes_of(scratch / "whole", step, "optim.safetensors") ==

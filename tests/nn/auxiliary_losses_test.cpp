@@ -74,7 +74,7 @@ TEST_CASE("terms: they add up, and one that still waits is an error") {
   terms.add("two", Tensor::full(Shape{}, 2));
   CHECK(terms.sum().item() == 3.5);
   terms.add("late", [](const Likelihood&) { return Tensor::full(Shape{}, 1); });
-  CHECK_THROWS_WITH(terms.sum(), containing("'late'") && containing("settle_terms"));
+  CHECK_THROWS_WITH(terms.sum(), containing("'late'") && containing("resolve_auxiliary_losses"));
 }
 
 }  // namespace heed

@@ -28,7 +28,7 @@ TransformerConfig three_layers(NormPlace norm, Tie tie) {
 
 TEST_CASE("layer logits: of a language model, the last is the model and each is that of so many blocks") {
   const DefaultDevice device(any_device());
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   for (const NormPlace norm : {NormPlace::pre, NormPlace::post}) {
     for (const Tie tie : {Tie::none, Tie::output}) {
       Rng rng(3);
@@ -47,7 +47,7 @@ TEST_CASE("layer logits: of a language model, the last is the model and each is 
 
 TEST_CASE("layer logits: of an encoder-decoder, the last is the model and each is that of so many blocks") {
   const DefaultDevice device(any_device());
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   Rng rng(4);
   EncoderDecoder model(three_layers(NormPlace::pre, Tie::none), 9, 11,
                        {plain_attention, plain_attention, plain_attention}, rng);

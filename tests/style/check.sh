@@ -52,7 +52,7 @@ case $check in
   top_level) # by what git knows, since builds and runs lie there, too
     [ -e .git ] && known=$(git ls-files 2>/dev/null) && [ -n "$known" ] || exit 77
     printf '%s\n' "$known" | cut -d/ -f1 | sort -u |
-      grep -vxE 'core|autograd|nn|attention|data|train|tests|docs|heed|CMakeLists\.txt|CMakePresets\.json|(README|CHANGELOG|CONTRIBUTING)\.md|LICENSE|\.(ci|clang-format|clang-tidy|editorconfig|gitignore)' |
+      grep -vxE 'core|autograd|nn|attention|data|train|tests|docs|heed|include|CMakeLists\.txt|CMakePresets\.json|(README|CHANGELOG|CONTRIBUTING)\.md|LICENSE|\.(ci|clang-format|clang-tidy|editorconfig|gitignore)' |
       verdict "The top level is fixed: this belongs into one of its folders, or into .gitignore."
     ;;
   rooms) # which rooms of one folder may not include which others: what everything stands on stays below

@@ -8,7 +8,7 @@ PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin
 command -v nvcc >/dev/null || { echo "there is no nvcc: CUDA sources are not compiled" && exit 77; }
 room=$(mktemp -d) || exit 1
 trap 'rm -rf "$room"' EXIT
-mkdir "$room/include" "$room/failed" && ln -s "$PWD" "$room/include/heed" || exit 1
+mkdir "$room/failed" || exit 1
 export room
 
 # shellcheck disable=SC2046
@@ -18,7 +18,7 @@ export room
 printf '%s\n' "$@" | xargs -P 2 -I '{}' sh -c '
   said=$room/failed/$(echo "$1" | tr / +)
   if nvcc -arch=compute_90 -Xcicc -O0 -std=c++20 --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall,-Wextra \
-    -Werror all-warnings -DHEED_CUDA_BUILD=1 -DHEED_CUDA_EMULATED=0 -I "$room/include" -ptx -x cu "$1" -o /dev/null >"$said" 2>&1; then
+    -Werror all-warnings -DHEED_CUDA_BUILD=1 -DHEED_CUDA_EMULATED=0 -I include -ptx -x cu "$1" -o /dev/null >"$said" 2>&1; then
     rm "$said"
   else
     { echo "$1:" && cat "$said"; } >&2

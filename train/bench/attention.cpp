@@ -5,7 +5,7 @@
 
 #include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/io/files.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
@@ -39,7 +39,7 @@ Cost measure(const Subject& subject, int64_t length, bool forward_alone) {
   AttentionLayer layer(
       {.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
   const auto ahead = [&] {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     layer.forward();
   };
   const auto peak_of = [](const std::function<void()>& work) {

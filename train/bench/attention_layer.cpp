@@ -21,7 +21,7 @@ AttentionLayer::AttentionLayer(const Options& o)
                            .max_length = o.length,
                            .dropout = o.dropout},
                           rng_);
-  headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
+  headed_ = dynamic_cast<MultiHeadAttention*>(layer_.get());
   const Shape shape =
       headed_ != nullptr ? Shape{o.batch, num_heads, o.length, o.width} : Shape{o.batch, o.length, model};
   input_ = Tensor(Shape{o.batch, o.length, model});
@@ -30,7 +30,7 @@ AttentionLayer::AttentionLayer(const Options& o)
     *x = Tensor(shape);
     fill_normal(*x, 0, 1, rng_);
   }
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   slope_ = empty_like(forward());
   fill_normal(slope_, 0, 1, rng_);
 }

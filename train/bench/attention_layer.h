@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 
 namespace heed::bench {
 
@@ -32,7 +32,7 @@ class AttentionLayer {
   Rng rng_;
   bool training_;
   std::unique_ptr<Attention> layer_;
-  HeadedAttention* headed_;
+  MultiHeadAttention* headed_;
   Tensor input_;  // [batch, N, model], the input of gates
   Tensor q_, k_, v_, slope_;
 };

@@ -44,7 +44,7 @@ struct Decoder {
 
   /// Decodes `batch` outputs at once.
   std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     const Bf16Weights::Used used(narrow);
     const std::vector<int64_t> longest(static_cast<size_t>(batch), tokens);
     Decoding state;

@@ -85,7 +85,7 @@ void rows(Ops& bench, Rng& rng) {
   const Tensor scores = view::reshape(x, Shape{squares, 1, 64, 64});
   const Mask causal = Mask::causal();
   bench.time("softmax of 64, causal", shape.size(), 1, 1, [&] {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     softmax(scores + causal.dense(scores, 0));
   });
 }
@@ -140,7 +140,7 @@ void calls(Ops& bench, Rng& rng) {
   const int64_t many = unless_emulated(1000, 20);
   const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
   bench.time("call of add", many, 0, 0, [&] {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     for (int64_t i = 0; i < many; ++i) a + b;
   });
   bench.time("call of add, recorded", many, 0, 0, [&] {

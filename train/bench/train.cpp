@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/io/files.h"

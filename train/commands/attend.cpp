@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/ops.h"
 #include "heed/core/io/files.h"
@@ -196,8 +196,8 @@ Tensor gradient(const Tensor& x) {
 }
 
 /// The attention as one that takes queries, keys and values; fails where it makes them itself.
-HeadedAttention& headed(Attention& attention, const Variant& variant) {
-  auto* out = dynamic_cast<HeadedAttention*>(&attention);
+MultiHeadAttention& headed(Attention& attention, const Variant& variant) {
+  auto* out = dynamic_cast<MultiHeadAttention*>(&attention);
   if (out != nullptr) return *out;
   fail("attend: attention '", variant.traits.name,
        "' makes its queries, keys and values itself, step by step from the layer's input, so it has no "
@@ -240,14 +240,14 @@ Tensor read_slope(const ParsedArguments& arguments, const Inputs& in) {
   return slope;
 }
 
-Tensor answer(HeadedAttention& attention, const Inputs& in, const AttentionInput& ask) {
+Tensor answer(MultiHeadAttention& attention, const Inputs& in, const AttentionInput& ask) {
   try {
     const Mask& mask = ask.mask;
     const int64_t earlier = in.k.extent(2) - in.q.extent(2);
     const bool own = mask.is_causal() || earlier == 0;  // queries are positions of the keys
     const Heads heads{own ? mask.finite_padding(in.q, earlier) : in.q, mask.finite_padding(in.k, 0),
                       mask.finite_padding(in.v, 0)};
-    return attention.on_heads(attention.ready(heads, ask), ask);
+    return attention.on_heads(attention.normalize_and_rotate(heads, ask), ask);
   } catch (const Error& error) {
     if (!ask.mask.bias() || error.fault() != Fault::usage) throw;
     fail(error.what(), " (--pattern is passed as a bias on the scores, 0 or -inf for each.)");
@@ -266,7 +266,7 @@ int run_attend(const ParsedArguments& arguments) {
   Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1)));
   const bool causal = arguments.has("causal");
   const auto made = make(spec, variant, read, causal, modifiers, rng);
-  HeadedAttention& attention = headed(*made, variant);
+  MultiHeadAttention& attention = headed(*made, variant);
   convert(attention, dtype);
   const std::vector<Named> own = own_tensors(attention);
   set_parameters(arguments, spec, own, dtype);

@@ -12,7 +12,7 @@
 
 namespace heed {
 
-/// What a sitting begins with.
+/// What a session begins with.
 struct Opening {
   Config config;
   RunFolder folder;

@@ -1,4 +1,4 @@
-// One sitting of a run.
+// One session of a run.
 #include "heed/train/commands/run_session.h"
 
 #include <algorithm>

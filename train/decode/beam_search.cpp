@@ -112,7 +112,7 @@ std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding s
                                     const DecodeOptions& options) {
   if (options.beam_size < 1 || options.beam_size > 1000)
     fail("decode.beam_size = ", options.beam_size, ". It must be 1 to 1000.");
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   std::vector<Hypothesis> out(longest.size());
   std::vector<Search> searches(longest.size());
   for (size_t i = 0; i < searches.size(); ++i) {

@@ -17,7 +17,7 @@ int32_t first_largest(const float* x, int64_t count) {
 
 std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
                                const std::vector<int64_t>& longest, const DecodeIds& ids) {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   std::vector<Hypothesis> out(longest.size());
   std::vector<size_t> active(longest.size());
   std::iota(active.begin(), active.end(), size_t{0});

@@ -67,7 +67,7 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
             const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out) {
   if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
   options.check();
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   std::vector<int32_t> context = std::move(prompt);
   Decoding state;
   std::vector<int32_t> fresh;

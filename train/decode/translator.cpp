@@ -115,7 +115,7 @@ std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,
                                        const DecodeOptions& options, HeadEditor* editor) {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   constexpr size_t max_batch = 128;
   std::vector<std::vector<int32_t>> encoded;
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
@@ -159,8 +159,8 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
                                       const DecodeOptions& options, std::string& caption,
                                       const MapParts& parts) {
   MapRecorder recorder = recorder_for(parts);
-  std::optional<NoGrad> no_tape;
-  refuse_gradients(no_tape, parts);
+  std::optional<NoGrad> no_grad;
+  refuse_gradients(no_grad, parts);
   const Translated one =
       translated(model, sentence, source, target, max_length, options, {.recorder = &recorder});
   const Tensor hidden = model.decode(one.read, one.states, one.source.lengths, {.recorder = &recorder});
@@ -191,7 +191,7 @@ LensView translation_lens(TranslationModel& model, const std::string& sentence, 
         "inspect: a recurrent translator (model.kind = seq2seq) has no logit lens: its layers have no common "
         "output layer. Transformers have one.");
   }
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Translated one = translated(model, sentence, source, target, max_length, options, {});
   LensView lens = lens_view(layers->layer_logits(one.read, one.states, one.source.lengths),
                             [&](int32_t id) { return target.piece(id); });

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
@@ -93,12 +93,13 @@ class PairedAttention final : public Attention {
   void add_signs(const AttentionInput& input) {
     if (heads_ == 0) return;  // keys are shared by groups of heads
     const Tensor& x = input.queries;
-    const auto& headed = dynamic_cast<const HeadedAttention&>(*exact_);
+    const auto& layer = dynamic_cast<const MultiHeadAttention&>(*exact_);
     const auto split = [&](const Tensor& rows) {
       return transpose(reshape(rows, Shape{x.extent(0), x.extent(1), heads_, -1}), 1, 2);
     };
-    const Heads ready = headed.ready({split(headed.query(x)), split(headed.key(x)), {}}, input);
-    const Tensor products = matmul(ready.q, transpose(ready.k, 2, 3));
+    const Heads projected =
+        layer.normalize_and_rotate({split(layer.query(x)), split(layer.key(x)), {}}, input);
+    const Tensor products = matmul(projected.q, transpose(projected.k, 2, 3));
     const std::vector<float> all = products.to_host();
     const int64_t length = x.extent(1);
     for (int64_t row = 0; row < x.extent(0) * heads_ * length; ++row) {

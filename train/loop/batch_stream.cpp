@@ -40,7 +40,7 @@ StepBatches BatchStream::next(int64_t steps_left) {
 }
 
 std::vector<Batch> BatchStream::make(DataPlace& place) const {
-  const MemoryScope owned(&memory_kinds[3]);
+  const MemoryScope owned(MemoryKind::batches);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < config_.train.grad_accumulation; ++i) {
     if (place.position == place.planned) place = {place.epoch + 1, 0, planned(place.epoch + 1)};

@@ -26,7 +26,7 @@ std::vector<Batch>& StepBatches::all() {
 Batch StepBatches::at(int64_t i) {
   const auto at = static_cast<size_t>(i);
   if (is_held_) return held_.at(at);
-  const MemoryScope owned(&memory_kinds[3]);
+  const MemoryScope owned(MemoryKind::batches);
   Batch batch = make_(i);
   const double weight = batch.whole > 0 ? batch.whole : batch.weight;
   if (weight != weights_.at(at)) {

@@ -40,7 +40,7 @@ void KeepMaps::keep(const TrainContext& context) {
   const int64_t interval = kept_interval(context.step, options_.every, options_.most);
   if (context.step % interval != 0) return;
   const double began = seconds_now();
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   std::string caption;
   const std::vector<MapView> maps = compute_(context.model, caption);
   bytes_ = write_kept_maps(run_, context.step, options_.input, caption, maps, options_.most);

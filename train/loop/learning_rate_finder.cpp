@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/distributed/single_process.h"
 #include "heed/core/settings_source.h"
 #include "heed/train/loop/batch_stream.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <new>
 
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/device.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/memory/heap_cap.h"
@@ -38,7 +38,7 @@ constexpr double long_step = 10;
 
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
-  for (const char* const& kind : memory_kinds) {
+  for (const char* const& kind : memory_kind_names) {
     if (owner == &kind) return kind;
   }
   return model != nullptr ? names_in(*model)(owner) : "the model";
@@ -176,7 +176,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.gradients = optimizer.gradients().bytes();
   out.moments = optimizer.moment_bytes();
   const auto make = [&](const BatchPlace& place) {
-    const MemoryScope owned(&memory_kinds[3]);
+    const MemoryScope owned(MemoryKind::batches);
     task.plan(place.epoch);
     return shard.parts > 1 ? task.shard(place.position, shard) : task.batch(place.position);
   };
@@ -215,7 +215,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
       for (const MemoryUser& user : users) {
         const std::string name = name_of_owner(user.owner, &model);
         if (name == "weights" || name == "gradients" || name == "moments") continue;
-        const int64_t bytes = user.bytes + (user.owner == &memory_kinds[3] ? others : 0);
+        const int64_t bytes = user.bytes + (user.owner == owner_of(MemoryKind::batches) ? others : 0);
         out.activations += bytes;
         out.users.emplace_back(name, bytes);
       }

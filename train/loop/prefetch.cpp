@@ -66,7 +66,7 @@ void Prefetch::work() {
 }
 
 void Prefetch::fill(Slot& slot) {
-  const MemoryScope owned(&memory_kinds[3]);
+  const MemoryScope owned(MemoryKind::batches);
   slot.made = make_();
   slot.offsets.clear();
   int64_t bytes = 0;
@@ -122,7 +122,7 @@ void Prefetch::take(const std::vector<Batch>& to) {
 }
 
 std::vector<Batch> Prefetch::fresh() {
-  const MemoryScope owned(&memory_kinds[3]);
+  const MemoryScope owned(MemoryKind::batches);
   std::vector<Batch> out = current_->made.batches;
   for (Batch& batch : out) {
     for (Tensor& x : batch.tensors) x = Tensor(x.shape(), x.dtype(), Device::cuda);

@@ -16,7 +16,7 @@ namespace {
 /// The model with its initial weights. The error for lack of memory lists which modules hold how much.
 std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
   try {
-    const MemoryScope owned(&memory_kinds[0]);
+    const MemoryScope owned(MemoryKind::weights);
     std::unique_ptr<Module> model = new_model(config, rng);
     if (!folder.is_none()) check_savable(*model);
     if (config.train.pretrain != Pretrain::none && !resumes) load_pretrained(*model, folder.path());
@@ -29,7 +29,7 @@ std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool
 
 std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
   try {
-    const MemoryScope owned(&memory_kinds[0]);
+    const MemoryScope owned(MemoryKind::weights);
     return std::make_unique<Optimizer>(model, config.train.optimizer);
   } catch (...) {
     explain_memory(config, nullptr, "while the model was made");

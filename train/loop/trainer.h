@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/config/config.h"
 #include "heed/train/loop/batch_stream.h"
@@ -29,14 +29,14 @@ struct TrainResult {
   int64_t step = 0;               ///< steps taken, over all sessions
   int64_t best_step = 0;          ///< the step of `best`; 0: no validation
   Scores best;                    ///< scores of the best validation
-  double step_seconds = 0;        ///< of the steps of this sitting alone
-  int64_t steps_taken = 0;        ///< in this sitting
-  double validation_seconds = 0;  ///< of the validations of this sitting
-  int64_t validations = 0;        ///< in this sitting
+  double step_seconds = 0;        ///< of the steps of this session alone
+  int64_t steps_taken = 0;        ///< in this session
+  double validation_seconds = 0;  ///< of the validations of this session
+  int64_t validations = 0;        ///< in this session
   double seconds = 0;             ///< of training, validations included, over all sittings
   int stopped_by = 0;             ///< a signal's number, or 0
   int64_t skipped = 0;            ///< steps left out because their numbers were not finite
-  int64_t replayed = 0;           ///< of this sitting: steps done again as a recorded piece
+  int64_t replayed = 0;           ///< of this session: steps done again as a recorded piece
   bool early = false;             ///< patience or the time limit ended it
   /// False where a signal ended the run before its last step.
   bool finished() const { return stopped_by == 0; }

@@ -60,14 +60,14 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   int64_t total = 0;
   for (const Named* one : order) total += padded(one->tensor->size());
   {
-    const MemoryScope owned(&memory_kinds[0]);
+    const MemoryScope owned(MemoryKind::weights);
     values_ = Tensor::zeros(Shape{total}, dtype, device);
   }
   {
-    const MemoryScope owned(&memory_kinds[1]);
+    const MemoryScope owned(MemoryKind::gradients);
     gradients_ = Tensor::zeros(Shape{total}, dtype, device);
   }
-  const MemoryScope owned(&memory_kinds[2]);
+  const MemoryScope owned(MemoryKind::moments);
   first_ = Tensor::zeros(Shape{total}, dtype, device);
   second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
   state_ = Tensor::zeros(Shape{4}, DType::f64, device);
@@ -118,7 +118,7 @@ void Optimizer::end_step() {
 }
 
 void Optimizer::update(std::span<const Tensor> losses) {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Device device = values_.device();
   for (const Tensor& leaf : leaves_) {
     // No gradient has arrived: the buffer still holds an earlier step's.

@@ -68,7 +68,7 @@ class LanguageModel final : public Task {
   Scores validate(Module& model) const override {
     Scores out{.list = {{"loss", mean_loss(model, *data_.validation.windows).first}}};
     if (data_.estimate) {
-      const NoGrad no_tape;
+      const NoGrad no_grad;
       double total = 0;
       CountedWork work(static_cast<double>(data_.options.eval_batches), "estimate");
       for (int64_t i = 0; i < data_.options.eval_batches; ++i) {
@@ -82,7 +82,7 @@ class LanguageModel final : public Task {
 
   std::vector<ValidationPart> validation_cost(Module& model) const override {
     const auto computed = [this, &model](const WindowBatch& windows) {
-      const NoGrad no_tape;
+      const NoGrad no_grad;
       loss(model, tensors(windows), {}).item();
     };
     const TextWindows& windows = *data_.validation.windows;
@@ -131,8 +131,8 @@ class LanguageModel final : public Task {
 
   std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
-    std::optional<NoGrad> no_tape;
-    refuse_gradients(no_tape, parts);
+    std::optional<NoGrad> no_grad;
+    refuse_gradients(no_grad, parts);
     auto& model = dynamic_cast<DecoderOnly&>(module);
     const std::vector<int32_t> ids = ids_of(given, parts.max_tokens);
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
@@ -169,14 +169,14 @@ class LanguageModel final : public Task {
 
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const override {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     const std::vector<int64_t> counts(examples.rows.size(), examples.batch.tensors[1].extent(1));
     return scores_of_examples(dynamic_cast<DecoderOnly&>(model)(examples.batch.tensors[0], context),
                               examples.batch.tensors[1], counts);
   }
 
   LensView logit_lens(Module& module, const std::string& given) const override {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     const std::vector<int32_t> ids = ids_of(given);
     const auto piece = [&](int32_t id) { return data_.tokenizer().piece(id); };
     LensView lens = lens_view(dynamic_cast<DecoderOnly&>(module).layer_logits(
@@ -244,7 +244,7 @@ class LanguageModel final : public Task {
 
   /// Mean loss over a text in nats per token, and its number of tokens.
   std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     double total = 0, weight = 0;
     CountedWork work(static_cast<double>(windows.batches()));
     for (int64_t i = 0; i < windows.batches(); ++i) {

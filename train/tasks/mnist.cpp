@@ -177,8 +177,8 @@ class Mnist final : public Task {
 
   std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
-    std::optional<NoGrad> no_tape;
-    refuse_gradients(no_tape, parts);
+    std::optional<NoGrad> no_grad;
+    refuse_gradients(no_grad, parts);
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -219,7 +219,7 @@ class Mnist final : public Task {
   }
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const override {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     return scores_of_examples(dynamic_cast<Classifier&>(model)(examples.batch.tensors[0], {}, context),
                               examples.batch.tensors[1], std::vector<int64_t>(examples.rows.size(), 1));
   }
@@ -285,7 +285,7 @@ class Mnist final : public Task {
   }
 
   Result classify(Module& module, const LabelledImages& set, int64_t begin, int64_t end) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     auto& model = dynamic_cast<Classifier&>(module);
     Result result;
     result.counts.assign(100, 0);

@@ -125,8 +125,8 @@ class Recall final : public Task {
 
   std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
-    std::optional<NoGrad> no_tape;
-    refuse_gradients(no_tape, parts);
+    std::optional<NoGrad> no_grad;
+    refuse_gradients(no_grad, parts);
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -169,7 +169,7 @@ class Recall final : public Task {
   }
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const override {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     return scores_of_examples(dynamic_cast<Classifier&>(model)(examples.batch.tensors[0], {}, context),
                               examples.batch.tensors[1], std::vector<int64_t>(examples.rows.size(), 1));
   }
@@ -209,7 +209,7 @@ class Recall final : public Task {
   }
 
   Scores classify(Module& module, uint64_t split, int64_t count) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     auto& model = dynamic_cast<Classifier&>(module);
     double loss = 0;
     int64_t right = 0;

@@ -136,7 +136,7 @@ class Translate final : public Task {
       test += static_cast<double>(tested().pair(i).target.size() + 1);
     std::vector<ValidationPart> parts{{.compute =
                                            [this, &model, middle] {
-                                             const NoGrad no_tape;
+                                             const NoGrad no_grad;
                                              loss(model, tensors(data_.validation->make(middle)), {}).item();
                                            },
                                        .some = work(middle),
@@ -222,7 +222,7 @@ class Translate final : public Task {
 
   std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
                                            const ForwardContext& context) const override {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     std::vector<int64_t> counts;
     for (const ExampleTokens& row : examples.rows)
       counts.push_back(static_cast<int64_t>(row.target_out.size()));
@@ -352,7 +352,7 @@ class Translate final : public Task {
 
   /// Mean loss in nats per token, without label smoothing.
   double mean_loss(Module& model, const PairBatches& batches) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     double total = 0, weight = 0;
     CountedWork work(static_cast<double>(batches.size()), "loss");
     for (const auto& indices : batches.in_order()) {

@@ -55,10 +55,13 @@ inline Grid line(int64_t n, int threads = 256, int64_t most_blocks = 4096) {
           dim3(static_cast<unsigned>(threads))};
 }
 
-/// This thread's index in a one-dimensional grid, and the number of its threads: for (i = here(); i < n; i +=
-/// whole()).
-__device__ inline int64_t here() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
-__device__ inline int64_t whole() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+/// The index of this thread in a one-dimensional grid. A loop over n items whose grid may be smaller runs
+/// for (i = global_thread(); i < n; i += grid_size()).
+__device__ inline int64_t global_thread() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+/// The number of threads of a one-dimensional grid.
+__device__ inline int64_t grid_size() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
 /// The block's dynamic shared memory, 16-byte aligned.
 template <class T>

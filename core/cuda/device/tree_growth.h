@@ -22,21 +22,21 @@ struct BudCall {
   const int64_t* tick;             // null: draws are numbered by position
   const double* draws;
 
-  BudCall(const kernel::BudTerms& terms, const Tensor& buds)
+  BudCall(const kernel::BudParams& params, const Tensor& buds)
       : batch(buds.extent(0)),
         queries(buds.extent(1)),
-        capacity(kernel::bud_capacity(terms)),
-        slots(terms.greedy ? 1 : kernel::SumSlots::enough(capacity)),
-        reach(terms.reach),
-        exponent(terms.exponent),
-        greedy(terms.greedy),
-        parallel(terms.parallel),
-        seed(terms.draw.seed),
-        stream(terms.draw.stream),
+        capacity(kernel::bud_capacity(params)),
+        slots(params.greedy ? 1 : kernel::SumSlots::enough(capacity)),
+        reach(params.reach),
+        exponent(params.exponent),
+        greedy(params.greedy),
+        parallel(params.parallel),
+        seed(params.draw.seed),
+        stream(params.draw.stream),
         skipped(skipped_draws(buds.extent(0) * buds.extent(1))),
-        tick(pointer<int64_t>(terms.draw.tick)),
-        draws(pointer<double>(terms.draws)) {
-    if (terms.draws) draws_each = terms.draws.extent(1);
+        tick(pointer<int64_t>(params.draw.tick)),
+        draws(pointer<double>(params.draws)) {
+    if (params.draws) draws_each = params.draws.extent(1);
   }
   int64_t all() const { return batch * queries; }
   /// Doubles that a warp works in: masses, sums of the heap, and (as int32) buds and what was drawn.

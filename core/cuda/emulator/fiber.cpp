@@ -30,13 +30,13 @@ constexpr size_t guard_bytes = 4096;
 #if defined(__x86_64__)
 
 // Saves what a called function must keep, changes the stack, and returns into the other side.
-extern "C" void heed_acted_switch(void** save, void* load);
+extern "C" void heed_emulated_switch(void** save, void* load);
 asm(R"(
 .text
-.globl heed_acted_switch
-.hidden heed_acted_switch
-.type heed_acted_switch,@function
-heed_acted_switch:
+.globl heed_emulated_switch
+.hidden heed_emulated_switch
+.type heed_emulated_switch,@function
+heed_emulated_switch:
   pushq %rbp
   pushq %rbx
   pushq %r12
@@ -52,7 +52,7 @@ heed_acted_switch:
   popq %rbx
   popq %rbp
   ret
-.size heed_acted_switch,.-heed_acted_switch
+.size heed_emulated_switch,.-heed_emulated_switch
 )");
 
 namespace {
@@ -125,7 +125,7 @@ void Fiber::resume() {
 #endif
 #if defined(__x86_64__)
   starting = this;
-  heed_acted_switch(&outside_, inside_);
+  heed_emulated_switch(&outside_, inside_);
 #else
   swapcontext(static_cast<ucontext_t*>(outside_), static_cast<ucontext_t*>(inside_));
 #endif
@@ -139,7 +139,7 @@ void Fiber::pause() {
   __sanitizer_start_switch_fiber(&fake_inside_, outer_stack_, outer_bytes_);
 #endif
 #if defined(__x86_64__)
-  heed_acted_switch(&inside_, outside_);
+  heed_emulated_switch(&inside_, outside_);
 #else
   swapcontext(static_cast<ucontext_t*>(inside_), static_cast<ucontext_t*>(outside_));
 #endif

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(cuda::block)
 /// dunits[b, h, a] = sum_i parts[b, h, i, a], by one thread for each unit of a head.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) add_parts(Extent x, const double* parts, T* dunits) {
-  const int64_t at = cuda::here(), head = at / x.units, a = at % x.units;
+  const int64_t at = cuda::global_thread(), head = at / x.units, a = at % x.units;
   if (head >= x.heads_of_all) return;
   double total = 0;
   for (int64_t i = 0; i < x.queries; ++i) total += parts[(head * x.queries + i) * x.units + a];

@@ -9,7 +9,7 @@
 namespace heed::kernel {
 
 /// Settings of an attention call.
-struct AttentionTerms {
+struct AttentionParams {
   double scale = 1;
   bool causal = false;      ///< query i sees keys j <= i + first_query
   int64_t first_query = 0;  ///< absolute position of query 0 (Tk - Tq when decoding)
@@ -31,9 +31,9 @@ struct AttentionTerms {
 /// gradients are wrong at scores of 1e5 and more in f32.
 struct Attention {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                   const Tensor& out, const Tensor& lse);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                    const Tensor& out, const Tensor& lse);
 };
 
@@ -51,8 +51,8 @@ struct AttentionBackTensors {
 /// other.
 struct AttentionBack {
   template <Isa>
-  static void cpu(const AttentionBackTensors& t, const AttentionTerms& terms);
-  static void cuda(const AttentionBackTensors& t, const AttentionTerms& terms);
+  static void cpu(const AttentionBackTensors& t, const AttentionParams& params);
+  static void cuda(const AttentionBackTensors& t, const AttentionParams& params);
 };
 
 }  // namespace heed::kernel

@@ -164,8 +164,8 @@ void start_queries(const AttentionBackCall<T>& call) {
 /// dq, dk and dv with unrounded products: dq by one block per 64 queries of a head, then dk and dv by one
 /// block per 64 keys of a key head. drelative is the sum of the diagonals that the first kernel writes.
 template <class T>
-void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
-  AttentionBackCall<T> call(t.q, t.k, t.v, terms, t.dout, t.dq, t.dk, t.dv);
+void backward(const AttentionBackTensors& t, const AttentionParams& params) {
+  AttentionBackCall<T> call(t.q, t.k, t.v, params, t.dout, t.dq, t.dk, t.dv);
   const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
   call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
   const int64_t tiles = cuda::tiles_of(call.Tq);
@@ -190,16 +190,16 @@ void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
 
 /// Gradients of Attention: on the tensor cores where f32 products may be rounded and drelative is not wanted,
 /// else with unrounded products.
-void AttentionBack::cuda(const AttentionBackTensors& t, const AttentionTerms& terms) {
+void AttentionBack::cuda(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_float("attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const AttentionScores<T> call(t.q, t.k, t.v, terms);
+    const AttentionScores<T> call(t.q, t.k, t.v, params);
     Count::add(attention_flops(call, true));
-    if (std::is_same_v<T, float> && !t.drelative && takes_tensor_cores(call, terms.rounding)) {
-      attention_rounded_back(t, terms);
+    if (std::is_same_v<T, float> && !t.drelative && takes_tensor_cores(call, params.rounding)) {
+      attention_rounded_back(t, params);
       return;
     }
-    backward<T>(t, terms);
+    backward<T>(t, params);
   });
 }
 

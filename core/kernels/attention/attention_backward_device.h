@@ -42,9 +42,9 @@ struct AttentionBackCall : AttentionScores<T> {
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
   T* diagonals = nullptr;  ///< [B, H, tiles of queries, Tk + 63]: sums of score gradients by i - j; or null
 
-  AttentionBackCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+  AttentionBackCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                     const Tensor& score_grad, const Tensor& to_q, const Tensor& to_k, const Tensor& to_v)
-      : AttentionScores<T>(q, k, v, terms),
+      : AttentionScores<T>(q, k, v, params),
         qs(q),
         ks(k),
         vs(v),
@@ -52,7 +52,7 @@ struct AttentionBackCall : AttentionScores<T> {
         dqs(to_q),
         dks(to_k),
         dvs(to_v),
-        drawn(terms.dropout, terms.draw) {}
+        drawn(params.dropout, params.draw) {}
 };
 
 /// Writes dk and dv: one block per 64 keys of a key head loops over the queries that see them.

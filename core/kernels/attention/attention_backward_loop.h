@@ -213,7 +213,7 @@ class BackwardLoop {
   const Call<T>& call_;
   const BackwardHeads<T>& x_;
   const KeyRuns<T>& runs_;
-  StepTerms<T>& step_;
+  StepParams<T>& step_;
   // The run: its keys and values, which are keys [first_, last_), and where it writes dq and drelative.
   RunRows<T> k_, v_;
   int64_t first_ = 0, last_ = 0;

@@ -10,11 +10,11 @@ namespace heed::kernel {
 /// Extents, score settings and dropout of a call.
 template <class T>
 struct Call : AttentionScores<T> {
-  DropoutTerms dropout;
+  DropoutParams dropout;
 
-  Call(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms)
-      : AttentionScores<T>(q, k, v, terms) {
-    if (this->dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
+  Call(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
+      : AttentionScores<T>(q, k, v, params) {
+    if (this->dropped) dropout = DropoutParams::of(params.dropout, params.draw);
   }
   /// True for heads so short that the hardware prefetcher cannot learn their layout.
   bool short_heads() const { return this->Tq <= 2 * tile && this->Tk <= 2 * tile; }

@@ -18,11 +18,11 @@ constexpr int64_t few_queries = 3;
 }  // namespace
 
 template <>
-void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                           const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Call<T> call(q, k, v, terms);
+    const Call<T> call(q, k, v, params);
     if (ProductLog::wanted()) note_products(DenseTiles<T>{call}, false);
     PairCount::add(call.pairs());
     attention_forward<T>(DenseTiles<T>{call, call.Tq <= few_queries && !call.dropped}, q, k, v, out, lse);
@@ -30,10 +30,10 @@ void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, con
 }
 
 template <>
-void AttentionBack::cpu<here>(const AttentionBackTensors& t, const AttentionTerms& terms) {
+void AttentionBack::cpu<here>(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_float("attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Call<T> call(t.q, t.k, t.v, terms);
+    const Call<T> call(t.q, t.k, t.v, params);
     if (ProductLog::wanted()) note_products(DenseTiles<T>{call}, true);
     attention_backward<T>(DenseTiles<T>{call}, t);
   });

@@ -21,15 +21,15 @@ struct ForwardCall : AttentionScores<T> {
   RowLogs<T> lse;
   DeviceDraw drawn;
 
-  ForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+  ForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
               const Tensor& out, const Tensor& sums)
-      : AttentionScores<T>(q, k, v, terms),
+      : AttentionScores<T>(q, k, v, params),
         qs(q),
         ks(k),
         vs(v),
         outs(out),
         lse(sums, q.extent(0) * q.extent(1) * q.extent(2)),
-        drawn(terms.dropout, terms.draw) {}
+        drawn(params.dropout, params.draw) {}
 };
 
 /// out = softmax(q k^T) v for 64 queries and D columns of v. D is the width of a tile; wider q and k go
@@ -137,15 +137,15 @@ void start(const ForwardCall<T>& call) {
 
 /// out and lse: by attention_rows() for few queries, on the tensor cores where f32 products may be rounded,
 /// else by unrounded products with one block per 64 queries of a head and D columns of the values.
-void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                      const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const ForwardCall<T> call(q, k, v, terms, out, lse);
+    const ForwardCall<T> call(q, k, v, params, out, lse);
     Count::add(attention_flops(call, false));
-    if (takes_rows(call, terms)) return attention_rows(q, k, v, terms, out, lse);
-    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
-      return attention_rounded(q, k, v, terms, out, lse);
+    if (takes_rows(call, params)) return attention_rows(q, k, v, params, out, lse);
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
+      return attention_rounded(q, k, v, params, out, lse);
     visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
   });
 }

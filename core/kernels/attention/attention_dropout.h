@@ -8,10 +8,10 @@
 namespace heed::kernel {
 
 /// The dropout of one attention call.
-struct DropoutTerms {
+struct DropoutParams {
   simd::KeepBits bits;
 
-  static DropoutTerms of(double p, const Draw& draw) {
+  static DropoutParams of(double p, const Draw& draw) {
     return {{draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()), dropout_threshold(p)}};
   }
 

@@ -188,9 +188,9 @@ bool in_packs(const HeadView<const T>& x, int64_t width) {
 /// a second kernel with one block per row joins the splits. Rows that start and end on whole packs are read
 /// in packs of 16 bytes.
 template <class T>
-void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms, const Tensor& out,
-           const Tensor& lse) {
-  RowsCall<T> call{{q, k, v, terms},
+void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
+           const Tensor& out, const Tensor& lse) {
+  RowsCall<T> call{{q, k, v, params},
                    HeadView<const T>(q),
                    HeadView<const T>(k),
                    HeadView<const T>(v),
@@ -229,10 +229,10 @@ void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTer
 
 }  // namespace
 
-void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                     const Tensor& out, const Tensor& lse) {
-  if (q.dtype() == DType::f64) return start<double>(q, k, v, terms, out, lse);
-  start<float>(q, k, v, terms, out, lse);
+  if (q.dtype() == DType::f64) return start<double>(q, k, v, params, out, lse);
+  start<float>(q, k, v, params, out, lse);
 }
 
 }  // namespace heed::kernel

@@ -133,7 +133,7 @@ class ForwardLoop {
   const Tiles& tiles_;
   const Call<T>& call_;
   const ForwardHeads<T>& x_;
-  StepTerms<T>& step_;
+  StepParams<T>& step_;
   ForwardTile<T> work_;
   ForwardRow<T> row_;
   // Rows of a tile that are gathered.

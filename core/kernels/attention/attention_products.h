@@ -14,7 +14,7 @@ namespace heed::kernel {
 template <class T>
 void note_products(const DenseTiles<T>& tiles, bool back) {
   const Call<T>& call = tiles.call;
-  const auto step = std::make_unique<StepTerms<T>>();
+  const auto step = std::make_unique<StepParams<T>>();
   std::map<Product, int64_t> found;
   const auto note = [&](const TileRows&) {
     step->tile_mask.each_rectangle([&](const TileMask::Step& s) {

@@ -157,20 +157,20 @@ struct AttentionScores : AttentionShape {
   bool dropped;
   T keep_scale;
 
-  AttentionScores(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms)
+  AttentionScores(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
       : AttentionShape(q, k, v),
-        scale(static_cast<T>(terms.scale)),
-        bias(terms.bias ? terms.bias.template data<T>() : nullptr),
-        relative(terms.relative ? terms.relative.template data<T>() : nullptr),
-        sink(terms.sink ? terms.sink.template data<T>() : nullptr),
-        cap(static_cast<T>(terms.softcap * log2_e)),
-        dropped(dropout_threshold(terms.dropout) > 0),
-        keep_scale(static_cast<T>(dropout_scale(terms.dropout))) {
-    causal = terms.causal;
-    first_query = terms.first_query;
-    key_lengths = terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr;
+        scale(static_cast<T>(params.scale)),
+        bias(params.bias ? params.bias.template data<T>() : nullptr),
+        relative(params.relative ? params.relative.template data<T>() : nullptr),
+        sink(params.sink ? params.sink.template data<T>() : nullptr),
+        cap(static_cast<T>(params.softcap * log2_e)),
+        dropped(dropout_threshold(params.dropout) > 0),
+        keep_scale(static_cast<T>(dropout_scale(params.dropout))) {
+    causal = params.causal;
+    first_query = params.first_query;
+    key_lengths = params.key_lengths ? params.key_lengths.template data<int32_t>() : nullptr;
     for (int64_t axis = 0; bias != nullptr && axis < 4; ++axis) {
-      bias_stride[axis] = terms.bias.extent(axis) == 1 ? 0 : terms.bias.strides()[axis];
+      bias_stride[axis] = params.bias.extent(axis) == 1 ? 0 : params.bias.strides()[axis];
     }
   }
 

@@ -159,12 +159,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
 /// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
 /// numbers, then starts one block per 64 queries of a head for dq, and one per 64 keys of a key head for dk
 /// and dv.
-void attention_rounded_back(const AttentionBackTensors& t, const AttentionTerms& terms) {
+void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams& params) {
   const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
-  with_packed(terms.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
+  with_packed(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(t.q, D), all_k = packed<E>(t.k, D), all_v = packed<E>(t.v, D),
                  all_dout = packed<E>(t.dout, D);
-    const BackCall<E> call{{t.q, t.k, t.v, terms},
+    const BackCall<E> call{{t.q, t.k, t.v, params},
                            {all_q, t.q},
                            {all_k, t.k},
                            {all_v, t.v},
@@ -173,7 +173,7 @@ void attention_rounded_back(const AttentionBackTensors& t, const AttentionTerms&
                            HeadView<float>(t.dk),
                            HeadView<float>(t.dv),
                            reinterpret_cast<const RowStats<float>*>(stats.data<float>()),
-                           DeviceDraw(terms.dropout, terms.draw)};
+                           DeviceDraw(params.dropout, params.draw)};
     constexpr int bytes = (2 * block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
                           key_tile * static_cast<int>(sizeof(RowStats<float>)) + KeepMask::bytes;
     const auto grid = [&](int64_t heads, int64_t length) {

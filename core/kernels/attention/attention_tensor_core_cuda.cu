@@ -131,20 +131,20 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
 /// Attention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into rows of
 /// D numbers and starts one block per 128 queries of a head.
-void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse) {
-  with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+  with_packed(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
-    const float scale_log2 = AttentionScores<float>(q, k, v, terms).scale_log2();
+    const float scale_log2 = AttentionScores<float>(q, k, v, params).scale_log2();
     // True where the scale keeps the order of the scores and sinks can be divided by it.
     const bool scales = scale_log2 > 1e-20F;
-    const ForwardCall<E> call{{q, k, v, terms},
+    const ForwardCall<E> call{{q, k, v, params},
                               {all_q, q},
                               {all_k, k},
                               {all_v, v},
                               HeadView<float>(out),
                               RowLogs<float>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
-                              DeviceDraw(terms.dropout, terms.draw),
+                              DeviceDraw(params.dropout, params.draw),
                               scales ? 1.0F / scale_log2 : 1.0F};
     constexpr int bytes =
         (block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + block_rows * 8;

@@ -319,8 +319,8 @@ __device__ inline int queries_before(const AttentionShape& x, int64_t j, int64_t
 }
 
 /// Attention and AttentionBack with inputs of products rounded to bf16 or tf32; sums and weights are f32.
-void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse);
-void attention_rounded_back(const AttentionBackTensors& t, const AttentionTerms& terms);
+void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams& params);
 
 }  // namespace heed::kernel

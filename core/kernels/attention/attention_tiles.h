@@ -32,7 +32,7 @@ struct QueryTile {
 
 /// Masks, bias and dropout of one tile of queries and one tile of keys, with their memory.
 template <class T>
-struct StepTerms {
+struct StepParams {
   PairBits<T> visible, keep_mask;
   alignas(64) T bias[tile * tile];
   int32_t index[tile];
@@ -40,17 +40,17 @@ struct StepTerms {
   ScoreModifiers<T> modifiers;
 };
 
-/// Scratch memory of a loop: the terms of a step, then numbers.
+/// Scratch memory of a loop: the params of a step, then numbers.
 template <class T>
 struct LoopMemory {
-  StepTerms<T>& step;
+  StepParams<T>& step;
   BumpAllocator<T> arena;
 
   static int64_t bytes(int64_t numbers) {
-    return static_cast<int64_t>(sizeof(StepTerms<T>) + sizeof(T) * numbers);
+    return static_cast<int64_t>(sizeof(StepParams<T>) + sizeof(T) * numbers);
   }
   explicit LoopMemory(const Scratch::Part& part)
-      : step(*part.template data<StepTerms<T>>()), arena(reinterpret_cast<T*>(&step + 1)) {}
+      : step(*part.template data<StepParams<T>>()), arena(reinterpret_cast<T*>(&step + 1)) {}
 };
 
 }  // namespace heed::kernel

@@ -36,7 +36,8 @@ struct DenseTiles {
   }
 
   template <class F>
-  void each_key_tile(const QueryTile& queries, int64_t first, int64_t last, StepTerms<T>& step, F&& f) const {
+  void each_key_tile(const QueryTile& queries, int64_t first, int64_t last, StepParams<T>& step,
+                     F&& f) const {
     const int64_t end = end_of_keys(queries, last);
     for (int64_t j = first; j < end; j += tile) {
       const int64_t keys = std::min(tile, end - j);
@@ -67,8 +68,8 @@ struct DenseTiles {
     return std::min(last, call.keys_before(queries.b, queries.rows.first + queries.rows.count));
   }
 
-  /// The terms of a tile of queries against keys [j, j + keys).
-  void prepare(const QueryTile& of, int64_t j, int64_t keys, StepTerms<T>& step) const {
+  /// The params of a tile of queries against keys [j, j + keys).
+  void prepare(const QueryTile& of, int64_t j, int64_t keys, StepParams<T>& step) const {
     const int64_t i = of.rows.first, queries = of.rows.count;
     step.tile_mask.steps = 0;
     step.modifiers = {};

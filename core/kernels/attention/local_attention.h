@@ -19,8 +19,8 @@ enum class Gauss {
   pre_score,  ///< multiplies the scores before the softmax
 };
 
-/// What a call fixes besides q, k, v and the centres. Mask and lengths as in AttentionTerms.
-struct LocalTerms {
+/// What a call fixes besides q, k, v and the centres. Mask and lengths as in AttentionParams.
+struct LocalParams {
   double scale = 1;
   int64_t reach = 10;
   double sigma = 5;
@@ -37,9 +37,9 @@ struct LocalTerms {
 struct LocalAttention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                  const LocalTerms& terms, const Tensor& out);
+                  const LocalParams& params, const Tensor& out);
   static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                   const LocalTerms& terms, const Tensor& out);
+                   const LocalParams& params, const Tensor& out);
 };
 
 /// What LocalAttentionBack reads and writes.
@@ -53,8 +53,8 @@ struct LocalAttentionBackTensors {
 /// Gradients of LocalAttention; it recomputes the weights. The window has no gradient: it is a step function.
 struct LocalAttentionBack {
   template <Isa>
-  static void cpu(const LocalAttentionBackTensors& t, const LocalTerms& terms);
-  static void cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms);
+  static void cpu(const LocalAttentionBackTensors& t, const LocalParams& params);
+  static void cuda(const LocalAttentionBackTensors& t, const LocalParams& params);
 };
 
 }  // namespace heed::kernel

@@ -17,10 +17,10 @@ template <class T>
 struct Call {
   int64_t batch, heads, queries, keys, d, dv;
   T scale, inverse_variance;  // narrow: 1 / sigma^2
-  const LocalTerms& terms;
+  const LocalParams& params;
   const int32_t* lengths;
 
-  Call(const Tensor& q, const Tensor& k, const Tensor& v, const LocalTerms& t)
+  Call(const Tensor& q, const Tensor& k, const Tensor& v, const LocalParams& t)
       : batch(q.extent(0)),
         heads(q.extent(1)),
         queries(q.extent(2)),
@@ -29,10 +29,10 @@ struct Call {
         dv(v.extent(3)),
         scale(static_cast<T>(t.scale)),
         inverse_variance(static_cast<T>(1 / (t.sigma * t.sigma))),
-        terms(t),
+        params(t),
         lengths(t.key_lengths ? t.key_lengths.data<int32_t>() : nullptr) {}
 
-  int64_t max_keys() const { return std::min(2 * std::min(terms.reach, keys) + 1, keys); }
+  int64_t max_keys() const { return std::min(2 * std::min(params.reach, keys) + 1, keys); }
   int64_t grain() const { return flops_per_task / (2 * (max_keys() + 1) * (d + dv + 8)) + 1; }
 };
 
@@ -53,7 +53,7 @@ class Window {
 
   /// Flops done. A centre that is no number gives no window and sets `broken`.
   int64_t compute(int64_t b, int64_t i, T centre, const T* q, Rows<T> k) {
-    const LocalTerms& t = call_.terms;
+    const LocalParams& t = call_.params;
     broken = centre != centre;
     centre_ = static_cast<double>(centre);
     int64_t open = call_.keys;
@@ -90,7 +90,7 @@ class Window {
 
   /// From the gradients of `weights` to those of the scaled products (in place) and of the centre.
   T backpropagate(T* dweights) {
-    const LocalTerms& t = call_.terms;
+    const LocalParams& t = call_.params;
     const bool post = t.gauss == Gauss::post;
     T inner = 0, dcentre = 0;
     for (int64_t c = 0; c < count; ++c) inner += weights[c] * dweights[c];
@@ -123,9 +123,9 @@ void add_scaled(T* to, const T* from, T scale_log2, int64_t count) {
 /// out[b, h, i, :] = sum_j w_ij v_j over the keys j in the window of query i; NaN where its centre is NaN.
 /// One task is some query rows (b, h, i).
 template <class T>
-void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre, const LocalTerms& terms,
-             const Tensor& out) {
-  const Call<T> call(q, k, v, terms);
+void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+             const LocalParams& params, const Tensor& out) {
+  const Call<T> call(q, k, v, params);
   const HeadView<const T> qs(q), ks(k), vs(v);
   const HeadView<T> outs(out);
   const T* centres = centre.data<T>();
@@ -151,8 +151,8 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& ce
 /// dq, dk, dv and dcentre [B, H, Tq]; the weights of each window are computed again. One task is some heads:
 /// each goes through its queries in order and adds to its own dk and dv.
 template <class T>
-void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
-  const Call<T> call(t.q, t.k, t.v, terms);
+void backward(const LocalAttentionBackTensors& t, const LocalParams& params) {
+  const Call<T> call(t.q, t.k, t.v, params);
   const HeadView<const T> qs(t.q), ks(t.k), vs(t.v), douts(t.dout);
   const HeadView<T> dqs(t.dq), dks(t.dk), dvs(t.dv);
   const T* centres = t.centre.data<T>();
@@ -199,15 +199,15 @@ void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
 
 template <>
 void LocalAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                               const LocalTerms& terms, const Tensor& out) {
+                               const LocalParams& params, const Tensor& out) {
   visit_float("local_attention", q.dtype(),
-              [&](auto type) { forward<typename decltype(type)::type>(q, k, v, centre, terms, out); });
+              [&](auto type) { forward<typename decltype(type)::type>(q, k, v, centre, params, out); });
 }
 
 template <>
-void LocalAttentionBack::cpu<here>(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
+void LocalAttentionBack::cpu<here>(const LocalAttentionBackTensors& t, const LocalParams& params) {
   visit_float("local_attention", t.q.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(t, terms); });
+              [&](auto type) { backward<typename decltype(type)::type>(t, params); });
 }
 
 }  // namespace heed::kernel

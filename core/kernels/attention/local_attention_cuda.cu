@@ -26,7 +26,8 @@ struct Call {
   HeadView<const T> q, k, v;
   const T* centres;
 
-  Call(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& centre, const LocalTerms& t)
+  Call(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& centre,
+       const LocalParams& t)
       : batch(query.extent(0)),
         heads(query.extent(1)),
         queries(query.extent(2)),
@@ -252,9 +253,9 @@ Tensor memory_of(const Tensor& like_this, const Call<T>& call) {
 }  // namespace
 
 void LocalAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                          const LocalTerms& terms, const Tensor& out) {
+                          const LocalParams& params, const Tensor& out) {
   visit_float("local_attention", q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(q, k, v, centre, terms);
+    const Call<T> call(q, k, v, centre, params);
     const Tensor memory = memory_of(q, call);
     cuda::run(attend<T>, cuda::warps(working(call.rows())), call, memory.data<T>(), HeadView<T>(out));
     Count::add(call.rows() * call.flops_of_row());
@@ -264,9 +265,9 @@ void LocalAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
 /// Gradients of LocalAttention: a warp per query gives dq and dcentre and saves its weights and score
 /// gradients [B H Tq, most]. The queries of each head are then sorted by the first key of their window, and a
 /// warp per key gives dk and dv.
-void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
+void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalParams& params) {
   visit_float("local_attention", t.q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(t.q, t.k, t.v, t.centre, terms);
+    const Call<T> call(t.q, t.k, t.v, t.centre, params);
     const Tensor memory = memory_of(t.q, call), weights = empty_like(t.q, Shape{call.rows(), call.most}),
                  dscores = empty_like(weights);
     const Tensor spans(Shape{3, call.rows()}, DType::i32, Device::cuda);

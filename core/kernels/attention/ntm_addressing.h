@@ -6,8 +6,8 @@
 
 namespace heed::kernel {
 
-/// Who may be looked at, as in AttentionTerms.
-struct AddressingTerms {
+/// Who may be looked at, as in AttentionParams.
+struct AddressingParams {
   bool causal = false;
   int64_t first_query = 0;
   Tensor key_lengths = {};  ///< i32 [B] or empty
@@ -32,16 +32,16 @@ struct AddressingInputs {
 /// (from -r to r), sharp [B, H, Tq]. out [B, H, Tq, Tk]. All contiguous. A query without keys gets zeros.
 struct NtmAddressing {
   template <Isa>
-  static void cpu(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out);
-  static void cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out);
+  static void cpu(const AddressingInputs& x, const AddressingParams& params, const Tensor& out);
+  static void cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out);
 };
 
 /// Gradients (overwritten) from dout, of what is not empty.
 struct NtmAddressingBack {
   template <Isa>
-  static void cpu(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
+  static void cpu(const AddressingInputs& x, const AddressingParams& params, const Tensor& out,
                   const Tensor& dout, const AddressingInputs& dx);
-  static void cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
+  static void cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out,
                    const Tensor& dout, const AddressingInputs& dx);
 };
 

@@ -22,10 +22,10 @@ template <class T>
 struct Call {
   int64_t batch, heads, queries, keys, shifts;
   const T *content, *before, *gate, *shift, *sharp;
-  const AddressingTerms& terms;
+  const AddressingParams& params;
   const int32_t* lengths;
 
-  Call(const AddressingInputs& x, const AddressingTerms& t)
+  Call(const AddressingInputs& x, const AddressingParams& t)
       : batch(x.content.extent(0)),
         heads(x.content.extent(1)),
         queries(x.content.extent(2)),
@@ -36,13 +36,13 @@ struct Call {
         gate(numbers<T>(x.gate)),
         shift(numbers<T>(x.shift)),
         sharp(numbers<T>(x.sharp)),
-        terms(t),
+        params(t),
         lengths(t.key_lengths ? t.key_lengths.data<int32_t>() : nullptr) {}
 
   int64_t num_visible(int64_t head, int64_t i) const {
     int64_t n = keys;
     if (lengths != nullptr) n = std::clamp<int64_t>(lengths[head / heads], 0, n);
-    return terms.causal ? std::clamp<int64_t>(terms.first_query + i + 1, 0, n) : n;
+    return params.causal ? std::clamp<int64_t>(params.first_query + i + 1, 0, n) : n;
   }
   int64_t grain() const { return flops_per_task / (queries * keys * (2 * shifts + 20) + 1) + 1; }
   /// The weights before query i; null where there are none.
@@ -209,19 +209,19 @@ T* target(const Tensor& x) {
 }  // namespace
 
 template <>
-void NtmAddressing::cpu<here>(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out) {
+void NtmAddressing::cpu<here>(const AddressingInputs& x, const AddressingParams& params, const Tensor& out) {
   visit_float("addressing", x.content.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    forward(Call<T>(x, terms), out.data<T>());
+    forward(Call<T>(x, params), out.data<T>());
   });
 }
 
 template <>
-void NtmAddressingBack::cpu<here>(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
-                                  const Tensor& dout, const AddressingInputs& dx) {
+void NtmAddressingBack::cpu<here>(const AddressingInputs& x, const AddressingParams& params,
+                                  const Tensor& out, const Tensor& dout, const AddressingInputs& dx) {
   visit_float("addressing", x.content.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    backward(Call<T>(x, terms), out.data<T>(), dout.data<T>(),
+    backward(Call<T>(x, params), out.data<T>(), dout.data<T>(),
              Gradients<T>{target<T>(dx.content), target<T>(dx.before), target<T>(dx.gate),
                           target<T>(dx.shift), target<T>(dx.sharp)});
   });

@@ -17,7 +17,7 @@ struct Call {
   const int32_t* lengths;
   bool causal;
 
-  Call(const AddressingInputs& x, const AddressingTerms& t)
+  Call(const AddressingInputs& x, const AddressingParams& t)
       : batch(x.content.extent(0)),
         heads(x.content.extent(1)),
         queries(x.content.extent(2)),
@@ -194,9 +194,9 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-void NtmAddressing::cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out) {
+void NtmAddressing::cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out) {
   visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(x, terms);
+    const Call<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 2, call.keys});
     cuda::run(address<T>, cuda::blocks(call.batch * call.heads), call, memory.data<T>(), out.data<T>());
     Count::add(x.content.size() * (2 * call.shifts + 8));
@@ -204,10 +204,10 @@ void NtmAddressing::cuda(const AddressingInputs& x, const AddressingTerms& terms
 }
 
 /// Gradients of NtmAddressing: one block per head (b, h), with five rows [Tk] of working memory.
-void NtmAddressingBack::cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
+void NtmAddressingBack::cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out,
                              const Tensor& dout, const AddressingInputs& dx) {
   visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(x, terms);
+    const Call<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 5, call.keys});
     const Gradients<T> gradients{cuda::pointer<T>(dx.content), cuda::pointer<T>(dx.before),
                                  cuda::pointer<T>(dx.gate), cuda::pointer<T>(dx.shift),

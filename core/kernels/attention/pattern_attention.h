@@ -10,14 +10,14 @@ namespace heed::kernel {
 
 struct Pattern;  // core/sparse_pattern.h
 
-/// Settings of a pattern attention call. Key lengths as in AttentionTerms.
-struct PatternTerms {
+/// Settings of a pattern attention call. Key lengths as in AttentionParams.
+struct PatternParams {
   double scale = 1;
   std::shared_ptr<const Pattern> pattern = {};
   Tensor key_lengths = {};  ///< i32 [B] or empty
   int64_t first_key = 0;    ///< position of key 0 for key_lengths: above 0 where a decoder has evicted
                             ///< earlier keys
-  double dropout = 0;       ///< on the normalised weights; pairs draw as in AttentionTerms
+  double dropout = 0;       ///< on the normalised weights; pairs draw as in AttentionParams
   Draw draw = {};
   Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
 };
@@ -25,17 +25,17 @@ struct PatternTerms {
 /// Shapes as in kernel::Attention.
 struct PatternAttention {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                   const Tensor& out, const Tensor& lse);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                    const Tensor& out, const Tensor& lse);
 };
 
 /// Gradients of PatternAttention; drelative stays empty.
 struct PatternAttentionBack {
   template <Isa>
-  static void cpu(const AttentionBackTensors& t, const PatternTerms& terms);
-  static void cuda(const AttentionBackTensors& t, const PatternTerms& terms);
+  static void cpu(const AttentionBackTensors& t, const PatternParams& params);
+  static void cuda(const AttentionBackTensors& t, const PatternParams& params);
 };
 
 }  // namespace heed::kernel

@@ -194,14 +194,14 @@ void start(const BackCall<T>& call) {
 
 /// Gradients of PatternAttention: on the tensor cores where f32 products may be rounded; else dq by the
 /// groups of the plan, then dk and dv by the groups of the transposed pattern's plan.
-void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternTerms& terms) {
+void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternParams& params) {
   visit_float("block_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const PlanOnDevice& plan = plan_on_device(*terms.pattern);
-    BackCall<T> call(t.q, t.k, t.v, terms, plan.straight);
-    Count::add(block_flops(call, *terms.pattern, true));
-    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
-      return pattern_attention_rounded_back(t, terms);
+    const PlanOnDevice& plan = plan_on_device(*params.pattern);
+    BackCall<T> call(t.q, t.k, t.v, params, plan.straight);
+    Count::add(block_flops(call, *params.pattern, true));
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
+      return pattern_attention_rounded_back(t, params);
     const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
     call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
     call.douts = HeadView<const T>(t.dout);

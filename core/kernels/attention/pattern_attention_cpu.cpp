@@ -10,21 +10,21 @@
 namespace heed::kernel {
 
 template <>
-void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
-                                 const Tensor& out, const Tensor& lse) {
+void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const PatternParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("block_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const PatternCall<T> call(q, k, v, terms);
+    const PatternCall<T> call(q, k, v, params);
     PairCount::add(call.pairs());
     attention_forward<T>(PatternTiles<T>{call}, q, k, v, out, lse);
   });
 }
 
 template <>
-void PatternAttentionBack::cpu<here>(const AttentionBackTensors& t, const PatternTerms& terms) {
+void PatternAttentionBack::cpu<here>(const AttentionBackTensors& t, const PatternParams& params) {
   visit_float("block_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const PatternCall<T> call(t.q, t.k, t.v, terms);
+    const PatternCall<T> call(t.q, t.k, t.v, params);
     attention_backward<T>(PatternTiles<T>{call}, t);
   });
 }

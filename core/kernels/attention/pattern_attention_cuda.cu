@@ -185,14 +185,14 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
 
 /// out and lse of PatternAttention, one kernel per pass of the plan: on the tensor cores where f32 products
 /// may be rounded, else with one block per group of a head and D columns of the values.
-void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                             const Tensor& out, const Tensor& lse) {
   visit_float("block_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    ForwardCall<T> call(q, k, v, terms, plan_on_device(*terms.pattern).straight);
-    Count::add(block_flops(call, *terms.pattern, false));
-    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
-      return pattern_attention_rounded(q, k, v, terms, out, lse);
+    ForwardCall<T> call(q, k, v, params, plan_on_device(*params.pattern).straight);
+    Count::add(block_flops(call, *params.pattern, false));
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
+      return pattern_attention_rounded(q, k, v, params, out, lse);
     call.outs = HeadView<T>(out);
     const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
     call.lse = RowLogs<T>(lse, rows);

@@ -41,19 +41,19 @@ struct DevicePatternAttentionCall : AttentionShape {
   PlanView plan;
   int64_t pass = 0;
 
-  DevicePatternAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+  DevicePatternAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                              const PlanView& view)
       : AttentionShape(q, k, v),
         qs(q),
         ks(k),
         vs(v),
-        scale(static_cast<T>(terms.scale)),
-        keep_scale(static_cast<T>(dropout_scale(terms.dropout))),
-        dropped(dropout_threshold(terms.dropout) > 0),
-        drawn(terms.dropout, terms.draw),
+        scale(static_cast<T>(params.scale)),
+        keep_scale(static_cast<T>(dropout_scale(params.dropout))),
+        dropped(dropout_threshold(params.dropout) > 0),
+        drawn(params.dropout, params.draw),
         plan(view) {
-    key_lengths = terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr;
-    first_key = terms.first_key;
+    key_lengths = params.key_lengths ? params.key_lengths.template data<int32_t>() : nullptr;
+    first_key = params.first_key;
   }
   HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
 };

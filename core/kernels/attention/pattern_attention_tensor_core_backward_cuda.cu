@@ -155,13 +155,13 @@ void start(BackCall<E> call) {
 
 /// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
 /// numbers, then computes dq by the groups of the plan, dk and dv by those of the transposed pattern's plan.
-void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternTerms& terms) {
+void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternParams& params) {
   const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
-  const PlanOnDevice& plan = plan_on_device(*terms.pattern);
-  with_packed(terms.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
+  const PlanOnDevice& plan = plan_on_device(*params.pattern);
+  with_packed(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(t.q, D), all_k = packed<E>(t.k, D), all_v = packed<E>(t.v, D),
                  all_dout = packed<E>(t.dout, D);
-    BackCall<E> call{{t.q, t.k, t.v, terms, plan.straight},
+    BackCall<E> call{{t.q, t.k, t.v, params, plan.straight},
                      {all_q, t.q},
                      {all_k, t.k},
                      {all_v, t.v},

@@ -132,12 +132,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
 /// PatternAttention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into
 /// rows of D numbers, then starts one block per group of a head for each pass of the plan.
-void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                                const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
-  with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+  with_packed(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
-    ForwardCall<E> call{{q, k, v, terms, plan_on_device(*terms.pattern).straight},
+    ForwardCall<E> call{{q, k, v, params, plan_on_device(*params.pattern).straight},
                         {all_q, q},
                         {all_k, k},
                         {all_v, v},

@@ -55,8 +55,8 @@ __device__ inline int64_t end_of_steps(const PlanView& plan, const BlockPlan::Gr
 }
 
 /// PatternAttention and PatternAttentionBack with inputs of products rounded; sums and weights are f32.
-void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                                const Tensor& out, const Tensor& lse);
-void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternTerms& terms);
+void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternParams& params);
 
 }  // namespace heed::kernel

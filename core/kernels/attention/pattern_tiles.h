@@ -17,15 +17,15 @@ struct PatternCall : Call<T> {
   const Pattern& pattern;
   const BlockPlan& plan;
 
-  PatternCall(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms)
+  PatternCall(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params)
       : Call<T>(q, k, v,
-                {.scale = terms.scale,
-                 .key_lengths = terms.key_lengths,
-                 .dropout = terms.dropout,
-                 .draw = terms.draw}),
-        pattern(*terms.pattern),
+                {.scale = params.scale,
+                 .key_lengths = params.key_lengths,
+                 .dropout = params.dropout,
+                 .draw = params.draw}),
+        pattern(*params.pattern),
         plan(pattern.plan()) {
-    this->first_key = terms.first_key;
+    this->first_key = params.first_key;
   }
   /// Number of pairs of all heads.
   int64_t pairs() const { return plan.kept() * this->B * (pattern.heads == 1 ? this->H : 1); }
@@ -71,7 +71,7 @@ struct PatternTiles {
   }
 
   template <class F>
-  void each_key_tile(const Queries& queries, int64_t first, int64_t last, StepTerms<T>& step, F&& f) const {
+  void each_key_tile(const Queries& queries, int64_t first, int64_t last, StepParams<T>& step, F&& f) const {
     for (int64_t s = queries.group->first_step; s < queries.group->last_step; ++s) {
       const BlockPlan::Step& planned = call.plan.step(s);
       const int32_t* keys = call.plan.keys(planned);
@@ -113,9 +113,9 @@ struct PatternTiles {
   }
 
  private:
-  /// The terms of a group of queries against keys [low, high) of a step.
+  /// The params of a group of queries against keys [low, high) of a step.
   void prepare(const Queries& of, const BlockPlan::Step& planned, int64_t low, int64_t high,
-               StepTerms<T>& step) const {
+               StepParams<T>& step) const {
     const int64_t queries = of.rows.count;
     step.tile_mask.steps = 0;
     for (int64_t g = 0; g * TileMask::group < queries; ++g) {
@@ -140,10 +140,10 @@ struct PatternTiles {
   /// Bit n of query i: true where dropout keeps the pair of this query and key index[n]; of the keys that
   /// `seen` gives the query alone.
   void draw(const Queries& of, const int32_t* index, const TileMask& seen, PairBits<T>& keep_mask) const {
-    using U = DropoutTerms::U;
-    constexpr int lanes = DropoutTerms::lanes;
-    constexpr auto block = static_cast<int64_t>(DropoutTerms::block);
-    const bool aligned = call.Tk % block == 0 && call.first_element % DropoutTerms::block == 0;
+    using U = DropoutParams::U;
+    constexpr int lanes = DropoutParams::lanes;
+    constexpr auto block = static_cast<int64_t>(DropoutParams::block);
+    const bool aligned = call.Tk % block == 0 && call.first_element % DropoutParams::block == 0;
     seen.each([&](const TileMask::Step& s) {
       for (int64_t i = s.from; i < s.to; i += lanes) {
         U row, all = {};

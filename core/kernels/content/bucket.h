@@ -21,7 +21,7 @@ struct Buckets {
 };
 
 /// Which keys a query meets. In each round the tokens are sorted by (bucket, position).
-struct Meeting {
+struct BucketWindow {
   int64_t window = 0;      ///< keys before a tile that it sees
   int64_t tile = 0;        ///< queries of a tile
   bool by_bucket = false;  ///< a query sees the last `window` tokens of its own bucket up to itself, which
@@ -46,9 +46,9 @@ struct BucketOrder {
 /// N / tile rounded up, plus the number of buckets if tiles keep to buckets.
 struct BucketTiles {
   template <Isa>
-  static void cpu(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+  static void cpu(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                   const Tensor& keys, const Tensor& slots);
-  static void cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+  static void cuda(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                    const Tensor& keys, const Tensor& slots);
 };
 
@@ -56,9 +56,9 @@ struct BucketTiles {
 /// 0 or minus the log of how often they meet.
 struct BucketBias {
   template <Isa>
-  static void cpu(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+  static void cpu(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                   const Tensor& keys, const Tensor& bias);
-  static void cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+  static void cuda(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                    const Tensor& keys, const Tensor& bias);
 };
 
@@ -77,9 +77,9 @@ struct BucketLists {
 /// `none`.
 struct RecentInBucket {
   template <Isa>
-  static void cpu(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
+  static void cpu(const Tensor& buckets, int64_t first, int32_t none, const BucketWindow& bucket_window,
                   const Tensor& ids, const Tensor& bias);
-  static void cuda(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
+  static void cuda(const Tensor& buckets, int64_t first, int32_t none, const BucketWindow& bucket_window,
                    const Tensor& ids, const Tensor& bias);
 };
 

@@ -83,10 +83,10 @@ void fill_chunks(const Rounds& rounds, const Tiles& tiles, bool ring, int64_t r)
 }
 
 /// How often query i meets key j.
-class Meetings {
+class BucketWindows {
  public:
-  Meetings(const Rounds& rounds, const Meeting& meeting)
-      : rounds_(rounds), meeting_(meeting), place_(static_cast<size_t>(rounds.R * rounds.N)) {
+  BucketWindows(const Rounds& rounds, const BucketWindow& bucket_window)
+      : rounds_(rounds), meeting_(bucket_window), place_(static_cast<size_t>(rounds.R * rounds.N)) {
     for (int64_t r = 0; r < rounds.R; ++r) {
       for (int64_t place = 0; place < rounds.N; ++place)
         place_[static_cast<size_t>(r * rounds.N + rounds.token(r, place))] = static_cast<int32_t>(place);
@@ -115,14 +115,14 @@ class Meetings {
   int64_t place(int64_t r, int64_t token) const { return place_[static_cast<size_t>(r * rounds_.N + token)]; }
 
   const Rounds& rounds_;
-  const Meeting& meeting_;
+  const BucketWindow& meeting_;
   std::vector<int32_t> place_;
 };
 
 /// Does the query in this lane of a tile see entry e of the tile's keys?
-bool seen(const Meeting& meeting, int64_t lane, int32_t query, int64_t e, int32_t key) {
-  if (query < 0 || key < 0 || (meeting.causal && key > query)) return false;
-  return !meeting.by_bucket || (e > lane && e <= meeting.window + lane);
+bool seen(const BucketWindow& bucket_window, int64_t lane, int32_t query, int64_t e, int32_t key) {
+  if (query < 0 || key < 0 || (bucket_window.causal && key > query)) return false;
+  return !bucket_window.by_bucket || (e > lane && e <= bucket_window.window + lane);
 }
 
 /// The rows of tiles of one head, and what all of them share.
@@ -141,9 +141,9 @@ struct Rows {
 
   /// Calls f(row, lane, query, its keys) for the rows of tiles begin <= t < end.
   template <class F>
-  void each(const Meeting& meeting, int64_t begin, int64_t end, F&& f) const {
-    for (int64_t row = begin * meeting.tile; row < end * meeting.tile; ++row)
-      f(row, row % meeting.tile, queries[row], keys + row / meeting.tile * width);
+  void each(const BucketWindow& bucket_window, int64_t begin, int64_t end, F&& f) const {
+    for (int64_t row = begin * bucket_window.tile; row < end * bucket_window.tile; ++row)
+      f(row, row % bucket_window.tile, queries[row], keys + row / bucket_window.tile * width);
   }
 };
 
@@ -152,8 +152,8 @@ struct Rows {
 /// the log of how often the key occurs.
 template <class T>
 void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, int32_t none,
-                     const Meeting& meeting, int32_t* ids, T* bias) {
-  const int64_t width = R * meeting.window;
+                     const BucketWindow& bucket_window, int32_t* ids, T* bias) {
+  const int64_t width = R * bucket_window.window;
   std::fill_n(ids, width, -1);
   std::fill_n(bias, width, -std::numeric_limits<T>::infinity());
   bool sees_other = false;
@@ -161,15 +161,15 @@ void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, in
     const int32_t* of = bucket + r * N;
     if (of[at] == none) return;
     int64_t found = 0;
-    for (int64_t j = at; j >= 0 && found < meeting.window; --j) {
+    for (int64_t j = at; j >= 0 && found < bucket_window.window; --j) {
       if (of[j] != of[at]) continue;
-      ids[r * meeting.window + found++] = static_cast<int32_t>(j);
+      ids[r * bucket_window.window + found++] = static_cast<int32_t>(j);
       sees_other = sees_other || j != at;
     }
   }
   for (int64_t e = 0; e < width; ++e) {
-    if (ids[e] < 0 || (meeting.not_self && sees_other && ids[e] == at)) continue;
-    bias[e] = meeting.once ? -std::log(static_cast<T>(std::count(ids, ids + width, ids[e]))) : T(0);
+    if (ids[e] < 0 || (bucket_window.not_self && sees_other && ids[e] == at)) continue;
+    bias[e] = bucket_window.once ? -std::log(static_cast<T>(std::count(ids, ids + width, ids[e]))) : T(0);
   }
 }
 
@@ -205,8 +205,8 @@ void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& len
 /// Tiles of all rounds from the sorted tokens. One task is one round of a head, which first fills its
 /// queries, keys and slots with -1.
 template <>
-void BucketTiles::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
-                            const Tensor& keys, const Tensor& slots) {
+void BucketTiles::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucket_window,
+                            const Tensor& queries, const Tensor& keys, const Tensor& slots) {
   const int64_t heads = sorted.order.extent(0) * sorted.order.extent(1), T = keys.extent(3);
   const int64_t of_queries = queries.size() / std::max<int64_t>(heads, 1),
                 of_keys = keys.size() / std::max<int64_t>(heads, 1),
@@ -215,56 +215,56 @@ void BucketTiles::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, c
     const int64_t head = piece / R, r = piece % R;
     const Rounds rounds(sorted, head);
     const Tiles tiles{T,
-                      meeting.tile,
-                      meeting.window,
+                      bucket_window.tile,
+                      bucket_window.window,
                       queries.data<int32_t>() + head * of_queries,
                       keys.data<int32_t>() + head * of_keys,
                       slots.data<int32_t>() + head * of_slots};
     std::fill_n(tiles.queries + r * (of_queries / R), of_queries / R, -1);
     std::fill_n(tiles.keys + r * (of_keys / R), of_keys / R, -1);
     std::fill_n(tiles.slots + r * (of_slots / R), of_slots / R, -1);
-    if (meeting.by_bucket)
+    if (bucket_window.by_bucket)
       fill_by_bucket(rounds, tiles, r);
     else
-      fill_chunks(rounds, tiles, meeting.ring, r);
+      fill_chunks(rounds, tiles, bucket_window.ring, r);
   });
   Count::add(keys.size());
 }
 
-/// bias[b h, r t, lane, e] = 0 or -log(number of meetings) where the query in this lane of a tile sees key e,
-/// else -inf. One task is some tiles of a head; with `not_self` a first sweep finds the tokens that meet
-/// another one.
+/// bias[b h, r t, lane, e] = 0 or -log(number of bucket_windows) where the query in this lane of a tile sees
+/// key e, else -inf. One task is some tiles of a head; with `not_self` a first sweep finds the tokens that
+/// meet another one.
 template <>
-void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
-                           const Tensor& keys, const Tensor& bias) {
+void BucketBias::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucket_window,
+                           const Tensor& queries, const Tensor& keys, const Tensor& bias) {
   const int64_t heads = sorted.order.extent(0) * sorted.order.extent(1), R = sorted.order.extent(2),
                 N = sorted.order.extent(3);
-  const int64_t tiles = R * keys.extent(3), grain = light_grain / (meeting.tile * keys.extent(4)) + 1;
+  const int64_t tiles = R * keys.extent(3), grain = light_grain / (bucket_window.tile * keys.extent(4)) + 1;
   const int64_t cuts = ceil_div(tiles, grain);
   visit_float("bucket_bias", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     // sees_other[head, r, token]: does the token see another one in round r? If so in any round, it does not
     // see itself.
-    std::vector<uint8_t> sees_other(static_cast<size_t>(meeting.not_self ? heads * R * N : 0));
+    std::vector<uint8_t> sees_other(static_cast<size_t>(bucket_window.not_self ? heads * R * N : 0));
     const auto each_piece = [&](auto&& f) {
       parallel_for(heads * cuts, [&](int64_t piece) {
         const int64_t head = piece / cuts, begin = piece % cuts * grain;
         const Rows<T> rows(queries, keys, bias, heads, head);
-        rows.each(meeting, begin, std::min(begin + grain, tiles),
+        rows.each(bucket_window, begin, std::min(begin + grain, tiles),
                   [&](int64_t row, int64_t lane, int32_t query, const int32_t* key) {
                     f(head, rows, row, lane, query, key);
                   });
       });
     };
     // First sweep: sees_other.
-    if (meeting.not_self) {
+    if (bucket_window.not_self) {
       each_piece([&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query,
                      const int32_t* key) {
         if (query < 0) return;
         uint8_t& found =
-            sees_other[static_cast<size_t>((head * R + row / (rows.tiles * meeting.tile)) * N + query)];
+            sees_other[static_cast<size_t>((head * R + row / (rows.tiles * bucket_window.tile)) * N + query)];
         for (int64_t e = 0; e < rows.width && found == 0; ++e)
-          found = key[e] != query && seen(meeting, lane, query, e, key[e]) ? 1 : 0;
+          found = key[e] != query && seen(bucket_window, lane, query, e, key[e]) ? 1 : 0;
       });
     }
     const auto alone = [&](int64_t head, int32_t query) {
@@ -273,22 +273,22 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
       }
       return true;
     };
-    // Second sweep: the bias of each row, with the number of meetings where `once` asks for it.
+    // Second sweep: the bias of each row, with the number of bucket_windows where `once` asks for it.
     std::vector<Rounds> rounds;
-    std::vector<Meetings> meetings;
-    for (int64_t head = 0; head < heads && meeting.once; ++head) rounds.emplace_back(sorted, head);
-    for (const Rounds& of_head : rounds) meetings.emplace_back(of_head, meeting);
-    each_piece(
-        [&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query, const int32_t* key) {
-          const bool hides_self = meeting.not_self && query >= 0 && !alone(head, query);
-          for (int64_t e = 0; e < rows.width; ++e) {
-            const bool open = seen(meeting, lane, query, e, key[e]) && !(hides_self && key[e] == query);
-            T value = open ? T(0) : -std::numeric_limits<T>::infinity();
-            if (open && meeting.once)
-              value = -std::log(static_cast<T>(meetings[static_cast<size_t>(head)].count(query, key[e])));
-            rows.bias[row * rows.width + e] = value;
-          }
-        });
+    std::vector<BucketWindows> bucket_windows;
+    for (int64_t head = 0; head < heads && bucket_window.once; ++head) rounds.emplace_back(sorted, head);
+    for (const Rounds& of_head : rounds) bucket_windows.emplace_back(of_head, bucket_window);
+    each_piece([&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query,
+                   const int32_t* key) {
+      const bool hides_self = bucket_window.not_self && query >= 0 && !alone(head, query);
+      for (int64_t e = 0; e < rows.width; ++e) {
+        const bool open = seen(bucket_window, lane, query, e, key[e]) && !(hides_self && key[e] == query);
+        T value = open ? T(0) : -std::numeric_limits<T>::infinity();
+        if (open && bucket_window.once)
+          value = -std::log(static_cast<T>(bucket_windows[static_cast<size_t>(head)].count(query, key[e])));
+        rows.bias[row * rows.width + e] = value;
+      }
+    });
   });
   Count::add(bias.size());
 }
@@ -328,15 +328,15 @@ void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tenso
 /// ids and bias [B, H, Tq, R window]: what recent_of_query() finds for each query. One task is some queries
 /// (b, h, i).
 template <>
-void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
-                               const Tensor& ids, const Tensor& bias) {
+void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t none,
+                               const BucketWindow& bucket_window, const Tensor& ids, const Tensor& bias) {
   const int64_t R = buckets.extent(2), N = buckets.extent(3), queries = ids.extent(2), width = ids.extent(3);
   visit_float("recent_in_bucket", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     parallel_rows(ids.size() / std::max<int64_t>(width, 1), 4, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         recent_of_query(buckets.data<int32_t>() + row / queries * R * N, R, N, first + row % queries, none,
-                        meeting, ids.data<int32_t>() + row * width, bias.data<T>() + row * width);
+                        bucket_window, ids.data<int32_t>() + row * width, bias.data<T>() + row * width);
       }
     });
   });

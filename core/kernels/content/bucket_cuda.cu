@@ -155,43 +155,43 @@ __global__ void __launch_bounds__(cuda::block) fill_chunks(Rounds rounds, Tiles 
 }
 
 __global__ void __launch_bounds__(cuda::block) fill(int32_t* to, int64_t count, int32_t value) {
-  for (int64_t i = cuda::here(); i < count; i += cuda::whole()) to[i] = value;
+  for (int64_t i = cuda::global_thread(); i < count; i += cuda::grid_size()) to[i] = value;
 }
 
 /// places [heads, R, N]: where each token stands in each round.
 __global__ void __launch_bounds__(cuda::block) find_places(Rounds rounds, int32_t* places) {
   const int64_t count = rounds.heads * rounds.R * rounds.N;
-  for (int64_t i = cuda::here(); i < count; i += cuda::whole())
+  for (int64_t i = cuda::global_thread(); i < count; i += cuda::grid_size())
     places[i / rounds.N * rounds.N + rounds.order[i]] = static_cast<int32_t>(i % rounds.N);
 }
 
 /// How often query i meets key j.
-__device__ int64_t meetings(const Rounds& rounds, const Meeting& meeting, const int32_t* places, int64_t head,
-                            int32_t i, int32_t j) {
+__device__ int64_t bucket_windows(const Rounds& rounds, const BucketWindow& bucket_window,
+                                  const int32_t* places, int64_t head, int32_t i, int32_t j) {
   int64_t total = 0;
-  const int64_t c = meeting.tile, last = (rounds.real(head) - 1) / c;
+  const int64_t c = bucket_window.tile, last = (rounds.real(head) - 1) / c;
   const auto place = [&](int64_t r, int32_t token) {
     return static_cast<int64_t>(places[(head * rounds.R + r) * rounds.N + token]);
   };
   for (int64_t r = 0; r < rounds.R; ++r) {
-    if (meeting.by_bucket) {
+    if (bucket_window.by_bucket) {
       const int64_t back = place(r, i) - place(r, j);
       const bool together = rounds.bucket(head, r, i) == rounds.bucket(head, r, j);
-      total += together && back >= 0 && back < meeting.window ? 1 : 0;
+      total += together && back >= 0 && back < bucket_window.window ? 1 : 0;
       continue;
     }
     const int64_t own = place(r, i) / c;
     total += place(r, j) / c == own ? 1 : 0;
-    const int64_t round = own > 0 || !meeting.ring ? r : (r + rounds.R - 1) % rounds.R;
+    const int64_t round = own > 0 || !bucket_window.ring ? r : (r + rounds.R - 1) % rounds.R;
     total += place(round, j) / c == (own > 0 ? own - 1 : last) ? 1 : 0;
   }
   return total;
 }
 
 /// Does the query in this lane of a tile see entry e of the tile's keys?
-__device__ bool seen(const Meeting& meeting, int64_t lane, int32_t query, int64_t e, int32_t key) {
-  if (query < 0 || key < 0 || (meeting.causal && key > query)) return false;
-  return !meeting.by_bucket || (e > lane && e <= meeting.window + lane);
+__device__ bool seen(const BucketWindow& bucket_window, int64_t lane, int32_t query, int64_t e, int32_t key) {
+  if (query < 0 || key < 0 || (bucket_window.causal && key > query)) return false;
+  return !bucket_window.by_bucket || (e > lane && e <= bucket_window.window + lane);
 }
 
 /// Rows of tiles [heads, R T tile], a warp for each.
@@ -202,39 +202,40 @@ struct Rows {
 
 /// sees_other [heads, R, N]: does a token see another one in this round?
 __global__ void __launch_bounds__(cuda::block)
-    find_others(Rounds rounds, Meeting meeting, Rows rows, uint8_t* sees_other) {
+    find_others(Rounds rounds, BucketWindow bucket_window, Rows rows, uint8_t* sees_other) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows.rows) return;
   const int64_t head = row / rows.a_head, r = row % rows.a_head / (rows.a_head / rounds.R);
   const int32_t query = rows.queries[row];
-  const int32_t* key = rows.keys + row / meeting.tile * rows.width;
+  const int32_t* key = rows.keys + row / bucket_window.tile * rows.width;
   bool found = false;
   for (int64_t e = cuda::lane(); e < rows.width; e += cuda::lanes)
-    found = found || (key[e] != query && seen(meeting, row % meeting.tile, query, e, key[e]));
+    found = found || (key[e] != query && seen(bucket_window, row % bucket_window.tile, query, e, key[e]));
   const bool any = __any_sync(cuda::all_lanes, found ? 1 : 0) != 0;
   if (cuda::lane() == 0 && query >= 0)
     sees_other[(head * rounds.R + r) * rounds.N + query] = static_cast<uint8_t>(any ? 1 : 0);
 }
 
-/// bias[row, e] = 0 or -log(number of meetings) where the query of this row of tiles sees key e, else -inf.
-/// One warp per row; lanes are keys.
+/// bias[row, e] = 0 or -log(number of bucket_windows) where the query of this row of tiles sees key e, else
+/// -inf. One warp per row; lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    make_bias(Rounds rounds, Meeting meeting, Rows rows, const int32_t* places, const uint8_t* sees_other,
-              T* bias) {
+    make_bias(Rounds rounds, BucketWindow bucket_window, Rows rows, const int32_t* places,
+              const uint8_t* sees_other, T* bias) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows.rows) return;
   const int64_t head = row / rows.a_head;
   const int32_t query = rows.queries[row];
-  const int32_t* key = rows.keys + row / meeting.tile * rows.width;
+  const int32_t* key = rows.keys + row / bucket_window.tile * rows.width;
   bool shy = false;
-  for (int64_t r = 0; r < rounds.R && meeting.not_self && query >= 0; ++r)
+  for (int64_t r = 0; r < rounds.R && bucket_window.not_self && query >= 0; ++r)
     shy = shy || sees_other[(head * rounds.R + r) * rounds.N + query] != 0;
   for (int64_t e = cuda::lane(); e < rows.width; e += cuda::lanes) {
-    const bool open = seen(meeting, row % meeting.tile, query, e, key[e]) && !(shy && key[e] == query);
+    const bool open =
+        seen(bucket_window, row % bucket_window.tile, query, e, key[e]) && !(shy && key[e] == query);
     T value = open ? T(0) : cuda::lowest<T>();
-    if (open && meeting.once)
-      value = -std::log(static_cast<T>(meetings(rounds, meeting, places, head, query, key[e])));
+    if (open && bucket_window.once)
+      value = -std::log(static_cast<T>(bucket_windows(rounds, bucket_window, places, head, query, key[e])));
     bias[row * rows.width + e] = value;
   }
 }
@@ -260,10 +261,10 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     find_recent(const int32_t* buckets, int64_t rows, int64_t queries, int64_t R, int64_t N, int64_t first,
-                int32_t none, Meeting meeting, int32_t* ids, T* bias) {
+                int32_t none, BucketWindow bucket_window, int32_t* ids, T* bias) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
-  const int64_t at = first + row % queries, width = R * meeting.window;
+  const int64_t at = first + row % queries, width = R * bucket_window.window;
   const int32_t* bucket = buckets + row / queries * R * N;
   ids += row * width;
   bias += row * width;
@@ -278,23 +279,24 @@ __global__ void __launch_bounds__(cuda::block)
     const int32_t *of = bucket + r * N, own = of[at];
     if (own == none) return;
     int64_t found = 0;
-    for (int64_t from = at; from >= 0 && found < meeting.window; from -= cuda::lanes) {
+    for (int64_t from = at; from >= 0 && found < bucket_window.window; from -= cuda::lanes) {
       const int64_t j = from - cuda::lane();
       const bool same = j >= 0 && of[j] == own;
       int total = 0;
       const int64_t place = found + cuda::warp_rank(same, total);
-      const bool taken = same && place < meeting.window;
-      if (taken) ids[r * meeting.window + place] = static_cast<int32_t>(j);
+      const bool taken = same && place < bucket_window.window;
+      if (taken) ids[r * bucket_window.window + place] = static_cast<int32_t>(j);
       sees_other = sees_other || __any_sync(cuda::all_lanes, taken && j != at ? 1 : 0) != 0;
       found += total;
     }
   }
   __syncwarp();
   for (int64_t e = cuda::lane(); e < width; e += cuda::lanes) {
-    if (ids[e] < 0 || (meeting.not_self && sees_other && ids[e] == at)) continue;
+    if (ids[e] < 0 || (bucket_window.not_self && sees_other && ids[e] == at)) continue;
     int64_t times = 0;
-    for (int64_t other = 0; other < width && meeting.once; ++other) times += ids[other] == ids[e] ? 1 : 0;
-    bias[e] = meeting.once ? -std::log(static_cast<T>(times)) : T(0);
+    for (int64_t other = 0; other < width && bucket_window.once; ++other)
+      times += ids[other] == ids[e] ? 1 : 0;
+    bias[e] = bucket_window.once ? -std::log(static_cast<T>(times)) : T(0);
   }
 }
 
@@ -329,37 +331,38 @@ void Buckets::cuda(const Tensor& scores, bool both_signs, const Tensor& lengths,
 
 /// Fills queries, keys and slots with -1, then the tiles: by one block per round of a head where tiles keep
 /// to buckets, else by one warp per tile.
-void BucketTiles::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+void BucketTiles::cuda(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                        const Tensor& keys, const Tensor& slots) {
   const Rounds rounds(sorted);
   const int64_t heads = std::max<int64_t>(rounds.heads, 1);
-  const Tiles tiles{keys.extent(3),          meeting.tile,         meeting.window,
+  const Tiles tiles{keys.extent(3),          bucket_window.tile,   bucket_window.window,
                     queries.size() / heads,  keys.size() / heads,  slots.size() / heads,
                     queries.data<int32_t>(), keys.data<int32_t>(), slots.data<int32_t>()};
   clear(queries);
   clear(keys);
   clear(slots);
-  if (meeting.by_bucket)
+  if (bucket_window.by_bucket)
     cuda::run(fill_by_bucket, cuda::blocks(rounds.heads * rounds.R), rounds, tiles);
   else
-    cuda::run(fill_chunks, cuda::warps(rounds.heads * rounds.R * tiles.T), rounds, tiles, meeting.ring);
+    cuda::run(fill_chunks, cuda::warps(rounds.heads * rounds.R * tiles.T), rounds, tiles, bucket_window.ring);
   Count::add(keys.size());
 }
 
 /// bias of all rows of tiles, one warp per row. Before it, the places of tokens in each round for `once`, and
 /// which tokens see another one for `not_self`.
-void BucketBias::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+void BucketBias::cuda(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                       const Tensor& keys, const Tensor& bias) {
   const Rounds rounds(sorted);
   const Rows rows{queries.size(), queries.size() / std::max<int64_t>(rounds.heads, 1), keys.extent(4),
                   queries.data<int32_t>(), keys.data<int32_t>()};
-  const Tensor places(Shape{meeting.once ? sorted.order.size() : 0}, DType::i32, Device::cuda);
-  const Tensor sees_other(Shape{meeting.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
-  if (meeting.once) cuda::run(find_places, cuda::line(sorted.order.size()), rounds, places.data<int32_t>());
-  if (meeting.not_self)
-    cuda::run(find_others, cuda::warps(rows.rows), rounds, meeting, rows, sees_other.data<uint8_t>());
+  const Tensor places(Shape{bucket_window.once ? sorted.order.size() : 0}, DType::i32, Device::cuda);
+  const Tensor sees_other(Shape{bucket_window.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
+  if (bucket_window.once)
+    cuda::run(find_places, cuda::line(sorted.order.size()), rounds, places.data<int32_t>());
+  if (bucket_window.not_self)
+    cuda::run(find_others, cuda::warps(rows.rows), rounds, bucket_window, rows, sees_other.data<uint8_t>());
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(make_bias<T>, cuda::warps(rows.rows), rounds, meeting, rows, places.data<int32_t>(),
+    cuda::run(make_bias<T>, cuda::warps(rows.rows), rounds, bucket_window, rows, places.data<int32_t>(),
               sees_other.data<uint8_t>(), bias.data<T>());
   });
   Count::add(bias.size());
@@ -377,12 +380,12 @@ void BucketLists::cuda(const Tensor& keys, const Tensor& slots, const Tensor& ti
   Count::add(ids.size());
 }
 
-void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
-                          const Tensor& ids, const Tensor& bias) {
+void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none,
+                          const BucketWindow& bucket_window, const Tensor& ids, const Tensor& bias) {
   const int64_t rows = ids.size() / std::max<int64_t>(ids.extent(3), 1);
   visit_float("recent_in_bucket", bias.dtype(), [&]<class T>(Type<T>) {
     cuda::run(find_recent<T>, cuda::warps(rows), buckets.data<int32_t>(), rows, ids.extent(2),
-              buckets.extent(2), buckets.extent(3), first, none, meeting, ids.data<int32_t>(),
+              buckets.extent(2), buckets.extent(3), first, none, bucket_window, ids.data<int32_t>(),
               bias.data<T>());
   });
   Count::add(ids.size());

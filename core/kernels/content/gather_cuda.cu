@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(cuda::block)
 __global__ void __launch_bounds__(cuda::block)
     keys_of(const int32_t* ids, int64_t count, cuda::DeviceError* note, cuda::DeviceError rule,
             uint32_t* keys) {
-  for (int64_t i = cuda::here(); i < count; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < count; i += cuda::grid_size()) {
     const int32_t id = ids[i];
     const bool known = id >= 0 && id < rule.rows;
     if (!known) cuda::refuse(note, i, id, rule);

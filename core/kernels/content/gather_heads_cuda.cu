@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(cuda::block) take(HeadView<const T> x, Ids ids
 
 __global__ void __launch_bounds__(cuda::block)
     keys_of(Ids ids, int64_t all, cuda::DeviceError* note, cuda::DeviceError rule, uint32_t* keys) {
-  for (int64_t i = cuda::here(); i < all; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < all; i += cuda::grid_size()) {
     const int32_t id = checked(ids.at(i / ids.count, i % ids.count), i, note, rule);
     keys[i] = static_cast<uint32_t>(id < 0 ? rule.rows : id);
   }

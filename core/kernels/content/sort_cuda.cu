@@ -16,7 +16,7 @@ int64_t levels(int64_t n) { return bit_width(static_cast<uint64_t>(std::max<int6
 
 template <class T, class Key>
 __global__ void __launch_bounds__(cuda::block) keys_of(const T* x, int64_t count, Key* keys) {
-  for (int64_t i = cuda::here(); i < count; i += cuda::whole()) keys[i] = cuda::ordered(x[i]);
+  for (int64_t i = cuda::global_thread(); i < count; i += cuda::grid_size()) keys[i] = cuda::ordered(x[i]);
 }
 
 template <class T>

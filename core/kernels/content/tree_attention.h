@@ -14,7 +14,7 @@ struct TreeSums {
   static void cuda(const Tensor& leaves, int64_t first, const Tensor& nodes);
 };
 
-struct TreeTerms {
+struct TreeParams {
   double scale = 1;
   /// A bud of |n| leaves counts |n| times in the denominator: the softmax of scores averaged over buds. Else
   /// once, as the paper has it.
@@ -29,8 +29,8 @@ struct TreeTerms {
 /// are no leaves.
 struct TreeAttention {
   template <Isa>
-  static void cpu(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse);
-  static void cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse);
+  static void cpu(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse);
+  static void cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse);
 };
 
 /// What TreeAttentionBack reads and writes.
@@ -45,8 +45,8 @@ struct TreeAttentionBackTensors {
 /// Gradients of TreeAttention with the buds held fixed.
 struct TreeAttentionBack {
   template <Isa>
-  static void cpu(const TreeAttentionBackTensors& t, const TreeTerms& terms);
-  static void cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms);
+  static void cpu(const TreeAttentionBackTensors& t, const TreeParams& params);
+  static void cuda(const TreeAttentionBackTensors& t, const TreeParams& params);
 };
 
 }  // namespace heed::kernel

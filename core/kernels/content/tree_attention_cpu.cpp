@@ -48,13 +48,13 @@ void sum_up(const Tensor& leaves, int64_t first, const Tensor& nodes) {
 template <class T>
 struct Call {
   int64_t batch, heads, queries, d, dv, rows, capacity;
-  const TreeTerms& terms;
+  const TreeParams& params;
   const int32_t* buds;
   HeadView<const T> q;
   const T *keys, *values;
   int64_t key_rows, value_rows;
 
-  Call(const Tensor& query, const TreeTerms& t)
+  Call(const Tensor& query, const TreeParams& t)
       : batch(query.extent(0)),
         heads(query.extent(1)),
         queries(query.extent(2)),
@@ -62,7 +62,7 @@ struct Call {
         dv(t.value_nodes.extent(3)),
         rows(tree_rows(t.reach.keys)),
         capacity(t.buds.extent(2)),
-        terms(t),
+        params(t),
         buds(t.buds.data<int32_t>()),
         q(query),
         keys(t.key_nodes.data<T>()),
@@ -72,7 +72,7 @@ struct Call {
 
   const int32_t* buds_of(int64_t b, int64_t i) const { return buds + (b * queries + i) * capacity; }
   int64_t numbers() const {  // of working memory that both directions need
-    return TreeView<T>::scratch(terms.reach.keys, d) + TreeView<T>::scratch(terms.reach.keys, dv);
+    return TreeView<T>::scratch(params.reach.keys, d) + TreeView<T>::scratch(params.reach.keys, dv);
   }
   int64_t flops_of_query() const { return capacity * 2 * (d + dv) + 1; }
 };
@@ -84,19 +84,19 @@ void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
   const HeadView<T> outs(out);
   T* const sums = lse.data<T>();
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * (call.numbers() + call.capacity));
-  const auto scale = static_cast<T>(call.terms.scale);
+  const auto scale = static_cast<T>(call.params.scale);
   parallel_rows(call.batch * call.heads * call.queries, flops_per_task / call.flops_of_query(),
                 [&](int64_t begin, int64_t end) {
                   const Scratch::Part part(scratch);
                   T* memory = part.template data<T>();
                   TreeView<T> keys(memory, call.d);
-                  memory += keys.scratch(call.terms.reach.keys, call.d);
+                  memory += keys.scratch(call.params.reach.keys, call.d);
                   TreeView<T> values(memory, call.dv);
-                  T* const scores = memory + values.scratch(call.terms.reach.keys, call.dv);
+                  T* const scores = memory + values.scratch(call.params.reach.keys, call.dv);
                   int64_t flops = 0;
                   for (int64_t at = begin; at < end; ++at) {
                     const int64_t head = at / call.queries, i = at % call.queries, b = head / call.heads;
-                    const int64_t leaves = call.terms.reach.leaves(b, i);
+                    const int64_t leaves = call.params.reach.leaves(b, i);
                     T* const to = outs.at(b, head % call.heads, i);
                     std::fill_n(to, call.dv, T(0));
                     sums[at] = -std::numeric_limits<T>::infinity();
@@ -117,7 +117,7 @@ void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
                     for (int64_t n = 0; n < count; ++n) {
                       const TreeNode node = TreeNode::at_row(buds[n]);
                       const T e = std::exp(scores[n] - most);
-                      total += call.terms.counted ? e * static_cast<T>(node.count(leaves)) : e;
+                      total += call.params.counted ? e * static_cast<T>(node.count(leaves)) : e;
                       add_scaled(values[node], e, call.dv, to);
                     }
                     simd::scaled(to, call.dv, T(1) / total, to);
@@ -144,12 +144,12 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
   const T* const sums = lse.data<T>();
   T *const dkeys = dkey_nodes.data<T>(), *const dvalues = dvalue_nodes.data<T>();
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * 2 * call.numbers());
-  const auto scale = static_cast<T>(call.terms.scale);
+  const auto scale = static_cast<T>(call.params.scale);
   parallel_for(call.batch * call.heads * shares, [&](int64_t piece) {
     const Scratch::Part part(scratch);
     T* memory = part.template data<T>();
-    const int64_t for_key = TreeView<T>::scratch(call.terms.reach.keys, call.d);
-    const int64_t for_value = TreeView<T>::scratch(call.terms.reach.keys, call.dv);
+    const int64_t for_key = TreeView<T>::scratch(call.params.reach.keys, call.d);
+    const int64_t for_value = TreeView<T>::scratch(call.params.reach.keys, call.dv);
     TreeView<T> keys(memory, call.d), values(memory + for_key, call.dv);
     memory += for_key + for_value;
     TreeGradient<T> key_gradient(memory, call.d), value_gradient(memory + for_key, call.dv);
@@ -160,7 +160,7 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
     std::fill_n(own_values, call.rows * call.dv, T(0));
     int64_t flops = 0;
     for (int64_t i = piece % shares; i < call.queries; i += shares) {
-      const int64_t leaves = call.terms.reach.leaves(b, i);
+      const int64_t leaves = call.params.reach.leaves(b, i);
       T* const to = dqs.at(b, head % call.heads, i);
       std::fill_n(to, call.d, T(0));
       if (leaves == 0) continue;
@@ -180,7 +180,7 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
         const T* const key = keys[node];
         const T weight = std::exp(scale * dot(q, key, call.d) / size - sums[head * call.queries + i]);
         const T dscore =
-            weight * (dot(dout_row, values[node], call.dv) - (call.terms.counted ? size : T(1)) * along);
+            weight * (dot(dout_row, values[node], call.dv) - (call.params.counted ? size : T(1)) * along);
         const T factor = dscore * scale / size;
         add_scaled(key, factor, call.d, to);
         add_scaled(q, factor, call.d, key_gradient[node]);
@@ -230,19 +230,20 @@ void TreeSums::cpu<here>(const Tensor& leaves, int64_t first, const Tensor& node
 }
 
 template <>
-void TreeAttention::cpu<here>(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse) {
+void TreeAttention::cpu<here>(const Tensor& q, const TreeParams& params, const Tensor& out,
+                              const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    forward<T>(Call<T>(q, terms), out, lse);
+    forward<T>(Call<T>(q, params), out, lse);
   });
 }
 
 /// dq, dk and dv: gradients of queries and nodes first, then those of nodes are handed down to the leaves.
 template <>
-void TreeAttentionBack::cpu<here>(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
+void TreeAttentionBack::cpu<here>(const TreeAttentionBackTensors& t, const TreeParams& params) {
   visit_float("tree_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Call<T> call(t.q, terms);
+    const Call<T> call(t.q, params);
     const int64_t heads = call.batch * call.heads, shares = shares_of(heads, call.queries);
     const Tensor dkey_nodes = empty_like(t.q, Shape{heads * shares, call.rows, call.d});
     const Tensor dvalue_nodes = empty_like(t.q, Shape{heads * shares, call.rows, call.dv});

@@ -50,7 +50,7 @@ struct Call {
   const T *keys, *values;
   int64_t key_rows, value_rows;
 
-  Call(const Tensor& query, const TreeTerms& t)
+  Call(const Tensor& query, const TreeParams& t)
       : batch(query.extent(0)),
         heads(query.extent(1)),
         queries(query.extent(2)),
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
 /// sort by.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) find_targets(Call<T> call, int32_t* ids, uint32_t* keys) {
-  for (int64_t at = cuda::here(); at < call.batch * call.queries; at += cuda::whole()) {
+  for (int64_t at = cuda::global_thread(); at < call.batch * call.queries; at += cuda::grid_size()) {
     const int64_t b = at / call.queries, i = at % call.queries, leaves = call.reach.leaves(b, i);
     const int32_t* const buds = call.buds_of(b, i);
     int32_t* const id = ids + at * call.entries;
@@ -275,9 +275,9 @@ void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   Count::add(2 * leaves.size());
 }
 
-void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse) {
+void TreeAttention::cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(q, terms);
+    const Call<T> call(q, params);
     const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
     const Tensor memory =
         empty_like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
@@ -288,9 +288,9 @@ void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& 
 
 /// dq, dk and dv: lists where the gradients of all buds go and sorts them by node; a warp per query gives dq
 /// and the factor of each entry; fall() adds the entries to nodes, and those to leaves.
-void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
+void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeParams& params) {
   visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(t.q, terms);
+    const Call<T> call(t.q, params);
     const int64_t n = call.queries * call.entries;
     const Tensor indices(Shape{3, call.batch, n}, DType::i32, Device::cuda);
     int32_t *const ids = indices.data<int32_t>(), *const order = ids + call.batch * n;

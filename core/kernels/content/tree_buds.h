@@ -37,7 +37,7 @@ struct TreeReach {
 };
 
 /// How buds grow.
-struct BudTerms {
+struct BudParams {
   TreeReach reach = {};
   BudMass mass = BudMass::exponential;
   double scale = 1;       ///< of exponential
@@ -67,8 +67,8 @@ HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, i
 /// Added to every mass above zero, and the largest mass.
 inline constexpr double bud_epsilon = 1e-10, max_bud_mass = 1e290;
 /// At most so many buds come out, and numbers are drawn, for this many leaves.
-int64_t bud_capacity(const BudTerms& terms);
-int64_t bud_draws(const BudTerms& terms);
+int64_t bud_capacity(const BudParams& params);
+int64_t bud_draws(const BudParams& params);
 
 /// buds i32 [B, Tq, bud_capacity]: rows of nodes (core/kernels/content/tree.h) in order of their leaves, all
 /// positions before the query once; -1 where there are no more. All heads share them. a [B, H, Tq, w] is what
@@ -76,8 +76,8 @@ int64_t bud_draws(const BudTerms& terms);
 /// them.
 struct TreeBuds {
   template <Isa>
-  static void cpu(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds);
-  static void cuda(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds);
+  static void cpu(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds);
+  static void cuda(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds);
 };
 
 }  // namespace heed::kernel

@@ -12,14 +12,14 @@
 
 namespace heed::kernel {
 
-int64_t bud_capacity(const BudTerms& terms) {
+int64_t bud_capacity(const BudParams& params) {
   return std::max<int64_t>(
-      1, bud_count(terms.reach.keys, terms.exponent) + (terms.greedy ? 0 : terms.parallel - 1));
+      1, bud_count(params.reach.keys, params.exponent) + (params.greedy ? 0 : params.parallel - 1));
 }
 
-int64_t bud_draws(const BudTerms& terms) {
+int64_t bud_draws(const BudParams& params) {
   // Each draw makes one bud more, or descends along the path that the last leaf cuts.
-  return bud_count(terms.reach.keys, terms.exponent) + terms.parallel + tree_height(terms.reach.keys);
+  return bud_count(params.reach.keys, params.exponent) + params.parallel + tree_height(params.reach.keys);
 }
 
 namespace {
@@ -28,14 +28,14 @@ namespace {
 template <class T>
 class Masses {
  public:
-  Masses(const Tensor& a, const Tensor& nodes, const BudTerms& terms) : terms_(terms) {
+  Masses(const Tensor& a, const Tensor& nodes, const BudParams& params) : params_(params) {
     if (!nodes) return;
     heads_ = a.extent(1);
     width_ = a.extent(3);
     rows_ = nodes.extent(2);
     nodes_ = nodes.data<T>();
     a_.emplace(a);
-    const int64_t each = TreeView<T>::scratch(terms.reach.keys, width_);
+    const int64_t each = TreeView<T>::scratch(params.reach.keys, width_);
     memory_.resize(static_cast<size_t>(heads_ * each));
     for (int64_t h = 0; h < heads_; ++h) views_.emplace_back(memory_.data() + h * each, width_);
   }
@@ -53,26 +53,26 @@ class Masses {
     const int64_t count = node.count(leaves_);
     if (count <= 1) return 0;
     flops += 8;
-    if (terms_.mass == BudMass::uniform) return 1;
-    if (terms_.mass == BudMass::decay)
-      return decay_mass(terms_.base, leaves_, node.begin(), count) + bud_epsilon;
+    if (params_.mass == BudMass::uniform) return 1;
+    if (params_.mass == BudMass::decay)
+      return decay_mass(params_.base, leaves_, node.begin(), count) + bud_epsilon;
     double mass = 0;
     for (int64_t h = 0; h < heads_; ++h) {
       const double x =
           static_cast<double>(dot(a_->at(b_, h, i_), views_[static_cast<size_t>(h)][node], width_)) /
           static_cast<double>(count);
-      mass += terms_.mass == BudMass::exponential ? std::exp(std::min(terms_.scale * x, 600.0))
-                                                  : std::max(x, 0.0);
+      mass += params_.mass == BudMass::exponential ? std::exp(std::min(params_.scale * x, 600.0))
+                                                   : std::max(x, 0.0);
     }
     flops += heads_ * (2 * width_ + 4);
-    if (terms_.by_sum) mass *= static_cast<double>(count);
+    if (params_.by_sum) mass *= static_cast<double>(count);
     return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
 
   int64_t flops = 0;
 
  private:
-  const BudTerms& terms_;
+  const BudParams& params_;
   int64_t heads_ = 0, width_ = 0, rows_ = 0, b_ = 0, i_ = 0, leaves_ = 0;
   const T* nodes_ = nullptr;
   std::optional<HeadView<const T>> a_;
@@ -81,19 +81,19 @@ class Masses {
 };
 
 template <class T>
-void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
+void grow_all(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
-  grow_all_buds(terms, bud_capacity(terms) * (4 * width + 16) + 1, buds,
-                [&] { return Masses<T>(a, nodes, terms); });
+  grow_all_buds(params, bud_capacity(params) * (4 * width + 16) + 1, buds,
+                [&] { return Masses<T>(a, nodes, params); });
 }
 
 }  // namespace
 
 template <>
-void TreeBuds::cpu<here>(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
-  if (!nodes) return grow_all<double>(a, nodes, terms, buds);
+void TreeBuds::cpu<here>(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
+  if (!nodes) return grow_all<double>(a, nodes, params, buds);
   visit_float("tree_buds", nodes.dtype(),
-              [&](auto type) { grow_all<typename decltype(type)::type>(a, nodes, terms, buds); });
+              [&](auto type) { grow_all<typename decltype(type)::type>(a, nodes, params, buds); });
 }
 
 }  // namespace heed::kernel

@@ -20,8 +20,12 @@ struct Call : cuda::BudCall {
   const T *a = nullptr, *nodes = nullptr;
   int64_t a_batch = 0, a_head = 0, a_row = 0;
 
-  Call(const Tensor& align, const Tensor& sums, const BudTerms& terms, const Tensor& buds)
-      : BudCall(terms, buds), mass(terms.mass), scale(terms.scale), base(terms.base), by_sum(terms.by_sum) {
+  Call(const Tensor& align, const Tensor& sums, const BudParams& params, const Tensor& buds)
+      : BudCall(params, buds),
+        mass(params.mass),
+        scale(params.scale),
+        base(params.base),
+        by_sum(params.by_sum) {
     if (!sums) return;
     heads = align.extent(1);
     width = align.extent(3);
@@ -75,8 +79,8 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 template <class T>
-void grow(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
-  const Call<T> call(a, nodes, terms, buds);
+void grow(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
+  const Call<T> call(a, nodes, params, buds);
   const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
   const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.memory()}, DType::f64,
                       Device::cuda);
@@ -87,9 +91,9 @@ void grow(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Ten
 
 }  // namespace
 
-void TreeBuds::cuda(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
-  if (!nodes) return grow<double>(a, nodes, terms, buds);
-  visit_float("tree_buds", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(a, nodes, terms, buds); });
+void TreeBuds::cuda(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
+  if (!nodes) return grow<double>(a, nodes, params, buds);
+  visit_float("tree_buds", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(a, nodes, params, buds); });
 }
 
 }  // namespace heed::kernel

@@ -26,22 +26,22 @@ struct Bud {
 /// has no tick.
 class BudDice {
  public:
-  BudDice(const BudTerms& terms, int64_t row, int64_t query)
-      : terms_(terms),
-        row_(static_cast<uint64_t>(terms.draw.tick ? row : terms.reach.first_query + query)),
+  BudDice(const BudParams& params, int64_t row, int64_t query)
+      : params_(params),
+        row_(static_cast<uint64_t>(params.draw.tick ? row : params.reach.first_query + query)),
         query_(query) {
-    if (!terms.draws)
-      high_ = Draw::high(terms.draw.stream, terms.draw.tick ? *terms.draw.tick.data<int64_t>() : 0);
+    if (!params.draws)
+      high_ = Draw::high(params.draw.stream, params.draw.tick ? *params.draw.tick.data<int64_t>() : 0);
   }
   double next() {
     const int64_t n = drawn_++;
-    if (terms_.draws) return terms_.draws.data<double>()[query_ * terms_.draws.extent(1) + n];
-    const Philox bits = Philox::at(terms_.draw.seed, (row_ << 24) + static_cast<uint64_t>(n), high_);
+    if (params_.draws) return params_.draws.data<double>()[query_ * params_.draws.extent(1) + n];
+    const Philox bits = Philox::at(params_.draw.seed, (row_ << 24) + static_cast<uint64_t>(n), high_);
     return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
   }
 
  private:
-  const BudTerms& terms_;
+  const BudParams& params_;
   uint64_t row_, high_ = 0;
   int64_t query_, drawn_ = 0;
 };
@@ -51,20 +51,20 @@ class BudDice {
 template <class Masses>
 class BudGrowth {
  public:
-  BudGrowth(Masses masses, const BudTerms& terms)
-      : masses_(std::move(masses)), terms_(terms), heap_(terms.greedy ? 1 : bud_capacity(terms)) {}
+  BudGrowth(Masses masses, const BudParams& params)
+      : masses_(std::move(masses)), params_(params), heap_(params.greedy ? 1 : bud_capacity(params)) {}
 
   /// Buds of one query, in order of their leaves.
   /// `row` numbers the query among those of the whole batch: its draws depend on it.
   const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t row) {
     buds_.clear();
-    const int64_t leaves = terms_.reach.leaves(b, i);
+    const int64_t leaves = params_.reach.leaves(b, i);
     if (leaves == 0) return buds_;
     masses_.look(b, i, leaves);
-    if (terms_.greedy) {
+    if (params_.greedy) {
       greedily(leaves);
     } else {
-      BudDice dice(terms_, row, i);
+      BudDice dice(params_, row, i);
       by_chance(leaves, dice);
     }
     const auto size = static_cast<uint64_t>(buds_.size());
@@ -88,7 +88,7 @@ class BudGrowth {
   }
 
   void greedily(int64_t leaves) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
+    const auto wanted = static_cast<size_t>(bud_count(leaves, params_.exponent));
     const auto after = [&](size_t x, size_t y) {
       const Bud &one = buds_[x], &other = buds_[y];
       return one.mass < other.mass || (one.mass == other.mass && one.node.begin() > other.node.begin());
@@ -110,7 +110,7 @@ class BudGrowth {
   }
 
   void by_chance(int64_t leaves, BudDice& dice) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
+    const auto wanted = static_cast<size_t>(bud_count(leaves, params_.exponent));
     heap_.clear();
     int64_t open = 0;  // buds that can be split
     const auto place = [&](size_t at) {
@@ -119,14 +119,14 @@ class BudGrowth {
     };
     const int64_t height = tree_height(leaves);
     const int64_t level =
-        std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(terms_.parallel)) - 1));
+        std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(params_.parallel)) - 1));
     for (TreeNode node{level, 0}; node.begin() < leaves; ++node.index) {
       buds_.push_back({node, masses_.of(node)});
       place(buds_.size() - 1);
     }
     while (buds_.size() < wanted) {
       drawn_.clear();
-      for (int64_t n = std::min(terms_.parallel, open); n > 0; --n) {
+      for (int64_t n = std::min(params_.parallel, open); n > 0; --n) {
         const int64_t slot = heap_.draw(dice.next());
         drawn_.push_back({static_cast<size_t>(slot), buds_[static_cast<size_t>(slot)].mass});
         heap_.set(slot, 0);
@@ -143,7 +143,7 @@ class BudGrowth {
   }
 
   Masses masses_;
-  const BudTerms& terms_;
+  const BudParams& params_;
   SumHeap heap_;
   std::vector<Bud> buds_;
   std::vector<size_t> order_;
@@ -153,12 +153,12 @@ class BudGrowth {
 /// buds[b, i, :] = rows of the nodes that query i looks at, in the order of their leaves, then -1. One task
 /// is some queries (b, i); `each`: operations of a query; make() gives the masses of a task.
 template <class Make>
-void grow_all_buds(const BudTerms& terms, int64_t each, const Tensor& buds, Make&& make) {
+void grow_all_buds(const BudParams& params, int64_t each, const Tensor& buds, Make&& make) {
   const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);
   int32_t* to = buds.data<int32_t>();
   const auto skipped = static_cast<int64_t>(skipped_draws(batch * queries));  // queries of other processes
   parallel_rows(batch * queries, flops_per_task / each, [&](int64_t begin, int64_t end) {
-    BudGrowth growth(make(), terms);
+    BudGrowth growth(make(), params);
     for (int64_t at = begin; at < end; ++at) {
       const std::vector<Bud>& found = growth.grow(at / queries, at % queries, skipped + at);
       int32_t* row = to + at * capacity;

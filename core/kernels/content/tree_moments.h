@@ -21,8 +21,8 @@ enum class MomentMass {
 inline constexpr int64_t moment_nodes = 16;
 
 /// Masses and growth; growth.mass, growth.base and growth.by_sum are not read.
-struct MomentTerms {
-  BudTerms growth = {};
+struct MomentParams {
+  BudParams growth = {};
   MomentMass mass = MomentMass::gap;
 };
 
@@ -30,8 +30,8 @@ struct MomentTerms {
 /// for lookahead and contrast, else over the keys and then their squares, [B, H, rows, 2 d].
 struct MomentBuds {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const Tensor& buds);
-  static void cuda(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const Tensor& buds);
+  static void cpu(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds);
+  static void cuda(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds);
 };
 
 /// The level that Z_h is summed over, of a tree with this many leaves.

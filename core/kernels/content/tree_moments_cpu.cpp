@@ -20,8 +20,8 @@ struct Moments {
 template <class T>
 class MomentMasses {
  public:
-  MomentMasses(const Tensor& q, const Tensor& nodes, const MomentTerms& terms)
-      : terms_(terms),
+  MomentMasses(const Tensor& q, const Tensor& nodes, const MomentParams& params)
+      : params_(params),
         heads_(q.extent(1)),
         d_(q.extent(3)),
         width_(nodes.extent(3)),
@@ -29,7 +29,7 @@ class MomentMasses {
         nodes_(nodes.data<T>()),
         q_(q),
         log_total_(static_cast<size_t>(heads_)) {
-    const int64_t each = TreeView<T>::scratch(terms.growth.reach.keys, width_);
+    const int64_t each = TreeView<T>::scratch(params.growth.reach.keys, width_);
     memory_.resize(static_cast<size_t>(heads_ * each));
     for (int64_t h = 0; h < heads_; ++h) views_.emplace_back(memory_.data() + h * each, width_);
   }
@@ -62,11 +62,11 @@ class MomentMasses {
     const auto share = [&](double many, double log_weight) {
       return many * std::exp(std::min(log_weight - total, 600.0));
     };
-    if (terms_.mass == MomentMass::lookahead || terms_.mass == MomentMass::contrast) {
+    if (params_.mass == MomentMass::lookahead || params_.mass == MomentMass::contrast) {
       node = two_sided(node, leaves_);
       const auto left = static_cast<double>(node.left().count(leaves_)), right = count - left;
       const double left_mean = moments(h, node.left()).mean, right_mean = moments(h, node.right()).mean;
-      if (terms_.mass == MomentMass::contrast) {
+      if (params_.mass == MomentMass::contrast) {
         const double apart = share(1, left_mean) - share(1, right_mean);
         return left * right / count * apart * apart;
       }
@@ -74,7 +74,7 @@ class MomentMasses {
       return std::max(share(left, left_mean) + share(right, right_mean) - share(count, mean), 0.0);
     }
     const Moments own = moments(h, node);
-    if (terms_.mass == MomentMass::variance) {
+    if (params_.mass == MomentMass::variance) {
       const double weight = share(1, own.mean + own.variance / 2);
       return count * weight * weight * std::expm1(std::min(own.variance, 50.0));
     }
@@ -102,7 +102,7 @@ class MomentMasses {
   Moments moments(int64_t h, TreeNode node) {
     const T* const q = q_.at(b_, h, i_);
     const T* const sums = views_[static_cast<size_t>(h)][node];
-    const double scale = terms_.growth.scale, count = static_cast<double>(node.count(leaves_));
+    const double scale = params_.growth.scale, count = static_cast<double>(node.count(leaves_));
     flops += 2 * d_;
     const double mean = static_cast<double>(dot(q, sums, d_)) / count;
     if (width_ == d_) return {scale * mean, 0};
@@ -133,7 +133,7 @@ class MomentMasses {
     return {simd::across<T>(squares, plus), simd::across<T>(means, plus)};
   }
 
-  const MomentTerms& terms_;
+  const MomentParams& params_;
   int64_t heads_, d_, width_, rows_, b_ = 0, i_ = 0, leaves_ = 0;
   const T* nodes_;
   HeadView<const T> q_;
@@ -145,12 +145,12 @@ class MomentMasses {
 }  // namespace
 
 template <>
-void MomentBuds::cpu<here>(const Tensor& q, const Tensor& nodes, const MomentTerms& terms,
+void MomentBuds::cpu<here>(const Tensor& q, const Tensor& nodes, const MomentParams& params,
                            const Tensor& buds) {
   visit_float("tree_moments", nodes.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const int64_t each = bud_capacity(terms.growth) * 4 * q.extent(1) * nodes.extent(3) + 1;
-    grow_all_buds(terms.growth, each, buds, [&] { return MomentMasses<T>(q, nodes, terms); });
+    const int64_t each = bud_capacity(params.growth) * 4 * q.extent(1) * nodes.extent(3) + 1;
+    grow_all_buds(params.growth, each, buds, [&] { return MomentMasses<T>(q, nodes, params); });
   });
 }
 

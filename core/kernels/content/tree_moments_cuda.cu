@@ -20,10 +20,10 @@ struct Call : cuda::BudCall {
   HeadView<const T> q;
   const T* nodes;
 
-  Call(const Tensor& queries_, const Tensor& sums, const MomentTerms& terms, const Tensor& buds)
-      : BudCall(terms.growth, buds),
-        mass(terms.mass),
-        scale(terms.growth.scale),
+  Call(const Tensor& queries_, const Tensor& sums, const MomentParams& params, const Tensor& buds)
+      : BudCall(params.growth, buds),
+        mass(params.mass),
+        scale(params.growth.scale),
         heads(queries_.extent(1)),
         d(queries_.extent(3)),
         width(sums.extent(3)),
@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 template <class T>
-void grow(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const Tensor& buds) {
-  const Call<T> call(q, nodes, terms, buds);
+void grow(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
+  const Call<T> call(q, nodes, params, buds);
   const int64_t each = call.heads + call.memory();
   const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
   const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), each}, DType::f64,
@@ -146,8 +146,8 @@ void grow(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const 
 
 }  // namespace
 
-void MomentBuds::cuda(const Tensor& q, const Tensor& nodes, const MomentTerms& terms, const Tensor& buds) {
-  visit_float("tree_moments", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(q, nodes, terms, buds); });
+void MomentBuds::cuda(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
+  visit_float("tree_moments", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(q, nodes, params, buds); });
 }
 
 }  // namespace heed::kernel

@@ -65,7 +65,7 @@ struct SgdFactors {
 /// Calls f(i) for elements one by one where they cannot be moved in fours, and g(i) for the first of four.
 template <class Each, class Fours>
 __device__ void walk(int64_t count, bool aligned, const Each& each, const Fours& fours) {
-  for (int64_t at = cuda::here(); at * together < count; at += cuda::whole()) {
+  for (int64_t at = cuda::global_thread(); at * together < count; at += cuda::grid_size()) {
     const int64_t first = at * together;
     if (aligned && first + together <= count) {
       fours(first);

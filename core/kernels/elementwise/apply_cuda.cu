@@ -32,10 +32,10 @@ __device__ Pack<T> apply(const F& f, const Pack<In>&... in) {
 template <class F, class T, class... In>
 __global__ void dense(int64_t size, F f, T* out, const In*... in) {
   const int64_t packs = size / together;
-  for (int64_t i = cuda::here(); i < packs; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < packs; i += cuda::grid_size()) {
     reinterpret_cast<Pack<T>*>(out)[i] = apply<F, T, In...>(f, reinterpret_cast<const Pack<In>*>(in)[i]...);
   }
-  const int64_t i = packs * together + cuda::here();
+  const int64_t i = packs * together + cuda::global_thread();
   if (i < size) out[i] = f(in[i]...);
 }
 
@@ -47,7 +47,7 @@ __device__ void apply_at(std::index_sequence<K...>, const int64_t* at, const F& 
 /// The same with strides; place 0 is that of `out`.
 template <class F, class T, class... In>
 __global__ void strided(Places<1 + static_cast<int>(sizeof...(In))> places, F f, T* out, const In*... in) {
-  for (int64_t i = cuda::here(); i < places.size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size()) {
     const auto at = places.at(i);
     apply_at(std::index_sequence_for<In...>{}, at.of, f, out, in...);
   }
@@ -109,7 +109,7 @@ struct Chosen {
 template <class T>
 __global__ void count_bad(Places<1> places, const T* x, unsigned long long* bad) {
   int found = 0;
-  for (int64_t i = cuda::here(); i < places.size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size()) {
     const T value = x[places.at(i).of[0]];
     found += value - value == T(0) ? 0 : 1;
   }

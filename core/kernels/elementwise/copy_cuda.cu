@@ -16,17 +16,18 @@ using cuda::Places;
 
 template <class T>
 __global__ void fill(Places<1> places, T* to, T value) {
-  for (int64_t i = cuda::here(); i < places.size; i += cuda::whole()) to[places.at(i).of[0]] = value;
+  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size())
+    to[places.at(i).of[0]] = value;
 }
 
 template <class T>
 __global__ void fill_dense(int64_t size, T* to, T value) {
-  for (int64_t i = cuda::here(); i < size; i += cuda::whole()) to[i] = value;
+  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) to[i] = value;
 }
 
 template <class From, class To>
 __global__ void copy(Places<2> places, const From* from, To* to) {
-  for (int64_t i = cuda::here(); i < places.size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size()) {
     const auto at = places.at(i);
     to[at.of[1]] = converted<To>(from[at.of[0]]);
   }
@@ -38,13 +39,13 @@ constexpr int together = 4;  // neighbours that a thread takes at once: one load
 template <class From, class To>
 __global__ void copy_dense(int64_t packs, int64_t size, const From* from, To* to) {
   const auto* const some = reinterpret_cast<const cuda::Pack<From, together>*>(from);
-  for (int64_t i = cuda::here(); i < packs; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < packs; i += cuda::grid_size()) {
     const cuda::Pack<From, together> in = some[i];
     cuda::Pack<To, together> out;
     for (int k = 0; k < together; ++k) out.x[k] = converted<To>(in.x[k]);
     reinterpret_cast<cuda::Pack<To, together>*>(to)[i] = out;
   }
-  for (int64_t i = packs * together + cuda::here(); i < size; i += cuda::whole())
+  for (int64_t i = packs * together + cuda::global_thread(); i < size; i += cuda::grid_size())
     to[i] = converted<To>(from[i]);
 }
 

@@ -22,7 +22,7 @@ struct Columns {
 /// thread for each column of a head.
 template <class T>
 __global__ void sum_exponentials(Columns all, HeadView<const T> x, T* most, T* sum) {
-  for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
+  for (int64_t column = cuda::global_thread(); column < all.count; column += cuda::grid_size()) {
     const int64_t head = column / all.f, c = column % all.f;
     const T* in = x.at(head / all.H, head % all.H, 0) + c;
     T *tops = most + head * all.length * all.f + c, *sums = sum + head * all.length * all.f + c;
@@ -42,7 +42,7 @@ __global__ void sum_exponentials(Columns all, HeadView<const T> x, T* most, T* s
 template <class T>
 __global__ void back_exp_sums(Columns all, HeadView<const T> x, HeadView<const T> dsum, const T* most,
                               T* dx) {
-  for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
+  for (int64_t column = cuda::global_thread(); column < all.count; column += cuda::grid_size()) {
     const int64_t head = column / all.f, c = column % all.f, b = head / all.H, h = head % all.H;
     const T *in = x.at(b, h, 0) + c, *dsum_column = dsum.at(b, h, 0) + c,
             *tops = most + head * all.length * all.f + c;

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(cuda::block)
          uint32_t least, T scale, T* y) {
   const uint64_t high = Draw::high(stream, *tick);
   const auto lead = static_cast<int64_t>(skipped % together);  // numbers of the first block that are not ours
-  for (int64_t at = cuda::here(); at * together < count + lead; at += cuda::whole()) {
+  for (int64_t at = cuda::global_thread(); at * together < count + lead; at += cuda::grid_size()) {
     const uint32_t bits =
         dropout_sixteen(dropout_block(seed, high, skipped / together + static_cast<uint64_t>(at)), least);
     const int64_t first = at * together - lead;

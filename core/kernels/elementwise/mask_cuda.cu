@@ -23,14 +23,14 @@ __global__ void dense_mask(int64_t rows, int64_t queries, int64_t keys, const in
 
 template <class T>
 __global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int64_t first, T* out) {
-  for (int64_t i = cuda::here(); i < size; i += cuda::whole())
+  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size())
     out[i] = first + i % rows < length[i / rows] ? T(1) : T(0);
 }
 
 template <class T>
 __global__ void finite_padding(int64_t size, int64_t width, int64_t times, int64_t sequence,
                                const int32_t* length, int64_t first, T limit, const T* x, T* y) {
-  for (int64_t i = cuda::here(); i < size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
     const bool real = first + i / width % times < length[i / sequence];
     y[i] = real || fabs(x[i]) <= limit ? x[i] : T(0);
   }

@@ -28,7 +28,7 @@ __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t str
                             T* to) {
   constexpr int numbers = 16 / static_cast<int>(sizeof(T));
   const uint64_t high = Draw::high(stream, *tick);
-  for (int64_t i = cuda::here(); i * numbers < size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i * numbers < size; i += cuda::grid_size()) {
     T made[numbers];
     make(Philox::at(seed, static_cast<uint64_t>(i), high), made);
     for (int k = 0; k < numbers; ++k) {

@@ -25,7 +25,7 @@ struct Units {
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     lstm(Units units, const T* a, const T* b, const T* state, T* gates, T* next) {
-  const int64_t at = cuda::here(), width = units.width, size = units.rows * width;
+  const int64_t at = cuda::global_thread(), width = units.width, size = units.rows * width;
   if (at >= size) return;
   const int64_t row = at / width, i = row * 4 * width + at % width;
   if (units.ended(row)) {
@@ -52,7 +52,7 @@ template <class T>
 __global__ void __launch_bounds__(cuda::block)
     lstm_back(Units units, const T* gates, const T* state, const T* next, const T* dnext, T* dgates,
               T* dstate) {
-  const int64_t at = cuda::here(), width = units.width, size = units.rows * width;
+  const int64_t at = cuda::global_thread(), width = units.width, size = units.rows * width;
   if (at >= size) return;
   const int64_t row = at / width, i = row * 4 * width + at % width;
   const T dh = dnext[at], dc = dnext[size + at];
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gru(Units units, const T* a, const T* b, const T* state, T* gates, T* next) {
-  const int64_t at = cuda::here(), width = units.width;
+  const int64_t at = cuda::global_thread(), width = units.width;
   if (at >= units.rows * width) return;
   const int64_t row = at / width, i = row * 3 * width + at % width;
   if (units.ended(row)) {
@@ -101,7 +101,7 @@ template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gru_back(Units units, const T* gates, const T* b, const T* state, const T* dnext, T* da, T* db,
              T* dstate) {
-  const int64_t at = cuda::here(), width = units.width;
+  const int64_t at = cuda::global_thread(), width = units.width;
   if (at >= units.rows * width) return;
   const int64_t row = at / width, i = row * 3 * width + at % width;
   const T dh = dnext[at];

@@ -19,7 +19,7 @@ struct Begins {
 
 __global__ void list_matrices(Places<3> batch, Begins begins, const void** a, const void** b,
                               const void** c) {
-  for (int64_t i = cuda::here(); i < batch.size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < batch.size; i += cuda::grid_size()) {
     const auto at = batch.at(i);
     a[i] = begins.a + at.of[0] * begins.of_factor;
     b[i] = begins.b + at.of[1] * begins.of_factor;

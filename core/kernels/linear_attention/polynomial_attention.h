@@ -36,7 +36,7 @@ enum class PolynomialDropout {
 
 /// Settings of a call. With s = scale (prepared q) . (prepared k): out_i = sum_j f(s_ij) v_j / (sum_j f(s_ij)
 /// + epsilon), f(s) = a_0 + a_1 s + ... + a_p s^p.
-struct PolynomialTerms {
+struct PolynomialParams {
   std::vector<double> coefficients = {1, 1};  ///< a_0 to a_p
   FeatureMap prepare = FeatureMap::none;
   double prepare_epsilon = 1e-6;
@@ -68,15 +68,15 @@ inline int64_t num_polynomial_features(int64_t d, const std::vector<double>& coe
 }
 
 /// Monomials are dropped, so the weights of pairs are no polynomials of scores.
-inline bool drops_monomials(const PolynomialTerms& terms) {
-  return terms.dropout > 0 && terms.drops == PolynomialDropout::monomials;
+inline bool drops_monomials(const PolynomialParams& params) {
+  return params.dropout > 0 && params.drops == PolynomialDropout::monomials;
 }
 
 /// True where the dense path is cheaper. Degree 1 always uses monomials.
-inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialTerms& terms) {
-  if (terms.path != PolynomialPath::automatic) return terms.path == PolynomialPath::dense;
-  return !drops_monomials(terms) && terms.coefficients.size() > 2 &&
-         keys <= num_polynomial_features(d, terms.coefficients);
+inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialParams& params) {
+  if (params.path != PolynomialPath::automatic) return params.path == PolynomialPath::dense;
+  return !drops_monomials(params) && params.coefficients.size() > 2 &&
+         keys <= num_polynomial_features(d, params.coefficients);
 }
 
 /// What PolynomialAttention reads, or the gradients of it. Last strides are 1.
@@ -91,9 +91,9 @@ struct PolynomialInputs {
 /// and has Tq = Tk.
 struct PolynomialAttention {
   template <Isa>
-  static void cpu(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+  static void cpu(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                   const Tensor& sums);
-  static void cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+  static void cuda(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                    const Tensor& sums);
 };
 

@@ -92,7 +92,7 @@ class Forward {
     const int64_t width = queries_.width();
     std::fill_n(sums_, width, T(0));
     std::fill_n(out_, count * plan_.padded_dv, T(0));
-    const bool causal = plan_.terms.causal;
+    const bool causal = plan_.params.causal;
     for (int64_t j = 0; j < (causal ? std::min(seen, t + count) : seen); j += plan_.chunk) {
       const int64_t keys = std::min({plan_.chunk, seen - j, causal && j == t ? count : plan_.chunk});
       keys_.load(x.k.from(j).data, x.k.ld, keys, x.index, j);
@@ -143,7 +143,7 @@ class Forward {
   }
   void finish(const PolynomialHead<T>& x, int64_t t, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-      simd::scaled(out_ + i * plan_.padded_dv, plan_.dv, inverse_weight_sum(plan_.terms, sums_[i]),
+      simd::scaled(out_ + i * plan_.padded_dv, plan_.dv, inverse_weight_sum(plan_.params, sums_[i]),
                    x.out + (t + i) * x.ld_out);
       x.sums[t + i] = sums_[i];
     }
@@ -163,7 +163,7 @@ class Forward {
 /// computed first where there are several.
 template <class T>
 void factored(const PolynomialCall<T>& call) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true, call.queries);
+  const PolynomialPlan<T> plan(call.params, call.d, call.dv, true, call.queries);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, T_q = call.queries;
   const int64_t segments = call.has_keys ? num_polynomial_segments(plan, heads, T_q) : ceil_div(T_q, 1024);
@@ -205,7 +205,7 @@ void factored(const PolynomialCall<T>& call) {
 /// keys that it sees.
 template <class T>
 void dense(const PolynomialCall<T>& call) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
+  const PolynomialPlan<T> plan(call.params, call.d, call.dv, false);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t tiles = ceil_div(call.queries, plan.chunk);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * Forward<T>::scratch(plan));
@@ -227,12 +227,12 @@ void dense(const PolynomialCall<T>& call) {
 
 /// out and sums: pair by pair where that is cheaper, else through sums over monomials.
 template <>
-void PolynomialAttention::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
+void PolynomialAttention::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
                                     const Tensor& out, const Tensor& sums) {
   visit_float("fastmax", x.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const PolynomialCall<T> call(x, terms, out, sums);
-    if (x.k && prefers_dense_polynomial(call.keys, call.d, terms)) {
+    const PolynomialCall<T> call(x, params, out, sums);
+    if (x.k && prefers_dense_polynomial(call.keys, call.d, params)) {
       dense<T>(call);
     } else {
       factored<T>(call);

@@ -56,12 +56,12 @@ const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, boo
 /// Extents, settings and tables of a call. Coefficients are divided by powers of a_1, which becomes 1 where
 /// it is not 0, and queries get the factor a_1 scale instead of scale.
 template <class T>
-PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialTerms& terms,
+PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialParams& params,
                             bool factored) {
   const Tensor& any = q ? q : k;
-  const auto degree = terms.coefficients.size() - 1;
-  const double first = degree >= 1 && terms.coefficients[1] != 0 ? terms.coefficients[1] : 1;
-  std::vector<double> coefficients = terms.coefficients;
+  const auto degree = params.coefficients.size() - 1;
+  const double first = degree >= 1 && params.coefficients[1] != 0 ? params.coefficients[1] : 1;
+  std::vector<double> coefficients = params.coefficients;
   for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(first, static_cast<double>(l));
   const Lists<T>& lists = lists_of<T>(any.extent(3), coefficients, factored);
   PolynomialShape<T> x{.B = any.extent(0),
@@ -71,22 +71,22 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .d = any.extent(3),
                        .dv = dv,
                        .row_width = any.extent(3) / 4 * 4 + 4,
-                       .key_lengths = terms.key_lengths ? terms.key_lengths.data<int32_t>() : nullptr,
-                       .first_key = terms.first_key,
-                       .causal = terms.causal,
-                       .prepare = terms.prepare,
-                       .prepare_epsilon = static_cast<T>(terms.prepare_epsilon),
-                       .prescale = static_cast<T>(first * terms.scale),
-                       .epsilon = static_cast<T>(terms.epsilon),
-                       .guard = static_cast<T>(terms.guard),
-                       .keep_scale = static_cast<T>(dropout_scale(terms.dropout)),
+                       .key_lengths = params.key_lengths ? params.key_lengths.data<int32_t>() : nullptr,
+                       .first_key = params.first_key,
+                       .causal = params.causal,
+                       .prepare = params.prepare,
+                       .prepare_epsilon = static_cast<T>(params.prepare_epsilon),
+                       .prescale = static_cast<T>(first * params.scale),
+                       .epsilon = static_cast<T>(params.epsilon),
+                       .guard = static_cast<T>(params.guard),
+                       .keep_scale = static_cast<T>(dropout_scale(params.dropout)),
                        .f = {},
                        .table = lists.table,
-                       .drawn = DeviceDraw(terms.dropout, terms.draw),
+                       .drawn = DeviceDraw(params.dropout, params.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
                        .drawn_row = 0,
-                       .dropped = terms.drops};
-  const int64_t numbers = x.drops() ? x.table.count : terms.drops == PolynomialDropout::tokens ? 1 : x.d;
+                       .dropped = params.drops};
+  const int64_t numbers = x.drops() ? x.table.count : params.drops == PolynomialDropout::tokens ? 1 : x.d;
   x.drawn_row = ceil_div(numbers, 16) * 16;
   // The first coefficients of f and of its derivative by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
@@ -223,10 +223,10 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
 /// out and sums: maps queries and keys, computes the states before segments unless all goes pair by pair, and
 /// starts one block per 64 queries of a head and W columns of the values.
 template <class T>
-void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums) {
-  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), terms);
+void run(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out, const Tensor& sums) {
+  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), params);
   ForwardCall<T> call{.shape = polynomial_shape(in.q, in.k, in.v ? in.v.extent(3) : in.start.extent(3) - 1,
-                                                terms, !dense, T()),
+                                                params, !dense, T()),
                       .q = nullptr,
                       .k = nullptr,
                       .v = HeadView<const T>(in.v),
@@ -277,18 +277,18 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
 }  // namespace
 
 PolynomialShape<float> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
-                                        const PolynomialTerms& terms, bool factored, float) {
-  return shape_of<float>(q, k, dv, terms, factored);
+                                        const PolynomialParams& params, bool factored, float) {
+  return shape_of<float>(q, k, dv, params, factored);
 }
 PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
-                                         const PolynomialTerms& terms, bool factored, double) {
-  return shape_of<double>(q, k, dv, terms, factored);
+                                         const PolynomialParams& params, bool factored, double) {
+  return shape_of<double>(q, k, dv, params, factored);
 }
 
-void PolynomialAttention::cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+void PolynomialAttention::cuda(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                                const Tensor& sums) {
   visit_float("fastmax", x.q.dtype(),
-              [&](auto type) { run<typename decltype(type)::type>(x, terms, out, sums); });
+              [&](auto type) { run<typename decltype(type)::type>(x, params, out, sums); });
 }
 
 }  // namespace heed::kernel

@@ -10,9 +10,9 @@ namespace heed::kernel {
 /// where its input is.
 struct PolynomialAttentionBack {
   template <Isa>
-  static void cpu(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+  static void cpu(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                   const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx);
-  static void cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+  static void cuda(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                    const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx);
 };
 

@@ -67,12 +67,12 @@ class PolynomialBackChunk {
     T* last = g_transposed_ + plan_.dv * plan_.chunk;
     std::fill_n(last, plan_.chunk, T(0));
     for (int64_t i = 0; i < count; ++i) {
-      const T sum = x.sums[t + i], inverse = inverse_weight_sum(plan_.terms, sum);
+      const T sum = x.sums[t + i], inverse = inverse_weight_sum(plan_.params, sum);
       T* row = g_ + i * plan_.padded_dv;
       simd::scaled(dout.data + i * dout.ld, plan_.dv, inverse, row);
       std::fill(row + plan_.dv, row + plan_.padded_dv, T(0));
-      const T guard = static_cast<T>(plan_.terms.guard);
-      const bool held = std::abs(sum + static_cast<T>(plan_.terms.epsilon)) < guard;
+      const T guard = static_cast<T>(plan_.params.guard);
+      const bool held = std::abs(sum + static_cast<T>(plan_.params.epsilon)) < guard;
       last[i] = held ? T(0) : -dots_[i] * inverse;
     }
     simd::scaled_transpose(g_, plan_.padded_dv, count, plan_.dv, T(1), g_transposed_, plan_.chunk);

@@ -35,7 +35,7 @@ int64_t bytes(int64_t numbers) {
 /// each swept chunk by chunk from the left and then from the right.
 template <class T>
 void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true, call.queries);
+  const PolynomialPlan<T> plan(call.params, call.d, call.dv, true, call.queries);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, C = plan.chunk, size = plan.state();
   const int64_t segments = num_polynomial_segments(plan, heads, call.queries);
@@ -132,7 +132,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
 /// of heads; their parts of dstart are then added in order.
 template <class T>
 void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
+  const PolynomialPlan<T> plan(call.params, call.d, call.dv, true);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, C = plan.chunk, size = plan.state();
   const int64_t segments = num_polynomial_segments(plan, heads, call.queries);
@@ -180,7 +180,7 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
 /// it over its chunks of queries, whose dq are all kept.
 template <class T>
 void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
+  const PolynomialPlan<T> plan(call.params, call.d, call.dv, false);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t C = plan.chunk, tiles = ceil_div(call.queries, C), part_of = plan.d * C;
   const int64_t room = PolynomialBackChunk<T>::scratch(plan);
@@ -199,10 +199,10 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
         const int64_t count = std::min(C, call.keys - j), here_seen = std::clamp<int64_t>(seen - j, 0, count);
         work.clear_keys();
         if (here_seen > 0) work.load_keys(x, j, here_seen);
-        for (int64_t t = call.terms.causal ? j : 0; t < call.queries && here_seen > 0; t += C) {
+        for (int64_t t = call.params.causal ? j : 0; t < call.queries && here_seen > 0; t += C) {
           work.load_queries(x, to, t, std::min(C, call.queries - t));
           std::copy_n(all_dq + t / C * part_of, part_of, work.dq());
-          work.pairs(call.terms.causal && t == j);
+          work.pairs(call.params.causal && t == j);
           std::copy_n(work.dq(), part_of, all_dq + t / C * part_of);
         }
         work.finish_keys(to, j, count, here_seen);
@@ -221,16 +221,16 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
 /// Gradients of PolynomialAttention: from the start alone where there are no keys, pair by pair where that is
 /// cheaper, else through sums over monomials.
 template <>
-void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
+void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
                                         const Tensor& out, const Tensor& sums, const Tensor& dout,
                                         const PolynomialInputs& dx) {
   visit_float("fastmax", x.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const PolynomialCall<T> call(x, terms, out, sums);
+    const PolynomialCall<T> call(x, params, out, sums);
     const GradientTensors<T> grads{dout, dx.q, dx.k, dx.v};
     if (!x.k) {
       from_start<T>(call, grads, dx.start);
-    } else if (prefers_dense_polynomial(call.keys, call.d, terms)) {
+    } else if (prefers_dense_polynomial(call.keys, call.d, params)) {
       dense<T>(call, grads);
     } else {
       factored<T>(call, grads, dx.start);

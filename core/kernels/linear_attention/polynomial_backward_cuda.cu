@@ -139,10 +139,10 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
 /// dq, dk, dv and dstart: computes the states over keys before each segment and over queries after it, then
 /// dq by tiles of queries, then dk and dv by tiles of keys.
 template <class T>
-void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums,
-              const Tensor& dout, const PolynomialInputs& dx) {
-  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), terms);
-  PolynomialBackCall<T> call{.shape = polynomial_shape(in.q, in.k, out.extent(3), terms, !dense, T()),
+void backward(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out,
+              const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx) {
+  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), params);
+  PolynomialBackCall<T> call{.shape = polynomial_shape(in.q, in.k, out.extent(3), params, !dense, T()),
                              .v = HeadView<const T>(in.v),
                              .segment = std::max<int64_t>(1, in.q.extent(2)),
                              .dv = HeadView<T>(dx.v)};
@@ -223,10 +223,11 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
 
 }  // namespace
 
-void PolynomialAttentionBack::cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
-                                   const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx) {
+void PolynomialAttentionBack::cuda(const PolynomialInputs& x, const PolynomialParams& params,
+                                   const Tensor& out, const Tensor& sums, const Tensor& dout,
+                                   const PolynomialInputs& dx) {
   visit_float("fastmax", x.q.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(x, terms, out, sums, dout, dx); });
+              [&](auto type) { backward<typename decltype(type)::type>(x, params, out, sums, dout, dx); });
 }
 
 }  // namespace heed::kernel

@@ -91,11 +91,11 @@ struct PolynomialShape {
   }
 };
 
-/// From the terms; `factored`: with the table of features.
+/// From the params; `factored`: with the table of features.
 PolynomialShape<float> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
-                                        const PolynomialTerms& terms, bool factored, float);
+                                        const PolynomialParams& params, bool factored, float);
 PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
-                                         const PolynomialTerms& terms, bool factored, double);
+                                         const PolynomialParams& params, bool factored, double);
 
 /// Mapped rows of all heads, contiguous.
 template <class T>

@@ -21,13 +21,13 @@ struct PolynomialHead {
 /// Pointers and extents of a call.
 template <class T>
 struct PolynomialCall {
-  const PolynomialTerms& terms;
+  const PolynomialParams& params;
   int64_t B, H, queries, keys, d, dv;
   bool has_queries, has_keys;
   const int32_t* lengths;
 
-  PolynomialCall(const PolynomialInputs& x, const PolynomialTerms& t, const Tensor& out, const Tensor& sums)
-      : terms(t),
+  PolynomialCall(const PolynomialInputs& x, const PolynomialParams& t, const Tensor& out, const Tensor& sums)
+      : params(t),
         B((x.q ? x.q : x.k).extent(0)),
         H((x.q ? x.q : x.k).extent(1)),
         queries(x.q ? x.q.extent(2) : 0),
@@ -84,13 +84,13 @@ class PolynomialDrop {
   PolynomialDrop(const PolynomialPlan<T>& plan, const PolynomialCall<T>& call)
       : row_(ceil_div(numbers_of(plan), simd::KeepBits::block)), queries_(call.queries), keys_(call.keys) {
     drops_monomials_ = plan.drops();
-    drops_tokens_ = plan.drops_rows() && plan.terms.drops == PolynomialDropout::tokens;
+    drops_tokens_ = plan.drops_rows() && plan.params.drops == PolynomialDropout::tokens;
     is_on_ = plan.drops() || plan.drops_rows();
     if (!is_on_) return;
-    factor_ = static_cast<T>(dropout_scale(plan.terms.dropout));
-    const Draw& draw = plan.terms.draw;
+    factor_ = static_cast<T>(dropout_scale(plan.params.dropout));
+    const Draw& draw = plan.params.draw;
     bits_ = {draw.seed, Draw::high(draw.stream, *draw.tick.template data<int64_t>()),
-             dropout_threshold(plan.terms.dropout)};
+             dropout_threshold(plan.params.dropout)};
     skipped_heads_ = static_cast<int64_t>(skipped_draws(call.B * call.H));
   }
   bool of_monomials() const { return drops_monomials_; }
@@ -111,7 +111,7 @@ class PolynomialDrop {
  private:
   static int64_t numbers_of(const PolynomialPlan<T>& plan) {
     if (!plan.drops_rows()) return plan.features;
-    return plan.terms.drops == PolynomialDropout::tokens ? 1 : plan.d;
+    return plan.params.drops == PolynomialDropout::tokens ? 1 : plan.d;
   }
 
   int64_t row_ = 0, queries_ = 0, keys_ = 0;

@@ -24,7 +24,7 @@ template <class T>
 struct PolynomialPlan {
   static constexpr int64_t block_rows = 48;
 
-  const PolynomialTerms& terms;
+  const PolynomialParams& params;
   int64_t d, dv, padded_dv, ld;  ///< padded_dv: dv in whole vectors; a state has rows [v, 1], ld apart
   int64_t chunk, degree, features;
   int64_t span;  ///< with dropout of monomials: causal tokens whose pairs go through features, not the state
@@ -34,8 +34,8 @@ struct PolynomialPlan {
   std::vector<FeatureBlock> blocks;
 
   /// `length`: queries of a head, where known.
-  PolynomialPlan(const PolynomialTerms& t, int64_t width, int64_t values, bool factored, int64_t length = 0)
-      : terms(t),
+  PolynomialPlan(const PolynomialParams& t, int64_t width, int64_t values, bool factored, int64_t length = 0)
+      : params(t),
         d(width),
         dv(values),
         padded_dv(simd::padded<T>(values)),
@@ -71,16 +71,16 @@ struct PolynomialPlan {
   /// Tokens of a chunk. With few features, pairs cost more than the state. With dropout of monomials, pairs
   /// of n tokens cost 4 (n / 2 + 8) multiplications a token and feature, and the state 7 dv: a short input is
   /// one chunk, without a state.
-  static int64_t chunk_of(const PolynomialTerms& t, int64_t dv, int64_t length) {
+  static int64_t chunk_of(const PolynomialParams& t, int64_t dv, int64_t length) {
     if (t.chunk > 0) return t.chunk;
     if (t.coefficients.size() <= 2) return 32;
     const bool is_short = drops_monomials(t) && length <= std::min<int64_t>(3 * dv, 256);
     return is_short ? std::max<int64_t>(64, ceil_div(length, int64_t{16}) * 16) : 64;
   }
   /// Monomials of degree 2 and more are dropped, with bits of their own for each token.
-  bool drops() const { return drops_monomials(terms) && dropout_threshold(terms.dropout) > 0; }
+  bool drops() const { return drops_monomials(params) && dropout_threshold(params.dropout) > 0; }
   /// Entries of mapped rows are dropped, or whole rows.
-  bool drops_rows() const { return !drops_monomials(terms) && dropout_threshold(terms.dropout) > 0; }
+  bool drops_rows() const { return !drops_monomials(params) && dropout_threshold(params.dropout) > 0; }
   /// Numbers of a state [features, dv + 1].
   int64_t state() const { return features * ld; }
   /// Operations of `length` tokens times a state.
@@ -88,7 +88,7 @@ struct PolynomialPlan {
   /// Number of visible keys of sequence b among keys [from, from + count).
   int64_t seen(const int32_t* lengths, int64_t b, int64_t from, int64_t count) const {
     if (lengths == nullptr) return count;
-    return std::clamp<int64_t>(lengths[b] - terms.first_key - from, 0, count);
+    return std::clamp<int64_t>(lengths[b] - params.first_key - from, 0, count);
   }
 };
 

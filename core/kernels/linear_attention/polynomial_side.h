@@ -84,7 +84,7 @@ class PolynomialSide {
     if (query_ && plan_.prescale != T(1)) scale(grad_rows, plan_.prescale);
     const T back = query_ ? T(1) / plan_.prescale : T(1);
     const T* x = whole_ != nullptr ? whole_ : rows();
-    if (plan_.terms.prepare == FeatureMap::positive) {
+    if (plan_.params.prepare == FeatureMap::positive) {
       for (int64_t a = 0; a < plan_.d; ++a) {
         for (int64_t c = 0; c < width_; c += n_) {
           const V y = simd::load(x + a * plan_.chunk + c) * back, one = simd::splat(T(1));
@@ -93,8 +93,8 @@ class PolynomialSide {
         }
       }
     }
-    if (plan_.terms.prepare != FeatureMap::standard && plan_.terms.prepare != FeatureMap::unit) return;
-    const bool centred = plan_.terms.prepare == FeatureMap::standard;
+    if (plan_.params.prepare != FeatureMap::standard && plan_.params.prepare != FeatureMap::unit) return;
+    const bool centred = plan_.params.prepare == FeatureMap::standard;
     const T share = centred ? T(1) / static_cast<T>(plan_.d) : T(1);
     for (int64_t c = 0; c < width_; c += n_) {
       V total = {}, along = {};
@@ -153,7 +153,7 @@ class PolynomialSide {
   }
 
   void apply_map() {
-    const FeatureMap how = plan_.terms.prepare;
+    const FeatureMap how = plan_.params.prepare;
     T* x = rows_ + plan_.chunk;
     if (how == FeatureMap::none) return;
     if (how == FeatureMap::positive) {
@@ -167,7 +167,7 @@ class PolynomialSide {
       return;
     }
     const bool centred = how == FeatureMap::standard;
-    const T e = static_cast<T>(plan_.terms.prepare_epsilon), share = T(1) / static_cast<T>(plan_.d);
+    const T e = static_cast<T>(plan_.params.prepare_epsilon), share = T(1) / static_cast<T>(plan_.d);
     for (int64_t c = 0; c < width_; c += n_) {
       V mean = {}, square = {};
       for (int64_t a = 0; centred && a < plan_.d; ++a) mean += simd::load(x + a * plan_.chunk + c);

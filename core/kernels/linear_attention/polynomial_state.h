@@ -10,9 +10,9 @@ namespace heed::kernel {
 
 /// 1 / (sum of weights + epsilon), with the guard; 0 for a query without keys.
 template <class T>
-T inverse_weight_sum(const PolynomialTerms& terms, T sum) {
-  T total = sum + static_cast<T>(terms.epsilon);
-  const T guard = static_cast<T>(terms.guard);
+T inverse_weight_sum(const PolynomialParams& params, T sum) {
+  T total = sum + static_cast<T>(params.epsilon);
+  const T guard = static_cast<T>(params.guard);
   if (std::abs(total) < guard) total = std::copysign(guard, total);
   return total == T(0) ? T(0) : T(1) / total;
 }

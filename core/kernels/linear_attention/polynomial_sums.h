@@ -9,16 +9,16 @@ namespace heed::kernel {
 /// mapped key up to degree p. k [B, H, T, d], v [B, H, T, dv].
 struct PolynomialSums {
   template <Isa>
-  static void cpu(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state);
-  static void cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state);
+  static void cpu(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state);
+  static void cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state);
 };
 
 /// Writes dk and dv, shaped as k and v, from dstate.
 struct PolynomialSumsBack {
   template <Isa>
-  static void cpu(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
+  static void cpu(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& dstate,
                   const Tensor& dk, const Tensor& dv);
-  static void cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
+  static void cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& dstate,
                    const Tensor& dk, const Tensor& dv);
 };
 

@@ -10,9 +10,9 @@ namespace {
 /// state [B, H, f, dv + 1] = sum over visible keys j of m(k_j) [v_j, 1]^T. One task is some segments of
 /// heads, each with a sum of its own; the sums of a head are then added in order.
 template <class T>
-void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
-  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = {}}, terms, Tensor(), Tensor());
-  const PolynomialPlan<T> plan(terms, call.d, call.dv, true);
+void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state) {
+  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = {}}, params, Tensor(), Tensor());
+  const PolynomialPlan<T> plan(params, call.d, call.dv, true);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, size = plan.state();
   const int64_t segments = num_polynomial_segments(plan, heads, call.keys);
@@ -48,10 +48,10 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
 
 /// dk and dv from dstate [B, H, f, dv + 1]. One task is some shares of the keys of a head, chunk by chunk.
 template <class T>
-void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
+void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {
-  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = dstate}, terms, Tensor(), Tensor());
-  const PolynomialPlan<T> plan(terms, call.d, call.dv, true);
+  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = dstate}, params, Tensor(), Tensor());
+  const PolynomialPlan<T> plan(params, call.d, call.dv, true);
   const PolynomialDrop<T> drop(plan, call);
   const HeadView<T> dks(dk), dvs(dv);
   const int64_t shares = std::max<int64_t>(1, ceil_div(call.keys, std::max<int64_t>(1024, plan.chunk)));
@@ -88,17 +88,17 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, co
 }  // namespace
 
 template <>
-void PolynomialSums::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+void PolynomialSums::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                                const Tensor& state) {
   visit_float("fastmax", k.dtype(),
-              [&](auto type) { forward<typename decltype(type)::type>(k, v, terms, state); });
+              [&](auto type) { forward<typename decltype(type)::type>(k, v, params, state); });
 }
 
 template <>
-void PolynomialSumsBack::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+void PolynomialSumsBack::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                                    const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
   visit_float("fastmax", k.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(k, v, terms, dstate, dk, dv); });
+              [&](auto type) { backward<typename decltype(type)::type>(k, v, params, dstate, dk, dv); });
 }
 
 }  // namespace heed::kernel

@@ -10,8 +10,8 @@ namespace {
 /// state [B, H, f, dv + 1] = sum over visible keys j of m(k_j) [v_j, 1]^T: sums of segments in parallel, then
 /// their sum in order.
 template <class T>
-void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
-  const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T());
+void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state) {
+  const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), params, true, T());
   const MappedRows<T> keys = map_rows(x, k, false);
   const int64_t segment = balanced_segment_length(x, x.keys), segments = segments_of(x.keys, segment);
   const Tensor parts(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count), x.state_width()},
@@ -30,9 +30,9 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
 /// dk and dv from dstate [B, H, f, dv + 1]: polynomial_backward_keys() with dstate in the place of sums over
 /// later queries, then from prepared keys back to k.
 template <class T>
-void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
+void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {
-  PolynomialBackCall<T> call{.shape = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T()),
+  PolynomialBackCall<T> call{.shape = polynomial_shape(Tensor(), k, v.extent(3), params, true, T()),
                              .v = HeadView<const T>(v),
                              .after = dstate.data<T>(),
                              .state_ld = dstate.extent(3),
@@ -51,16 +51,16 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, co
 
 }  // namespace
 
-void PolynomialSums::cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+void PolynomialSums::cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                           const Tensor& state) {
   visit_float("fastmax", k.dtype(),
-              [&](auto type) { forward<typename decltype(type)::type>(k, v, terms, state); });
+              [&](auto type) { forward<typename decltype(type)::type>(k, v, params, state); });
 }
 
-void PolynomialSumsBack::cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+void PolynomialSumsBack::cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                               const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
   visit_float("fastmax", k.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(k, v, terms, dstate, dk, dv); });
+              [&](auto type) { backward<typename decltype(type)::type>(k, v, params, dstate, dk, dv); });
 }
 
 }  // namespace heed::kernel

@@ -179,7 +179,7 @@ __global__ void largest(Reduction over, Places<2> places, bool by_warp, const T*
   const Better<T> better;
   const int team = by_warp ? lanes : 1;
   const int member = static_cast<int>(threadIdx.x) % team;
-  for (int64_t i = cuda::here() / team; i < over.kept.size; i += cuda::whole() / team) {
+  for (int64_t i = cuda::global_thread() / team; i < over.kept.size; i += cuda::grid_size() / team) {
     const auto at = over.kept.at(i);
     Best<T> best{T(0), -1};
     for (int64_t j = member; j < over.reduced.size; j += team)
@@ -194,7 +194,7 @@ __global__ void largest(Reduction over, Places<2> places, bool by_warp, const T*
 
 template <class T>
 __global__ void put_largest(Reduction over, Places<2> places, const int64_t* index, const T* dy, T* dx) {
-  for (int64_t i = cuda::here(); i < over.kept.size; i += cuda::whole()) {
+  for (int64_t i = cuda::global_thread(); i < over.kept.size; i += cuda::grid_size()) {
     const auto at = over.kept.at(i);
     dx[at.of[0] + over.reduced.at(index[places.at(i).of[1]]).of[0]] = dy[at.of[1]];
   }
@@ -210,7 +210,7 @@ struct Along {
 /// y_t = sum of x up to t along each row, by one thread per row, for rows that lie beside each other.
 template <class T>
 __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
-  for (int64_t row = cuda::here(); row < rows.size; row += cuda::whole()) {
+  for (int64_t row = cuda::global_thread(); row < rows.size; row += cuda::grid_size()) {
     const auto at = rows.at(row);
     double running_sum = 0;
     for (int64_t i = 0; i < along.length; ++i) {
@@ -225,7 +225,7 @@ __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
 template <class T>
 __global__ void sum_up_by_warps(Places<2> rows, Along along, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  for (int64_t row = cuda::here() / lanes; row < rows.size; row += cuda::whole() / lanes) {
+  for (int64_t row = cuda::global_thread() / lanes; row < rows.size; row += cuda::grid_size() / lanes) {
     const auto at = rows.at(row);
     double running_sum = 0;
     for (int64_t first = 0; first < along.length; first += lanes) {

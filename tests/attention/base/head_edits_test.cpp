@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 
@@ -92,7 +92,7 @@ TEST_CASE("head edits: zeroing a head is what zeros in its columns of the output
   const Tensor x = random_input(rng);
   ZeroHead editor;
   const Tensor edited = attention->forward(input_of(x, variant_named("softmax"), &editor));
-  Tensor& weight = dynamic_cast<HeadedAttention&>(*attention).output.weight;
+  Tensor& weight = dynamic_cast<MultiHeadAttention&>(*attention).output.weight;
   std::vector<float> values = weight.to_host();  // [width, heads d]
   for (int64_t row = 0; row < width; ++row)
     std::fill_n(values.begin() + row * width + width / 2, width / 2, 0.0F);

@@ -91,9 +91,9 @@ class BothSigns final : public KernelizedAttention {
 
 // Rung 3: attend(). Softmax over features for queries and over positions for keys (Shen et al. 2018):
 // self-attention only.
-class Efficient final : public HeadedAttention {
+class Efficient final : public MultiHeadAttention {
  public:
-  Efficient(const AttentionConfig& config, const NoOptions&, Rng& rng) : HeadedAttention(config, rng) {}
+  Efficient(const AttentionConfig& config, const NoOptions&, Rng& rng) : MultiHeadAttention(config, rng) {}
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {

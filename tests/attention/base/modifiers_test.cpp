@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/battery/battery.h"
 #include "heed/tests/catch.h"
@@ -27,7 +27,7 @@ std::unique_ptr<Attention> made(AttentionConfig config, const std::string& spec 
   return out;
 }
 
-HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 std::vector<double> map_of(Attention& attention, const Tensor& x, const Mask& mask) {
   const NoGrad quiet;

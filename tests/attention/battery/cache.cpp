@@ -187,7 +187,7 @@ Report leaks_in(const Setting& setting, int steps) {
       }
       const int64_t kept = memory_use(setting.device).live - before;
       if (kept != 0) note(report, kept, " bytes of a memory outlive it");
-      if (live_nodes() != nodes) note(report, "steps under NoTape leave ", live_nodes() - nodes, " nodes");
+      if (live_nodes() != nodes) note(report, "steps under NoGrad leave ", live_nodes() - nodes, " nodes");
     }
   }
   if (live_nodes() != nodes_outside)

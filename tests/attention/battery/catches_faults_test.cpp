@@ -55,7 +55,7 @@ class Flawed final : public ScoredAttention {
       seen.mask = seen.mask & Mask::lengths(input.mask.key_lengths());
     if (input.mask.bias() && flaw != Flaw::deaf_to_bias) seen.mask = seen.mask.with(input.mask.bias());
     const bool had_keys = static_cast<bool>(heads.k);
-    int64_t first = recall(heads, input);
+    int64_t first = read_cache(heads, input);
     if (flaw == Flaw::forgets_a_key && input.cache != nullptr && heads.k.extent(2) > 4) {
       heads.k = slice(heads.k, 2, 1, heads.k.extent(2));
       heads.v = slice(heads.v, 2, 1, heads.v.extent(2));

@@ -1,5 +1,5 @@
 // Battery: each modifier is rejected or has its effect.
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/autograd/gradcheck.h"
 #include "heed/tests/attention/battery/kit.h"
 
@@ -79,7 +79,7 @@ void check_obeyed(Report& report, const Setting& setting, const Setting& plain) 
     if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
     return;
   }
-  const auto* headed = dynamic_cast<const HeadedAttention*>(host.attention.get());
+  const auto* headed = dynamic_cast<const MultiHeadAttention*>(host.attention.get());
   if (headed != nullptr && headed->value.weight.extent(0) != 4)
     note(report, "one key head of width 4 has values of width ", headed->value.weight.extent(0));
 }

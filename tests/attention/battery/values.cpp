@@ -1,7 +1,7 @@
 // Battery: causality, padding, maps.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
@@ -200,7 +200,7 @@ Report map(const Setting& setting) {
         check_rows(report, setting, host, noisy.maps[0].weights);
       else if (noisy.maps.size() != 1 || !same_bits(noisy.maps[0].weights, weights))
         note(report, "the map shown has dropout in it");
-      if (const auto* headed = dynamic_cast<const HeadedAttention*>(host.attention.get())) {
+      if (const auto* headed = dynamic_cast<const MultiHeadAttention*>(host.attention.get())) {
         const Shape split{sizes.batch, sizes.keys, sizes.heads, sizes.width / sizes.heads};
         const Tensor values = transpose(reshape(headed->value(host.keys), split), 1, 2);
         const Tensor joined = reshape(transpose(matmul(weights, values), 1, 2), host.queries.shape());

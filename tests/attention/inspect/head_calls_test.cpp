@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/inspect/page_data.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
@@ -54,7 +54,7 @@ Recorded recorded(Attention& attention, const Mask& mask) {
 }
 
 /// Weight times d loss / d weight, by the tape, with the recorded map as a leaf.
-std::vector<float> by_autograd(const HeadedAttention& attention, const Recorded& found) {
+std::vector<float> by_autograd(const MultiHeadAttention& attention, const Recorded& found) {
   const Tensor map = leaf(contiguous(found.recorder.maps.at(0).weights));
   Tensor v =
       transpose(reshape(attention.value(drawn_input(1)), Shape{1, length, -1, width / num_heads}), 1, 2);
@@ -83,7 +83,7 @@ TEST_CASE("head calls: attribution is weight times the gradient of the map") {
                                  .max_length = length};
     const auto attention = make_attention(name, config, rng);
     const Recorded found = recorded(*attention, is_causal ? Mask::causal() : Mask::none());
-    const std::vector<float> expected = by_autograd(dynamic_cast<HeadedAttention&>(*attention), found);
+    const std::vector<float> expected = by_autograd(dynamic_cast<MultiHeadAttention&>(*attention), found);
     REQUIRE(found.view.attribution.size() == expected.size());
     for (size_t i = 0; i < expected.size(); ++i)
       CHECK(found.view.attribution[i] == Approx(expected[i]).margin(2e-6));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/tests/catch.h"
 
 namespace heed::reference {
@@ -75,7 +75,7 @@ void against(const std::string& spec, const Example& e, const MapFormula& formul
                                     .cross = e.cross,
                                     .max_length = std::max(e.N, e.M)},
                                    rng);
-  auto& module = dynamic_cast<HeadedAttention&>(*made);
+  auto& module = dynamic_cast<MultiHeadAttention&>(*made);
   convert(module, DType::f64);
   for (const auto& [name, tensor] : put) put_in(module, name, tensor);
   std::map<std::string, Tensor> tensors;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 
@@ -39,7 +39,7 @@ struct Alone {
     if (t.padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{t.batch}));
   }
   Tensor operator()(const ForwardContext& context = {}) {
-    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
+    return dynamic_cast<MultiHeadAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
   }
   Matrix projection(int64_t head) const {
     Matrix out(1, 1);
@@ -285,7 +285,7 @@ TEST_CASE("casinoformer: evaluation draws by seed, layer and position, and nothi
   alone.v = second(tree.v);
   CHECK(alone().to_doubles() == both);
   // The last token by itself gets what it gets among the others.
-  auto& headed = dynamic_cast<HeadedAttention&>(*alone.made);
+  auto& headed = dynamic_cast<MultiHeadAttention&>(*alone.made);
   const auto cache = headed.new_cache();
   Tensor last;
   for (int64_t i = 0; i < 40; ++i) {
@@ -344,7 +344,7 @@ TEST_CASE("casinoformer: what a token's own projection changes", "[casinoformer]
   CHECK(sequence().to_doubles() != token().to_doubles());
   CHECK(token().to_doubles() == token().to_doubles());
   // By steps, a token gets the same projection as at once.
-  auto& headed = dynamic_cast<HeadedAttention&>(*token.made);
+  auto& headed = dynamic_cast<MultiHeadAttention&>(*token.made);
   const NoGrad quiet;
   const std::vector<double> full = token().to_doubles();
   const auto cache = headed.new_cache();

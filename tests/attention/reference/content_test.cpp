@@ -1,7 +1,7 @@
 // Reformer and Informer against their formulas, and known properties: limits, hashes, choices.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/core/kernels/content/bucket.h"
 #include "heed/core/launch.h"
 #include "heed/tests/attention/reference/against.h"
@@ -40,7 +40,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
 
 Tensor on_heads(Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
                 const Mask& mask = {}) {
-  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask});
+  return dynamic_cast<MultiHeadAttention&>(attention).on_heads({q, k, v}, {.mask = mask});
 }
 
 std::string spec_of(const Hashing& o) {

@@ -48,7 +48,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
 
 Tensor on_heads(Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
                 const Mask& mask = {}, const ForwardContext& context = {}) {
-  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask, .context = context});
+  return dynamic_cast<MultiHeadAttention&>(attention).on_heads({q, k, v}, {.mask = mask, .context = context});
 }
 
 Tensor random(const Shape& shape, uint64_t seed, double deviation = 1) {

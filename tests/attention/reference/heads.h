@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/reference/formulas.h"
 #include "heed/tests/catch.h"
@@ -107,7 +107,7 @@ inline void compare_on_heads(const std::string& spec, const Extents& x, const Ma
                                     .cross = x.queries != x.keys,
                                     .max_length = x.keys + 2},
                                    rng);
-  auto& module = dynamic_cast<HeadedAttention&>(*made);
+  auto& module = dynamic_cast<MultiHeadAttention&>(*made);
   convert(module, DType::f64);
   Numbers numbers;
   std::map<std::string, Tensor> leaves;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 
@@ -47,7 +47,7 @@ struct Alone {
     }
   }
   Tensor operator()(const ForwardContext& context = {}) {
-    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
+    return dynamic_cast<MultiHeadAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
   }
   Tensor field(const std::string& name) const {
     for (const Named& named : tensors(*made)) {

@@ -1,7 +1,7 @@
 // Linformer, Nystromformer and Skyformer against their formulas, and where they equal what they approximate.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/nn/transformer.h"
 #include "heed/tests/attention/reference/against.h"
 #include "heed/tests/attention/reference/low_rank.h"
@@ -43,7 +43,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
 
 Tensor on_heads(Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
                 const Mask& mask = {}) {
-  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask});
+  return dynamic_cast<MultiHeadAttention&>(attention).on_heads({q, k, v}, {.mask = mask});
 }
 
 Tensor identity(int64_t size) {

@@ -1,7 +1,7 @@
 // The variants against their formulas in plain double loops, and hand-computed results.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/reference/formulas.h"
 #include "heed/tests/catch.h"
@@ -30,7 +30,7 @@ Tensor find(Module& module, const std::string& name) {
 }
 
 /// The formula of one head of a module with these weights.
-using Formula = std::function<reference::Weigh(HeadedAttention&, int64_t head, int64_t head_dim)>;
+using Formula = std::function<reference::Weigh(MultiHeadAttention&, int64_t head, int64_t head_dim)>;
 
 struct Try {
   int64_t batch, queries, keys, width, heads;
@@ -45,7 +45,7 @@ void compare(const std::string& spec, const Try& attempt, const Formula& formula
       spec,
       {.d_model = attempt.width, .heads = attempt.heads, .causal = attempt.causal, .cross = attempt.cross},
       rng);
-  auto& module = dynamic_cast<HeadedAttention&>(*made);
+  auto& module = dynamic_cast<MultiHeadAttention&>(*made);
   // Parameters of any value, biases too.
   for (const Named& named : parameters(module)) fill_normal(*named.tensor, 0, 0.7, rng);
   convert(module, DType::f64);
@@ -114,28 +114,29 @@ void compare_all(const std::string& spec, const Formula& formula, double epsilon
 }  // namespace
 
 TEST_CASE("reference: softmax", "[softmax]") {
-  compare_all("softmax", [](HeadedAttention&, int64_t, int64_t d) {
+  compare_all("softmax", [](MultiHeadAttention&, int64_t, int64_t d) {
     return reference::softmax(1 / std::sqrt(static_cast<double>(d)));
   });
   compare_all("softmax:scale=0.25",
-              [](HeadedAttention&, int64_t, int64_t) { return reference::softmax(0.25); });
+              [](MultiHeadAttention&, int64_t, int64_t) { return reference::softmax(0.25); });
 }
 
 TEST_CASE("reference: linear", "[linear]") {
   compare_all(
-      "linear", [](HeadedAttention&, int64_t, int64_t) { return reference::elu_features; }, 1e-6);
+      "linear", [](MultiHeadAttention&, int64_t, int64_t) { return reference::elu_features; }, 1e-6);
   compare_all(
-      "linear:epsilon=0.5", [](HeadedAttention&, int64_t, int64_t) { return reference::elu_features; }, 0.5);
+      "linear:epsilon=0.5", [](MultiHeadAttention&, int64_t, int64_t) { return reference::elu_features; },
+      0.5);
 }
 
 TEST_CASE("reference: additive", "[additive]") {
-  const auto formula = [](HeadedAttention& module, int64_t head, int64_t) {
+  const auto formula = [](MultiHeadAttention& module, int64_t head, int64_t) {
     return reference::additive(part(find(module, "from_query"), head), part(find(module, "from_key"), head),
                                part(find(module, "bias"), head), column_of(find(module, "units"), head));
   };
   compare_all("additive", formula);
   compare_all("additive:hidden=5", formula);
-  compare_all("additive:bias=false", [](HeadedAttention& module, int64_t head, int64_t) {
+  compare_all("additive:bias=false", [](MultiHeadAttention& module, int64_t head, int64_t) {
     const Matrix u = column_of(find(module, "units"), head);
     return reference::additive(part(find(module, "from_query"), head), part(find(module, "from_key"), head),
                                Matrix(1, u.rows), u);
@@ -149,7 +150,7 @@ struct Scalar {
   explicit Scalar(const std::string& spec, float query = 1) {
     Rng rng(1);
     made = make_attention(spec, {.d_model = 1, .cross = true}, rng);
-    auto& headed = dynamic_cast<HeadedAttention&>(*made);
+    auto& headed = dynamic_cast<MultiHeadAttention&>(*made);
     headed.query.weight = Tensor::full(Shape{1, 1}, query);
     headed.key.weight = headed.value.weight = headed.output.weight = Tensor::full(Shape{1, 1}, 1);
   }

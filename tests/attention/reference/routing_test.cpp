@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/tests/attention/reference/against.h"
 #include "heed/tests/catch.h"
 
@@ -52,8 +52,8 @@ TEST_CASE("reference: routing with one cluster that takes all is softmax", "[rou
   for (const Tensor& x : {q, k, v}) fill_normal(x, 0, 1, rng);
   const AttentionConfig config{.d_model = 6, .heads = 2};
   const auto routing = made("routing:clusters=1,window=9", config), softmax = made("softmax", config);
-  const auto y = dynamic_cast<HeadedAttention&>(*routing).on_heads({q, k, v}, {}).to_host(),
-             wanted = dynamic_cast<HeadedAttention&>(*softmax).on_heads({q, k, v}, {}).to_host();
+  const auto y = dynamic_cast<MultiHeadAttention&>(*routing).on_heads({q, k, v}, {}).to_host(),
+             wanted = dynamic_cast<MultiHeadAttention&>(*softmax).on_heads({q, k, v}, {}).to_host();
   for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == Approx(wanted[i]).margin(1e-5));
 }
 
@@ -102,8 +102,8 @@ TEST_CASE("routing: the first step of a run places centroids in the middle of wh
     Rng noise(4);
     noise.restore(tick, 0);
     const Tensor heads = leaf(x);
-    dynamic_cast<HeadedAttention&>(*one).on_heads({heads, heads, heads},
-                                                  {.mask = mask, .context = {.rng = &noise}});
+    dynamic_cast<MultiHeadAttention&>(*one).on_heads({heads, heads, heads},
+                                                     {.mask = mask, .context = {.rng = &noise}});
     return centroids_of(*one).to_host();
   };
   const auto begun = placed("routing:clusters=4,decay=1", 1);

@@ -88,7 +88,7 @@ TEST_CASE("reference: kernels", "[scores]") {
   MapRecorder recorder;
   const Tensor q = Tensor::from(std::vector<float>{2}, Shape{1, 1, 1, 1});
   const Tensor k = Tensor::from(std::vector<float>{3, -1, 2}, Shape{1, 1, 3, 1});
-  dynamic_cast<HeadedAttention&>(*linear).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  dynamic_cast<MultiHeadAttention&>(*linear).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
   const auto map = recorder.maps.at(0).weights.to_host();
   CHECK(map[0] == Approx(0.75));
   CHECK(map[1] == Approx(-0.25));
@@ -104,7 +104,7 @@ TEST_CASE("reference: kernelized", "[scores]") {
   MapRecorder recorder;
   const Tensor q = Tensor::full(Shape{1, 1, 1, 4}, 3),
                k = Tensor::from(std::vector<float>{3, 3, 3, 3, 3, 3, 5, 3}, Shape{1, 1, 2, 4});
-  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  dynamic_cast<MultiHeadAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
   const auto map = recorder.maps.at(0).weights.to_host();
   CHECK(map[0] == Approx(1));
   CHECK(map[1] == Approx(std::exp(-1.0)));
@@ -160,7 +160,7 @@ std::vector<float> map_on(const std::string& spec, const Tensor& q, const Tensor
       make_attention(spec, {.d_model = q.extent(3), .cross = true, .max_length = k.extent(2)}, rng);
   if (set) set(*made);
   MapRecorder recorder;
-  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  dynamic_cast<MultiHeadAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
   return recorder.maps.at(0).weights.to_host();
 }
 
@@ -280,7 +280,7 @@ TEST_CASE("synthesizer: scores look at no key, and there are so many places", "[
     const auto made = make_attention("synthesizer:length=6,mode=" + mode, {.d_model = 3}, rng);
     const Tensor q = normal(Shape{1, 1, length, 3}, of_q), k = normal(Shape{1, 1, length, 3}, of_k);
     MapRecorder recorder;
-    dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+    dynamic_cast<MultiHeadAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
     return recorder.maps.at(0).weights.to_host();
   };
   for (const std::string mode :

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/tests/attention/reference/against.h"
 #include "heed/tests/catch.h"
 
@@ -57,7 +57,7 @@ TEST_CASE("reference: sinkhorn, rows and columns of what sorts sum to one", "[si
   const Tensor q = random(Shape{1, 1, N, 3}, 1), k = random(Shape{1, 1, N, 3}, 2);
   std::vector<double> values(static_cast<size_t>(N * blocks));
   for (int64_t t = 0; t < N; ++t) values[static_cast<size_t>(t * blocks + t / b)] = 1;
-  const auto y = dynamic_cast<HeadedAttention&>(*one)
+  const auto y = dynamic_cast<MultiHeadAttention&>(*one)
                      .on_heads({q, k, Tensor::of<double>(values, Shape{1, 1, N, blocks})}, {})
                      .to_doubles();
   for (int64_t i = 0; i < blocks; ++i) {
@@ -84,7 +84,7 @@ TEST_CASE("reference: sinkhorn that sorts nothing is attention within blocks", "
   reference::put_in(*one, "sort", matrix_tensor(identity));
   const Tensor q = random(Shape{1, 1, N, 3}, 1), k = random(Shape{1, 1, N, 3}, 2),
                v = random(Shape{1, 1, N, 2}, 3);
-  const auto y = dynamic_cast<HeadedAttention&>(*one).on_heads({q, k, v}, {}).to_doubles();
+  const auto y = dynamic_cast<MultiHeadAttention&>(*one).on_heads({q, k, v}, {}).to_doubles();
   const Matrix map = normalised(
       reference::softmax(1 / std::sqrt(3.0))(Matrix(N, 3, q.to_doubles()), Matrix(N, 3, k.to_doubles()),
                                              [b](int64_t i, int64_t j) { return i / b == j / b; }));
@@ -111,7 +111,7 @@ TEST_CASE("sinkhorn: options and sorts that make no sense are refused", "[sinkho
   const auto one = made("sinkhorn:block=2", {.d_model = 4});
   reference::put_in(*one, "sort", random(Shape{1, 2, 2}, 1));
   const Tensor q = random(Shape{1, 1, 6, 4}, 1);
-  CHECK_THROWS_WITH(dynamic_cast<HeadedAttention&>(*one).on_heads({q, q, q}, {}),
+  CHECK_THROWS_WITH(dynamic_cast<MultiHeadAttention&>(*one).on_heads({q, q, q}, {}),
                     containing("[1, 2, 2]") && containing("3 blocks"));
 }
 

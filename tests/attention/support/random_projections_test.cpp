@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/catch.h"
@@ -134,7 +134,7 @@ TEST_CASE("random projection: the error of performer falls with the root of its 
     convert(*made, DType::f64);
     const NoGrad quiet;
     const auto x = [](uint64_t n) { return battery::numbers(Shape{1, 1, 12, 8}, n, DType::f64) * 0.4; };
-    return dynamic_cast<HeadedAttention&>(*made).on_heads({x(1), x(2), x(3)}, {}).to_doubles();
+    return dynamic_cast<MultiHeadAttention&>(*made).on_heads({x(1), x(2), x(3)}, {}).to_doubles();
   };
   const Numbers exact = output("softmax", 1);
   Numbers logs, errors;

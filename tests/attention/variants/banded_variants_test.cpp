@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/attention/reference/projections.h"
@@ -35,7 +35,7 @@ struct Made {
              leaf(test::heads(s.B, s.H, s.N, s.dv, DType::f64, 3))};
     direction = test::heads(s.B, s.H, s.N, s.dv, DType::f64, 4);
   }
-  HeadedAttention& headed() const { return dynamic_cast<HeadedAttention&>(*attention); }
+  MultiHeadAttention& headed() const { return dynamic_cast<MultiHeadAttention&>(*attention); }
   Tensor run(const Mask& mask = {}) const {
     const Tensor y = headed().on_heads(heads, {.mask = mask});
     backward(sum(y * direction));

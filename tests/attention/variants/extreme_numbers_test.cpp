@@ -1,7 +1,7 @@
 // Tests the variants with extreme numbers, padding, and dropped weights.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/reference/projections.h"
 #include "heed/tests/catch.h"
@@ -23,7 +23,7 @@ std::unique_ptr<Attention> made(const std::string& spec, AttentionConfig config,
   return attention;
 }
 
-HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Tests attention/variants/hard.cpp: sampling, learning from rewards, and the baseline.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 
@@ -22,8 +22,8 @@ std::unique_ptr<Attention> made(const std::string& spec, int64_t width, DType dt
   return attention;
 }
 
-HeadedAttention& headed(const std::unique_ptr<Attention>& attention) {
-  return dynamic_cast<HeadedAttention&>(*attention);
+MultiHeadAttention& headed(const std::unique_ptr<Attention>& attention) {
+  return dynamic_cast<MultiHeadAttention&>(*attention);
 }
 
 struct Choose final : Fields {
@@ -234,7 +234,7 @@ TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a
   headed(attention).on_heads({q, k, k},
                              {.context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
   CHECK(terms.list.empty());
-  CHECK_THROWS_WITH(terms.sum(), containing("'hard'") && containing("settle_terms"));
+  CHECK_THROWS_WITH(terms.sum(), containing("'hard'") && containing("resolve_auxiliary_losses"));
   terms.resolve({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64), ones(2)});
   const auto map = recorder.maps.at(0).weights.to_doubles();
   double wanted = 0;

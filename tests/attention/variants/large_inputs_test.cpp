@@ -1,7 +1,7 @@
 // Attentions with inputs that are very large, very small or far from zero.
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/autograd/gradcheck.h"
 #include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/catch.h"
@@ -34,8 +34,8 @@ std::unique_ptr<Attention> made(const std::string& spec, bool causal, DType dtyp
 }
 
 Tensor run(Attention& attention, const Inputs& x, bool causal) {
-  return dynamic_cast<HeadedAttention&>(attention).on_heads({x.q, x.k, x.v},
-                                                            {.mask = causal ? Mask::causal() : Mask::none()});
+  return dynamic_cast<MultiHeadAttention&>(attention).on_heads(
+      {x.q, x.k, x.v}, {.mask = causal ? Mask::causal() : Mask::none()});
 }
 
 /// The largest difference over the largest number. What is all below a thousandth counts as that: where one

@@ -1,5 +1,5 @@
 // Tests the sparse variants against plain loops over the pairs that their papers allow, and at their limits.
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/attention/reference/patterns.h"
 #include "heed/tests/catch.h"
@@ -20,7 +20,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
   return make_attention(spec, config, rng);
 }
 
-HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 Tensor find(Module& module, const std::string& name) {
   for (const Named& named : tensors(module)) {

@@ -9,7 +9,7 @@ using namespace heed;
 
 namespace {
 
-__global__ void number(int64_t* out) { out[cuda::here()] = blockIdx.x * 1000 + threadIdx.x; }
+__global__ void number(int64_t* out) { out[cuda::global_thread()] = blockIdx.x * 1000 + threadIdx.x; }
 
 /// Each thread reads what the one before it in the block wrote: right only behind the barrier.
 __global__ void pass_on(bool wait, const int* in, int* out) {

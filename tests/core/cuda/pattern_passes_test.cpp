@@ -88,9 +88,9 @@ kernel::PlanView joined(const std::vector<Pattern>& patterns, kernel::PlanOnDevi
 
 void compare(const test::HeadInputs& x, Rounding rounding, double near) {
   const auto pattern = std::make_shared<const Pattern>(whole());
-  const kernel::PatternTerms terms{.scale = 0.4, .pattern = pattern, .rounding = rounding};
+  const kernel::PatternParams params{.scale = 0.4, .pattern = pattern, .rounding = rounding};
   const auto run = [&] {
-    return test::run_attention<kernel::PatternAttention, kernel::PatternAttentionBack>(x, terms);
+    return test::run_attention<kernel::PatternAttention, kernel::PatternAttentionBack>(x, params);
   };
   const test::HeadOutputs want = run();
   const auto plan = std::make_shared<kernel::PlanOnDevice>();

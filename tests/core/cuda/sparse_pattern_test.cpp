@@ -61,7 +61,7 @@ TEST_CASE("pattern: a recorded step keeps the lists it reads") {
   const Tensor out(q.shape(), DType::f32, Device::cuda), lse(Shape{1, 1, length}, DType::f32, Device::cuda);
   auto pattern = gaps();
   const auto step = [&] {
-    launch<kernel::PatternAttention>(Device::cuda, q, k, v, kernel::PatternTerms{.pattern = pattern}, out,
+    launch<kernel::PatternAttention>(Device::cuda, q, k, v, kernel::PatternParams{.pattern = pattern}, out,
                                      lse);
   };
   step();

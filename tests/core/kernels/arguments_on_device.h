@@ -9,29 +9,29 @@
 
 namespace heed {
 
-inline kernel::AddressingTerms mirrored(Mirror& mirror, kernel::AddressingTerms terms) {
-  terms.key_lengths = mirror(terms.key_lengths);
-  return terms;
+inline kernel::AddressingParams mirrored(Mirror& mirror, kernel::AddressingParams params) {
+  params.key_lengths = mirror(params.key_lengths);
+  return params;
 }
 
-inline kernel::LocalTerms mirrored(Mirror& mirror, kernel::LocalTerms terms) {
-  terms.key_lengths = mirror(terms.key_lengths);
-  return terms;
+inline kernel::LocalParams mirrored(Mirror& mirror, kernel::LocalParams params) {
+  params.key_lengths = mirror(params.key_lengths);
+  return params;
 }
 
-inline kernel::TreeTerms mirrored(Mirror& mirror, kernel::TreeTerms terms) {
-  terms.reach.key_lengths = mirror(terms.reach.key_lengths);
-  terms.buds = mirror(terms.buds);
-  terms.key_nodes = mirror(terms.key_nodes);
-  terms.value_nodes = mirror(terms.value_nodes);
-  return terms;
+inline kernel::TreeParams mirrored(Mirror& mirror, kernel::TreeParams params) {
+  params.reach.key_lengths = mirror(params.reach.key_lengths);
+  params.buds = mirror(params.buds);
+  params.key_nodes = mirror(params.key_nodes);
+  params.value_nodes = mirror(params.value_nodes);
+  return params;
 }
 
-inline kernel::BudTerms mirrored(Mirror& mirror, kernel::BudTerms terms) {
-  terms.reach.key_lengths = mirror(terms.reach.key_lengths);
-  terms.draw = mirror(terms.draw);
-  terms.draws = mirror(terms.draws);
-  return terms;
+inline kernel::BudParams mirrored(Mirror& mirror, kernel::BudParams params) {
+  params.reach.key_lengths = mirror(params.reach.key_lengths);
+  params.draw = mirror(params.draw);
+  params.draws = mirror(params.draws);
+  return params;
 }
 
 }  // namespace heed

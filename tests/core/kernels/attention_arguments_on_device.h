@@ -12,32 +12,33 @@
 namespace heed {
 
 /// True if the test runs on the emulated device, where large inputs take minutes.
-inline bool acted_here() { return device_here() != Device::cpu && cuda::emulated; }
+inline bool is_emulated() { return device_here() != Device::cpu && cuda::emulated; }
 
 }  // namespace heed
 
 namespace heed::kernel {
 
-inline AttentionTerms mirrored(Mirror& mirror, AttentionTerms terms) {
-  for (Tensor* each : {&terms.key_lengths, &terms.bias, &terms.relative, &terms.sink}) *each = mirror(*each);
-  terms.draw = mirror(terms.draw);
-  return terms;
+inline AttentionParams mirrored(Mirror& mirror, AttentionParams params) {
+  for (Tensor* each : {&params.key_lengths, &params.bias, &params.relative, &params.sink})
+    *each = mirror(*each);
+  params.draw = mirror(params.draw);
+  return params;
 }
 
-inline PatternTerms mirrored(Mirror& mirror, PatternTerms terms) {
-  terms.key_lengths = mirror(terms.key_lengths);
-  terms.draw = mirror(terms.draw);
-  return terms;
+inline PatternParams mirrored(Mirror& mirror, PatternParams params) {
+  params.key_lengths = mirror(params.key_lengths);
+  params.draw = mirror(params.draw);
+  return params;
 }
 
 inline DecayInputs mirrored(Mirror& mirror, const DecayInputs& x) {
   return {mirror(x.q), mirror(x.k), mirror(x.v), mirror(x.log_decay), mirror(x.beta), mirror(x.start)};
 }
 
-inline PolynomialTerms mirrored(Mirror& mirror, PolynomialTerms terms) {
-  terms.key_lengths = mirror(terms.key_lengths);
-  terms.draw = mirror(terms.draw);
-  return terms;
+inline PolynomialParams mirrored(Mirror& mirror, PolynomialParams params) {
+  params.key_lengths = mirror(params.key_lengths);
+  params.draw = mirror(params.draw);
+  return params;
 }
 
 }  // namespace heed::kernel

@@ -51,7 +51,7 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
 inline double distance(const Tensor& a, const std::vector<double>& b) { return distance(a.to_doubles(), b); }
 
 /// Terms of a map as functions of (b, h, i, j).
-struct MapTerms {
+struct MapParams {
   using At = std::function<double(int64_t, int64_t, int64_t, int64_t)>;
   double scale = 1;
   std::function<bool(int64_t, int64_t, int64_t, int64_t)> seen = [](auto...) { return true; };
@@ -65,7 +65,7 @@ struct MapResult {
 
 /// softmax(scale q k^T + bias) v and its gradients, spelled out.
 inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout,
-                           const MapTerms& terms) {
+                           const MapParams& params) {
   const int64_t B = q.extent(0), H = q.extent(1), Tq = q.extent(2), Tk = k.extent(2), d = q.extent(3),
                 e = v.extent(3);
   const auto qs = q.to_doubles(), ks = k.to_doubles(), vs = v.to_doubles(), gs = dout.to_doubles();
@@ -85,8 +85,8 @@ inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, co
         double most = -std::numeric_limits<double>::infinity(), total = 0;
         for (int64_t j = 0; j < Tk; ++j) {
           double s =
-              terms.seen(b, h, i, j) ? terms.bias(b, h, i, j) : -std::numeric_limits<double>::infinity();
-          for (int64_t c = 0; c < d; ++c) s += terms.scale * qs[row(i, Tq, d) + c] * ks[row(j, Tk, d) + c];
+              params.seen(b, h, i, j) ? params.bias(b, h, i, j) : -std::numeric_limits<double>::infinity();
+          for (int64_t c = 0; c < d; ++c) s += params.scale * qs[row(i, Tq, d) + c] * ks[row(j, Tk, d) + c];
           p[j] = s;
           most = std::max(most, s);
         }
@@ -96,7 +96,7 @@ inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, co
         double mean = 0;
         for (int64_t j = 0; j < Tk; ++j) {
           p[j] /= total;
-          const double keep = terms.keep(b, h, i, j);
+          const double keep = params.keep(b, h, i, j);
           dp[j] = 0;
           for (int64_t c = 0; c < e; ++c) {
             r.out[row(i, Tq, e) + c] += p[j] * keep * vs[row(j, Tk, e) + c];
@@ -106,7 +106,7 @@ inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, co
           mean += p[j] * dp[j];
         }
         for (int64_t j = 0; j < Tk; ++j) {
-          const double ds = p[j] * (dp[j] - mean) * terms.scale;
+          const double ds = p[j] * (dp[j] - mean) * params.scale;
           for (int64_t c = 0; c < d; ++c) {
             r.dq[row(i, Tq, d) + c] += ds * ks[row(j, Tk, d) + c];
             r.dk[row(j, Tk, d) + c] += ds * qs[row(i, Tq, d) + c];

@@ -147,7 +147,7 @@ TEST_CASE("twins: addressing and its gradients, whatever is left out") {
                gate = maybe(1, random_tensor(Shape{B, H, Tq}, dtype, 3, 0.1, 0.9)),
                shift = maybe(2, random_tensor(Shape{B, H, Tq, 3}, dtype, 4, 0.1, 1)),
                sharp = maybe(3, random_tensor(Shape{B, H, Tq}, dtype, 5, 1, 3));
-  const kernel::AddressingTerms terms{
+  const kernel::AddressingParams params{
       .causal = causal, .first_query = 1, .key_lengths = lengths_of({static_cast<int32_t>(keys), 3})};
   const Tensor out = zeros(content.shape(), dtype), dout = random_tensor(content.shape(), dtype, 6);
   const auto slope = [](const Tensor& x) { return x ? Tensor::zeros(x.shape(), x.dtype()) : x; };
@@ -160,12 +160,12 @@ TEST_CASE("twins: addressing and its gradients, whatever is left out") {
       tolerance(dtype), {out},
       kernel::AddressingInputs{
           .content = content, .before = before, .gate = gate, .shift = shift, .sharp = sharp},
-      terms, out);
+      params, out);
   agree<kernel::NtmAddressingBack>(
       5 * tolerance(dtype), gradients,
       kernel::AddressingInputs{
           .content = content, .before = before, .gate = gate, .shift = shift, .sharp = sharp},
-      terms, out, dout,
+      params, out, dout,
       kernel::AddressingInputs{
           .content = dcontent, .before = dbefore, .gate = dgate, .shift = dshift, .sharp = dsharp});
 }
@@ -182,17 +182,17 @@ TEST_CASE("twins: attention to windows and its gradients") {
                v = random_tensor(Shape{B, H, Tk, dv}, dtype, 3);
   const Tensor centre = random_tensor(Shape{B, H, Tq}, dtype, 4, -6, 50),
                dout = random_tensor(Shape{B, H, Tq, dv}, dtype, 5);
-  const kernel::LocalTerms terms{.scale = 0.7,
-                                 .reach = reach,
-                                 .sigma = 2.5,
-                                 .window = window,
-                                 .gauss = gauss,
-                                 .causal = causal,
-                                 .first_query = 2,
-                                 .key_lengths = lengths_of({29, 0})};
+  const kernel::LocalParams params{.scale = 0.7,
+                                   .reach = reach,
+                                   .sigma = 2.5,
+                                   .window = window,
+                                   .gauss = gauss,
+                                   .causal = causal,
+                                   .first_query = 2,
+                                   .key_lengths = lengths_of({29, 0})};
   const Tensor out = empty_like(dout), dq = zeros(Shape{B, H, Tq, d}, dtype), dk = empty_like(k),
                dv_out = empty_like(v), dcentre = empty_like(centre);
-  agree<kernel::LocalAttention>(tolerance(dtype), {out}, q, k, v, centre, terms, out);
+  agree<kernel::LocalAttention>(tolerance(dtype), {out}, q, k, v, centre, params, out);
   agree<kernel::LocalAttentionBack>(5 * tolerance(dtype), {dq, dk, dv_out, dcentre},
                                     kernel::LocalAttentionBackTensors{.q = q,
                                                                       .k = k,
@@ -203,7 +203,7 @@ TEST_CASE("twins: attention to windows and its gradients") {
                                                                       .dk = dk,
                                                                       .dv = dv_out,
                                                                       .dcentre = dcentre},
-                                    terms);
+                                    params);
 }
 
 TEST_CASE("twins: additive scores and their gradients") {
@@ -249,34 +249,34 @@ TEST_CASE("twins: who meets whom in buckets") {
   const bool by_bucket = GENERATE(false, true), causal = GENERATE(false, true), ring = GENERATE(false, true);
   const int64_t N = GENERATE(1, 50, 700), tile = 16, B = 2, H = 2, R = 3, f = 5;
   const Tensor lengths = lengths_of({static_cast<int32_t>(N), static_cast<int32_t>(N * 2 / 3)});
-  const kernel::Meeting meeting{.window = by_bucket ? 24 : tile,
-                                .tile = tile,
-                                .by_bucket = by_bucket,
-                                .causal = causal,
-                                .ring = ring,
-                                .not_self = true,
-                                .once = causal};
+  const kernel::BucketWindow bucket_window{.window = by_bucket ? 24 : tile,
+                                           .tile = tile,
+                                           .by_bucket = by_bucket,
+                                           .causal = causal,
+                                           .ring = ring,
+                                           .not_self = true,
+                                           .once = causal};
   const Tensor buckets(Shape{B, H, R, N}, DType::i32), order(Shape{B, H, R, N}, DType::i32);
   agree<kernel::Buckets>(0, {buckets}, random_tensor(Shape{B, H, R, N, f}, dtype), true, lengths, int64_t{0},
                          2 * f, buckets);
   launch<kernel::Argsort>(Device::cpu, buckets, order);
-  const int64_t T = (N + tile - 1) / tile + (by_bucket ? 2 * f + 1 : 0), E = meeting.window + tile;
+  const int64_t T = (N + tile - 1) / tile + (by_bucket ? 2 * f + 1 : 0), E = bucket_window.window + tile;
   const Tensor queries(Shape{B, H, R, T * tile}, DType::i32), keys(Shape{B, H, R, T, E}, DType::i32),
       slots(Shape{B, H, R * N}, DType::i32);
   const Tensor bias = zeros(Shape{B * H, R * T, tile, E}, dtype);
   agree<kernel::BucketTiles>(0, {queries, keys, slots},
                              kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
-                             meeting, queries, keys, slots);
+                             bucket_window, queries, keys, slots);
   agree<kernel::BucketBias>(tolerance(dtype), {bias},
                             kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
-                            meeting, queries, keys, bias);
+                            bucket_window, queries, keys, bias);
   const Tensor ids(Shape{B, H, N, R * E}, DType::i32), seen = zeros(Shape{B, H, N, R * E}, dtype);
   agree<kernel::BucketLists>(0, {ids, seen}, keys, slots, bias, ids, seen);
   const int64_t late = std::min<int64_t>(N, 3);
-  const Tensor recent(Shape{B, H, late, R * meeting.window}, DType::i32),
+  const Tensor recent(Shape{B, H, late, R * bucket_window.window}, DType::i32),
       recent_bias = zeros(recent.shape(), dtype);
   agree<kernel::RecentInBucket>(tolerance(dtype), {recent, recent_bias}, buckets, N - late, int32_t{2 * f},
-                                meeting, recent, recent_bias);
+                                bucket_window, recent, recent_bias);
 }
 
 TEST_CASE("twins: averages of segments") {

@@ -40,7 +40,7 @@ struct Fixture {
     for (const Named& named : parameters(model)) {
       if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1.5, rng);
     }
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     ids = Tensor::of<int32_t>(std::vector<int32_t>{2, 4, 5, 6, 3, 2, 8, 3, 1, 1, 2, 7, 7, 3, 1}, Shape{3, 5});
     lengths = Tensor::of<int32_t>(std::vector<int32_t>{5, 3, 4}, Shape{3});
     encoded = model.encode(ids, lengths, {});
@@ -48,7 +48,7 @@ struct Fixture {
   Decoding start() const { return model.start(encoded, lengths); }
   /// Log probabilities of what follows `prefix` for a row, by one full decode; forbidden ids have none.
   std::vector<double> after(int64_t row, const std::vector<int32_t>& prefix) const {
-    const NoGrad no_tape;
+    const NoGrad no_grad;
     std::vector<int32_t> read{with_all.start};
     read.insert(read.end(), prefix.begin(), prefix.end());
     const auto count = static_cast<int64_t>(read.size());
@@ -225,7 +225,7 @@ struct Language {
 TEST_CASE("decode: sampling at temperature zero or among one token is greedy") {
   const Language language;
   std::vector<int32_t> context{4, 5};
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   for (int i = 0; i < 8; ++i) {
     const auto count = static_cast<int64_t>(context.size());
     const auto logits =
@@ -243,7 +243,7 @@ TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is 
   const auto one = language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 1);
   CHECK(one == language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 1));
   CHECK(one != language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 2));
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const auto logits =
       slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
           .to_host();
@@ -256,7 +256,7 @@ TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is 
 
 TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
   const Language language;
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const auto logits =
       slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
           .to_host();

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/core/counted_work.h"
 #include "heed/core/error.h"
 #include "heed/nn/transformer.h"
@@ -104,7 +104,7 @@ TEST_CASE(
     ablation.set({head});
     const double ablated = loss_of(loaded, &ablation);
     Tensor& weight =
-        dynamic_cast<HeadedAttention&>(const_cast<Module&>(*head.module)).output.weight;  // [16, 2 x 8]
+        dynamic_cast<MultiHeadAttention&>(const_cast<Module&>(*head.module)).output.weight;  // [16, 2 x 8]
     const Tensor before = weight;
     std::vector<float> values = weight.to_host();
     for (int64_t row = 0; row < 16; ++row) std::fill_n(values.begin() + row * 16 + head.head * 8, 8, 0.0F);

@@ -97,7 +97,7 @@ TEST_CASE("estimate: parts of a validation stand for all of it") {
   config = loaded(std::move(config));
   Rng rng(5);
   const auto model = new_model(config, rng);
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const double whole = flops_of([&] { config.task->validate(*model); });
   const double expected = flops_of_parts(*config.task, *model, &ValidationPart::all);
   REQUIRE(whole > 0);
@@ -137,12 +137,12 @@ TEST_CASE("estimate: parts of scoring stand for all of the test, which belongs t
   config = loaded(std::move(config));
   Rng rng(5);
   const auto model = new_model(config, rng);
-  std::optional<NoGrad> no_tape(std::in_place);
+  std::optional<NoGrad> no_grad(std::in_place);
   const double whole = flops_of([&] { config.task->test(*model, config.decode); });
   const double expected = flops_of_parts(*config.task, *model, &ValidationPart::test);
   REQUIRE(whole > 0);
   CHECK(std::abs(expected - whole) < 0.2 * whole);
-  no_tape.reset();
+  no_grad.reset();
   const Estimate estimate = estimate_run(config);
   CHECK(estimate.test_seconds > 0);
   CHECK(estimate_facts(estimate).at("seconds").real() ==
@@ -247,7 +247,7 @@ TEST_CASE("estimate: where the weights alone do not fit, no smaller batch is adv
   cap_memory(memory_use().reserved + 100000);
   std::string said;
   try {
-    const MemoryScope owned(&memory_kinds[0]);
+    const MemoryScope owned(MemoryKind::weights);
     const Tensor most(Shape{64});
     try {
       const Tensor weights(Shape{1 << 20});
@@ -271,7 +271,7 @@ TEST_CASE("estimate: who held the memory is told of the device that had too litt
   }
   const DefaultDevice device(Device::cuda);
   const Device small = GENERATE(Device::cpu, Device::cuda);
-  const MemoryScope owned(&memory_kinds[small == Device::cpu ? 3 : 0]);
+  const MemoryScope owned(small == Device::cpu ? MemoryKind::batches : MemoryKind::weights);
   release_cached(small);
   const Tensor most(Shape{1 << 20}, DType::f32, small);
   cap_memory(1, small);

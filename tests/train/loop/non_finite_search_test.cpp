@@ -99,7 +99,7 @@ TEST_CASE("non-finite search: steps that are skipped change nothing, are counted
   CHECK(metrics.contains("skipped 5 1"));
   CHECK(!metrics.contains("loss 5 nan"));
   CHECK(metrics_of(scratch / "whole").count("loss 6 nan") == 0);
-  // Stopped after the step that was skipped, and gone on with in another sitting.
+  // Stopped after the step that was skipped, and gone on with in another session.
   // Step 5 asks for its two batches three times: to compute, to look into them, and to compute again.
   CHECK(sit(scratch / "pieces", tiny(skip), 15, "last", "gradient@5").step == 6);
   const TrainResult pieces = sit(scratch / "pieces", tiny(skip));

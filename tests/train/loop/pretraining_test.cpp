@@ -234,12 +234,12 @@ TEST_CASE("pretraining: killed or stopped in either stage, it goes on to the sam
   const std::vector<std::string> masked{"--pretrain", "masked", "--train.checkpoint_every", "3"};
   REQUIRE(shell.run(two_stages("whole", masked)).code == 0);
   const Path whole = shell.scratch / "runs" / "whole", stopped = shell.scratch / "runs" / "stopped";
-  // Each sitting is ended once the log of a stage has some lines; with 3 steps a checkpoint, in the middle.
+  // Each session is ended once the log of a stage has some lines; with 3 steps a checkpoint, in the middle.
   const auto lines = [](const Path& log) {
     const std::string all = io::exists(log) ? io::read(log) : std::string();
     return std::count(all.begin(), all.end(), '\n');
   };
-  const auto sitting = [&](const std::vector<std::string>& words, const Path& log, int64_t least,
+  const auto session = [&](const std::vector<std::string>& words, const Path& log, int64_t least,
                            int signal) {
     const pid_t child = shell.start(words);
     for (int i = 0; i < 20000 && lines(log) < least; ++i) {
@@ -251,10 +251,10 @@ TEST_CASE("pretraining: killed or stopped in either stage, it goes on to the sam
   };
   const std::vector<std::string> resume{"resume", "runs/stopped", "--quiet", "--threads", "3"};
   std::set<int> codes;
-  codes.insert(sitting(two_stages("stopped", masked), stopped / "pretrain" / "metrics.jsonl", 4, SIGKILL));
-  codes.insert(sitting(resume, stopped / "pretrain" / "metrics.jsonl", 7, SIGTERM));
-  codes.insert(sitting(resume, stopped / "metrics.jsonl", 2, SIGKILL));
-  codes.insert(sitting(resume, stopped / "metrics.jsonl", 5, SIGTERM));
+  codes.insert(session(two_stages("stopped", masked), stopped / "pretrain" / "metrics.jsonl", 4, SIGKILL));
+  codes.insert(session(resume, stopped / "pretrain" / "metrics.jsonl", 7, SIGTERM));
+  codes.insert(session(resume, stopped / "metrics.jsonl", 2, SIGKILL));
+  codes.insert(session(resume, stopped / "metrics.jsonl", 5, SIGTERM));
   CHECK((codes.contains(-SIGKILL) || codes.contains(128 + SIGTERM)));  // or nothing was interrupted
   const Result result = shell.run(resume);
   CAPTURE(result.err);

@@ -45,7 +45,7 @@ TEST_CASE("endings: scores come last, so that a run killed before them gets all 
   CHECK(shell.run({"resume", "runs/a", "--quiet"}).code == 0);
   CHECK(io::read(run / "scores.json") == scores);
   for (const char* name : {"report.html", "samples.txt", "metrics.csv"}) CHECK(io::exists(run / name));
-  CHECK(manifest_of(run).at("took").at("steps").integer() == 4);  // which the first sitting took
+  CHECK(manifest_of(run).at("took").at("steps").integer() == 4);  // which the first session took
 }
 
 TEST_CASE("endings: resuming a run that is done, or to fewer steps than it has, changes nothing") {

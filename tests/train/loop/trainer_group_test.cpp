@@ -141,7 +141,7 @@ TEST_CASE("group: the same bits each time, and after a stop, other numbers of me
   sit_together(scratch / "once", 2, make);
   sit_together(scratch / "again", 2, make);
   check_same(scratch / "once", scratch / "again", 12);
-  // A time limit ends the first sitting after a step, with a validation that the others do not have.
+  // A time limit ends the first session after a step, with a validation that the others do not have.
   CHECK(sit_together(scratch / "stopped", 2, hurried).step == 1);
   CHECK(sit_together(scratch / "stopped", 2, make).step == 12);
   CHECK((bytes_of(scratch / "once", 12, "model.safetensors") ==

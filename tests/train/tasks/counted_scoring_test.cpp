@@ -22,7 +22,7 @@ TEST_CASE("counted scoring: validation and test of every task count to their end
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(5);
   const auto model = new_model(config, rng);
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   for (const bool validates : {true, false}) {
     CAPTURE(validates);
     const std::vector<double> shares = shares_of([&] {

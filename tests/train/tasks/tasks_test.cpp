@@ -164,7 +164,7 @@ TEST_CASE("tasks: data, batches and first loss depend on the seed alone") {
       load(config);
       Rng rng(static_cast<uint64_t>(config.train.seed));
       const auto model = config.task->model(config, rng);
-      const NoGrad no_tape;
+      const NoGrad no_grad;
       std::vector<double> out;
       for (const int64_t epoch : {0, 1, 0}) {
         REQUIRE(config.task->plan(epoch) >= 2);
@@ -194,7 +194,7 @@ TEST_CASE("tasks: a task uses the labels' smoothing while it trains, and never w
       Rng rng(1);
       const auto model = config.task->model(config, rng);
       config.task->plan(0);
-      const NoGrad no_tape;
+      const NoGrad no_grad;
       return config.task->loss(*model, config.task->batch(0), {.rng = training ? &rng : nullptr}).item();
     };
     CHECK(loss("0.5", true) != loss("0", true));

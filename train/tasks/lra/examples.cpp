@@ -71,7 +71,7 @@ ExampleBatch LongTask::test_batch(std::span<const int64_t> numbers, int64_t max_
 
 std::vector<ExampleScore> LongTask::example_scores(Module& model, const ExampleBatch& examples,
                                                    const ForwardContext& context) const {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Batch& batch = examples.batch;
   const Tensor scores = logits(model, batch, context);
   const auto rows = static_cast<int64_t>(examples.rows.size()), count = rows / splits_.test.parts;

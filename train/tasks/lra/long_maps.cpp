@@ -17,8 +17,8 @@ constexpr int64_t mapped_tokens = 1024;
 
 std::vector<MapView> LongTask::maps_with(Module& module, const std::string& given, const MapParts& parts,
                                          std::string& caption) const {
-  std::optional<NoGrad> no_tape;
-  refuse_gradients(no_tape, parts);
+  std::optional<NoGrad> no_grad;
+  refuse_gradients(no_grad, parts);
   const int64_t most_read = parts.longest > 0 ? parts.longest : mapped_tokens,
                 most_shown = parts.longest > 0 ? parts.longest : shown_tokens;
   int64_t index = 0;

@@ -40,7 +40,7 @@ double LongTask::tokens_of(const Sequences& set, std::span<const std::vector<int
 }
 
 LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const auto kinds = static_cast<int64_t>(classes().size());
   Result result;
   if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
@@ -104,7 +104,7 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
     return ValidationPart{
         .compute =
             [this, &model, numbers] {
-              const NoGrad no_tape;
+              const NoGrad no_grad;
               logits(model, tensors(splits_.validation, numbers, drawn_for_scores), {}).to_host();
             },
         .some = tokens(numbers),

@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-using kernel::AttentionTerms;
+using kernel::AttentionParams;
 using test::blank_like;
 using test::distance;
 using test::heads;
@@ -30,10 +30,10 @@ struct Inputs {
         dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
 };
 
-test::HeadOutputs run(Device device, const Inputs& x, const AttentionTerms& terms) {
-  const bool trained = terms.relative && terms.softcap == 0;
+test::HeadOutputs run(Device device, const Inputs& x, const AttentionParams& params) {
+  const bool trained = params.relative && params.softcap == 0;
   return test::run_attention_on<kernel::Attention, kernel::AttentionBack>(
-      device, x, terms, trained ? empty_like(terms.relative) : Tensor());
+      device, x, params, trained ? empty_like(params.relative) : Tensor());
 }
 
 /// Largest difference from the CPU's, relative to the largest number where that is above one.
@@ -51,10 +51,10 @@ double apart(const Tensor& found, const Tensor& wanted) {
   return most;
 }
 
-void compare(const Inputs& x, const AttentionTerms& terms, double near) {
-  AttentionTerms exact = terms;
+void compare(const Inputs& x, const AttentionParams& params, double near) {
+  AttentionParams exact = params;
   exact.rounding = Rounding::none;
-  const test::HeadOutputs want = run(Device::cpu, x, exact), y = run(device_here(), x, terms);
+  const test::HeadOutputs want = run(Device::cpu, x, exact), y = run(device_here(), x, params);
   CHECK(apart(y.out, want.out) < near);
   CHECK(apart(y.lse, want.lse) < near);
   CHECK(apart(y.dq, want.dq) < near);
@@ -84,18 +84,18 @@ TEST_CASE("attention on devices: heads that share keys, relative biases, sinks a
                  sink = test::tensor(test::numbers(4, 8), {4}, dtype);
     for (const bool causal : {false, true}) {
       INFO("causal " << causal << " " << to_string(dtype));
-      const AttentionTerms plain{
+      const AttentionParams plain{
           .scale = 0.4, .causal = causal, .first_query = 20, .key_lengths = lengths({90, 33})};
       compare(x, plain, near_of(dtype));
-      AttentionTerms terms = plain;
-      terms.relative = relative;
-      compare(x, terms, near_of(dtype));
-      terms.sink = sink;
-      terms.dropout = 0.2;
-      terms.draw = some_draw();
-      compare(x, terms, near_of(dtype));
-      terms.softcap = 0.5;
-      compare(x, terms, near_of(dtype));
+      AttentionParams params = plain;
+      params.relative = relative;
+      compare(x, params, near_of(dtype));
+      params.sink = sink;
+      params.dropout = 0.2;
+      params.draw = some_draw();
+      compare(x, params, near_of(dtype));
+      params.softcap = 0.5;
+      compare(x, params, near_of(dtype));
     }
   }
 }
@@ -104,12 +104,13 @@ TEST_CASE("attention on devices: a sink counts once where the keys of a query ar
   const OnEachDevice here;
   const Sizes s{2, 4, 2, 2, 900, 24, 16};
   for (const DType dtype : {DType::f32, DType::f64}) {
-    AttentionTerms terms{.scale = 0.4, .causal = true, .first_query = 898, .key_lengths = lengths({0, 700})};
-    terms.sink = test::tensor(test::numbers(4, 8), {4}, dtype);
-    compare(Inputs(s, dtype), terms, near_of(dtype));
-    terms.relative = test::tensor(test::numbers(4 * 901, 7), {4, 901}, dtype);
-    terms.softcap = 0.5;
-    compare(Inputs(s, dtype), terms, near_of(dtype));
+    AttentionParams params{
+        .scale = 0.4, .causal = true, .first_query = 898, .key_lengths = lengths({0, 700})};
+    params.sink = test::tensor(test::numbers(4, 8), {4}, dtype);
+    compare(Inputs(s, dtype), params, near_of(dtype));
+    params.relative = test::tensor(test::numbers(4 * 901, 7), {4, 901}, dtype);
+    params.softcap = 0.5;
+    compare(Inputs(s, dtype), params, near_of(dtype));
   }
 }
 
@@ -135,17 +136,17 @@ TEST_CASE("attention on devices: rounded products differ by their rounding") {
         Sizes{1, 2, 1, 130, 65, 100, 128}, Sizes{1, 1, 1, 3, 150, 33, 5}}) {
     for (const bool causal : {false, true}) {
       INFO("Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " dv " << s.dv << " causal " << causal);
-      AttentionTerms terms{
+      AttentionParams params{
           .scale = 0.3, .causal = causal, .first_query = causal ? s.Tk - s.Tq : 0, .rounding = rounding};
-      compare(Inputs(s, DType::f32), terms, near);
-      terms.key_lengths =
+      compare(Inputs(s, DType::f32), params, near);
+      params.key_lengths =
           lengths(std::vector<int32_t>(static_cast<size_t>(s.B), static_cast<int32_t>(s.Tk / 2)));
-      terms.dropout = 0.25;
-      terms.draw = some_draw();
-      compare(Inputs(s, DType::f32), terms, near);
-      terms.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
-      terms.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
-      compare(Inputs(s, DType::f32), terms, near);
+      params.dropout = 0.25;
+      params.draw = some_draw();
+      compare(Inputs(s, DType::f32), params, near);
+      params.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
+      params.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
+      compare(Inputs(s, DType::f32), params, near);
     }
   }
 }
@@ -159,13 +160,13 @@ TEST_CASE("attention on devices: the tensor cores' products are exact where roun
     float* values = t.data<float>();
     for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
   }
-  AttentionTerms terms{.scale = 0.05, .rounding = GENERATE(Rounding::bf16, Rounding::tf32)};
+  AttentionParams params{.scale = 0.05, .rounding = GENERATE(Rounding::bf16, Rounding::tf32)};
   std::vector<double> own(70 * 70, -std::numeric_limits<double>::infinity());
   for (size_t i = 0; i < 70; ++i) own[i * 70 + i * 29 % 70] = 0;
-  terms.bias = test::tensor(own, {1, 1, 70, 70}, DType::f32);
-  AttentionTerms exact = terms;
+  params.bias = test::tensor(own, {1, 1, 70, 70}, DType::f32);
+  AttentionParams exact = params;
   exact.rounding = Rounding::none;
-  const test::HeadOutputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+  const test::HeadOutputs y = run(device_here(), x, params), want = run(Device::cpu, x, exact);
   CHECK(y.out.to_doubles() == want.out.to_doubles());
   CHECK(apart(y.lse, want.lse) < 1e-6);
   CHECK(apart(y.dv, want.dv) < 1e-6);
@@ -184,10 +185,10 @@ TEST_CASE("attention on devices: scales of any sign, with rounded products") {
   const Rounding rounding = GENERATE(Rounding::bf16, Rounding::tf32);
   for (const double scale : {0.01, -0.01, 0.0, 1e-25}) {
     INFO("scale " << scale << " causal " << causal);
-    const AttentionTerms exact{.scale = scale, .causal = causal, .rounding = Rounding::none};
-    AttentionTerms terms = exact;
-    terms.rounding = rounding;
-    const test::HeadOutputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+    const AttentionParams exact{.scale = scale, .causal = causal, .rounding = Rounding::none};
+    AttentionParams params = exact;
+    params.rounding = rounding;
+    const test::HeadOutputs y = run(device_here(), x, params), want = run(Device::cpu, x, exact);
     CHECK(apart(y.out, want.out) < 0.02);
     CHECK(apart(y.lse, want.lse) < 1e-6);
   }
@@ -200,8 +201,8 @@ struct FastmaxOutputs {
   Tensor out, sums, dq, dk, dv, state, dstate;
 };
 
-FastmaxOutputs polynomial_attention(Device device, const Inputs& x, const kernel::PolynomialTerms& terms) {
-  const int64_t features = kernel::num_polynomial_features(x.k.extent(3), terms.coefficients),
+FastmaxOutputs polynomial_attention(Device device, const Inputs& x, const kernel::PolynomialParams& params) {
+  const int64_t features = kernel::num_polynomial_features(x.k.extent(3), params.coefficients),
                 columns = x.v.extent(3) + 1;
   const Tensor none;
   FastmaxOutputs y{.out = blank_like(x.dout),
@@ -211,23 +212,23 @@ FastmaxOutputs polynomial_attention(Device device, const Inputs& x, const kernel
                    .dv = blank_like(x.v),
                    .state = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype()),
                    .dstate = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype())};
-  launch_on<kernel::PolynomialSums>(device, x.k, x.v, terms, y.state);
-  if (terms.causal) {
+  launch_on<kernel::PolynomialSums>(device, x.k, x.v, params, y.state);
+  if (params.causal) {
     launch_on<kernel::PolynomialAttention>(
-        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, terms, y.out,
+        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, params, y.out,
         y.sums);
     launch_on<kernel::PolynomialAttentionBack>(
-        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, terms, y.out,
+        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, params, y.out,
         y.sums, x.dout, kernel::PolynomialInputs{.q = y.dq, .k = y.dk, .v = y.dv, .start = y.dstate});
     return y;
   }
   launch_on<kernel::PolynomialAttention>(
-      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, terms, y.out,
+      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, params, y.out,
       y.sums);
   launch_on<kernel::PolynomialAttentionBack>(
-      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, terms, y.out,
+      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, params, y.out,
       y.sums, x.dout, kernel::PolynomialInputs{.q = y.dq, .k = none, .v = none, .start = y.dstate});
-  launch_on<kernel::PolynomialSumsBack>(device, x.k, x.v, terms, y.dstate, y.dk, y.dv);
+  launch_on<kernel::PolynomialSumsBack>(device, x.k, x.v, params, y.dstate, y.dk, y.dv);
   return y;
 }
 
@@ -243,16 +244,16 @@ TEST_CASE("fastmax on devices: dropped monomials and sums that come from before 
           if (device_here() == Device::cuda && dropout > 0 && cuda::block_room() < 195'072) continue;
         }
         const Inputs x({2, 1, 1, 150, 150, 6, 7}, DType::f64);
-        const kernel::PolynomialTerms terms{.coefficients = coefficients,
-                                            .prepare = kernel::FeatureMap::unit,
-                                            .causal = causal,
-                                            .key_lengths = lengths({150, 70}),
-                                            .epsilon = 5,
-                                            .dropout = dropout,
-                                            .draw = some_draw(),
-                                            .path = kernel::PolynomialPath::factored};
-        const FastmaxOutputs y = polynomial_attention(device_here(), x, terms),
-                             want = polynomial_attention(Device::cpu, x, terms);
+        const kernel::PolynomialParams params{.coefficients = coefficients,
+                                              .prepare = kernel::FeatureMap::unit,
+                                              .causal = causal,
+                                              .key_lengths = lengths({150, 70}),
+                                              .epsilon = 5,
+                                              .dropout = dropout,
+                                              .draw = some_draw(),
+                                              .path = kernel::PolynomialPath::factored};
+        const FastmaxOutputs y = polynomial_attention(device_here(), x, params),
+                             want = polynomial_attention(Device::cpu, x, params);
         CHECK(apart(y.state, want.state) < 1e-12);
         CHECK(apart(y.out, want.out) < 1e-12);
         CHECK(apart(y.sums, want.sums) < 1e-12);
@@ -270,12 +271,12 @@ TEST_CASE("fastmax on devices: heads wider than a tile of rows") {
   for (const Sizes& s : {Sizes{1, 1, 1, 70, 70, 140, 5}, Sizes{1, 1, 1, 70, 70, 12, 100}}) {
     INFO("d " << s.d << " dv " << s.dv);
     const Inputs x(s, DType::f32);
-    const kernel::PolynomialTerms terms{.coefficients = {1, 1, 0.5},
-                                        .prepare = kernel::FeatureMap::unit,
-                                        .causal = true,
-                                        .path = kernel::PolynomialPath::factored};
-    const FastmaxOutputs y = polynomial_attention(device_here(), x, terms),
-                         want = polynomial_attention(Device::cpu, x, terms);
+    const kernel::PolynomialParams params{.coefficients = {1, 1, 0.5},
+                                          .prepare = kernel::FeatureMap::unit,
+                                          .causal = true,
+                                          .path = kernel::PolynomialPath::factored};
+    const FastmaxOutputs y = polynomial_attention(device_here(), x, params),
+                         want = polynomial_attention(Device::cpu, x, params);
     CHECK(apart(y.out, want.out) < 1e-5);
     CHECK(apart(y.dq, want.dq) < 1e-5);
     CHECK(apart(y.dk, want.dk) < 1e-5);

@@ -21,43 +21,43 @@ using Inputs = test::HeadInputs;
 
 using Outputs = test::HeadOutputs;
 
-Outputs run(const Inputs& x, const kernel::AttentionTerms& terms) {
-  return test::run_attention<kernel::Attention, kernel::AttentionBack>(x, terms);
+Outputs run(const Inputs& x, const kernel::AttentionParams& params) {
+  return test::run_attention<kernel::Attention, kernel::AttentionBack>(x, params);
 }
 
-/// The same terms for the reference.
-test::MapTerms plainly(const Inputs& x, const kernel::AttentionTerms& terms) {
-  test::MapTerms out{.scale = terms.scale};
+/// The same params for the reference.
+test::MapParams plainly(const Inputs& x, const kernel::AttentionParams& params) {
+  test::MapParams out{.scale = params.scale};
   const int64_t Tq = x.q.extent(2), Tk = x.k.extent(2), H = x.q.extent(1);
   std::vector<double> lengths(static_cast<size_t>(x.q.extent(0)), static_cast<double>(Tk));
-  if (terms.key_lengths) lengths = terms.key_lengths.to_doubles();
+  if (params.key_lengths) lengths = params.key_lengths.to_doubles();
   out.seen = [=](int64_t b, int64_t, int64_t i, int64_t j) {
     return static_cast<double>(j) < lengths[static_cast<size_t>(b)] &&
-           (!terms.causal || j <= i + terms.first_query);
+           (!params.causal || j <= i + params.first_query);
   };
-  if (terms.bias) {
-    const Tensor whole = view::expand(terms.bias, {x.q.extent(0), H, Tq, Tk});
+  if (params.bias) {
+    const Tensor whole = view::expand(params.bias, {x.q.extent(0), H, Tq, Tk});
     const std::vector<double> bias = whole.to_doubles();
     out.bias = [=](int64_t b, int64_t h, int64_t i, int64_t j) {
       return bias[static_cast<size_t>(((b * H + h) * Tq + i) * Tk + j)];
     };
   }
-  if (terms.dropout > 0) {
-    const uint64_t high = Draw::high(terms.draw.stream, *terms.draw.tick.data<int64_t>());
+  if (params.dropout > 0) {
+    const uint64_t high = Draw::high(params.draw.stream, *params.draw.tick.data<int64_t>());
     out.keep = [=](int64_t b, int64_t h, int64_t i, int64_t j) {
       const auto element = static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
       const bool kept =
-          kernel::dropout_bits(terms.draw.seed, high, element) >= kernel::dropout_threshold(terms.dropout);
-      return kept ? kernel::dropout_scale(terms.dropout) : 0.0;
+          kernel::dropout_bits(params.draw.seed, high, element) >= kernel::dropout_threshold(params.dropout);
+      return kept ? kernel::dropout_scale(params.dropout) : 0.0;
     };
   }
   return out;
 }
 
-void compare(const Inputs& x, const kernel::AttentionTerms& terms, double grown = 1) {
+void compare(const Inputs& x, const kernel::AttentionParams& params, double grown = 1) {
   const double near = (x.q.dtype() == DType::f64 ? 1e-13 : 2e-5) * grown;
-  const Outputs y = run(x, terms);
-  const test::MapResult want = test::reference(x.q, x.k, x.v, x.dout, plainly(x, terms));
+  const Outputs y = run(x, params);
+  const test::MapResult want = test::reference(x.q, x.k, x.v, x.dout, plainly(x, params));
   CHECK(distance(y.out, want.out) < near);
   CHECK(distance(y.lse, want.lse) < near);
   CHECK(distance(y.dq, want.dq) < near);
@@ -112,10 +112,10 @@ TEST_CASE("attention kernel: key lengths, and rows without any key are zero with
   const OnEachDevice here;
   for (const bool causal : {false, true}) {
     const Inputs x({4, 2, 70, 70, 16, 24}, DType::f64);
-    const kernel::AttentionTerms terms{
+    const kernel::AttentionParams params{
         .scale = 0.3, .causal = causal, .key_lengths = lengths({0, 1, 66, 70})};
-    compare(x, terms);
-    const Outputs y = run(x, terms);
+    compare(x, params);
+    const Outputs y = run(x, params);
     for (const double g : view::slice(y.out, 0, 0, 1).to_doubles()) REQUIRE(g == 0);
     for (const double g : view::slice(y.dq, 0, 0, 1).to_doubles()) REQUIRE(g == 0);
   }
@@ -124,15 +124,15 @@ TEST_CASE("attention kernel: key lengths, and rows without any key are zero with
 TEST_CASE("attention kernel: what lies in padded keys changes nothing") {
   const OnEachDevice here;
   const Sizes s{1, 2, 20, 40, 16, 16};
-  const kernel::AttentionTerms terms{.key_lengths = lengths({23})};
+  const kernel::AttentionParams params{.key_lengths = lengths({23})};
   Inputs x(s, DType::f32);
-  const Outputs before = run(x, terms);
+  const Outputs before = run(x, params);
   for (const Tensor& t : {x.k, x.v}) {
     for (int64_t row = 23; row < 40; ++row) {
       for (int64_t h = 0; h < 2; ++h) t.data<float>()[row * t.strides()[2] + h * t.strides()[1]] = NAN;
     }
   }
-  const Outputs after = run(x, terms);
+  const Outputs after = run(x, params);
   CHECK(same_bits(before.out, after.out));
   CHECK(same_bits(before.dq, after.dq));
   CHECK(same_bits(before.dk, after.dk));
@@ -151,12 +151,12 @@ TEST_CASE("attention kernel: biases of every broadcast shape") {
         for (size_t i = 66; i < 132; ++i)
           values[i] = -std::numeric_limits<double>::infinity();  // a whole row
       }
-      kernel::AttentionTerms terms{.causal = causal, .first_query = 10};
-      terms.bias = test::tensor(values, shape, DType::f64);
-      compare(Inputs(s, DType::f64), terms);
+      kernel::AttentionParams params{.causal = causal, .first_query = 10};
+      params.bias = test::tensor(values, shape, DType::f64);
+      compare(Inputs(s, DType::f64), params);
     }
   }
-  kernel::AttentionTerms turned;
+  kernel::AttentionParams turned;
   turned.bias = view::transpose(test::tensor(test::numbers(35 * 66, 9), {1, 1, 66, 35}, DType::f64), 2, 3);
   compare(Inputs(s, DType::f64), turned);
 }
@@ -167,11 +167,11 @@ TEST_CASE("attention kernel: few queries, as in decoding, against many keys") {
     for (const DType dtype : {DType::f32, DType::f64}) {
       INFO("queries " << Tq);
       const Inputs x({3, 2, Tq, 150, 20, 24}, dtype);
-      kernel::AttentionTerms terms{
+      kernel::AttentionParams params{
           .scale = 2, .causal = true, .first_query = 150 - Tq, .key_lengths = lengths({0, 80, 150})};
-      compare(x, terms);
-      terms.bias = test::tensor(test::numbers(2 * Tq * 150, 9), {1, 2, Tq, 150}, dtype);
-      compare(x, terms);
+      compare(x, params);
+      params.bias = test::tensor(test::numbers(2 * Tq * 150, 9), {1, 2, Tq, 150}, dtype);
+      compare(x, params);
     }
   }
 }
@@ -186,13 +186,13 @@ TEST_CASE("attention kernel: few queries whose keys are split, into parts of whi
       const Inputs x(s, dtype);
       const auto all = static_cast<int32_t>(s.Tk);
       compare(x, {.scale = 2});
-      kernel::AttentionTerms terms{.scale = 2,
-                                   .causal = true,
-                                   .first_query = s.Tk - s.Tq,
-                                   .key_lengths = lengths({0, 5, all - 140, all})};
-      compare(x, terms);
-      terms.bias = test::tensor(test::numbers(s.Tk, 9), {1, 1, 1, s.Tk}, dtype);
-      compare(x, terms);
+      kernel::AttentionParams params{.scale = 2,
+                                     .causal = true,
+                                     .first_query = s.Tk - s.Tq,
+                                     .key_lengths = lengths({0, 5, all - 140, all})};
+      compare(x, params);
+      params.bias = test::tensor(test::numbers(s.Tk, 9), {1, 1, 1, s.Tk}, dtype);
+      compare(x, params);
     }
   }
 }
@@ -263,13 +263,13 @@ TEST_CASE("attention kernel: a NaN is not hidden") {
 TEST_CASE("attention kernel: gradients agree with finite differences") {
   const OnEachDevice here;
   const Sizes s{1, 2, 5, 7, 3, 4};
-  const kernel::AttentionTerms terms{
+  const kernel::AttentionParams params{
       .scale = 0.5, .causal = true, .first_query = 2, .dropout = 0.25, .draw = some_draw()};
   const Inputs x(s, DType::f64);
-  const Outputs y = run(x, terms);
+  const Outputs y = run(x, params);
   const auto dout = x.dout.to_doubles();
   const auto loss = [&] {
-    const auto out = run(x, terms).out.to_doubles();
+    const auto out = run(x, params).out.to_doubles();
     double total = 0;
     for (size_t i = 0; i < out.size(); ++i) total += out[i] * dout[i];
     return total;
@@ -293,13 +293,13 @@ TEST_CASE("attention kernel: the same bits with any number of threads") {
   const int before = threads();
   for (const Sizes& s : {Sizes{1, 1, 700, 900, 32, 16}, Sizes{3, 8, 40, 40, 16, 16}}) {
     const Inputs x(s, DType::f32);
-    const kernel::AttentionTerms terms{
+    const kernel::AttentionParams params{
         .causal = true, .first_query = s.Tk - s.Tq, .dropout = 0.1, .draw = some_draw()};
     set_threads(1);
-    const Outputs one = run(x, terms);
+    const Outputs one = run(x, params);
     for (const int count : {2, 3, 4, 8}) {
       set_threads(count);
-      const Outputs many = run(x, terms);
+      const Outputs many = run(x, params);
       CHECK(same_bits(one.out, many.out));
       CHECK(same_bits(one.lse, many.lse));
       CHECK(same_bits(one.dq, many.dq));

@@ -13,10 +13,10 @@ using namespace heed;
 
 namespace {
 
-Tensor attended(int64_t keys, double centre, const kernel::LocalTerms& terms) {
+Tensor attended(int64_t keys, double centre, const kernel::LocalParams& params) {
   const Tensor q = random_tensor(Shape{1, 1, 1, 4}), k = random_tensor(Shape{1, 1, keys, 4}, DType::f32, 2);
   const Tensor at = Tensor::full(Shape{1, 1, 1}, centre), out(q.shape());
-  launch_here<kernel::LocalAttention>(q, k, k, at, terms, out);
+  launch_here<kernel::LocalAttention>(q, k, k, at, params, out);
   return out;
 }
 

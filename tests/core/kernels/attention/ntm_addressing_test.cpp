@@ -29,7 +29,7 @@ TEST_CASE("addressing: without steps the content comes out") {
   launch_here<kernel::NtmAddressing>(
       kernel::AddressingInputs{
           .content = content, .before = Tensor(), .gate = Tensor(), .shift = Tensor(), .sharp = Tensor()},
-      kernel::AddressingTerms{}, out);
+      kernel::AddressingParams{}, out);
   CHECK(distance(out, content) == 0);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("addressing: weights go on summing to one, and a high power leaves one
     launch_here<kernel::NtmAddressing>(
         kernel::AddressingInputs{
             .content = content, .before = Tensor(), .gate = gate, .shift = shift, .sharp = sharp},
-        kernel::AddressingTerms{}, out);
+        kernel::AddressingParams{}, out);
     const auto weights = out.to_doubles();
     for (size_t row = 0; row < 18; ++row) {
       double total = 0, most = 0;

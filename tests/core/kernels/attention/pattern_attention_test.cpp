@@ -45,8 +45,8 @@ using Inputs = test::HeadInputs;
 
 using Outputs = test::HeadOutputs;
 
-Outputs run(const Inputs& x, const kernel::PatternTerms& terms) {
-  return test::run_attention<kernel::PatternAttention, kernel::PatternAttentionBack>(x, terms);
+Outputs run(const Inputs& x, const kernel::PatternParams& params) {
+  return test::run_attention<kernel::PatternAttention, kernel::PatternAttentionBack>(x, params);
 }
 
 constexpr double rate = 0.3;
@@ -58,14 +58,14 @@ void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_
   const Inputs x(s, dtype);
   // What rounding does to a weight grows with the logits, so these are as large as models have them.
   const double scale = rounding == Rounding::none ? 0.6 : 1 / std::sqrt(static_cast<double>(s.d));
-  kernel::PatternTerms terms{.scale = scale,
-                             .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
-                             .first_key = first_key,
-                             .dropout = draw.tick ? rate : 0,
-                             .draw = draw,
-                             .rounding = rounding};
-  if (!lengths.empty()) terms.key_lengths = Tensor::of<int32_t>(lengths, {s.B});
-  const Outputs y = run(x, terms);
+  kernel::PatternParams params{.scale = scale,
+                               .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
+                               .first_key = first_key,
+                               .dropout = draw.tick ? rate : 0,
+                               .draw = draw,
+                               .rounding = rounding};
+  if (!lengths.empty()) params.key_lengths = Tensor::of<int32_t>(lengths, {s.B});
+  const Outputs y = run(x, params);
   const auto seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
     return allowed(heads_of_pattern == 1 ? 0 : h, i, j) &&
            (lengths.empty() || j + first_key < lengths[static_cast<size_t>(b)]);
@@ -157,7 +157,7 @@ TEST_CASE("block attention kernel: lone heads are cut into runs of keys, and lon
   const OnEachDevice here;
   for (const Named& p : patterns) {
     INFO(p.name);
-    const int64_t T = acted_here() ? 200 : 450;
+    const int64_t T = is_emulated() ? 200 : 450;
     compare({1, 1, T, T, 64, 24}, DType::f64, p.allowed, 1, {static_cast<int32_t>(T - 20)});
     compare({1, 2, T, T, 64, 64}, DType::f32, p.allowed, 2);
   }
@@ -180,7 +180,7 @@ TEST_CASE("block attention kernel: dropout draws what attention draws for each p
   for (const Named& p : patterns) {
     for (const Sizes& s : {Sizes{2, 2, 17, 17, 16, 16}, Sizes{1, 2, 130, 128, 32, 32},
                            Sizes{1, 1, 70, 41, 5, 8}, Sizes{1, 1, 400, 400, 64, 64}}) {
-      if (s.Tq == 400 && acted_here()) continue;
+      if (s.Tq == 400 && is_emulated()) continue;
       for (const DType dtype : {DType::f32, DType::f64}) {
         INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk);
         compare(s, dtype, p.allowed, 1, {}, 0, rng.next());
@@ -213,10 +213,10 @@ TEST_CASE("block attention kernel: the tensor cores' products are exact where ro
     float* values = t.data<float>();
     for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
   }
-  kernel::PatternTerms terms{.scale = 0.05, .pattern = pattern(2, 100, 100, patterns.back().allowed)};
-  const Outputs want = run(x, terms);
-  terms.rounding = GENERATE(Rounding::bf16, Rounding::tf32);
-  const Outputs y = run(x, terms);
+  kernel::PatternParams params{.scale = 0.05, .pattern = pattern(2, 100, 100, patterns.back().allowed)};
+  const Outputs want = run(x, params);
+  params.rounding = GENERATE(Rounding::bf16, Rounding::tf32);
+  const Outputs y = run(x, params);
   CHECK(y.out.to_doubles() == want.out.to_doubles());
   CHECK(distance(y.lse, want.lse.to_doubles()) < 1e-6);
   CHECK(distance(y.dv, want.dv.to_doubles()) < 1e-6);
@@ -231,7 +231,7 @@ TEST_CASE("block attention kernel: a pattern that keeps everything has the bits 
         x, {.scale = 0.3, .pattern = pattern(1, 150, 131, patterns[0].allowed), .dropout = p, .draw = draw});
     const Tensor out = blank_like(x.dout), lse({2, 2, 150});
     launch_here<kernel::Attention>(
-        x.q, x.k, x.v, kernel::AttentionTerms{.scale = 0.3, .dropout = p, .draw = draw}, out, lse);
+        x.q, x.k, x.v, kernel::AttentionParams{.scale = 0.3, .dropout = p, .draw = draw}, out, lse);
     CHECK(same_bits(y.out, out));
     CHECK(same_bits(y.lse, lse));
   }
@@ -253,13 +253,13 @@ TEST_CASE("block attention kernel: the same bits with any number of threads") {
   const int before = threads();
   for (const Named& p : patterns) {
     const Inputs x({2, 3, 300, 300, 16, 16}, DType::f32);
-    const kernel::PatternTerms terms{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
+    const kernel::PatternParams params{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
     set_threads(1);
-    const Outputs one = run(x, terms);
+    const Outputs one = run(x, params);
     for (const int count : {2, 3, 4, 8}) {
       INFO(p.name << " with " << count << " threads");
       set_threads(count);
-      const Outputs many = run(x, terms);
+      const Outputs many = run(x, params);
       CHECK(same_bits(one.out, many.out));
       CHECK(same_bits(one.lse, many.lse));
       CHECK(same_bits(one.dq, many.dq));
@@ -273,11 +273,11 @@ TEST_CASE("block attention kernel: the same bits with any number of threads") {
 TEST_CASE("block attention kernel: work follows what is kept") {
   const auto use = [](int64_t T, const Allowed& allowed) {
     const Inputs x({1, 1, T, T, 16, 16}, DType::f32);
-    const kernel::PatternTerms terms{.pattern = pattern(1, T, T, allowed)};
+    const kernel::PatternParams params{.pattern = pattern(1, T, T, allowed)};
     reset_peak();
     const int64_t live = memory_use().live;
     Count::reset();
-    run(x, terms);
+    run(x, params);
     return std::pair{static_cast<double>(memory_use().peak - live),
                      static_cast<double>(Count::flops().load())};
   };
@@ -304,16 +304,16 @@ TEST_CASE("block attention kernel: pairs are counted as dense attention counts i
     work();
     return PairCount::total().load();
   };
-  const kernel::PatternTerms causal{
+  const kernel::PatternParams causal{
       .pattern = pattern(1, 70, 70, [](int64_t, int64_t i, int64_t j) { return j <= i; })};
   CHECK(pairs([&] { launch<kernel::PatternAttention>(Device::cpu, x.q, x.k, x.v, causal, out, lse); }) ==
         2 * 3 * 70 * 71 / 2);
   CHECK(pairs([&] {
-          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionTerms{.causal = true}, out,
+          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionParams{.causal = true}, out,
                                     lse);
         }) == 2 * 3 * 70 * 71 / 2);
   CHECK(pairs([&] {
-          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionTerms{}, out, lse);
+          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionParams{}, out, lse);
         }) == 2 * 3 * 70 * 70);
 }
 

@@ -16,8 +16,8 @@ struct HeadOutputs {
 
 /// Forward, then backward with x.dout, on `device`; x has q, k, v and dout. What the kernels leave unwritten
 /// is seen: outputs begin as blank_like() makes them. `drelative` gets the gradient of relative biases.
-template <class Forward, class Backward, class Inputs, class Terms>
-HeadOutputs run_attention_on(Device device, const Inputs& x, const Terms& terms,
+template <class Forward, class Backward, class Inputs, class Params>
+HeadOutputs run_attention_on(Device device, const Inputs& x, const Params& params,
                              const Tensor& drelative = {}) {
   HeadOutputs y{.out = blank_like(x.dout),
                 .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
@@ -25,7 +25,7 @@ HeadOutputs run_attention_on(Device device, const Inputs& x, const Terms& terms,
                 .dk = blank_like(x.k),
                 .dv = blank_like(x.v),
                 .drelative = drelative};
-  launch_on<Forward>(device, x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_on<Forward>(device, x.q, x.k, x.v, params, y.out, y.lse);
   launch_on<Backward>(device,
                       kernel::AttentionBackTensors{.q = x.q,
                                                    .k = x.k,
@@ -37,14 +37,14 @@ HeadOutputs run_attention_on(Device device, const Inputs& x, const Terms& terms,
                                                    .dk = y.dk,
                                                    .dv = y.dv,
                                                    .drelative = y.drelative},
-                      terms);
+                      params);
   return y;
 }
 
 /// The same on the device of launch_here().
-template <class Forward, class Backward, class Terms>
-HeadOutputs run_attention(const HeadInputs& x, const Terms& terms) {
-  return run_attention_on<Forward, Backward>(device_here(), x, terms);
+template <class Forward, class Backward, class Params>
+HeadOutputs run_attention(const HeadInputs& x, const Params& params) {
+  return run_attention_on<Forward, Backward>(device_here(), x, params);
 }
 
 }  // namespace heed::test

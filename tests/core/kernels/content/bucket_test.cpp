@@ -7,7 +7,7 @@
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;
-using kernel::Meeting;
+using kernel::BucketWindow;
 
 namespace {
 
@@ -17,20 +17,21 @@ Tensor ids(const std::vector<int32_t>& values, const Shape& shape) {
 
 /// One head, one round of tokens in these buckets.
 struct Laid {
-  Laid(const std::vector<int32_t>& of, const Meeting& meeting, int64_t tiles, const Tensor& lengths = {}) {
+  Laid(const std::vector<int32_t>& of, const BucketWindow& bucket_window, int64_t tiles,
+       const Tensor& lengths = {}) {
     const auto N = static_cast<int64_t>(of.size());
     const Tensor buckets = ids(of, Shape{1, 1, 1, N}), order(buckets.shape(), DType::i32);
     launch_here<kernel::Argsort>(buckets, order);
-    queries = Tensor(Shape{1, 1, 1, tiles * meeting.tile}, DType::i32);
-    keys = Tensor(Shape{1, 1, 1, tiles, meeting.window + meeting.tile}, DType::i32);
+    queries = Tensor(Shape{1, 1, 1, tiles * bucket_window.tile}, DType::i32);
+    keys = Tensor(Shape{1, 1, 1, tiles, bucket_window.window + bucket_window.tile}, DType::i32);
     slots = Tensor(Shape{1, 1, N}, DType::i32);
-    bias = Tensor(Shape{1, tiles, meeting.tile, meeting.window + meeting.tile});
+    bias = Tensor(Shape{1, tiles, bucket_window.tile, bucket_window.window + bucket_window.tile});
     launch_here<kernel::BucketTiles>(
-        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, meeting, queries, keys,
-        slots);
+        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, bucket_window, queries,
+        keys, slots);
     launch_here<kernel::BucketBias>(
-        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, meeting, queries, keys,
-        bias);
+        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, bucket_window, queries,
+        keys, bias);
   }
   Tensor queries, keys, slots, bias;
 };
@@ -67,9 +68,9 @@ TEST_CASE("buckets: chunks see themselves and the one before, the first one the 
 
 TEST_CASE("buckets: tiles of one bucket hold the last tokens of it, whatever comes later") {
   const OnEachDevice here;
-  const Meeting meeting{.window = 2, .tile = 2, .by_bucket = true, .causal = true};
+  const BucketWindow bucket_window{.window = 2, .tile = 2, .by_bucket = true, .causal = true};
   // Bucket 0: 1 3 4, bucket 1: 0 2.
-  const Laid laid({1, 0, 1, 0, 0}, meeting, 5);
+  const Laid laid({1, 0, 1, 0, 0}, bucket_window, 5);
   CHECK(laid.queries.to_doubles() == std::vector<double>{1, 3, 4, -1, 0, 2, -1, -1, -1, -1});
   CHECK(laid.keys.to_doubles() ==
         std::vector<double>{-1, -1, 1, 3, 1, 3, 4, -1, -1, -1, 0, 2, -1, -1, -1, -1, -1, -1, -1, -1});
@@ -89,8 +90,8 @@ TEST_CASE("buckets: the latest of a bucket for a token that comes, in every roun
   const OnEachDevice here;
   const Tensor buckets = ids({0, 1, 0, 0, 1, 1, 1, 0}, Shape{1, 1, 2, 4}), out(Shape{1, 1, 1, 4}, DType::i32),
                bias(Shape{1, 1, 1, 4});
-  const auto recent = [&](const Meeting& meeting) {
-    launch_here<kernel::RecentInBucket>(buckets, int64_t{3}, 9, meeting, out, bias);
+  const auto recent = [&](const BucketWindow& bucket_window) {
+    launch_here<kernel::RecentInBucket>(buckets, int64_t{3}, 9, bucket_window, out, bias);
     return bias.to_doubles();
   };
   // Token 3: bucket 0 in the first round (with 2 and 0), alone in bucket 0 of the second.

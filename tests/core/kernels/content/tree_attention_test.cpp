@@ -16,8 +16,8 @@ namespace heed {
 namespace {
 
 using kernel::TreeNode;
+using kernel::TreeParams;
 using kernel::TreeReach;
-using kernel::TreeTerms;
 using Numbers = std::vector<double>;
 
 struct Sizes {
@@ -49,19 +49,19 @@ struct Run {
   Tensor out, lse, dq, dk, dv;
 };
 
-Run run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout, TreeTerms terms) {
-  terms.key_nodes = nodes_of(k);
-  terms.value_nodes = nodes_of(v);
+Run run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout, TreeParams params) {
+  params.key_nodes = nodes_of(k);
+  params.value_nodes = nodes_of(v);
   Run r{.out = test::blank_like(dout),
         .lse = Tensor(Shape{q.extent(0), q.extent(1), q.extent(2)}, q.dtype()),
         .dq = test::blank_like(q),
         .dk = test::blank_like(k),
         .dv = test::blank_like(v)};
-  launch_here<kernel::TreeAttention>(q, terms, r.out, r.lse);
+  launch_here<kernel::TreeAttention>(q, params, r.out, r.lse);
   launch_here<kernel::TreeAttentionBack>(
       kernel::TreeAttentionBackTensors{
           .q = q, .out = r.out, .lse = r.lse, .dout = dout, .dq = r.dq, .dk = r.dk, .dv = r.dv},
-      terms);
+      params);
   return r;
 }
 
@@ -70,14 +70,14 @@ struct Plain {
 };
 
 Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& tv, const Tensor& tdout,
-              const TreeTerms& terms) {
+              const TreeParams& params) {
   const Numbers q = tq.to_doubles(), k = tk.to_doubles(), v = tv.to_doubles(), g = tdout.to_doubles();
   Plain r{Numbers(g.size()), Numbers(static_cast<size_t>(s.B * s.H * s.Tq), -HUGE_VAL), Numbers(q.size()),
           Numbers(k.size()), Numbers(v.size())};
   for (int64_t head = 0; head < s.B * s.H; ++head) {
     for (int64_t i = 0; i < s.Tq; ++i) {
-      const int64_t b = head / s.H, leaves = terms.reach.leaves(b, i), row = head * s.Tq + i;
-      const int32_t* bud = terms.buds.data<int32_t>() + (b * s.Tq + i) * terms.buds.extent(2);
+      const int64_t b = head / s.H, leaves = params.reach.leaves(b, i), row = head * s.Tq + i;
+      const int32_t* bud = params.buds.data<int32_t>() + (b * s.Tq + i) * params.buds.extent(2);
       struct Part {
         int64_t begin, end;
         double e, along;
@@ -94,8 +94,8 @@ Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& 
             part.along += g[row * s.dv + c] * v[(head * s.Tk + j) * s.dv + c];
         }
         const auto size = static_cast<double>(part.end - part.begin);
-        part.e = std::exp(terms.scale * score / size);
-        total += part.e * (terms.counted ? size : 1);
+        part.e = std::exp(params.scale * score / size);
+        total += part.e * (params.counted ? size : 1);
         parts.push_back(part);
       }
       if (parts.empty()) continue;
@@ -105,7 +105,8 @@ Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& 
       for (const Part& part : parts) {
         const auto size = static_cast<double>(part.end - part.begin);
         const double weight = part.e / total;
-        const double dscore = weight * (part.along - (terms.counted ? size : 1) * mean) * terms.scale / size;
+        const double dscore =
+            weight * (part.along - (params.counted ? size : 1) * mean) * params.scale / size;
         for (int64_t j = part.begin; j < part.end; ++j) {
           const int64_t key = head * s.Tk + j;
           for (int64_t c = 0; c < s.dv; ++c) {
@@ -191,10 +192,10 @@ TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
                        k = test::heads(s.B, s.H, s.Tk, s.d, dtype, 2),
                        v = test::heads(s.B, s.H, s.Tk, s.dv, dtype, 3),
                        dout = test::heads(s.B, s.H, s.Tq, s.dv, dtype, 4);
-          const TreeTerms terms{
+          const TreeParams params{
               .scale = 0.8, .counted = counted, .reach = reach, .buds = level_buds(s, reach)};
-          const Run found = run(q, k, v, dout, terms);
-          const Plain expected = plainly(s, q, k, v, dout, terms);
+          const Run found = run(q, k, v, dout, params);
+          const Plain expected = plainly(s, q, k, v, dout, params);
           const double tolerance = dtype == DType::f64 ? 1e-12 : 2e-5;
           CHECK(test::distance(found.out, expected.out) < tolerance);
           CHECK(test::distance(found.lse, expected.lse) < tolerance);
@@ -212,9 +213,9 @@ TEST_CASE("tree_attention: the same bits for any number of threads") {
   const Sizes s{1, 1, 600, 600, 8, 8};
   const TreeReach reach{.keys = s.Tk, .causal = true};
   const auto made = [&](uint64_t seed) { return test::heads(s.B, s.H, s.Tq, s.d, DType::f32, seed); };
-  const TreeTerms terms{.reach = reach, .buds = level_buds(s, reach)};
+  const TreeParams params{.reach = reach, .buds = level_buds(s, reach)};
   const auto all = [&] {
-    const Run r = run(made(1), made(2), made(3), made(4), terms);
+    const Run r = run(made(1), made(2), made(3), made(4), params);
     return std::vector<Numbers>{r.out.to_doubles(), r.dq.to_doubles(), r.dk.to_doubles(), r.dv.to_doubles()};
   };
   const int before = threads();

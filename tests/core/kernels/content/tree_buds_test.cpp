@@ -17,7 +17,7 @@ namespace heed {
 namespace {
 
 using kernel::BudMass;
-using kernel::BudTerms;
+using kernel::BudParams;
 using kernel::TreeNode;
 using Range = std::pair<int64_t, int64_t>;  // positions of a bud
 using Ranges = std::vector<Range>;
@@ -32,12 +32,12 @@ Tensor nodes_of(const Tensor& leaves) {
 
 /// The buds of each query, [B Tq].
 std::vector<Ranges> grown(const Tensor& q, const Tensor& k, int64_t batch, int64_t queries,
-                          const BudTerms& terms) {
-  const Tensor buds = Tensor::full(Shape{batch, queries, kernel::bud_capacity(terms)}, 77, DType::i32);
-  launch_here<kernel::TreeBuds>(q, k ? nodes_of(k) : Tensor(), terms, buds);
+                          const BudParams& params) {
+  const Tensor buds = Tensor::full(Shape{batch, queries, kernel::bud_capacity(params)}, 77, DType::i32);
+  launch_here<kernel::TreeBuds>(q, k ? nodes_of(k) : Tensor(), params, buds);
   std::vector<Ranges> out;
   for (int64_t row = 0; row < batch * queries; ++row) {
-    const int64_t leaves = terms.reach.leaves(row / queries, row % queries);
+    const int64_t leaves = params.reach.leaves(row / queries, row % queries);
     const int32_t* bud = buds.data<int32_t>() + row * buds.extent(2);
     out.emplace_back();
     bool ended = false;
@@ -116,9 +116,10 @@ TEST_CASE("tree_buds: masses of decay") {
   CHECK(kernel::decay_mass(0.5, 4, 2, 2) == 0.75);
   for (const double base : {0.5, 0.9, 0.99}) {
     for (const int64_t leaves : {1, 7, 32, 100}) {
-      const BudTerms terms{.reach = {.keys = leaves}, .mass = BudMass::decay, .base = base, .exponent = 0.7};
+      const BudParams params{
+          .reach = {.keys = leaves}, .mass = BudMass::decay, .base = base, .exponent = 0.7};
       double total = 0;
-      const Ranges buds = grown({}, {}, 1, 1, terms)[0];
+      const Ranges buds = grown({}, {}, 1, 1, params)[0];
       for (const auto& [begin, end] : buds) total += kernel::decay_mass(base, leaves, begin, end - begin);
       CHECK(total == Approx(1 - std::pow(base, leaves)).epsilon(1e-12));
     }
@@ -142,14 +143,14 @@ TEST_CASE("tree_buds: greedy growth is the one that is written out") {
         Try{BudMass::uniform, false, true, false}}) {
     for (const double exponent : {0.0, 0.4, 0.5, 0.9, 1.0}) {
       CAPTURE(static_cast<int>(t.mass), t.by_sum, t.causal, t.self, exponent);
-      const BudTerms terms{.reach = {.keys = T, .causal = t.causal, .self = t.self, .key_lengths = lengths},
-                           .mass = t.mass,
-                           .scale = 2.5,
-                           .base = 0.8,
-                           .by_sum = t.by_sum,
-                           .exponent = exponent};
+      const BudParams params{.reach = {.keys = T, .causal = t.causal, .self = t.self, .key_lengths = lengths},
+                             .mass = t.mass,
+                             .scale = 2.5,
+                             .base = 0.8,
+                             .by_sum = t.by_sum,
+                             .exponent = exponent};
       const bool looks = t.mass == BudMass::exponential || t.mass == BudMass::positive;
-      const std::vector<Ranges> found = grown(looks ? q : Tensor(), looks ? k : Tensor(), B, T, terms);
+      const std::vector<Ranges> found = grown(looks ? q : Tensor(), looks ? k : Tensor(), B, T, params);
       for (int64_t b = 0; b < B; ++b) {
         for (int64_t i = 0; i < T; ++i) {
           const int64_t before = t.causal ? (t.self ? i + 1 : i) : T,
@@ -192,13 +193,13 @@ TEST_CASE("tree_buds: drawn buds are all positions once, of every number of keys
   Rng rng(11);
   for (const int64_t parallel : {1, 2, 8}) {
     for (const double exponent : {0.2, 0.5, 1.0}) {
-      const BudTerms terms{.reach = {.keys = T, .causal = true},
-                           .scale = 3,
-                           .exponent = exponent,
-                           .parallel = parallel,
-                           .greedy = false,
-                           .draw = rng.next()};
-      const std::vector<Ranges> found = grown(q, k, 1, T, terms);
+      const BudParams params{.reach = {.keys = T, .causal = true},
+                             .scale = 3,
+                             .exponent = exponent,
+                             .parallel = parallel,
+                             .greedy = false,
+                             .draw = rng.next()};
+      const std::vector<Ranges> found = grown(q, k, 1, T, params);
       for (int64_t i = 0; i < T; ++i) {
         CAPTURE(parallel, exponent, i);
         const Ranges& own = found[static_cast<size_t>(i)];
@@ -207,10 +208,10 @@ TEST_CASE("tree_buds: drawn buds are all positions once, of every number of keys
         CHECK(static_cast<int64_t>(own.size()) >= wanted);
         CHECK(static_cast<int64_t>(own.size()) <= wanted + parallel - 1);
       }
-      CHECK(grown(q, k, 1, T, terms) == found);
+      CHECK(grown(q, k, 1, T, params) == found);
       const int before = threads();
       set_threads(before == 1 ? 3 : 1);
-      CHECK(grown(q, k, 1, T, terms) == found);
+      CHECK(grown(q, k, 1, T, params) == found);
       set_threads(before);
     }
   }
@@ -221,14 +222,14 @@ TEST_CASE("tree_buds: given draws decide, by the masses of decay") {
   // Four keys give masses 0.1875 and 0.75 after the root is split: a fifth for the left one.
   const auto after = [](double u) {
     const std::vector<double> numbers{0.5, u, 0, 0, 0, 0, 0, 0};
-    const BudTerms terms{.reach = {.keys = 4},
-                         .mass = BudMass::decay,
-                         .base = 0.5,
-                         .exponent = 0.7,  // 4^0.7 = 2.64
-                         .greedy = false,
-                         .draws = Tensor::of<double>(numbers, Shape{1, 8})};
-    REQUIRE(kernel::bud_draws(terms) <= 8);
-    return grown({}, {}, 1, 1, terms)[0];
+    const BudParams params{.reach = {.keys = 4},
+                           .mass = BudMass::decay,
+                           .base = 0.5,
+                           .exponent = 0.7,  // 4^0.7 = 2.64
+                           .greedy = false,
+                           .draws = Tensor::of<double>(numbers, Shape{1, 8})};
+    REQUIRE(kernel::bud_draws(params) <= 8);
+    return grown({}, {}, 1, 1, params)[0];
   };
   CHECK(after(0.1999) == Ranges{{0, 1}, {1, 2}, {2, 4}});
   CHECK(after(0.2001) == Ranges{{0, 2}, {2, 3}, {3, 4}});
@@ -240,14 +241,14 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
   const int64_t queries = 20000;
   const double base = 0.7, left = (std::pow(base, 4) - std::pow(base, 8)) / (1 - std::pow(base, 8));
   Rng rng(13);
-  const BudTerms terms{.reach = {.keys = 8},
-                       .mass = BudMass::decay,
-                       .base = base,
-                       .exponent = 0.5,
-                       .greedy = false,
-                       .draw = rng.next()};
+  const BudParams params{.reach = {.keys = 8},
+                         .mass = BudMass::decay,
+                         .base = base,
+                         .exponent = 0.5,
+                         .greedy = false,
+                         .draw = rng.next()};
   double count = 0;
-  for (const Ranges& buds : grown({}, {}, 1, queries, terms)) {
+  for (const Ranges& buds : grown({}, {}, 1, queries, params)) {
     REQUIRE(buds.size() == 3);
     if (buds[0].second == 2) ++count;
   }
@@ -258,12 +259,12 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
 TEST_CASE("tree_buds: a process draws for its rows of a batch what one process draws for them") {
   const OnEachDevice here;
   Rng rng(13);
-  const BudTerms terms{
+  const BudParams params{
       .reach = {.keys = 40}, .mass = BudMass::uniform, .exponent = 0.5, .greedy = false, .draw = rng.next()};
-  const auto whole = grown({}, {}, 5, 6, terms);
-  const auto alone = grown({}, {}, 3, 6, terms);
+  const auto whole = grown({}, {}, 5, 6, params);
+  const auto alone = grown({}, {}, 3, 6, params);
   const SharedRows shared({2, 3});
-  const auto joined = grown({}, {}, 3, 6, terms);
+  const auto joined = grown({}, {}, 3, 6, params);
   CHECK(std::equal(joined.begin(), joined.end(), whole.begin() + 2 * 6));
   CHECK(alone != joined);
 }
@@ -272,13 +273,13 @@ TEST_CASE("tree_buds: buds drawn together are different ones") {
   const OnEachDevice here;
   Rng rng(17);
   // Two starting nodes of four keys each, both drawn: never one of them twice.
-  const BudTerms terms{.reach = {.keys = 8},
-                       .mass = BudMass::uniform,
-                       .exponent = 0.6,  // 8^0.6 = 3.48
-                       .parallel = 2,
-                       .greedy = false,
-                       .draw = rng.next()};
-  for (const Ranges& buds : grown({}, {}, 1, 300, terms))
+  const BudParams params{.reach = {.keys = 8},
+                         .mass = BudMass::uniform,
+                         .exponent = 0.6,  // 8^0.6 = 3.48
+                         .parallel = 2,
+                         .greedy = false,
+                         .draw = rng.next()};
+  for (const Ranges& buds : grown({}, {}, 1, 300, params))
     CHECK(buds == Ranges{{0, 2}, {2, 4}, {4, 6}, {6, 8}});
 }
 
@@ -288,8 +289,8 @@ TEST_CASE("tree_buds: masses that overflow or are no numbers still give buds") {
   k.data<float>()[3] = std::nanf("");
   Rng rng(19);
   for (const bool greedy : {true, false}) {
-    const BudTerms terms{.reach = {.keys = 9, .causal = true}, .greedy = greedy, .draw = rng.next()};
-    const std::vector<Ranges> found = grown(q, k, 1, 9, terms);
+    const BudParams params{.reach = {.keys = 9, .causal = true}, .greedy = greedy, .draw = rng.next()};
+    const std::vector<Ranges> found = grown(q, k, 1, 9, params);
     for (int64_t i = 0; i < 9; ++i) CHECK(whole(found[static_cast<size_t>(i)], i + 1));
   }
 }

@@ -25,24 +25,25 @@ TokenCost cost_of(int64_t keys, double exponent, int64_t heads, int64_t d, bool 
                k = test::heads(1, heads, keys, d, DType::f32, 2);
   const Tensor nodes(Shape{1, heads, kernel::tree_rows(keys), d});
   launch_here<kernel::TreeSums>(k, 0, nodes);
-  kernel::BudTerms terms{.reach = {.keys = keys, .causal = true, .first_query = keys - 1},
-                         .mass = BudMass::uniform,
-                         .exponent = exponent,
-                         .parallel = greedy ? 1 : 8,
-                         .greedy = greedy,
-                         .draw = {.seed = 1, .stream = 0, .tick = {}}};
-  const Tensor buds(Shape{1, 1, kernel::bud_capacity(terms)}, DType::i32);
+  kernel::BudParams params{.reach = {.keys = keys, .causal = true, .first_query = keys - 1},
+                           .mass = BudMass::uniform,
+                           .exponent = exponent,
+                           .parallel = greedy ? 1 : 8,
+                           .greedy = greedy,
+                           .draw = {.seed = 1, .stream = 0, .tick = {}}};
+  const Tensor buds(Shape{1, 1, kernel::bud_capacity(params)}, DType::i32);
   const auto counted = [](const auto& work) {
     Count::reset();
     work();
     return static_cast<double>(Count::flops());
   };
   TokenCost out{};
-  out.heap = counted([&] { launch_here<kernel::TreeBuds>(q, Tensor(), terms, buds); });
-  terms.mass = BudMass::exponential;
-  out.masses = counted([&] { launch_here<kernel::TreeBuds>(q, nodes, terms, buds); }) - out.heap;
+  out.heap = counted([&] { launch_here<kernel::TreeBuds>(q, Tensor(), params, buds); });
+  params.mass = BudMass::exponential;
+  out.masses = counted([&] { launch_here<kernel::TreeBuds>(q, nodes, params, buds); }) - out.heap;
   for (int64_t n = 0; n < buds.size(); ++n) out.buds += buds.data<int32_t>()[n] >= 0 ? 1 : 0;
-  const kernel::TreeTerms tree{.reach = terms.reach, .buds = buds, .key_nodes = nodes, .value_nodes = nodes};
+  const kernel::TreeParams tree{
+      .reach = params.reach, .buds = buds, .key_nodes = nodes, .value_nodes = nodes};
   const Tensor y(q.shape()), lse(Shape{1, heads, 1});
   out.attention = counted([&] { launch_here<kernel::TreeAttention>(q, tree, y, lse); });
   return out;

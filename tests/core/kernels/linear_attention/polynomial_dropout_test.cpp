@@ -22,7 +22,7 @@ std::vector<double> kept(PolynomialDropout drops, int64_t tick = 2, uint64_t str
   const Draw draw{7, stream, Tensor::full(Shape{1}, static_cast<double>(tick), DType::i64)};
   launch_here<kernel::PolynomialSums>(
       k, v,
-      kernel::PolynomialTerms{.coefficients = {1, 1, 0.5}, .dropout = rate, .drops = drops, .draw = draw},
+      kernel::PolynomialParams{.coefficients = {1, 1, 0.5}, .dropout = rate, .drops = drops, .draw = draw},
       state);
   std::vector<double> out;
   const std::vector<double> all = state.to_doubles();

@@ -199,7 +199,7 @@ TEST_CASE("lra: leaving pixels of 0 out is the same as masking them") {
   Rng rng(1);
   const auto model = pad.task->model(pad, rng);
   auto& classifier = dynamic_cast<Classifier&>(*model);
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   std::vector<int32_t> ids(64), places(64);
   for (int i = 0; i < 64; ++i) {
     // Real pixels first in another order, zeros behind: attention must not care.

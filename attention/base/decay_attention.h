@@ -1,8 +1,8 @@
-// FadingAttention, rung 2'': recurrent linear attention with decay or the delta rule; a variant overrides
-// fade().
+// DecayAttention, rung 2'': recurrent linear attention with decay or the delta rule; a variant overrides
+// scan_inputs().
 #pragma once
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 
 namespace heed {
 
@@ -16,7 +16,7 @@ struct StateCache final : AttentionCache {
 /// o_t = S_t^T q_t with S_t = a_t S_{t-1} + k_t u_t^T, in time and memory linear in the length, with a cache
 /// of constant size. u_t is v_t, or with beta the update of the delta rule: see
 /// core/kernels/linear_attention/decay_scan.h. Causal only.
-class FadingAttention : public HeadedAttention {
+class DecayAttention : public MultiHeadAttention {
  public:
   /// What follows the scan.
   struct After {
@@ -24,13 +24,13 @@ class FadingAttention : public HeadedAttention {
     bool gate = false;  ///< multiply by silu of a projection of the layer's input
   };
   /// `after` decides what follows the scan; makes the projections of q, k and v, and that of the gate.
-  FadingAttention(const AttentionConfig& config, const After& after, Rng& rng);
+  DecayAttention(const AttentionConfig& config, const After& after, Rng& rng);
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<StateCache>(); }
   void fields(Fields& f) override;
 
  protected:
   /// Inputs of the scan besides the values; all but q and k may be empty.
-  struct Fade {
+  struct ScanInputs {
     Tensor q;          ///< [B, H, T, d]
     Tensor k;          ///< [B, H, T, d]
     Tensor log_decay;  ///< [B, H, T, 1 | d], log a_t
@@ -38,7 +38,7 @@ class FadingAttention : public HeadedAttention {
     Tensor amount;     ///< [B, H, T, 1], factor of the values
   };
   /// Computes the scan's inputs; `first` is the position of row 0.
-  virtual Fade fade(const Heads& heads, const AttentionInput& input, int64_t first) const = 0;
+  virtual ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t first) const = 0;
   Tensor attend(Heads heads, const AttentionInput& input) override;
 
   /// A user-given tensor `place` (the field `name`) as [B, H, T, 1 | d]; empty when it is not given. Fails on
@@ -52,7 +52,7 @@ class FadingAttention : public HeadedAttention {
   }
 
  private:
-  void show(const Fade& fade, const Tensor& shrink, const AttentionInput& input) const;
+  void show(const ScanInputs& inputs, const Tensor& shrink, const AttentionInput& input) const;
 
   After after_;
   std::unique_ptr<Linear> gate_;

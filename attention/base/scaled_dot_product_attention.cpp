@@ -1,21 +1,21 @@
 // Dot-product attention in tiles, or by the map where a gradient needs it.
-#include "heed/attention/base/dotted.h"
+#include "heed/attention/base/scaled_dot_product_attention.h"
 
 namespace heed {
 
-Tensor DottedAttention::score(const Tensor& q, const Tensor& k, const AttentionInput&) const {
+Tensor ScaledDotProductAttention::score(const Tensor& q, const Tensor& k, const AttentionInput&) const {
   const Tensor products = matmul(q, transpose(k, 2, 3));
   return scale_ == 1 ? products : products * scale_;
 }
 
-bool DottedAttention::needs_map(const AttentionInput& input) const {
+bool ScaledDotProductAttention::needs_map(const AttentionInput& input) const {
   const bool bias = input.mask.bias() && input.mask.bias().node();
   return modifiers().has_vectors() ||
          (recording() && (bias || (modifiers().softcap() > 0 && modifiers().relative_is_trained())));
 }
 
-Tensor DottedAttention::attend(Heads heads, const AttentionInput& input) {
-  const int64_t first_query = recall(heads, input);
+Tensor ScaledDotProductAttention::attend(Heads heads, const AttentionInput& input) {
+  const int64_t first_query = read_cache(heads, input);
   align(heads);
   if (input.context.recorder != nullptr) input.context.recorder->factors(*this, heads.q, heads.k, scale_);
   if (needs_map(input)) return attend_by_map(heads, input, first_query);

@@ -1,5 +1,5 @@
 // Autocast to bf16: which products it rounds, and which it does not.
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 
 #include <thread>
 
@@ -61,7 +61,7 @@ TEST_CASE("rounding: a linear layer and its gradients round their factors, check
   const Tensor dy = random_tensor(Shape{48, 40}, DType::f32, 3);
   const Sweep exact(x, w, dy, Rounding::none, false), plain(x, w, dy, Rounding::bf16, false),
       again(x, w, dy, Rounding::bf16, true);
-  const NoGrad no_tape;
+  const NoGrad no_grad;
   const Tensor r = rounded(x), s = rounded(w), d = rounded(dy);
   for (const Sweep& one : {plain, again}) {
     CHECK(distance(one.y, matmul(r, transpose(s, 0, 1))) < 1e-5);

@@ -1,4 +1,4 @@
-// HeadedAttention, rung 3: multi-head projections; a variant overrides attend().
+// MultiHeadAttention, rung 3: multi-head projections; a variant overrides attend().
 #pragma once
 
 #include "heed/attention/base/key_value_cache.h"
@@ -21,18 +21,18 @@ enum class Project {
 };
 
 /// Multi-head attention: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017, section 3.2.2).
-class HeadedAttention : public Attention {
+class MultiHeadAttention : public Attention {
  public:
   /// Makes the projections that `project` asks for, [width, width] or, with fewer key-value heads, narrower.
-  HeadedAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
+  MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const AttentionInput& input) final;
   /// The attention without projections, on given heads -> [B, H, Tq, dv]; for tests against formulas.
   /// input.queries and input.keys are what the heads were projected from. They may be empty; then the tensors
   /// that a variant computes from them must be given in its fields(). k and v may have fewer heads, shared by
-  /// groups of query heads. The caller applies qk_norm and rope: see ready().
+  /// groups of query heads. The caller applies qk_norm and rope: see normalize_and_rotate().
   Tensor on_heads(Heads heads, const AttentionInput& input);
   /// The heads of a call with qk_norm and rope applied to queries and keys.
-  Heads ready(Heads heads, const AttentionInput& input) const;
+  Heads normalize_and_rotate(Heads heads, const AttentionInput& input) const;
   /// True when position biases, softcap and sink act on this attention's scores; otherwise make_attention()
   /// fails for them.
   virtual bool modifies_scores() const { return false; }
@@ -45,15 +45,15 @@ class HeadedAttention : public Attention {
 
  protected:
   /// Attends with the projected heads of this call -> [B, H, Tq, dv]. The variant reads and updates the cache
-  /// itself: see recall().
+  /// itself: see read_cache().
   virtual Tensor attend(Heads heads, const AttentionInput& input) = 0;
 
   /// Appends the keys and values of the call to input.cache (a KeyValueCache) and puts the cached ones into
   /// `heads`. Returns the position of the first query: among the keys in self-attention, among all queries so
   /// far in cross-attention.
-  int64_t recall(Heads& heads, const AttentionInput& input) const;
+  int64_t read_cache(Heads& heads, const AttentionInput& input) const;
   /// Arguments of a fused op: the scale, and when training the dropout rate and its random draw.
-  kernel::AttentionTerms terms(const AttentionInput& input, double scale) const;
+  kernel::AttentionParams params(const AttentionInput& input, double scale) const;
   /// Fails when the call has an additive bias or a cache: for variants that support neither.
   static void refuse_extras(const char* name, const AttentionInput& input);
   /// True when attend() accepts fewer key-value heads than query heads; otherwise k and v are repeated.

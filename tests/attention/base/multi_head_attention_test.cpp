@@ -1,5 +1,5 @@
-// Tests attention/base/headed.h: projections and the key-value cache.
-#include "heed/attention/base/headed.h"
+// Tests attention/base/multi_head_attention.h: projections and the key-value cache.
+#include "heed/attention/base/multi_head_attention.h"
 
 #include <cmath>
 
@@ -15,7 +15,7 @@ std::unique_ptr<Attention> made(const AttentionConfig& config, uint64_t seed = 1
   return make_attention("softmax", config, rng);
 }
 
-HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 double deviation(const Tensor& x) {
   double squares = 0;

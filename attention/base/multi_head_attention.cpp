@@ -1,5 +1,5 @@
 // Multi-head projections.
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 
 #include "heed/attention/base/head_edits.h"
 #include "heed/core/constant_table.h"
@@ -40,7 +40,7 @@ int64_t key_width(const AttentionConfig& config) {
 
 }  // namespace
 
-HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
+MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(project == Project::v ? Linear()
                                   : Linear(config.d_model, query_width(config), rng,
                                            {.bias = config.input_bias, .init = config.init})),
@@ -69,18 +69,18 @@ HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Projec
         "to none.");
 }
 
-Tensor HeadedAttention::split(const Tensor& x) const {
+Tensor MultiHeadAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
 // Queries for attentions whose scores do not depend on them, so that shapes are as usual: the input where it
 // is as wide as the heads, zeros otherwise. Their keys are the values.
-Tensor HeadedAttention::unread(const Tensor& x) const {
+Tensor MultiHeadAttention::unread(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
 
-Tensor HeadedAttention::forward(const AttentionInput& given) {
+Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const ModuleScope within(this);
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
@@ -95,14 +95,14 @@ Tensor HeadedAttention::forward(const AttentionInput& given) {
     else
       heads.k = split(project_ == Project::qkv ? key(input.keys) : query(input.keys));
   }
-  heads = ready(std::move(heads), input);
+  heads = normalize_and_rotate(std::move(heads), input);
   const Tensor y =
       input.context.editor == nullptr ? on_heads(std::move(heads), input) : on_edited_heads(heads, input);
   const Tensor joined = transpose(y, 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
 }
 
-Heads HeadedAttention::ready(Heads heads, const AttentionInput& input) const {
+Heads MultiHeadAttention::normalize_and_rotate(Heads heads, const AttentionInput& input) const {
   const int64_t kept = input.cache != nullptr ? input.cache->length : 0;
   const int64_t behind =
       heads.k && input.cache == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
@@ -112,13 +112,13 @@ Heads HeadedAttention::ready(Heads heads, const AttentionInput& input) const {
   return heads;
 }
 
-Tensor HeadedAttention::on_heads(Heads heads, const AttentionInput& input) {
+Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
   const int64_t num_queries = heads.q.extent(2), num_heads = heads.q.extent(1);
   if (heads.k && (heads.k.extent(1) < 1 || num_heads % heads.k.extent(1) != 0)) {
     fail("attention: q ", heads.q.shape(), " and k ", heads.k.shape(),
          ". Heads of k must divide those of q.");
   }
-  // A KeyValueCache stores the key-value heads as they are; recall() repeats them.
+  // A KeyValueCache stores the key-value heads as they are; read_cache() repeats them.
   const bool remembers = dynamic_cast<KeyValueCache*>(input.cache) != nullptr;
   if (heads.k && !remembers && !shares_keys()) {
     heads.k = repeated(heads.k, num_heads);
@@ -140,7 +140,7 @@ Tensor HeadedAttention::on_heads(Heads heads, const AttentionInput& input) {
   return y;
 }
 
-Tensor HeadedAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
+Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
   const int64_t answered = input.cache != nullptr ? input.cache->queries : 0;
   const auto product = [&](const Tensor& map) {
     Tensor values = heads.v;
@@ -162,11 +162,11 @@ Tensor HeadedAttention::on_edited_heads(const Heads& heads, const AttentionInput
       *this, input, [&](const AttentionInput& asked) { return on_heads(heads, asked); }, product);
 }
 
-int64_t HeadedAttention::recall(Heads& heads, const AttentionInput& input) const {
+int64_t MultiHeadAttention::read_cache(Heads& heads, const AttentionInput& input) const {
   if (input.cache == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
   auto* cache = cache_of<KeyValueCache>(input);
   const int64_t first = config_.cross ? cache->queries : cache->length;
-  cache->remember(heads);
+  cache->append_to_cache(heads);
   if (!shares_keys()) {
     heads.k = repeated(heads.k, heads.q.extent(1));
     heads.v = repeated(heads.v, heads.q.extent(1));
@@ -174,16 +174,16 @@ int64_t HeadedAttention::recall(Heads& heads, const AttentionInput& input) const
   return first;
 }
 
-kernel::AttentionTerms HeadedAttention::terms(const AttentionInput& input, double scale) const {
-  kernel::AttentionTerms terms{.scale = scale};
+kernel::AttentionParams MultiHeadAttention::params(const AttentionInput& input, double scale) const {
+  kernel::AttentionParams params{.scale = scale};
   if (input.context.training() && config_.dropout > 0) {
-    terms.dropout = config_.dropout;
-    terms.draw = input.context.rng->next();
+    params.dropout = config_.dropout;
+    params.draw = input.context.rng->next();
   }
-  return terms;
+  return params;
 }
 
-void HeadedAttention::refuse_extras(const char* name, const AttentionInput& input) {
+void MultiHeadAttention::refuse_extras(const char* name, const AttentionInput& input) {
   if (input.mask.bias()) {
     fail("attention '", name,
          "': it has no score for each pair of positions to add a bias to. Leave the bias out, ",
@@ -194,7 +194,7 @@ void HeadedAttention::refuse_extras(const char* name, const AttentionInput& inpu
   }
 }
 
-void HeadedAttention::fields(Fields& f) {
+void MultiHeadAttention::fields(Fields& f) {
   if (project_ != Project::v) f("query", query);
   if (project_ == Project::qkv) f("key", key);
   f("value", value);

@@ -1,11 +1,11 @@
 // Retention, gated linear attention, the delta rule, state-space duality, differential and latent attention
 // against their formulas and known properties.
-#include "heed/tests/attention/reference/fading.h"
+#include "heed/tests/attention/reference/decay.h"
 #include "heed/core/settings_source.h"
 
 #include <cmath>
 
-#include "heed/attention/base/headed.h"
+#include "heed/attention/base/multi_head_attention.h"
 #include "heed/tests/attention/reference/against.h"
 #include "heed/tests/catch.h"
 
@@ -34,7 +34,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
   return attention;
 }
 
-HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 /// scale times the causal sums y_i = q_i . sum over j <= i of k_j v_j^T, one after another.
 std::vector<double> causal_sums(const Tensor& q, const Tensor& k, const Tensor& v, double scale) {

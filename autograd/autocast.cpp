@@ -1,5 +1,5 @@
 // Autocast: the rounding of products that is in force in each thread.
-#include "heed/autograd/mixed_precision.h"
+#include "heed/autograd/autocast.h"
 
 namespace heed {
 namespace {

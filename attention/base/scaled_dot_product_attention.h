@@ -1,4 +1,5 @@
-// DottedAttention, rung 2 in tiles: softmax of dot products; a variant may transform q and k in align().
+// ScaledDotProductAttention, rung 2 in tiles: softmax of dot products; a variant may transform q and k in
+// align().
 #pragma once
 
 #include "heed/attention/base/scored.h"
@@ -7,10 +8,11 @@ namespace heed {
 
 /// Softmax of scaled dot products without storing the map: memory is linear in the length. The map is
 /// computed only for a MapRecorder and for the gradients listed at needs_map().
-class DottedAttention : public ScoredAttention {
+class ScaledDotProductAttention : public ScoredAttention {
  protected:
   /// `scale` multiplies q . k, 1 / sqrt(d) in Vaswani et al. 2017; `project` says which projections exist.
-  DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)
+  ScaledDotProductAttention(const AttentionConfig& config, Rng& rng, double scale,
+                            Project project = Project::qkv)
       : ScoredAttention(config, rng, project), scale_(scale) {}
 
   /// Transforms the queries of this call and all keys before the dot product; the default changes nothing.

@@ -1,5 +1,5 @@
 // Recurrent linear attention with decay: scan, norm and gate, map for recording.
-#include "heed/attention/base/fading.h"
+#include "heed/attention/base/decay_attention.h"
 
 #include <cmath>
 
@@ -7,20 +7,20 @@
 
 namespace heed {
 
-FadingAttention::FadingAttention(const AttentionConfig& config, const After& after, Rng& rng)
-    : HeadedAttention(config, rng), after_(after) {
+DecayAttention::DecayAttention(const AttentionConfig& config, const After& after, Rng& rng)
+    : MultiHeadAttention(config, rng), after_(after) {
   if (after.gate) {
     gate_ = std::make_unique<Linear>(config.d_model, config.inner_width(), rng,
                                      LinearOptions{.bias = config.input_bias, .init = config.init});
   }
 }
 
-void FadingAttention::fields(Fields& f) {
-  HeadedAttention::fields(f);
+void DecayAttention::fields(Fields& f) {
+  MultiHeadAttention::fields(f);
   f("gate", gate_);
 }
 
-Tensor FadingAttention::given(const Tensor& place, const char* name, const Heads& heads) {
+Tensor DecayAttention::given(const Tensor& place, const char* name, const Heads& heads) {
   if (!place) return {};
   const Shape rows{heads.q.extent(0), heads.q.extent(1), heads.q.extent(2)};
   if (place.shape() == rows) return reshape(place, Shape{rows[0], rows[1], rows[2], 1});
@@ -33,7 +33,7 @@ Tensor FadingAttention::given(const Tensor& place, const char* name, const Heads
   return place;
 }
 
-const Tensor& FadingAttention::layer_input(const AttentionInput& input, const char* name) {
+const Tensor& DecayAttention::layer_input(const AttentionInput& input, const char* name) {
   if (!input.keys) {
     fail("attention: ", name, " is made from the layer's input, which this call has not. Give it",
          settings_source() == SettingsSource::command_line ? text(": --param ", name, "=FILE.npy.")
@@ -42,7 +42,7 @@ const Tensor& FadingAttention::layer_input(const AttentionInput& input, const ch
   return input.keys;
 }
 
-Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
+Tensor DecayAttention::attend(Heads heads, const AttentionInput& input) {
   if (input.mask.bias())
     fail("attention: a state that fades takes no bias on its scores. Leave the bias out, or use softmax.");
   if (!input.mask.is_causal())
@@ -54,14 +54,14 @@ Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
          " keys. Continue with a memory instead.");
   }
   const int64_t first = cache != nullptr ? cache->length : 0, length = heads.q.extent(2);
-  Fade fading = fade(heads, input, first);
-  if (const Tensor kept = input.mask.padding_mask(fading.k, first)) fading.k = fading.k * kept;
-  const Tensor values = fading.amount ? heads.v * fading.amount : heads.v;
-  Tensor y = decay_scan({.q = fading.q,
-                         .k = fading.k,
+  ScanInputs inputs = scan_inputs(heads, input, first);
+  if (const Tensor kept = input.mask.padding_mask(inputs.k, first)) inputs.k = inputs.k * kept;
+  const Tensor values = inputs.amount ? heads.v * inputs.amount : heads.v;
+  Tensor y = decay_scan({.q = inputs.q,
+                         .k = inputs.k,
                          .v = values,
-                         .log_decay = fading.log_decay,
-                         .beta = fading.beta,
+                         .log_decay = inputs.log_decay,
+                         .beta = inputs.beta,
                          .start = cache != nullptr ? cache->state : Tensor()},
                         cache != nullptr);
   if (cache != nullptr) {
@@ -70,7 +70,7 @@ Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
     y = slice(y, 2, 0, length);
   }
   const Tensor shrink = after_.norm ? reciprocal(sqrt(mean(square(y), 3) + 1e-6)) : Tensor();
-  if (input.context.recorder != nullptr) show(fading, shrink, input);
+  if (input.context.recorder != nullptr) show(inputs, shrink, input);
   if (shrink) y = y * shrink;
   if (!gate_) return y;
   if (!input.queries)
@@ -78,7 +78,7 @@ Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
   return y * silu(split((*gate_)(input.queries)));
 }
 
-void FadingAttention::show(const Fade& fading, const Tensor& shrink, const AttentionInput& input) const {
+void DecayAttention::show(const ScanInputs& inputs, const Tensor& shrink, const AttentionInput& input) const {
   if (input.cache != nullptr) {
     fail(
         "attention: a state does not tell single keys apart, so a step with a memory has no map. Look at a "
@@ -86,15 +86,15 @@ void FadingAttention::show(const Fade& fading, const Tensor& shrink, const Atten
   }
   const NoGrad no_grad;
   // The output is linear in the values, so with the identity as values it is the map.
-  const int64_t length = fading.q.extent(2);
+  const int64_t length = inputs.q.extent(2);
   Tensor values =
-      expand(identity(length, fading.q), Shape{fading.q.extent(0), fading.q.extent(1), length, length});
-  if (fading.amount) values = values * fading.amount;
-  const Tensor map = decay_scan({.q = fading.q,
-                                 .k = fading.k,
+      expand(identity(length, inputs.q), Shape{inputs.q.extent(0), inputs.q.extent(1), length, length});
+  if (inputs.amount) values = values * inputs.amount;
+  const Tensor map = decay_scan({.q = inputs.q,
+                                 .k = inputs.k,
                                  .v = values,
-                                 .log_decay = fading.log_decay,
-                                 .beta = fading.beta,
+                                 .log_decay = inputs.log_decay,
+                                 .beta = inputs.beta,
                                  .start = {}},
                                 false);
   input.context.recorder->record(*this, shrink ? map * shrink : map);

@@ -1,0 +1,1 @@
+../../train/heed.h
