@@ -34,7 +34,7 @@ class CommaLocale {
   bool made() const { return made_; }
 
  private:
-  Scratch folder_;  // of a made one; programs that are started find it by LOCPATH
+  Scratch folder_;  // holds the locale that was made; started programs find it by LOCPATH
   bool made_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 /// What a plain attention does with one score: -inf hides the key.
 using Score = std::function<double(int64_t b, int64_t h, int64_t i, int64_t j, double dot)>;
-/// And with one weight.
+/// What a modifier makes of one weight of the map.
 using Weight = std::function<double(int64_t b, int64_t h, int64_t i, int64_t j, double weight)>;
 
 Plain attended(const Plains& x, const Score& score, const Weight& weight = {}) {

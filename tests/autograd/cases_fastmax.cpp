@@ -79,7 +79,7 @@ Row dropped(Row features, size_t first, int64_t row, bool key) {
   return features;
 }
 
-/// The same of a mapped row: entries of their own, or all at once.
+/// Drops entries of a mapped row: each by itself, or all at once.
 Row dropped_row(Row x, kernel::PolynomialDropout drops, int64_t row, bool key) {
   const bool tokens = drops == kernel::PolynomialDropout::tokens;
   const uint64_t step = tokens ? 16 : (x.size() + 15) / 16 * 16;

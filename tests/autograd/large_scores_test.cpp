@@ -35,7 +35,7 @@ void check_weights(int64_t length, Device device, const Attend& attend) {
   Tensor one = Tensor::zeros(Shape{1, 2, length, length}, DType::f32);
   for (int64_t i = 0; i < 2 * length; ++i) one.data<float>()[i * length + i % length] = 1;
   const Tensor v = leaf(one.to(device));
-  const Tensor map = attend(q, k, v);  // of values that are the identity
+  const Tensor map = attend(q, k, v);  // the output is the map, since the values are the identity
   const Tensor dout = near(0, 1, length, 3).to(device);
   const Tensor direction = matmul(dout, transpose(near(0, 1, length, 4).to(device), 2, 3));  // [1, 2, T, T]
   backward(sum(map * direction));

@@ -26,7 +26,7 @@ inline Kind distinct(double shift) { return {.what = Kind::What::distinct, .shif
 inline Kind ids_below(int64_t count) { return {.what = Kind::What::ids, .count = count}; }
 inline Kind mask() { return {.what = Kind::What::mask}; }
 
-using Shapes = std::vector<Shape>;  ///< of one call's inputs
+using Shapes = std::vector<Shape>;  ///< shapes of the inputs of one call
 using Inputs = std::span<const Tensor>;
 
 /// An op, its test inputs, and its reference in plain doubles.
@@ -35,7 +35,7 @@ struct OpCase {
   std::string note = {};         ///< distinguishes several rows of this op
   std::vector<Shapes> shapes;    ///< small calls: odd, of size 1, empty, broadcast
   Shapes large;                  ///< one call that is split over threads
-  std::vector<Kind> kinds = {};  ///< of the inputs; others are uniform in [-2, 2)
+  std::vector<Kind> kinds = {};  ///< kinds of the inputs; others are uniform in [-2, 2)
   std::function<Tensor(Inputs)> apply;
   std::function<Plain(const Plains&)> reference;
   double looser = 1;           ///< factor on the tolerance of values, for long sums

@@ -144,7 +144,7 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-/// The same numbers in memory with gaps: every second element of a larger block.
+/// A copy whose numbers lie in memory with gaps: every second element of a larger block.
 Tensor with_gaps(const Tensor& x) {
   Shape shape = x.shape();
   shape.push_back(2);
@@ -161,7 +161,7 @@ Tensor with_gaps(const Tensor& x) {
   return view;
 }
 
-/// The same numbers, two axes swapped in memory.
+/// A copy with two axes swapped in memory.
 Tensor turned(const Tensor& x, int64_t a, int64_t b) {
   Shape shape = x.shape();
   std::swap(shape[a], shape[b]);

@@ -28,7 +28,7 @@ TEST_CASE("table: a device gives the same memory for the same numbers, and other
   CHECK(again.shape() == Shape{2, 3});
   CHECK(constant_table<int32_t>(others, Shape{6}, device).storage() != x.storage());
   const Tensor floats = constant_table<float>(std::vector<float>(6, 0.F), Shape{6}, device);
-  CHECK(floats.storage() != x.storage());  // the same bytes
+  CHECK(floats.storage() != x.storage());  // although the bytes are equal
   CHECK(floats.dtype() == DType::f32);
 }
 

@@ -1,4 +1,4 @@
-// Of a library, and used by the module alone: the linker must not leave it out of the program.
+// A function of a library that the module alone uses: the linker must not leave it out of the program.
 #include "heed/tests/cuda_module/parts.h"
 
 int heed::parts::used_by_the_module_alone() { return 7; }

@@ -9,7 +9,7 @@
 
 namespace heed::parts {
 
-/// Of one variable a thread, and one a program, wherever it is named.
+/// There is one `of_thread` a thread and one `of_program` a program, wherever they are named.
 inline thread_local int of_thread = 1;
 inline int of_program = 1;
 
@@ -36,7 +36,7 @@ class Counter {
   virtual int next() = 0;
 };
 
-// Of the module.
+// The module defines these functions.
 int64_t sum_of_nine(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g, int64_t h,
                     int64_t i);
 double sum_of_ten(float a, double b, float c, double d, float e, double f, float g, double h, float i,
@@ -55,7 +55,7 @@ struct Kernel {
   static int run(int x);
 };
 
-// Of the program.
+// The program defines these functions.
 int of_the_program(int x);
 int used_by_the_module_alone();
 

@@ -66,7 +66,7 @@ int main() {
   const NoGrad no_grad;
   const Tensor clean = reshape(ids({3, 1, 4, 1, 5}), {1, 5}), other = reshape(ids({3, 1, 9, 1, 5}), {1, 5}),
                written =
-                   reshape(ids({start, 5, 1}), {1, 3});  // the next digit is 4 of the first, 9 of the other
+                   reshape(ids({start, 5, 1}), {1, 3});  // the digit that follows is 4 in one, 9 in the other
   const auto prefers_4 = [&](const Tensor& source, HeadEditor* editor) {
     const std::vector<double> last = logits(source, written, {.editor = editor}).to_doubles();
     return last[2 * 12 + 4] - last[2 * 12 + 9];

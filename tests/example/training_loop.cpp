@@ -28,7 +28,7 @@ int main() {
     const Tensor loss = cross_entropy(logits, Tensor::of<int32_t>(batch.target.ids, shape));
     backward(loss);
     optimizer.step(3e-3);  // clips, updates, clears
-    rng.advance();         // the next step's dropout
+    rng.advance();         // new random numbers for dropout
     if (step % 50 == 49) std::printf("step %d  loss %.3f\n", step + 1, loss.item());
   }
 

@@ -24,7 +24,7 @@ class FaultInjection final : public TrainCallback {
   void after_step(const TrainContext& context, const StepResult& result) override;
 
   Where where = Where::parameter;
-  std::string name;      ///< of the tensor; empty: the one in the middle of the list
+  std::string name;      ///< name of the tensor; empty: the one in the middle of the list
   double value = NAN;    ///< or an infinity
   int64_t step = 0;      ///< counted from 1, as in the metrics
   bool repeats = false;  ///< at every later step too

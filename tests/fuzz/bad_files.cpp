@@ -92,7 +92,7 @@ std::string lying_header(const std::string& file, uint64_t number) {
   switch (number % 16) {
     case 0:
       replace(whole, whole + ", " + whole);
-      break;  // the same name twice
+      break;  // one name twice
     case 1:
       replace(name, std::string(1, '\1') + name);
       break;  // names that are none
@@ -202,13 +202,13 @@ class Checkpoints {
     }
   }
 
-  void sealed(Counts& counts, int64_t number, uint64_t dice) {
-    const size_t which = dice / 4 % files_.size();
+  void sealed(Counts& counts, int64_t number, uint64_t random) {
+    const size_t which = random / 4 % files_.size();
     std::vector<NamedBytes> files = files_;
     NamedBytes& file = files[which];
     const bool tensors = file.name.ends_with(".safetensors");
-    file.bytes =
-        tensors && dice % 3 != 0 ? lying_header(file.bytes, dice / 4) : mutate(file.bytes, {}, dice).bytes;
+    file.bytes = tensors && random % 3 != 0 ? lying_header(file.bytes, random / 4)
+                                            : mutate(file.bytes, {}, random).bytes;
     write_checkpoint(room_ / "sealed", 7, files);
     const std::string name = file.name;
     const law::Outcome outcome =

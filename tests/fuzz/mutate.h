@@ -11,7 +11,7 @@ namespace heed {
 /// Damaged bytes and the kind of damage.
 struct Mutation {
   std::string bytes;
-  const char* kind;  ///< of the last damage
+  const char* kind;  ///< kind of the last damage
 };
 
 /// Damages `base` one or several times: flips bits, sets bytes, removes, doubles or truncates parts, repeats

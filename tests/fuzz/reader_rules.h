@@ -15,7 +15,7 @@ namespace heed::law {
 struct Bounds {
   int64_t heap = int64_t{64} << 20;  ///< maximum bytes, besides the input
   int64_t per_byte = 0;              ///< and so many more per byte of the input
-  double seconds = 1;                ///< of CPU time; three times as much with a sanitizer
+  double seconds = 1;                ///< CPU time; three times as much with a sanitizer
   bool usage = false;                ///< the reader may throw a usage error too: it reads a configuration
   bool numeric = false;              ///< and Fault::numeric: it reads weights, which may be NaN
 };
@@ -23,7 +23,7 @@ struct Bounds {
 /// The result of one input.
 struct Outcome {
   bool accepted = false;
-  std::string message;  ///< of the error
+  std::string message;  ///< message of the error
   std::string broken;   ///< the violated rule; empty when none
   double seconds = 0;
   int64_t heap = 0;  ///< peak bytes
@@ -36,7 +36,8 @@ struct Outcome {
 Outcome outcome_of(std::string_view name, std::string_view input, const std::function<void()>& reader,
                    const Bounds& bounds = {});
 
-/// The same; aborts with the reason when a rule is violated. Returns true if the reader accepted the input.
+/// Checks a reader by outcome_of() and aborts with the reason when a rule is violated. Returns true if the
+/// reader accepted the input.
 bool obeys(std::string_view name, std::string_view input, const std::function<void()>& reader,
            const Bounds& bounds = {});
 

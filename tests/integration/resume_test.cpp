@@ -25,7 +25,7 @@ TrainResult in_pieces(const Path& run, const std::function<Config()>& config, in
   return outcome;
 }
 
-/// The same checkpoints with the same bytes (but the clock), and the same log.
+/// Checks that both runs have equal checkpoints (but for the clock) and equal logs.
 void check_same_run(const Path& one, const Path& other) {
   const std::vector<int64_t> steps = list_checkpoints(one);
   REQUIRE(list_checkpoints(other) == steps);

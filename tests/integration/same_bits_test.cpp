@@ -1,4 +1,4 @@
-// The same seed gives the same bits: every preset, any number of threads.
+// One seed gives the same bits: every preset, any number of threads.
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"

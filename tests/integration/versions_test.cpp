@@ -78,7 +78,7 @@ TEST_CASE("versions: a run of 0.1 goes on, keeps what it said of its first sessi
 
 TEST_CASE("versions: a run of 0.1 is read by its old names and goes on as one that was written anew") {
   const Fixture shell;
-  // The same run with its settings and metrics under the names of today.
+  // A copy of the run has its settings and metrics under the names of today.
   const std::string anew = "runs/anew";
   std::filesystem::copy(shell.path, shell.scratch / anew, std::filesystem::copy_options::recursive);
   Config config = read_config(io::read(shell.path / "config.toml"), "config.toml");

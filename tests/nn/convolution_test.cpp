@@ -152,7 +152,7 @@ TEST_CASE("convolution: ByteNet's block is its formula, and padding neither ente
       for (size_t i = 0; i < y[t].size(); ++i) y[t][i] += plain[t][i];
     }
     check_rows(rows_of(layer(x, {}), 0), y);
-    fill_biases(layer);  // of the norms too: padding is not 0 after them
+    fill_biases(layer);  // also those of the norms, after which padding is not 0
     const Tensor padded = layer(x, lengths({5})), alone = layer(slice(x, 1, 0, 5), {});
     CHECK(apart(slice(padded, 1, 0, 5), alone) < 1e-12);
     CHECK(apart(slice(padded, 1, 5, 9), Tensor::zeros(Shape{1, 4, 8}, DType::f64)) == 0);

@@ -215,7 +215,7 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
     CHECK(cross->fillings == 1);
     CHECK(cross->asked.size() == (stepwise ? 4 : 1));
     const Tensor asked = concat(cross->asked, 1);
-    // The same by hand, from the equations.
+    // The expected numbers are computed by hand, from the equations.
     const RecurrentDecoder& decoder = model.decoder;
     const RecurrentCell &first = *decoder.cells[0], &second = *decoder.cells[1];
     const Tensor x = model.target(example.target, 0, nullptr);
@@ -272,7 +272,7 @@ TEST_CASE("seq2seq: without attention the decoder gets the last state alone, and
     MapRecorder recorder;
     const Tensor y = model.decode(example.target, encoded, example.long_as, {.recorder = &recorder});
     CHECK(recorder.maps.empty());
-    // The same by hand, from the equations.
+    // The expected numbers are computed by hand, from the equations.
     const RecurrentCell &first = *decoder.cells[0], &second = *decoder.cells[1];
     const Tensor x = model.target(example.target, 0, nullptr), c = model.encoder.last(encoded);
     const Tensor begin = reshape(tanh(decoder.bridge(c)), Shape{2, 2 * first.parts(), 8});

@@ -355,7 +355,7 @@ TEST_CASE("classifier: a first token reads the input") {
   CHECK(apart(view::slice(y, 0, 1, 2), model(view::slice(x, 0, 1, 2), {}, {})) < 1e-5);
   CHECK(apart(view::slice(y, 0, 0, 1), view::slice(y, 0, 1, 2)) > 1e-4);
   CHECK_THROWS_WITH(model(Tensor(Shape{1, 5, 2}), {}, {}), containing("6 tokens"));
-  // Of token ids too; lengths count the first token, and what is padding is not read.
+  // A classifier reads token ids too; lengths count the first token, and what is padding is not read.
   const Classifier words(config, {.vocabulary = 9, .classes = 4, .pool = Pool::first}, plain_attention, rng);
   const Tensor padded = words(ids({1, 2, 3, 8, 4, 5, 6, 7}, 2), lengths({4, 5}), {});
   CHECK(apart(padded, concat(std::vector<Tensor>{words(ids({1, 2, 3}, 1), {}, {}),

@@ -19,7 +19,7 @@ const std::vector<std::string> larger{"--d-model",          "32", "--d-ff",  "64
 /// One disk and what it is good for.
 struct Disk {
   std::string what;
-  std::string options;       ///< of the tmpfs
+  std::string options;       ///< mount options of the tmpfs
   std::string before;        ///< shell, just before heed starts
   std::vector<int> reasons;  ///< that heed may name
   bool begins = false;       ///< a new run, instead of one that goes on

@@ -32,7 +32,7 @@ class Gpt2Tensors {
     std::uniform_real_distribution<float> number(-0.3F, 0.3F);
     const size_t begin = bytes_.size();
     for (int64_t i = 0; i < count; ++i) {
-      const float value = number(dice_);
+      const float value = number(generator_);
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     }
     Json offsets = Json::List();
@@ -48,7 +48,7 @@ class Gpt2Tensors {
   }
 
  private:
-  std::mt19937 dice_{3};
+  std::mt19937 generator_{3};
   Json header_ = Json::object();
   std::string bytes_;
 };

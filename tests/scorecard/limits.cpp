@@ -115,11 +115,11 @@ struct PeakRule {
 /// Maps of 144 MiB, of every attention or some, under limits that hold none, one, or two of them.
 void attend_within_limits(const Scene& scene, PeakRule& rule) {
   constexpr int64_t length = 6144, width = 4;
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   std::vector<float> numbers(length * width);
   std::vector<std::string> given;
   for (const char* name : {"q", "k", "v", "grad-out"}) {
-    for (float& x : numbers) x = std::generate_canonical<float, 20>(dice) - 0.5F;
+    for (float& x : numbers) x = std::generate_canonical<float, 20>(generator) - 0.5F;
     const std::string file = text(name, ".npy");
     write_array(scene.room / file, text("1, 1, ", length, ", ", width), std::as_bytes(std::span(numbers)));
     given.insert(given.end(), {text("--", name), file});
@@ -208,15 +208,15 @@ Result planted_nan(const Scene& scene) {
       all.push_back({text("gradient:", name, ":", value), text("gradient of ", name, " (", value, ")")});
     }
   }
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   if (!scene.whole) {
-    std::shuffle(all.begin(), all.end(), dice);
+    std::shuffle(all.begin(), all.end(), generator);
     all.resize(6);
   }
   Tally tally;
   int64_t skips = 0;
   for (const Planted& planted : all) {
-    const auto step = static_cast<int64_t>(1 + dice() % 60);
+    const auto step = static_cast<int64_t>(1 + generator() % 60);
     tally.add(text(planted.where, "@", step), caught(scene, planted, step, hash));
     if (planted.where.starts_with("gradient")) {
       tally.add(text(planted.where, "@", step, ", skipped"), skipped(scene, planted, step));
@@ -333,10 +333,10 @@ Result memory_of_lists(const Scene& scene) {
             empty.code == 3 && empty.peak_kib < 64 * 1024
                 ? ""
                 : text("it took ", empty.peak_kib / 1024, " MiB: ", empty.said()));
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   const int64_t megabytes = scene.amount(1, 10);
   std::string letters;
-  for (int64_t i = 0; i < megabytes * 1000000; ++i) letters += static_cast<char>('a' + dice() % 26);
+  for (int64_t i = 0; i < megabytes * 1000000; ++i) letters += static_cast<char>('a' + generator() % 26);
   io::write(scene.room / "letters.txt", letters);
   Command learn = scene.heed(
       tiny_train(scene, "letters", {"--data", "letters.txt", "--tokenizer", "byte_pair", "--dry-run"}));

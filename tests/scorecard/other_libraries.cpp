@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 /// A build of OpenBLAS that can be put before the system's own.
 struct Library {
   std::string build;  ///< as `heed env` names it
-  Path folder;        ///< of its libopenblas.so.0
+  Path folder;        ///< the folder that holds its libopenblas.so.0
 };
 
 /// The folder openblas-BUILD below `root` that holds the library, as Debian's packages lay it; or nothing.

@@ -179,14 +179,14 @@ std::string closed_answer(const Scene& scene) {
 
 Result other_signals(const Scene& scene) {
   const Reference reference = reference_run(scene);
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   std::uniform_real_distribution<double> moment(0, reference.seconds / 2);
   Tally tally;
   for (const auto& [name, number] : {std::pair{"HUP", SIGHUP}, {"XCPU", SIGXCPU}}) {
     for (int64_t i = 0; i < scene.amount(2, 20); ++i) {
-      tally.add(name, stopped(scene, reference, number, 1, moment(dice)));
+      tally.add(name, stopped(scene, reference, number, 1, moment(generator)));
       // A shell and a terminal both hang up, and the limit of time is told every second.
-      tally.add(text(name, " three times"), stopped(scene, reference, number, 3, moment(dice)));
+      tally.add(text(name, " three times"), stopped(scene, reference, number, 3, moment(generator)));
     }
   }
   for (const auto& [name, number] :

@@ -19,7 +19,7 @@ Kills kill_often(const Scene& scene, int64_t kills) {
   const std::string complaint = complaint_on_logs(run_of(scene, "reference"), tiny_steps);
   Kills found;
   if (!complaint.empty()) found.logs.fault("the undisturbed run: " + complaint);
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   std::uniform_real_distribution<double> moment(0, reference.seconds);
   for (int64_t done = 0; done < kills;) {
     const std::string name = text("killed", found.runs++);
@@ -27,7 +27,7 @@ Kills kill_often(const Scene& scene, int64_t kills) {
     std::string moments, torn, wrong;
     int64_t here = 0, lost = 0;
     for (const int64_t wanted = std::min<int64_t>(1 + found.runs % 3, kills - done); here < wanted;) {
-      const double delay = moment(dice);
+      const double delay = moment(generator);
       const bool there = io::exists(run);
       Process process(scene.heed(there ? tiny_resume(name) : tiny_train(scene, name)));
       sleep_for(delay);

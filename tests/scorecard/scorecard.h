@@ -32,7 +32,7 @@ struct Scene {
   const Room& room;    ///< an empty folder of this row
   bool whole = false;  ///< the long form
   double hours = 0;    ///< --hours, for the soak; 0: by steps
-  uint64_t seed = 1;   ///< of random times
+  uint64_t seed = 1;   ///< seed of random times
   /// A count: `brief` in `./heed test`, `full` in the long form.
   int64_t amount(int64_t brief, int64_t full) const { return whole ? full : brief; }
   /// The program with these arguments, started in the row's folder.

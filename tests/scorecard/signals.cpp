@@ -66,7 +66,7 @@ std::string stopped_in_step(const Scene& scene, int number, double delay, double
   return end.code == 128 + number ? "" : "the code is wrong: " + end.said();
 }
 
-/// The same, at several moments: before the first step a run ends at the first signal.
+/// Stops a run at several moments: before the first step a run ends at the first signal.
 std::string stopped_at_once(const Scene& scene, int number, double& longest) {
   std::string wrong = between_steps;
   for (const double delay : {0.5, 1.0, 2.0, 4.0}) {
@@ -213,13 +213,13 @@ std::string fetched_together(const Scene& scene, const Server& server, const std
 
 Result stopped_by_signal(const Scene& scene) {
   const Reference reference = reference_run(scene);
-  std::mt19937_64 dice(scene.seed);
+  std::mt19937_64 generator(scene.seed);
   std::uniform_real_distribution<double> moment(0, reference.seconds);
   Tally tally;
   double longest = 0, longest_second = 0;
   for (const int number : {SIGTERM, SIGINT}) {
     for (int64_t i = 0; i < scene.amount(3, 50); ++i) {
-      const double delay = moment(dice);
+      const double delay = moment(generator);
       tally.add(text("signal ", number, " after ", static_cast<int64_t>(1000 * delay), " ms"),
                 stopped_once(scene, reference, number, delay, longest));
     }

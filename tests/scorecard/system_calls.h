@@ -25,7 +25,7 @@ std::string why_no_strace();
 Command traced(const Scene& scene, const std::vector<std::string>& words,
                const std::vector<std::string>& how);
 
-/// The same, killed at a call.
+/// The command that runs `words` and is killed at a system call.
 Command killed_at(const Scene& scene, const std::vector<std::string>& words, const SystemCall& call);
 
 /// Every call with one of these names that the program makes from the first that names the folder of runs to

@@ -101,10 +101,10 @@ std::string plant_text(const Scene& scene) {
   if (io::exists(path)) return "text.txt";
   constexpr const char* words[] = {"the",  "old",   "man",  "sees", "a",    "red", "house",
                                    "over", "river", "runs", "slow", "down", "a",   "hill"};
-  std::mt19937 dice(7);
+  std::mt19937 generator(7);
   std::string text;
   for (int line = 0; line < 300; ++line) {
-    for (int word = 0; word < 8; ++word) text.append(words[dice() % std::size(words)]).append(" ");
+    for (int word = 0; word < 8; ++word) text.append(words[generator() % std::size(words)]).append(" ");
     text += '\n';
   }
   io::write(path, text);

@@ -47,7 +47,7 @@ std::string finish(const Scene& scene, const std::string& name,
 struct Recipe {
   std::string preset;
   std::vector<std::string> less;
-  int64_t steps = 0;  ///< of a row: 20, or fewer where a step is long
+  int64_t steps = 0;  ///< steps of a row: 20, or fewer where a step is long
 };
 /// All presets whose steps fit a CPU (at most 1 TFLOP and 8 GB); in the short form those in `in_short`, with
 /// `short_steps`.

@@ -151,7 +151,7 @@ TEST_CASE("fit: the same seeds give the same bits, whatever is made ahead") {
   CHECK((trained(quick()) == once));
   CHECK((trained(quick(), 0) == once));
   FitOptions other = quick();
-  other.seed = 2;  // of dropout
+  other.seed = 2;  // seed of dropout
   CHECK((trained(other) != once));
 }
 

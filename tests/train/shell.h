@@ -29,7 +29,7 @@ struct Shell {
   std::vector<std::string> before = {};  ///< what starts the program, such as mpirun with its options
   std::vector<std::string> started = {program()};  ///< heed, or heed_with_faults and its fault
 
-  /// The same folder, with a fault planted into the training of what is run: see FaultInjection.
+  /// Runs `words` in the folder with a fault planted into the training: see FaultInjection.
   Result run_with_fault(const std::string& fault, const std::vector<std::string>& words) {
     started = {program_with_faults(), fault};
     Result result = run(words);

@@ -52,7 +52,7 @@ Report map(const Setting& setting);
 Report cost(const Setting& setting);
 /// No tensor of a step survives it.
 Report leaks(const Setting& setting);
-/// The same seed gives the same bits, for any number of threads; devices agree with the CPU.
+/// One seed gives the same bits for any number of threads; devices agree with the CPU.
 Report devices(const Setting& setting);
 /// Options survive conversion to text and back; saved parameters give the same output.
 Report round_trip(const Setting& setting);

@@ -213,7 +213,7 @@ TEST_CASE("bites: numbers that no seed decides", "[battery]") {
   CHECK(std::count(found.begin(), found.end(), "devices") == 1);
 }
 
-TEST_CASE("bites: a probe that changes the dice", "[battery]") {
+TEST_CASE("bites: a probe that changes the random numbers", "[battery]") {
   CHECK(findings<Flaw::draws_when_seen>() == Names{"map"});
 }
 

@@ -33,7 +33,7 @@ Report gradient(const Setting& setting) {
     std::vector<Tensor> tensors;
     for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
     const auto forward = [&] {
-      Rng noise(9, setting.device);  // the same dice at each call
+      Rng noise(9, setting.device);  // each call draws the same numbers
       return host.forward({.rng = attempt.noisy ? &noise : nullptr});
     };
     const GradcheckReport check = gradcheck(

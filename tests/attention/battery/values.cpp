@@ -47,7 +47,7 @@ Report padding(const Setting& setting) {
   for (Sizes sizes : small_and_large) {
     sizes = square(sizes, setting);
     sizes.batch = 3;
-    const int64_t real = sizes.keys - 3;  // of the second row; the third has none
+    const int64_t real = sizes.keys - 3;  // keys of the second row; the third has none
     Host host = host_of(setting, sizes);
     host.lengths =
         lengths_of({static_cast<int32_t>(sizes.keys), static_cast<int32_t>(real), 0}, setting.device);

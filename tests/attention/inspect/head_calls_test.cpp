@@ -37,7 +37,7 @@ MapView empty_view() {
 struct Recorded {
   MapRecorder recorder;
   MapView view = empty_view();
-  Tensor slopes;  // of the loss: sum of output times slopes
+  Tensor slopes;  // the gradient of the loss, which is the sum of output times slopes
 };
 
 Recorded recorded(Attention& attention, const Mask& mask) {

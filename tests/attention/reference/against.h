@@ -15,7 +15,7 @@ namespace heed::reference {
 struct Example {
   int64_t B = 1, H = 1, N = 1, M = 1, d = 1, dv = 1;
   bool causal = false, cross = false;
-  std::vector<int32_t> lengths = {};  ///< of each sequence's keys; empty: no padding
+  std::vector<int32_t> lengths = {};  ///< number of keys of each sequence; empty: no padding
 
   int64_t keys_of(int64_t b) const { return lengths.empty() ? M : lengths[static_cast<size_t>(b)]; }
 };

@@ -150,7 +150,7 @@ inline double moment_mass(const std::string& mass, const Matrix& q, int64_t i, c
     const auto [mean, variance] = score_moments(q, i, k, from, to, scale);
     return static_cast<double>(to - from) * std::exp(mean + (with_variance ? variance / 2 : 0));
   };
-  int64_t size = 1;  // of the nodes that the total is summed over: at most 16
+  int64_t size = 1;  // leaves of a node; at most 16 such nodes are summed to the total
   while (16 * size < leaves) size *= 2;
   double total = 0;
   for (int64_t at = 0; at < leaves; at += size) total += weight(at, std::min(at + size, leaves), !ahead);

@@ -151,7 +151,7 @@ TEST_CASE("lstmn: forced to look at the last slot it is an ordinary LSTM", "[lst
         transpose(plain.sweep(contiguous(transpose(x, 0, 1)), state, {}, Direction::forward), 0, 1);
     const Tensor y = made.attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
     CHECK(worst(y.to_doubles(), expected.to_doubles()) < 1e-12);
-    // And with all slots it is not.
+    // With all slots the output is another.
     const Made free = make("lstmn", {.width = 6, .heads = heads, .hidden = 6 / heads});
     const Tensor other = free.attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
     CHECK(worst(other.to_doubles(), expected.to_doubles()) > 1e-3);

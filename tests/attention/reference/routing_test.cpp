@@ -73,7 +73,7 @@ TEST_CASE("routing: centroids move towards what is near them, while training onl
   for (int step = 0; step < 6; ++step) {
     AuxiliaryLosses terms;
     one->forward({.queries = x, .keys = x, .context = {.rng = &noise, .losses = &terms}});
-    REQUIRE(terms.list.size() == 2);  // of queries and of keys
+    REQUIRE(terms.list.size() == 2);  // one loss of queries, one of keys
     const double apart = terms.list[0].second.item() + terms.list[1].second.item();
     CHECK(apart > 0);
     if (step == 0 || step == 5) {

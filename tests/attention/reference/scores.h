@@ -168,7 +168,7 @@ inline MapOf local_map(const LocalParts& parts) {
 /// What the scores of a Synthesizer are made of; at most one of the random and one of the dense terms.
 struct SynthesizerParts {
   bool random = false, factorized_random = false, dense = false, dot_product = false;
-  int64_t columns = 0;  ///< of factorized_dense; 0: not that
+  int64_t columns = 0;  ///< columns of factorized_dense; 0: another form
   int64_t k = 32;
 };
 

@@ -110,7 +110,7 @@ TEST_CASE("reference: kernelized", "[scores]") {
   CHECK(map[1] == Approx(std::exp(-1.0)));
 }
 
-/// As compare_edges(), but without cross-attention.
+/// Does what compare_edges() does, but for self-attention alone.
 void compare_self(const std::string& spec, const MapOf& map_of) {
   for (const Extents& x : edges()) {
     if (x.queries == x.keys) compare_on_heads(spec, x, map_of);

@@ -116,7 +116,7 @@ TEST_CASE("banded: renormalised, it is the band softmax", "[band_project][window
       CHECK(distance(grad_of(projected.heads.q), grad_of(window.heads.q).to_doubles()) < 1e-12);
       CHECK(distance(grad_of(projected.heads.k), grad_of(window.heads.k).to_doubles()) < 1e-12);
       CHECK(distance(grad_of(projected.heads.v), grad_of(window.heads.v).to_doubles()) < 1e-12);
-      // And it is what is kept, divided by its sum.
+      // The map is the kept part of the other map, divided by its sum.
       const auto divided = projected.map(mask), kept = bare.map(mask);
       const auto sums = sums_of_rows(kept, s.N);
       for (size_t at = 0; at < kept.size(); ++at)

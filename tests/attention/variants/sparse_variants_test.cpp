@@ -47,7 +47,7 @@ struct Inputs {
         direction(test::heads(s.B, s.H, s.N, s.dv, dtype, 4)) {}
 };
 
-/// As encoders have it, or decoders too.
+/// Which attentions of a model a variant can be: all, or self-attention alone.
 enum class Use { both, self };
 
 /// The pairs of an attention of these sizes.

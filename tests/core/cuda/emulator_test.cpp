@@ -155,7 +155,7 @@ TEST_CASE("emulated device: barriers and shuffles that some threads do not reach
                     containing("thread 63 has ended while 63 wait"));
   CHECK_THROWS_WITH(cuda::run(lane_stays_away, {dim3(1), dim3(64)}, out.data<int32_t>()),
                     containing("__shfl_xor_sync is not reached by every lane"));
-  // And the next kernel runs as if nothing had been.
+  // A kernel that is launched afterwards runs undisturbed.
   const Tensor in = random_ids(Shape{64}, 9).to(Device::cuda);
   cuda::run(pass_on, {dim3(1), dim3(64)}, true, in.data<int32_t>(), out.data<int32_t>());
   CHECK(out.to_doubles()[0] == in.to_doubles()[1]);

@@ -225,7 +225,7 @@ TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted id
       needed += one.source.rows * (one.source.columns + one.target_in.columns);
       for (const auto side : {&PairBatch::source, &PairBatch::target_in, &PairBatch::target_out}) {
         const Rows &small = one.*side, &large = other.*side;
-        const int32_t none = side == &PairBatch::target_out ? 0 : 1;  // of an empty row
+        const int32_t none = side == &PairBatch::target_out ? 0 : 1;  // the length of an empty row
         REQUIRE(static_cast<int64_t>(large.ids.size()) == large.rows * large.columns);
         REQUIRE(static_cast<int64_t>(large.lengths.size()) == large.rows);
         for (int64_t row = 0; row < large.rows; ++row) {

@@ -123,7 +123,7 @@ TEST_CASE("listops: baselines score what was published and measured", "[slow]") 
     lengths.push_back(all.at(i).size());
     if (i % 10 == 0) full += shape(all.at(i)).depth == 9 ? 1 : 0;
   }
-  CHECK(full >= 1990);  // of 2,000: nearly every accepted tree uses the whole depth
+  CHECK(full >= 1990);  // nearly every one of 2,000 accepted trees uses the whole depth
   std::sort(lengths.begin(), lengths.end());
   CHECK(std::abs(static_cast<double>(all.bytes.size()) / 20000 - 1035) < 12);
   CHECK(std::abs(static_cast<double>(lengths[2000]) - 575) < 12);
@@ -160,7 +160,8 @@ TEST_CASE("listops: the benchmark's files are written and read") {
   CHECK(read_listops(scratch.path() / "basic_test.tsv").sha256() == all.slice(50, 60).sha256());
   const std::string file = io::read(scratch.path() / "basic_val.tsv");
   CHECK_THAT(file, Catch::Matchers::StartsWith("Source\tTarget\r\n( "));
-  // As a binary tree: an operator and its first argument are a pair, that and the second, and so on.
+  // The file writes a binary tree: an operator and its first argument are a pair, that and the second, and so
+  // on.
   CHECK(listops_line(tokens(scratch, "[MAX 2 9 [MIN 4 7 ] 0 ]", 9), 9) ==
         "( ( ( ( ( [MAX 2 ) 9 ) ( ( ( [MIN 4 ) 7 ) ] ) ) 0 ) ] )\t9");
   CHECK(listops_text(tokens(scratch, "( ( ( [SM 5 ) 5 ) X )", 0)) == "[SM 5 5 ]");

@@ -141,7 +141,8 @@ TEST_CASE("pathfinder: black ground, distractors brightest, targets three quarte
   only.distractors = 5;
   const Sequences both = pathfinder(20, 3, only);
   for (int64_t i = 0; i < 20; ++i) {
-    // The same two curves are drawn first; beside distractors they have three quarters of their brightness.
+    // Both pictures begin with one pair of curves; beside distractors they have three quarters of their
+    // brightness.
     int target = 0;
     for (size_t p = 0; p < 1024; ++p) {
       if (static_cast<uint8_t>(targets.at(i)[p]) == 255)

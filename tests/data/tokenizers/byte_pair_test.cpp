@@ -52,7 +52,7 @@ Ids told(const Tokenizer& tokenizer, std::string_view text) {
     if (!bytes.empty()) ids[bytes] = id;
   }
   const Json json = parse_json(files.vocabulary, "vocabulary");
-  std::map<std::string, std::string> bytes_of;  // of a spelled piece
+  std::map<std::string, std::string> bytes_of;  // the bytes of a spelled piece
   for (const JsonMember& member : json.members())
     bytes_of[member.key] = tokenizer.decode(Ids{static_cast<int32_t>(member.value.integer())});
   int rank = 0;
@@ -226,7 +226,7 @@ TEST_CASE("byte pairs: a text without spaces is learned and encoded in time that
   CHECK(tokenizer->size() == 4096);
   CHECK(ids.size() < text.size() / 2);
   CHECK((tokenizer->decode(ids) == text));
-  CHECK(seconds < 4);  // of the processor: a pass over the text for each merge takes more
+  CHECK(seconds < 4);  // CPU time: a pass over the text for each merge takes more
 }
 
 TEST_CASE("byte pairs: encoding follows the rule, and every byte comes back") {

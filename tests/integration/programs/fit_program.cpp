@@ -72,7 +72,7 @@ int run(const std::string& folder, const std::string& mode) {
 int main(int count, char** arguments) {
   try {
     return run(count > 1 ? arguments[1] : "run", count > 2 ? arguments[2] : "");
-  } catch (const Error& error) {  // of all processes
+  } catch (const Error& error) {  // every process gets it
     if (join_processes().is_main()) std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.fault());
   }

@@ -10,6 +10,6 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "locale_program: the locale of LC_ALL is not installed\n");
     return 2;
   }
-  std::locale::global(std::locale(""));  // of streams
+  std::locale::global(std::locale(""));  // the locale of streams
   return heed::run_program(count, arguments);
 }

@@ -43,7 +43,7 @@ struct Loop {
   }
 };
 
-/// As many products at once as there are threads, so that OpenBLAS has mapped a workspace for each.
+/// Multiplies in all threads at once, so that OpenBLAS has mapped a workspace for each.
 void meet_in_products() {
   constexpr int64_t size = 512;
   const std::vector<float> ones(size * size, 1.0f);

@@ -39,7 +39,7 @@ TEST_CASE("lost weights: a run without its checkpoints is refused and keeps its 
 TEST_CASE("lost weights: a run that began from others is refused without them") {
   const WithRun shell;
   REQUIRE(shell.run({"train", "--from", "runs/base", "--name", "tuned", "--quiet"}).code == 0);
-  // As if it had been stopped before its first step.
+  // The run looks like one that was stopped before its first step.
   const Path tuned = shell.folder("tuned");
   for (const char* file : {"ckpt", "metrics.jsonl", "scores.json"}) io::remove_all(tuned / file);
   const Json manifest = parse_json(io::read(tuned / "manifest.json"), "manifest");

@@ -21,10 +21,10 @@ namespace {
 struct Planted {
   std::string preset = "lm";
   std::vector<std::pair<std::string, std::string>> settings = {};
-  int64_t steps = 100;  ///< of the manifest
+  int64_t steps = 100;  ///< last step in the manifest
   std::string started = "2026-01-01T00:00:00Z";
   std::string state = {};   ///< state.json of its checkpoint; empty: no checkpoint
-  int64_t step = 40;        ///< of the checkpoint
+  int64_t step = 40;        ///< step of the checkpoint
   std::string scores = {};  ///< scores.json
 };
 

@@ -82,7 +82,7 @@ TEST_CASE("config: a file may follow a recipe") {
   io::write(path, "task = \"lra-text\"\nrecipe = \"skyformer\"\n[train]\nepochs = 3\n");
   config = make_config(path.string());
   CHECK(config.preset.empty());
-  CHECK(config.model.d_model == 64);  // of nystrom, on which skyformer stands
+  CHECK(config.model.d_model == 64);  // a setting of nystrom, on which skyformer is based
   CHECK(config.train.optimizer.grad_clip_value == 1);
   CHECK(config.train.epochs == 3);
   CHECK(config.train.max_steps == 0);

@@ -26,7 +26,7 @@ struct Tower : Module {
 };
 
 struct Found {
-  std::vector<std::vector<double>> gradients;  // of each parameter, after each step
+  std::vector<std::vector<double>> gradients;  // gradient of each parameter, after each step
   std::vector<double> tails;
   int64_t buckets = 0, early = 0;
 };

@@ -132,7 +132,7 @@ TEST_CASE("comparison: baselines stand below the accuracies, and in each line of
   CHECK(csv.starts_with("label,seed,loss,accuracy,baselines,steps_per_second,"));
   CHECK_THAT(csv, containing("\"linear\",1,0.5,0.5,\"majority 0.172, root operator 0.257\",30,"));
   CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\",,\n"));
-  // Of several tasks: whose they are.
+  // Baselines of several tasks name their task.
   two.baselines = "majority 0.5";
   CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
         Lines{"baselines of softmax: majority 0.172, root operator 0.257",

@@ -155,7 +155,7 @@ TEST_CASE("filed runs: seeds of other settings or data are no runs of the cell, 
     CHECK(judged(cell.table, cell.options, shown, {}, nullptr).ours.mean == 50);
   };
   check(cell.with_filed({}));
-  cell.work.plans.clear();  // of another call: the first seed decides
+  cell.work.plans.clear();  // plans of another call are gone: the first seed decides
   check(cell.with_filed({}));
   CHECK_THAT(note_text(cell.with_filed({}).cell), containing("fast-table1-Vanilla-ListOps-s3.csv"));
 }

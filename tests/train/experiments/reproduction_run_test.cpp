@@ -308,7 +308,7 @@ TEST_CASE("reproduce: accuracy over speed is drawn from the runs of the table th
   CHECK(io::read(run / "manifest.json") == scored);  // not trained again
   const Path results = shell.scratch / "runs" / "reproduce-fast-figure5" / "results";
   CHECK_THAT(io::read(results / "fast-figure5-ListOps-bubbles.svg"), containing(">Fastmax1<"));
-  CHECK_FALSE(io::exists(results / "fast-figure5-average-bubbles.svg"));  // of one column of five
+  CHECK_FALSE(io::exists(results / "fast-figure5-average-bubbles.svg"));  // one column of five is no average
   CHECK_THAT(io::read(results / "fast-figure5.md"), containing("](fast-figure5-ListOps-bubbles.svg)"));
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
         CHECK_NOTHROW(attention_factory(spec)({.d_model = 64, .heads = 2, .max_length = 2048}, rng));
       }
     }
-    if (!table.runs_of.empty()) {  // the same cells, or the runs would not be found
+    if (!table.runs_of.empty()) {  // both tables have equal cells, or the runs would not be found
       const PublishedTable& other = published_table(table.runs_of);
       REQUIRE(other.rows.size() == table.rows.size());
       REQUIRE(other.columns.size() == table.columns.size());

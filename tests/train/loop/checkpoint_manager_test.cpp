@@ -25,7 +25,7 @@ struct Parts {
   CheckpointManager manager(const std::optional<Checkpoint>& resume = std::nullopt) {
     return {config, folder, *model, *optimizer, rng, single_process(), state, log, resume};
   }
-  /// As if so many steps were done, the best of them being `best`.
+  /// Pretends that so many steps are done and that `best` is the best of them.
   void go_to(int64_t step, int64_t best) {
     while (state.step < step) {
       ++state.step;

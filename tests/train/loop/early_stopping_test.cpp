@@ -67,7 +67,7 @@ TEST_CASE("early stopping: of equal accuracies the one of the lower loss is the 
   CHECK(validated(60, 0.75, 9) == 60);
   CHECK(validated(70, 0.75, std::nullopt) == 60);  // nothing decides
   CHECK(validated(80, 0.8, std::nullopt) == 80);
-  CHECK(validated(90, 0.8, 1) == 80);  // of a run that kept no loss with its best
+  CHECK(validated(90, 0.8, 1) == 80);  // a run that kept no loss with its best
   CHECK(validated(100, 0.9, NAN) == 100);
   CHECK(validated(110, 0.9, 3) == 100);
 }

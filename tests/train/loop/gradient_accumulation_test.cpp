@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// Of so many numbers, which are all its own number.
+/// A batch of `number` numbers, each equal to `number`.
 Batch numbered(int64_t number) {
   Batch batch;
   batch.tensors = {Tensor::full(Shape{100}, static_cast<double>(number), DType::f32, Device::cpu)};

@@ -10,7 +10,7 @@ using namespace heed;
 namespace {
 
 constexpr int64_t mib = int64_t{1} << 20;
-constexpr int64_t crowd = int64_t{1} << 24;  // of so many processes, each has next to nothing
+constexpr int64_t crowd = int64_t{1} << 24;  // so many processes that each has next to nothing
 
 /// Nothing is cached before, and there are no caps any more.
 struct Uncapped {

@@ -113,7 +113,7 @@ TEST_CASE("estimate: validations that decode are told, as often as they come") {
   };
   CHECK(parts("0") == 1);
   CHECK(parts("2") == 2);
-  const auto estimate = [](const char* every) {  // of 12 steps
+  const auto estimate = [](const char* every) {  // the estimate of 12 steps
     return estimate_run(loaded(tiny({{"train.validate_every", every}})));
   };
   const Estimate often = estimate("1"), thrice = estimate("5"), once = estimate("12");

@@ -20,7 +20,7 @@ Json manifest_of(const Path& run) { return parse_json(io::read(run / "manifest.j
 
 TEST_CASE("endings: a run that fails before its first line of metrics keeps its checkpoints") {
   Shell shell;
-  // Of 2000 steps, each tenth is logged.
+  // Each tenth of 2000 steps is logged.
   const Result failed = shell.run_with_fault(
       "parameter@7", small("a", {"--steps", "2000", "--checkpoint-every", "2", "--quiet"}));
   CHECK(failed.code == 4);

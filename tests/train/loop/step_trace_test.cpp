@@ -81,7 +81,7 @@ TEST_CASE("step trace: steps 2 to 4 with their modules, ops, gradients and memor
                     [](const auto& one) { return one.first.starts_with("encoder.blocks.0."); }));
   for (const auto& [thread, slices] : threads) CHECK(nest(slices));
 
-  // The same run without a trace has the same numbers.
+  // A run without a trace has equal numbers.
   sit(scratch / "plain", tiny({{"train.max_steps", "6"}}));
   CHECK(metrics_of(scratch / "run") == metrics_of(scratch / "plain"));
 }

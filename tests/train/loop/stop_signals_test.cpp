@@ -55,7 +55,7 @@ TEST_CASE("stop_signals: each sets the flag, and is what it was afterwards") {
       CHECK(StopSignals::received() == 0);
       std::raise(number);
       CHECK(StopSignals::received() == number);
-      const StopSignals inner;  // of a part of the work
+      const StopSignals inner;  // signals during a part of the work
       CHECK(StopSignals::received() == number);
     }
     CHECK(handler_of(number) == SIG_DFL);
@@ -93,7 +93,7 @@ TEST_CASE("stop_signals: a second one of people ends the process, one that comes
   CHECK(ended_by({SIGTERM}) == 0);
   CHECK(ended_by({SIGTERM, SIGTERM}) == SIGTERM);
   CHECK(ended_by({SIGTERM, SIGINT}) == SIGINT);
-  CHECK(ended_by({SIGHUP, SIGHUP}) == 0);  // of the shell and of the terminal
+  CHECK(ended_by({SIGHUP, SIGHUP}) == 0);  // both the shell and the terminal send one
   CHECK(ended_by({SIGXCPU, SIGXCPU, SIGXCPU}) == 0);
   CHECK(ended_by({SIGTERM, SIGHUP}) == 0);
   CHECK(ended_by({SIGHUP, SIGTERM}) == 0);

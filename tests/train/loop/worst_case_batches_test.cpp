@@ -84,8 +84,8 @@ TEST_CASE("survey: a batch that has most of nothing may be the largest") {
 TEST_CASE("survey: the largest batch is found for every sum of the extents") {
   const uint64_t seed = GENERATE(range(0, 20));
   CAPTURE(seed);
-  std::mt19937_64 dice(seed);
-  const auto below = [&](uint64_t count) { return 1 + static_cast<double>(dice() % count); };
+  std::mt19937_64 generator(seed);
+  const auto below = [&](uint64_t count) { return 1 + static_cast<double>(generator() % count); };
   std::vector<std::vector<double>> epoch;
   for (int i = 0; i < 300; ++i) {
     const double source = below(40), target = below(40), rows = below(100);
@@ -93,7 +93,7 @@ TEST_CASE("survey: the largest batch is found for every sum of the extents") {
   }
   // Which extents count, and how much, differs from model to model.
   std::vector<double> weights{below(100000)};
-  for (const double scale : {1000, 1000, 30, 30}) weights.push_back(dice() % 2 * scale * below(9));
+  for (const double scale : {1000, 1000, 30, 30}) weights.push_back(generator() % 2 * scale * below(9));
   Planned task(Planned::Epochs{epoch});
   WorstCaseBatches survey(task, 300);
   const std::vector<std::vector<double>> asked = measured(survey, task, weights);

@@ -32,7 +32,7 @@ struct Begun {
 };
 
 const Json fresh = Json::object({{"format", 3}, {first_checkpoint_key, Json()}});
-const Json earlier = Json::object({{"format", 3}});  // of a program that kept no first checkpoint
+const Json earlier = Json::object({{"format", 3}});  // written by a program that kept no first checkpoint
 
 }  // namespace
 

@@ -63,7 +63,7 @@ TEST_CASE("recall: keys differ, the question is about one of them, and its value
   CHECK(sequences.size() == 1000);
   CHECK(answers.size() == 12);
   CHECK(places.size() == 8);
-  for (const auto& [place, count] : places) CHECK(count > 80);  // of 1000, in 8 places: 125, deviation 10
+  for (const auto& [place, count] : places) CHECK(count > 80);  // 1000 in 8 places: 125 each, deviation 10
 }
 
 TEST_CASE("recall: what cannot be is refused") {

@@ -25,7 +25,7 @@ Outputs run(const Inputs& x, const kernel::AttentionParams& params) {
   return test::run_attention<kernel::Attention, kernel::AttentionBack>(x, params);
 }
 
-/// The same params for the reference.
+/// Translates the parameters of a kernel into those of the reference.
 test::MapParams plainly(const Inputs& x, const kernel::AttentionParams& params) {
   test::MapParams out{.scale = params.scale};
   const int64_t Tq = x.q.extent(2), Tk = x.k.extent(2), H = x.q.extent(1);

@@ -41,7 +41,7 @@ HeadOutputs run_attention_on(Device device, const Inputs& x, const Params& param
   return y;
 }
 
-/// The same on the device of launch_here().
+/// Runs run_attention_on() on the device of launch_here().
 template <class Forward, class Backward, class Params>
 HeadOutputs run_attention(const HeadInputs& x, const Params& params) {
   return run_attention_on<Forward, Backward>(device_here(), x, params);

@@ -35,7 +35,7 @@ TEST_CASE("copy: any strides give the elements in row-major order") {
   }
   CHECK(right);
 
-  // And back: a strided target receives what a dense source holds.
+  // Back: a strided target receives what a dense source holds.
   Tensor again = Tensor::zeros(x.shape());
   launch_here<kernel::Copy>(dense, view::permute(again, axes));
   CHECK(same_bits(again, x));

@@ -19,7 +19,7 @@ struct Cell {
   int64_t parts() const { return kind == Kind::lstm ? 2 : 1; }
 };
 
-/// The next state, and all gradients along a fixed direction, one after the other.
+/// Joins the new state and all gradients along a fixed direction, one after the other.
 Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double size = 1) {
   const Shape wide{cell.rows, cell.gates() * cell.width}, of_state{cell.parts(), cell.rows, cell.width};
   const Tensor a = random_tensor(wide, dtype, 1, -size, size), b = random_tensor(wide, dtype, 2, -size, size),

@@ -43,8 +43,8 @@ const Verb& verb(const std::string& english, const std::string& frame = "") {
 
 /// `the`, or another determiner, before the noun and its adjectives.
 NounPhrase phrase(const std::string& word, Company company = {}) {
-  RandomStream dice(1);
-  return Speaker(dice).phrase(noun(word), company);
+  RandomStream generator(1);
+  return Speaker(generator).phrase(noun(word), company);
 }
 
 NounPhrase who(Person person, Gender gender = m) {
@@ -318,8 +318,8 @@ TEST_CASE("phrasebook: the same options give the same pairs, another seed others
 TEST_CASE("phrasebook: an English sentence has one translation") {
   std::map<std::string, std::string> translation;
   for (uint64_t number = 0; number < 100000; ++number) {
-    RandomStream dice(77, number);
-    const Pair pair = compose(dice);
+    RandomStream generator(77, number);
+    const Pair pair = compose(generator);
     const auto [place, fresh] = translation.emplace(pair.source, pair.target);
     if (!fresh && place->second != pair.target) {
       FAIL(pair.source << " is both '" << place->second << "' and '" << pair.target << "'");

@@ -120,7 +120,7 @@ TEST_CASE("lra: a pixel of 0 is a token like others, or is left out while the ot
   REQUIRE(pad.task->tensor_names().size() == 4);
   const std::vector<double> whole = all.tensors[0].to_doubles(), ids = some.tensors[0].to_doubles(),
                             lengths = some.tensors[2].to_doubles(), places = some.tensors[3].to_doubles();
-  // The same seed plans the same images for both where neither sorts by length.
+  // One seed plans the same images for both where neither sorts by length.
   CHECK(all.tensors[1].to_doubles() == some.tensors[1].to_doubles());
   int64_t zeros = 0;
   for (size_t row = 0; row < 4; ++row) {
