@@ -42,7 +42,7 @@ bool computes(const Tensor& x) { return x && (x.dtype() == DType::f32 || x.dtype
 int64_t count_bad(const Tensor& x) {
   if (!computes(x) || x.size() == 0) return 0;
   const Tensor bad = Tensor::zeros(Shape{1}, DType::i64, x.device());
-  launch<kernel::CountBad>(x.device(), x.detach(), bad);
+  launch<kernel::CountNonFinite>(x.device(), x.detach(), bad);
   return static_cast<int64_t>(bad.item());
 }
 

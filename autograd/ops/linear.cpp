@@ -43,7 +43,7 @@ struct Layer {
   bool narrow;  ///< the products read bf16: a device rounds each factor once and keeps the copy
 
   Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), dtype(w.dtype()), rounding(how) {
-    constexpr int64_t least = kernel::least_rounded;
+    constexpr int64_t least = kernel::min_rounded_extent;
     narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu && rows >= least &&
              w.extent(0) >= least && w.extent(1) >= least;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
@@ -63,13 +63,13 @@ struct Layer {
 /// read bf16 copies of the weights where there are any.
 void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
              const Tensor& before, const Tensor& y) {
-  const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
+  const bool few = !recording() && rows.extent(0) <= kernel::Bf16WeightGemm::max_rows;
   const Tensor* narrow = few ? bf16_copy(weight) : nullptr;
   if (narrow == nullptr)
     return launch<kernel::Linear>(y.device(), rows, layer.weight, bias, before, y, layer.rounding);
   const Tensor& to = before ? before : y;
   if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, to.shape()), to);
-  launch<kernel::NarrowRows>(y.device(), rows, *narrow, to, bias ? 1.0 : 0.0);
+  launch<kernel::Bf16WeightGemm>(y.device(), rows, *narrow, to, bias ? 1.0 : 0.0);
   if (before) launch<kernel::Map<GeluTanh>>(y.device(), before, y);
 }
 

@@ -37,7 +37,7 @@ struct KeepMask {
   __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
     const uint64_t high = from.high();
     const auto block_of = [&](uint64_t n) {
-      return dropout_sixteen(dropout_block(from.seed, high, n), from.threshold);
+      return dropout_keep_mask(dropout_block(from.seed, high, n), from.threshold);
     };
     for (int e = static_cast<int>(threadIdx.x); e < queries * 4; e += cuda::tile_threads) {
       const int first = e % 4 * 16, count = min(keys - first, 16);

@@ -15,9 +15,9 @@ struct AdamWConstants {
   double clip = 0;  ///< largest norm of the whole gradient; 0: not clipped
 };
 
-/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [4] on the device: rate, steps
-/// done before this one, the sum of squares of the whole gradient, and beta1. Writes values, first and
-/// second; where that sum is not finite, nothing.
+/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [4] on the device: learning
+/// rate, steps done before this one, the sum of squares of the whole gradient, and beta1. Writes values,
+/// first and second; writes nothing where that sum is not finite.
 struct AdamW {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -26,8 +26,8 @@ struct AdamW {
                    const Tensor& state, const AdamWConstants& constants);
 };
 
-/// SGD with momentum, the last number of `state`: velocity = momentum velocity + g + decay value; value -=
-/// rate velocity. Nothing is written where the sum of squares is not finite.
+/// SGD: velocity = momentum velocity + g + decay value; value -= rate velocity. state is that of AdamW with
+/// the momentum as its last number. Writes nothing where the sum of squares is not finite.
 struct Sgd {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,

@@ -7,7 +7,7 @@
 
 namespace heed::kernel {
 
-/// y = F(x). Same shape; y contiguous, x any strides. F is one of the unary functions of elementwise.h.
+/// y = F(x) for F of UnaryFunctions. x may have any strides; y is contiguous.
 template <class F>
 struct Map {
   template <Isa>
@@ -15,7 +15,7 @@ struct Map {
   static void cuda(const Tensor& x, const Tensor& y);
 };
 
-/// dx = F'(x) dy, from x, y = F(x) and dy. All of one shape; dx contiguous.
+/// dx = F'(x) dy, from x, y = F(x) and dy, all of one shape; dx is contiguous.
 template <class F>
 struct MapBack {
   template <Isa>
@@ -23,7 +23,8 @@ struct MapBack {
   static void cuda(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx);
 };
 
-/// out = F(a, b). a and b are expanded to the shape of out (stride 0 where they repeat); out contiguous.
+/// out = F(a, b) for F of BinaryFunctions. a and b are expanded to the shape of out (stride 0 where they
+/// repeat); out is contiguous.
 template <class F>
 struct Zip {
   template <Isa>
@@ -38,7 +39,7 @@ struct Affine {
   static void cuda(const Tensor& x, double scale, double shift, const Tensor& y);
 };
 
-/// y += x; the same shape, y contiguous. How gradients of shared inputs meet.
+/// y += x, of one shape; y is contiguous. The gradients of an input that is used twice are added by it.
 struct Accumulate {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);
@@ -52,11 +53,42 @@ struct Select {
   static void cuda(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y);
 };
 
-/// bad += number of elements of x that are not finite; bad is i64 [1].
-struct CountBad {
+/// count (i64 [1]) += number of elements of x that are NaN or infinite.
+struct CountNonFinite {
   template <Isa>
-  static void cpu(const Tensor& x, const Tensor& bad);
-  static void cuda(const Tensor& x, const Tensor& bad);
+  static void cpu(const Tensor& x, const Tensor& count);
+  static void cuda(const Tensor& x, const Tensor& count);
 };
+
+/// Map, MapBack, Zip, Affine, Accumulate and Select as functions of the elements at one index.
+namespace elementwise {
+
+template <class F>
+struct Value {
+  HEED_BOTH auto operator()(auto... x) const { return F::value(x...); }
+};
+
+template <class F>
+struct Gradient {
+  HEED_BOTH auto operator()(auto x, auto y, auto dy) const { return F::gradient(x, y, dy); }
+};
+
+template <class T>
+struct ScaleAndShift {
+  T scale, shift;
+  HEED_BOTH T operator()(T x) const { return scale * x + shift; }
+};
+
+struct Increment {
+  HEED_BOTH auto operator()(auto x, auto y) const { return y + x; }
+};
+
+template <class T>
+struct SelectOr {
+  T otherwise;
+  HEED_BOTH T operator()(uint8_t mask, T x) const { return mask != 0 ? x : otherwise; }
+};
+
+}  // namespace elementwise
 
 }  // namespace heed::kernel

@@ -1,6 +1,11 @@
 // Elementwise kernels on the CPU.
 #include "heed/core/kernels/elementwise/apply.h"
 
+#include <algorithm>
+#include <atomic>
+#include <tuple>
+#include <utility>
+
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
@@ -8,250 +13,140 @@
 namespace heed::kernel {
 namespace {
 
-// One call that stays a call inside these loops would keep them from becoming vector code.
-
-template <class F, class T>
-[[gnu::flatten]] void values(const T* x, T* y, int64_t count) {
+/// to[i] = f(in[i]...) for contiguous operands. Flattened: one call that stays a call inside the loop would
+/// keep the loop from becoming vector code.
+template <class F, class T, class... In>
+[[gnu::flatten]] void apply_contiguous(const F& f, int64_t count, T* to, const In*... in) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) y[i] = F::value(x[i]);
+  for (int64_t i = 0; i < count; ++i) to[i] = f(in[i]...);
 }
 
-template <class F, class T>
-[[gnu::flatten]] void gradients(const T* x, const T* y, const T* dy, T* dx, int64_t count) {
+/// A tensor that holds T, as an argument of apply_elementwise().
+template <class T>
+struct Operand {
+  const Tensor& tensor;
+  const T* data;
+  explicit Operand(const Tensor& x) : tensor(x), data(x.data<T>()) {}
+};
+
+/// out = f(in...) element by element, in parallel over runs along the inner axis. All tensors have the shape
+/// of out, which holds T.
+template <class T, class F, class... In>
+void apply_elementwise(const F& f, const Tensor& out, const Operand<In>&... in) {
+  const StridedLoop<1 + sizeof...(In)> loop(out.shape(), {&out.strides(), &in.tensor.strides()...});
+  const auto steps = loop.steps;
+  const bool contiguous = std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; });
+  T* const out_data = out.data<T>();
+  const auto on_runs = [&]<size_t... K>(std::index_sequence<K...>) {
+    for_runs(loop, [&](const auto& offsets, int64_t count) {
+      T* const to = out_data + offsets[0];
+      if (contiguous) return apply_contiguous(f, count, to, in.data + offsets[K + 1]...);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) dx[i] = F::gradient(x[i], y[i], dy[i]);
+      for (int64_t i = 0; i < count; ++i) to[i * steps[0]] = f(in.data[offsets[K + 1] + i * steps[K + 1]]...);
+    });
+  };
+  on_runs(std::index_sequence_for<In...>{});
+  Count::add(out.size());
 }
 
 }  // namespace
 
-/// y[i] = F(x[i]) for every element, in parallel over runs along the inner axis.
 template <class F>
 template <Isa>
 void Map<F>::cpu(const Tensor& x, const Tensor& y) {
-  visit_float("map", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
-    const int64_t step = walk.steps[0];
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* a = from + at[0];
-      T* out = to + at[1];
-      if (step == 1) {
-        values<F>(a, out, count);
-      } else {
-        for (int64_t i = 0; i < count; ++i) out[i] = F::value(a[i * step]);
-      }
-    });
-  });
-  Count::add(y.size());
+  visit_float("map", x.dtype(),
+              [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Value<F>{}, y, Operand<T>(x)); });
 }
 
-/// dx[i] = F'(x[i]) dy[i], where F may use y[i] = F(x[i]) too; in parallel over runs along the inner axis.
 template <class F>
 template <Isa>
 void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
-  visit_float("map", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const StridedLoop<4> walk(dx.shape(), {&x.strides(), &y.strides(), &dy.strides(), &dx.strides()});
-    const auto steps = walk.steps;
-    const bool dense = steps[0] == 1 && steps[1] == 1 && steps[2] == 1;
-    const T* px = x.data<T>();
-    const T* py = y.data<T>();
-    const T* pdy = dy.data<T>();
-    T* pdx = dx.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* a = px + at[0];
-      const T* b = py + at[1];
-      const T* g = pdy + at[2];
-      T* out = pdx + at[3];
-      if (dense) {
-        gradients<F>(a, b, g, out, count);
-      } else {
-        for (int64_t i = 0; i < count; ++i)
-          out[i] = F::gradient(a[i * steps[0]], b[i * steps[1]], g[i * steps[2]]);
-      }
-    });
+  visit_float("map", x.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::Gradient<F>{}, dx, Operand<T>(x), Operand<T>(y), Operand<T>(dy));
   });
-  Count::add(dx.size());
 }
 
-/// out[i] = F(a[i], b[i]) for every element, in parallel over runs along the inner axis. A step of 0 repeats
-/// one number along a run.
+/// out[i] = F(a[i], b[i]) for every element, in parallel over runs along the inner axis. An operand of step
+/// 0, which repeats one number along a run, is read once, so that the loop becomes vector code.
 template <class F>
 template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
-  visit_float("zip", out.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const StridedLoop<3> walk(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
-    const int64_t left = walk.steps[0];
-    const int64_t right = walk.steps[1];
-    const T* pa = a.data<T>();
-    const T* pb = b.data<T>();
-    T* po = out.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* x = pa + at[0];
-      const T* y = pb + at[1];
-      T* to = po + at[2];
-      if (left == 1 && right == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i], y[i]);
-      } else if (left == 1 && right == 0) {
-        const T fixed = *y;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i], fixed);
-      } else if (left == 0 && right == 1) {
-        const T fixed = *x;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) to[i] = F::value(fixed, y[i]);
+  visit_float("zip", out.dtype(), [&]<class T>(Type<T>) {
+    const StridedLoop<3> loop(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
+    const int64_t a_step = loop.steps[0], b_step = loop.steps[1];
+    const T *a_data = a.data<T>(), *b_data = b.data<T>();
+    for_runs(loop, [&](const auto& offsets, int64_t count) {
+      const T *x = a_data + offsets[0], *y = b_data + offsets[1];
+      T* to = out.data<T>() + offsets[2];
+      if (a_step == 1 && b_step == 1) {
+        apply_contiguous(elementwise::Value<F>{}, count, to, x, y);
+      } else if (a_step == 1 && b_step == 0) {
+        apply_contiguous([fixed = *y](T left) { return F::value(left, fixed); }, count, to, x);
+      } else if (a_step == 0 && b_step == 1) {
+        apply_contiguous([fixed = *x](T right) { return F::value(fixed, right); }, count, to, y);
       } else {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i * left], y[i * right]);
+        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i * a_step], y[i * b_step]);
       }
     });
   });
   Count::add(out.size());
 }
 
-/// y[i] = scale x[i] + shift for every element, in parallel over runs along the inner axis.
 template <>
 void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor& y) {
-  visit_float("affine", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T factor = static_cast<T>(scale);
-    const T term = static_cast<T>(shift);
-    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
-    const auto steps = walk.steps;
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* a = from + at[0];
-      T* out = to + at[1];
-      if (steps[0] == 1 && steps[1] == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i] = factor * a[i] + term;
-      } else {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i * steps[1]] = factor * a[i * steps[0]] + term;
-      }
-    });
+  visit_float("affine", x.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::ScaleAndShift<T>{static_cast<T>(scale), static_cast<T>(shift)}, y,
+                         Operand<T>(x));
   });
-  Count::add(y.size());
 }
 
-/// y[i] += x[i] for every element, in parallel over runs along the inner axis.
 template <>
 void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
-  visit_float("accumulate", y.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
-    const auto steps = walk.steps;
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* a = from + at[0];
-      T* out = to + at[1];
-      if (steps[0] == 1 && steps[1] == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i] += a[i];
-      } else {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i * steps[1]] += a[i * steps[0]];
-      }
-    });
+  visit_float("accumulate", y.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::Increment{}, y, Operand<T>(x), Operand<T>(y));
   });
-  Count::add(y.size());
 }
 
-/// y[i] = x[i] where mask[i] is not zero, else `otherwise`; in parallel over runs along the inner axis.
 template <>
 void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
-  visit_float("select", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T other = static_cast<T>(otherwise);
-    const StridedLoop<3> walk(y.shape(), {&mask.strides(), &x.strides(), &y.strides()});
-    const auto steps = walk.steps;
-    const uint8_t* masks = mask.data<uint8_t>();
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const uint8_t* keep = masks + at[0];
-      const T* a = from + at[1];
-      T* out = to + at[2];
-      if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i] = keep[i] != 0 ? a[i] : other;
-      } else {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) {
-          out[i * steps[2]] = keep[i * steps[0]] != 0 ? a[i * steps[1]] : other;
-        }
-      }
-    });
+  visit_float("select", x.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::SelectOr<T>{static_cast<T>(otherwise)}, y, Operand<uint8_t>(mask),
+                         Operand<T>(x));
   });
-  Count::add(y.size());
 }
 
-/// bad += number of i where x[i] is NaN or infinite; in parallel over runs along the inner axis.
+/// count += number of i where x[i] is NaN or infinite, in parallel over runs along the inner axis.
 template <>
-void CountBad::cpu<here>(const Tensor& x, const Tensor& bad) {
-  visit_float("count_bad", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const StridedLoop<1> walk(x.shape(), {&x.strides()});
-    const int64_t step = walk.steps[0];
-    const T* from = x.data<T>();
-    std::atomic<int64_t> total{0};  // whole numbers: their sum does not depend on the order
-    for_runs(walk, [&](const auto& at, int64_t count) {
-      const T* a = from + at[0];
-      int64_t found = 0;
-      for (int64_t i = 0; i < count; ++i) found += (a[i * step] - a[i * step] == T(0)) ? 0 : 1;
-      if (found > 0) total.fetch_add(found, std::memory_order_relaxed);
+void CountNonFinite::cpu<here>(const Tensor& x, const Tensor& count) {
+  visit_float("count_non_finite", x.dtype(), [&]<class T>(Type<T>) {
+    const StridedLoop<1> loop(x.shape(), {&x.strides()});
+    const int64_t step = loop.steps[0];
+    std::atomic<int64_t> total{0};  // an integer, so the sum does not depend on the order of runs
+    for_runs(loop, [&](const auto& offsets, int64_t length) {
+      const T* run = x.data<T>() + offsets[0];
+      int64_t of_run = 0;
+      for (int64_t i = 0; i < length; ++i) of_run += (run[i * step] - run[i * step] == T(0)) ? 0 : 1;
+      if (of_run > 0) total.fetch_add(of_run, std::memory_order_relaxed);
     });
-    *bad.data<int64_t>() += total.load();
+    *count.data<int64_t>() += total.load();
   });
   Count::add(x.size());
 }
 
-template void Map<Exp>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Log>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Tanh>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Sigmoid>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Relu>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Gelu>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<GeluTanh>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Silu>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Elu>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Softplus>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Sine>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Cosine>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Square>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Sqrt>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Reciprocal>::cpu<here>(const Tensor&, const Tensor&);
-template void Map<Abs>::cpu<here>(const Tensor&, const Tensor&);
+namespace {
 
-template void MapBack<Exp>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Log>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Tanh>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Sigmoid>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Relu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Gelu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<GeluTanh>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Silu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Elu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Softplus>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Sine>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Cosine>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Square>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Sqrt>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Reciprocal>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
-template void MapBack<Abs>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template <class... F>
+constexpr auto unary_kernels(FunctionList<F...>) {
+  return std::tuple{&Map<F>::template cpu<here>..., &MapBack<F>::template cpu<here>...};
+}
+template <class... F>
+constexpr auto binary_kernels(FunctionList<F...>) {
+  return std::tuple{&Zip<F>::template cpu<here>...};
+}
+[[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
+[[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
 
-template void Zip<Add>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<Subtract>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<Multiply>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<Divide>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<Maximum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<Minimum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
-template void Zip<NotLess>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+}  // namespace
 
 }  // namespace heed::kernel

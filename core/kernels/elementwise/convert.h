@@ -1,6 +1,7 @@
-// Numbers from one element type to another, alike on both devices.
+// Conversion between element types, for the CPU and the device.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -11,19 +12,19 @@
 
 namespace heed::kernel {
 
-/// As f32, so that rounding it once more gives what rounding once would have: towards zero, and to an odd
-/// last bit where something was lost.
-HEED_BOTH inline float to_odd(double value) {
-  const auto near = static_cast<float>(value);
-  const auto back = static_cast<double>(near);
-  if (back == value || value != value || back - back != 0) return near;
-  auto bits = std::bit_cast<uint32_t>(near);
-  if ((back > value) == (value > 0)) --bits;  // it was rounded away from zero
+/// Rounds to odd (toward zero, then sets the last bit where the result is inexact), which avoids the double
+/// rounding of f64 -> f32 -> bf16.
+HEED_BOTH inline float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto widened = static_cast<double>(nearest);
+  if (widened == value || value != value || widened - widened != 0) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  if ((widened > value) == (value > 0)) --bits;  // `nearest` was rounded away from zero
   return std::bit_cast<float>(bits | 1U);
 }
 
-/// From one element type to another. Fractions are cut off; what an integer type cannot hold becomes its
-/// nearest value, and NaN becomes 0.
+/// Converts a number to another element type. Fractions are truncated; a number out of the range of an
+/// integer type becomes its nearest value, and NaN becomes 0.
 template <class To, class From>
 HEED_BOTH To converted(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -38,15 +39,14 @@ HEED_BOTH To converted(From value) {
       return std::numeric_limits<To>::max();
     return static_cast<To>(as_double);
   } else if constexpr (std::is_integral_v<To> && sizeof(From) > sizeof(To)) {  // i64, i32 and u8
-    constexpr auto least = static_cast<From>(std::numeric_limits<To>::min()),
-                   most = static_cast<From>(std::numeric_limits<To>::max());
-    return static_cast<To>(value < least ? least : value > most ? most : value);
+    return static_cast<To>(
+        std::clamp<From>(value, std::numeric_limits<To>::min(), std::numeric_limits<To>::max()));
   } else if constexpr (std::is_same_v<From, bf16>) {
     return static_cast<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bf16> && std::is_same_v<From, float>) {
     return bf16(value);
   } else if constexpr (std::is_same_v<To, bf16>) {
-    return bf16(to_odd(static_cast<double>(value)));
+    return bf16(round_to_odd(static_cast<double>(value)));
   } else {
     return static_cast<To>(value);
   }

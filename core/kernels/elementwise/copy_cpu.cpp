@@ -31,8 +31,8 @@ void copy_run(const From* from, int64_t from_step, To* to, int64_t to_step, int6
 
 constexpr int64_t tile = 16;
 
-/// One tile of a transposition: reads along rows of `from`, writes along rows of `to`, so each cache line is
-/// used at once.
+/// Transposes one tile, to[j, i] = from[i, j]: reads along rows of `from` and writes along rows of `to`, so
+/// that all of a cache line is used at once.
 template <class From, class To>
 void transpose_tile(const From* from, int64_t from_stride, To* to, int64_t to_stride, int64_t rows,
                     int64_t columns) {
@@ -45,33 +45,23 @@ void transpose_tile(const From* from, int64_t from_stride, To* to, int64_t to_st
   }
 }
 
-/// The outer axis along which `from` is dense while the inner one is not; 0 when there is none.
-size_t crossed_axis(const StridedLoop<2>& walk) {
-  if (walk.steps[0] == 1 || walk.steps[1] != 1 || walk.inner < 4) return 0;
-  for (size_t axis = 1; axis < walk.axes; ++axis) {
-    if (walk.stride[axis][0] == 1 && walk.extent[axis] >= 4) return axis;
-  }
-  return 0;
-}
-
-/// Copies where `from` is dense along `axis` and `to` along the innermost axis, in squares of 16 x 16. One
-/// task is some bands of 16 places of `axis`, each over the whole innermost axis.
+/// Copies where `from` is contiguous along `axis` and `to` along the innermost axis, in tiles of 16 x 16. One
+/// task is some bands of 16 indices of `axis`, each over the whole innermost axis.
 template <class From, class To>
-void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
-  const int64_t across = walk.extent[axis];
-  const int64_t to_stride = walk.stride[axis][1];
-  const int64_t bands = ceil_div(across, tile);
-  walk.outer /= across;
-  walk.extent[axis] = 1;
-  const int64_t bands_a_piece = std::max<int64_t>(1, light_grain / (tile * walk.inner));
-  parallel_rows(walk.outer * bands, bands_a_piece, [&](int64_t begin, int64_t end) {
+void copy_transposed(StridedLoop<2> loop, size_t axis, const From* from, To* to) {
+  const int64_t axis_extent = loop.extent[axis], to_stride = loop.stride[axis][1];
+  const int64_t bands = ceil_div(axis_extent, tile);
+  loop.outer /= axis_extent;
+  loop.extent[axis] = 1;
+  const int64_t bands_per_task = std::max<int64_t>(1, light_grain / (tile * loop.inner));
+  parallel_rows(loop.outer * bands, bands_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t band = begin; band < end; ++band) {
-      const auto offsets = walk.at(band / bands);
+      const auto offsets = loop.at(band / bands);
       const int64_t first = (band % bands) * tile;
-      const int64_t columns = std::min(tile, across - first);
-      for (int64_t row = 0; row < walk.inner; row += tile) {
-        transpose_tile(from + offsets[0] + row * walk.steps[0] + first, walk.steps[0],
-                       to + offsets[1] + first * to_stride + row, to_stride, std::min(tile, walk.inner - row),
+      const int64_t columns = std::min(tile, axis_extent - first);
+      for (int64_t row = 0; row < loop.inner; row += tile) {
+        transpose_tile(from + offsets[0] + row * loop.steps[0] + first, loop.steps[0],
+                       to + offsets[1] + first * to_stride + row, to_stride, std::min(tile, loop.inner - row),
                        columns);
       }
     }
@@ -83,37 +73,34 @@ void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
 /// x[i] = value for every element, in parallel over runs along the inner axis.
 template <>
 void Fill::cpu<here>(const Tensor& x, double value) {
-  visit(x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit(x.dtype(), [&]<class T>(Type<T>) {
     const T number = converted<T>(value);
     T* to = x.data<T>();
-    const StridedLoop<1> walk(x.shape(), {&x.strides()});
-    const int64_t step = walk.steps[0];
-    for_runs(walk, [&](const auto& at, int64_t count) {
+    const StridedLoop<1> loop(x.shape(), {&x.strides()});
+    const int64_t step = loop.steps[0];
+    for_runs(loop, [&](const auto& offsets, int64_t count) {
       if (step == 1) {
-        std::fill_n(to + at[0], count, number);
+        std::fill_n(to + offsets[0], count, number);
       } else {
-        for (int64_t i = 0; i < count; ++i) to[at[0] + i * step] = number;
+        for (int64_t i = 0; i < count; ++i) to[offsets[0] + i * step] = number;
       }
     });
   });
 }
 
-/// to[i] = from[i], converted, for every element: in squares where the two are dense along different axes,
+/// to[i] = from[i], converted, for every element: in tiles where the two are contiguous along different axes,
 /// else in parallel over runs along the inner axis.
 template <>
 void Copy::cpu<here>(const Tensor& from, const Tensor& to) {
-  const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});
-  const size_t crossed = crossed_axis(walk);
-  visit(from.dtype(), [&](auto from_type) {
-    using From = typename decltype(from_type)::type;
+  const StridedLoop<2> loop(to.shape(), {&from.strides(), &to.strides()});
+  const size_t axis = loop.transposed_axis(4);
+  visit(from.dtype(), [&]<class From>(Type<From>) {
     const From* source = from.data<From>();
-    visit(to.dtype(), [&](auto to_type) {
-      using To = typename decltype(to_type)::type;
+    visit(to.dtype(), [&]<class To>(Type<To>) {
       To* target = to.data<To>();
-      if (crossed > 0) return copy_crossed(walk, crossed, source, target);
-      for_runs(walk, [&](const auto& at, int64_t count) {
-        copy_run(source + at[0], walk.steps[0], target + at[1], walk.steps[1], count);
+      if (axis > 0) return copy_transposed(loop, axis, source, target);
+      for_runs(loop, [&](const auto& offsets, int64_t count) {
+        copy_run(source + offsets[0], loop.steps[0], target + offsets[1], loop.steps[1], count);
       });
     });
   });

@@ -6,133 +6,116 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/grid.h"
 #include "heed/core/cuda/device/pack.h"
-#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/strided_offsets.h"
 #include "heed/core/kernels/elementwise/convert.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::Places;
+using cuda::StridedOffsets;
 
+/// to[i] = value for every element, by threads in steps of the grid.
 template <class T>
-__global__ void fill(Places<1> places, T* to, T value) {
-  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size())
-    to[places.at(i).of[0]] = value;
+__global__ void fill(StridedOffsets<1> elements, T* to, T value) {
+  for (int64_t i = cuda::global_thread(); i < elements.size; i += cuda::grid_size())
+    to[elements.at(i)[0]] = value;
 }
 
-template <class T>
-__global__ void fill_dense(int64_t size, T* to, T value) {
-  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) to[i] = value;
-}
-
+/// to[i] = from[i], converted, for every element, by threads in steps of the grid.
 template <class From, class To>
-__global__ void copy(Places<2> places, const From* from, To* to) {
-  for (int64_t i = cuda::global_thread(); i < places.size; i += cuda::grid_size()) {
-    const auto at = places.at(i);
-    to[at.of[1]] = converted<To>(from[at.of[0]]);
+__global__ void copy(StridedOffsets<2> elements, const From* from, To* to) {
+  for (int64_t i = cuda::global_thread(); i < elements.size; i += cuda::grid_size()) {
+    const auto offsets = elements.at(i);
+    to[offsets[1]] = converted<To>(from[offsets[0]]);
   }
 }
 
-constexpr int together = 4;  // neighbours that a thread takes at once: one load of 16 bytes for f32
+constexpr int pack_size = 4;  ///< consecutive elements that a thread copies at once: 16 bytes of f32
 
-/// `packs` of neighbours, then what is left of `size` one by one.
+/// to[i] = from[i], converted, for contiguous tensors: `packs` packs of four, then the other elements one by
+/// one.
 template <class From, class To>
 __global__ void copy_dense(int64_t packs, int64_t size, const From* from, To* to) {
-  const auto* const some = reinterpret_cast<const cuda::Pack<From, together>*>(from);
+  const auto* const from_packs = reinterpret_cast<const cuda::Pack<From, pack_size>*>(from);
   for (int64_t i = cuda::global_thread(); i < packs; i += cuda::grid_size()) {
-    const cuda::Pack<From, together> in = some[i];
-    cuda::Pack<To, together> out;
-    for (int k = 0; k < together; ++k) out.x[k] = converted<To>(in.x[k]);
-    reinterpret_cast<cuda::Pack<To, together>*>(to)[i] = out;
+    const cuda::Pack<From, pack_size> in = from_packs[i];
+    cuda::Pack<To, pack_size> out;
+    for (int k = 0; k < pack_size; ++k) out.x[k] = converted<To>(in.x[k]);
+    reinterpret_cast<cuda::Pack<To, pack_size>*>(to)[i] = out;
   }
-  for (int64_t i = packs * together + cuda::global_thread(); i < size; i += cuda::grid_size())
+  for (int64_t i = packs * pack_size + cuda::global_thread(); i < size; i += cuda::grid_size())
     to[i] = converted<To>(from[i]);
 }
 
 constexpr int tile = 32, rows_at_once = 8;
 
-/// One square of a transposition in each block: lanes read along rows of `from` and write along rows of `to`.
-/// The axes crossed are taken out of `others`.
+/// Transposes rows [rows, columns] of `from` into rows [columns, rows] of `to`, one tile of 32 x 32 per block
+/// through shared memory: lanes read along rows of `from` and write along rows of `to`. `others` are the
+/// other axes.
 template <class From, class To>
-__global__ void copy_crossed(Places<2> others, int64_t rows, int64_t row_stride, int64_t columns,
-                             int64_t column_stride, const From* from, To* to) {
-  __shared__ To square[tile][tile + 1];  // one more, so that a column lies in all banks
+__global__ void copy_transposed(StridedOffsets<2> others, int64_t rows, int64_t row_stride, int64_t columns,
+                                int64_t column_stride, const From* from, To* to) {
+  __shared__ To tile_elements[tile][tile + 1];  // padded, so that a column lies in all banks
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   for (int64_t other = blockIdx.z; other < others.size; other += gridDim.z) {
-    const auto at = others.at(other);
+    const auto offsets = others.at(other);
     for (int64_t row = static_cast<int64_t>(blockIdx.y) * tile; row < rows;
          row += static_cast<int64_t>(gridDim.y) * tile) {
       const int64_t column = static_cast<int64_t>(blockIdx.x) * tile;
       for (int i = y; i < tile; i += rows_at_once) {
         if (row + i < rows && column + x < columns)
-          square[i][x] = converted<To>(from[at.of[0] + (row + i) * row_stride + column + x]);
+          tile_elements[i][x] = converted<To>(from[offsets[0] + (row + i) * row_stride + column + x]);
       }
       __syncthreads();
       for (int i = y; i < tile; i += rows_at_once) {
         if (column + i < columns && row + x < rows)
-          to[at.of[1] + (column + i) * column_stride + row + x] = square[x][i];
+          to[offsets[1] + (column + i) * column_stride + row + x] = tile_elements[x][i];
       }
       __syncthreads();
     }
   }
 }
 
-/// The axis along which `from` is dense while the innermost one is not; 0 when there is none.
-size_t crossed_axis(const StridedLoop<2>& walk) {
-  if (walk.steps[0] == 1 || walk.steps[1] != 1 || walk.inner < 8) return 0;
-  for (size_t axis = 1; axis < walk.axes; ++axis) {
-    if (walk.stride[axis][0] == 1 && walk.extent[axis] >= 8) return axis;
-  }
-  return 0;
-}
-
-/// Starts the copy that suits the strides: in squares of 32 x 32 where the two are dense along different
-/// axes, in packs of four where both are dense throughout, else element by element.
+/// Starts the copy that suits the strides: in tiles of 32 x 32 where the two are contiguous along different
+/// axes, in packs of four where both are contiguous, else element by element.
 template <class From, class To>
 void start_copy(const Tensor& from, const Tensor& to, const From* source, To* target) {
-  const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});
-  const Places<2> places(walk);
-  if (const size_t axis = crossed_axis(walk); axis > 0) {
-    // Rows are those of `from`: its dense axis runs along them.
-    StridedLoop<2> others = walk;
+  const StridedLoop<2> loop(to.shape(), {&from.strides(), &to.strides()});
+  const StridedOffsets<2> elements(loop);
+  if (const size_t axis = loop.transposed_axis(8); axis > 0) {
+    // The axis along which `from` is contiguous runs along the rows of a tile.
+    StridedLoop<2> others = loop;
     others.extent[axis] = others.extent[0] = 1;
     others.inner = 1;
-    others.outer = walk.outer / walk.extent[axis];
-    const auto most = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
-    const dim3 blocks(static_cast<unsigned>(ceil_div(walk.extent[axis], tile)),
-                      most(ceil_div(walk.inner, tile), 65535), most(others.outer, 65535));
-    return cuda::run(copy_crossed<From, To>, {blocks, dim3(tile, rows_at_once)}, Places<2>(others),
-                     walk.inner, walk.steps[0], walk.extent[axis], walk.stride[axis][1], source, target);
+    others.outer = loop.outer / loop.extent[axis];
+    const auto at_most = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
+    const dim3 blocks(static_cast<unsigned>(ceil_div(loop.extent[axis], tile)),
+                      at_most(ceil_div(loop.inner, tile), 65535), at_most(others.outer, 65535));
+    return cuda::run(copy_transposed<From, To>, {blocks, dim3(tile, rows_at_once)}, StridedOffsets<2>(others),
+                     loop.inner, loop.steps[0], loop.extent[axis], loop.stride[axis][1], source, target);
   }
-  if (places.dense()) {
-    const bool packed = cuda::packs<together>(source) && cuda::packs<together>(target);
-    const int64_t packs = packed ? places.size / together : 0;
-    return cuda::run(copy_dense<From, To>, cuda::line(std::max(packs, places.size - packs * together)), packs,
-                     places.size, source, target);
+  if (elements.all_contiguous()) {
+    const bool packed = cuda::packs<pack_size>(source) && cuda::packs<pack_size>(target);
+    const int64_t packs = packed ? elements.size / pack_size : 0;
+    return cuda::run(copy_dense<From, To>, cuda::line(std::max(packs, elements.size - packs * pack_size)),
+                     packs, elements.size, source, target);
   }
-  cuda::run(copy<From, To>, cuda::line(places.size), places, source, target);
+  cuda::run(copy<From, To>, cuda::line(elements.size), elements, source, target);
 }
 
 }  // namespace
 
 void Fill::cuda(const Tensor& x, double value) {
-  visit(x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const Places<1> places = cuda::places(x);
-    const T number = converted<T>(value);
-    if (places.dense())
-      return cuda::run(fill_dense<T>, cuda::line(places.size), places.size, x.data<T>(), number);
-    cuda::run(fill<T>, cuda::line(places.size), places, x.data<T>(), number);
+  visit(x.dtype(), [&]<class T>(Type<T>) {
+    const StridedOffsets<1> elements = cuda::strided_offsets(x);
+    cuda::run(fill<T>, cuda::line(elements.size), elements, x.data<T>(), converted<T>(value));
   });
 }
 
 void Copy::cuda(const Tensor& from, const Tensor& to) {
-  visit(from.dtype(), [&](auto from_type) {
-    using From = typename decltype(from_type)::type;
-    visit(to.dtype(), [&](auto to_type) {
-      using To = typename decltype(to_type)::type;
-      start_copy<From, To>(from, to, from.data<From>(), to.data<To>());
-    });
+  visit(from.dtype(), [&]<class From>(Type<From>) {
+    visit(to.dtype(),
+          [&]<class To>(Type<To>) { start_copy<From, To>(from, to, from.data<From>(), to.data<To>()); });
   });
 }
 

@@ -1,4 +1,4 @@
-// Running sums of exponentials on the CPU: a head at a time, its columns side by side.
+// Running sums of exponentials on the CPU: vector lanes are the columns of a head.
 #include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
 
 #include <vector>
@@ -11,36 +11,36 @@
 namespace heed::kernel {
 namespace {
 
-int64_t heads_of_piece(const Tensor& x) {
-  constexpr int64_t flops_each = 32;  // two exponentials, mostly
+int64_t heads_per_task(const Tensor& x) {
+  constexpr int64_t flops_each = 32;  // of an element: mostly two exponentials
   return std::max<int64_t>(1,
                            flops_per_task / (flops_each * std::max<int64_t>(1, x.extent(2) * x.extent(3))));
 }
 
-/// most_t = max(most_(t-1), x_t) and sum_t = sum_(t-1) exp(most_(t-1) - most_t) + exp(x_t - most_t) for each
+/// max_t = max(max_(t-1), x_t) and sum_t = sum_(t-1) exp(max_(t-1) - max_t) + exp(x_t - max_t) for each
 /// column of x [B, H, T, f]. One task is some heads (b, h), whose positions follow one another; lanes are
 /// columns.
 template <class T>
-void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
+void forward(const Tensor& x, const Tensor& max, const Tensor& sum) {
   const HeadView<const T> from(x);
   const int64_t H = x.extent(1), length = x.extent(2), f = x.extent(3);
-  parallel_rows(x.extent(0) * H, heads_of_piece(x), [&](int64_t begin, int64_t end) {
+  parallel_rows(x.extent(0) * H, heads_per_task(x), [&](int64_t begin, int64_t end) {
     for (int64_t head = begin; head < end; ++head) {
       const T* in = from.at(head / H, head % H, 0);
-      T *top = most.data<T>() + head * length * f, *total = sum.data<T>() + head * length * f;
+      T *row_max = max.data<T>() + head * length * f, *row_sum = sum.data<T>() + head * length * f;
       for (int64_t c = 0; length > 0 && c < f; ++c) {
-        top[c] = in[c];
-        total[c] = T(1);
+        row_max[c] = in[c];
+        row_sum[c] = T(1);
       }
       for (int64_t t = 1; t < length; ++t) {
-        const T *row = in + t * from.ld, *top_before = top, *before = total;
-        top += f;
-        total += f;
+        const T *row = in + t * from.ld, *last_max = row_max, *last_sum = row_sum;
+        row_max += f;
+        row_sum += f;
 #pragma GCC ivdep
         for (int64_t c = 0; c < f; ++c) {
-          const T largest = row[c] > top_before[c] ? row[c] : top_before[c];
-          total[c] = before[c] * math::exp(top_before[c] - largest) + math::exp(row[c] - largest);
-          top[c] = largest;
+          const T new_max = row[c] > last_max[c] ? row[c] : last_max[c];
+          row_sum[c] = last_sum[c] * math::exp(last_max[c] - new_max) + math::exp(row[c] - new_max);
+          row_max[c] = new_max;
         }
       }
     }
@@ -48,28 +48,28 @@ void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
   Count::add(2 * x.size());
 }
 
-/// dx_t = r_t exp(x_t - most_t) with r_t = r_(t+1) exp(most_t - most_(t+1)) + dsum_t, column by column. One
+/// dx_t = r_t exp(x_t - max_t) with r_t = r_(t+1) exp(max_t - max_(t+1)) + dsum_t, column by column. One
 /// task is some heads (b, h), from the last position to the first; lanes are columns.
 template <class T>
-void backward(const Tensor& x, const Tensor& most, const Tensor& dsum, const Tensor& dx) {
+void backward(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tensor& dx) {
   const HeadView<const T> from(x), dsums(dsum);
   const int64_t H = x.extent(1), length = x.extent(2), f = x.extent(3);
-  parallel_rows(x.extent(0) * H, heads_of_piece(x), [&](int64_t begin, int64_t end) {
-    std::vector<T> later(static_cast<size_t>(f));  // what row t and those after it make of exp(-most_t)
-    T* running = later.data();
+  parallel_rows(x.extent(0) * H, heads_per_task(x), [&](int64_t begin, int64_t end) {
+    std::vector<T> r_row(static_cast<size_t>(f));
+    T* r = r_row.data();
     for (int64_t head = begin; head < end; ++head) {
-      std::fill(later.begin(), later.end(), T(0));
-      const T *in = from.at(head / H, head % H, 0), *dsum_column = dsums.at(head / H, head % H, 0);
-      const T* top = most.data<T>() + head * length * f;
+      std::fill_n(r, f, T(0));
+      const T *in = from.at(head / H, head % H, 0), *dsum_rows = dsums.at(head / H, head % H, 0);
+      const T* max_rows = max.data<T>() + head * length * f;
       T* to = dx.data<T>() + head * length * f;
       for (int64_t t = length - 1; t >= 0; --t) {
-        const T *here_top = top + t * f, *next_top = t + 1 < length ? here_top + f : here_top;
-        const T *row = in + t * from.ld, *ds = dsum_column + t * dsums.ld;
+        const T *row_max = max_rows + t * f, *next_max = t + 1 < length ? row_max + f : row_max;
+        const T *row = in + t * from.ld, *ds = dsum_rows + t * dsums.ld;
         T* out = to + t * f;
 #pragma GCC ivdep
         for (int64_t c = 0; c < f; ++c) {
-          running[c] = running[c] * math::exp(here_top[c] - next_top[c]) + ds[c];
-          out[c] = running[c] * math::exp(row[c] - here_top[c]);
+          r[c] = r[c] * math::exp(row_max[c] - next_max[c]) + ds[c];
+          out[c] = r[c] * math::exp(row[c] - row_max[c]);
         }
       }
     }
@@ -80,16 +80,14 @@ void backward(const Tensor& x, const Tensor& most, const Tensor& dsum, const Ten
 }  // namespace
 
 template <>
-void CumulativeExpSum::cpu<here>(const Tensor& x, const Tensor& most, const Tensor& sum) {
-  visit_float("cumulative_exp_sum", x.dtype(),
-              [&](auto type) { forward<typename decltype(type)::type>(x, most, sum); });
+void CumulativeExpSum::cpu<here>(const Tensor& x, const Tensor& max, const Tensor& sum) {
+  visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) { forward<T>(x, max, sum); });
 }
 
 template <>
-void CumulativeExpSumBack::cpu<here>(const Tensor& x, const Tensor& most, const Tensor& dsum,
+void CumulativeExpSumBack::cpu<here>(const Tensor& x, const Tensor& max, const Tensor& dsum,
                                      const Tensor& dx) {
-  visit_float("cumulative_exp_sum", x.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(x, most, dsum, dx); });
+  visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) { backward<T>(x, max, dsum, dx); });
 }
 
 }  // namespace heed::kernel

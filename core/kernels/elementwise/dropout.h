@@ -1,4 +1,4 @@
-// Dropout whose mask is made from counters and never stored.
+// Dropout whose mask is computed from counters and never stored.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -6,50 +6,53 @@
 
 namespace heed::kernel {
 
-/// y = x / (1 - p) where the element is kept, else 0. Element i is kept when 16 bits of the draw at i are at
-/// least p 65536; so p is a multiple of 1/65536. The gradient is the same kernel on dy. Contiguous.
+/// y = x / (1 - p) where the element is kept, else 0. Element i is kept when its 16 random bits are at least
+/// p 65536, so p is rounded to a multiple of 1/65536. The gradient is this kernel applied to dy. Contiguous.
 struct Dropout {
   template <Isa>
   static void cpu(const Tensor& x, double p, const Draw& draw, const Tensor& y);
   static void cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y);
 };
 
-/// The block of random bits that dropout draws from, of 7 rounds: a mask needs a block for every 16 elements,
-/// so the 3 rounds more that all other random numbers take would be felt.
+/// Philox block `index` with 7 rounds, for 16 elements. All other random numbers take 10 rounds, which would
+/// slow dropout down measurably.
 HEED_BOTH inline Philox dropout_block(uint64_t seed, uint64_t high, uint64_t index) {
   return Philox::at<7>(seed, index, high);
 }
 
-/// The second byte of an element's 16 bits: all bytes of its block but its own xor'ed. It is uniform whatever
-/// the first is, and of use only where the first equals that of the threshold, so it costs no other draw.
-HEED_BOTH inline uint32_t dropout_xor(const Philox& block) {
-  uint32_t every = block.word[0] ^ block.word[1] ^ block.word[2] ^ block.word[3];
-  every ^= every >> 16;
-  return (every ^ (every >> 8)) & 0xffU;
+/// The xor of all 16 bytes of a block.
+HEED_BOTH inline uint32_t xor_of_bytes(const Philox& block) {
+  uint32_t bytes = block.word[0] ^ block.word[1] ^ block.word[2] ^ block.word[3];
+  bytes ^= bytes >> 16;
+  return (bytes ^ (bytes >> 8)) & 0xffU;
 }
 
-/// The bits: element i of a draw uses byte i % 16 of block i / 16, and below it the xor of the others.
+/// The 16 random bits of element e < 16 of a block: its byte e, and below it the xor of the other 15 bytes.
+/// The lower byte is uniform given the upper one, and matters only where the upper one equals that of the
+/// threshold.
+HEED_BOTH inline uint32_t dropout_bits(const Philox& block, uint32_t block_xor, int e) {
+  const uint32_t byte = (block.word[e / 4] >> (8 * (e % 4))) & 0xffU;
+  return (byte << 8) | (block_xor ^ byte);
+}
+
+/// The 16 random bits of element i: those of element i % 16 of block i / 16.
 HEED_BOTH inline uint32_t dropout_bits(uint64_t seed, uint64_t high, uint64_t i) {
   const Philox block = dropout_block(seed, high, i / 16);
-  const uint32_t own = (block.word[(i % 16) / 4] >> (8 * (i % 4))) & 0xffU;
-  return (own << 8) | (dropout_xor(block) ^ own);
+  return dropout_bits(block, xor_of_bytes(block), static_cast<int>(i % 16));
 }
 
-/// Those of the elements of a whole block, from the least bit on: element e is kept when bit e is set.
-HEED_BOTH inline uint32_t dropout_sixteen(const Philox& block, uint32_t threshold) {
-  const uint32_t every = dropout_xor(block);
-  uint32_t kept = 0;
-  for (int e = 0; e < 16; ++e) {
-    const uint32_t own = (block.word[e / 4] >> (8 * (e % 4))) & 0xffU;
-    kept |= (((own << 8) | (every ^ own)) >= threshold ? 1U : 0U) << e;
-  }
-  return kept;
+/// The keep mask of the 16 elements of a block: bit e is set when element e is kept.
+HEED_BOTH inline uint32_t dropout_keep_mask(const Philox& block, uint32_t threshold) {
+  const uint32_t block_xor = xor_of_bytes(block);
+  uint32_t mask = 0;
+  for (int e = 0; e < 16; ++e) mask |= (dropout_bits(block, block_xor, e) >= threshold ? 1U : 0U) << e;
+  return mask;
 }
 
-/// An element is kept when its bits are at least this.
+/// An element is kept when its 16 random bits are at least this threshold.
 HEED_BOTH inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 65536 + 0.5); }
 
-/// What a kept element is multiplied by: 1 / (1 - p), with p as the threshold has it.
+/// Factor of a kept element: 1 / (1 - p), with p rounded as in the threshold.
 HEED_BOTH inline double dropout_scale(double p) { return 65536.0 / (65536.0 - dropout_threshold(p)); }
 
 }  // namespace heed::kernel

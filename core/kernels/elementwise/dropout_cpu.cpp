@@ -12,20 +12,19 @@ namespace heed::kernel {
 namespace {
 
 constexpr int64_t block = simd::KeepBits::block;
-constexpr int64_t group = block * simd::KeepBits::lanes;  ///< elements of one vector of blocks
-static_assert(light_grain % group == 0);
+static_assert(light_grain % (block * simd::KeepBits::lanes) == 0, "tasks are whole vectors of blocks");
 
-/// to[e] = from[e] scale where bit e of `kept` is set, else 0, for the `count` elements of a block.
+/// to[e] = from[e] scale where bit e of `mask` is set, else 0, for the `count` elements of a block.
 template <class T>
-void keep(uint32_t kept, int64_t count, T scale, const T* from, T* to) {
+void apply_mask(uint32_t mask, int64_t count, T scale, const T* from, T* to) {
   constexpr int64_t n = simd::Lanes<T>::count;
   if (count == block) {
 #pragma GCC unroll 8
     for (int64_t e = 0; e < block; e += n)
-      simd::store(to + e, simd::where_kept<T>(kept >> e, simd::load(from + e) * scale));
+      simd::store(to + e, simd::where_kept<T>(mask >> e, simd::load(from + e) * scale));
     return;
   }
-  for (int64_t e = 0; e < count; ++e) to[e] = ((kept >> e) & 1) != 0 ? from[e] * scale : T(0);
+  for (int64_t e = 0; e < count; ++e) to[e] = ((mask >> e) & 1) != 0 ? from[e] * scale : T(0);
 }
 
 }  // namespace
@@ -34,8 +33,7 @@ void keep(uint32_t kept, int64_t count, T scale, const T* from, T* to) {
 /// of elements, drawn a vector of blocks at a time.
 template <>
 void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
-  visit_float("dropout", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
     const simd::KeepBits bits(draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()),
@@ -46,12 +44,12 @@ void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tenso
     for (uint64_t i = 0; i < simd::KeepBits::lanes; ++i) lane[i] = i;
     parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end;) {
-        const uint64_t number = static_cast<uint64_t>(i) + skipped;
-        const simd::Counters kept = bits.sixteen(lane + number / block);
-        auto lead = static_cast<int64_t>(number % block);  // 0 but for a share of rows of odd size
-        for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, lead = 0) {
-          const int64_t count = std::min(block - lead, end - i);
-          keep(static_cast<uint32_t>(kept[b]) >> lead, count, scale, from + i, to + i);
+        const uint64_t element = static_cast<uint64_t>(i) + skipped;  // in the batch of all processes
+        const simd::Counters masks = bits.sixteen(lane + element / block);
+        auto offset = static_cast<int64_t>(element % block);  // in the first block
+        for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, offset = 0) {
+          const int64_t count = std::min(block - offset, end - i);
+          apply_mask(static_cast<uint32_t>(masks[b]) >> offset, count, scale, from + i, to + i);
           i += count;
         }
       }

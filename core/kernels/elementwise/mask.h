@@ -1,4 +1,4 @@
-// Masks made on the device from what was said.
+// Masks computed on the device from lengths.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -6,8 +6,8 @@
 
 namespace heed::kernel {
 
-/// y [B, 1, Tq, Tk] = 0 where query i may look at key j, -inf where not: j <= i + first_query when causal,
-/// and j below lengths[b] (i32 [B], or empty). Contiguous, f32 or f64.
+/// y [B, 1, Tq, Tk] = 0 where query i sees key j, else -inf. It sees keys j < lengths[b] (i32 [B], or empty)
+/// and, when causal, j <= i + first_query. Contiguous, f32 or f64.
 struct DenseMask {
   template <Isa>
   static void cpu(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y);
@@ -21,8 +21,8 @@ struct KeptRows {
   static void cuda(const Tensor& lengths, int64_t first, const Tensor& y);
 };
 
-/// y = x, both contiguous [B, ..., T, W], but 0 for the numbers of padding that are NaN or beyond
-/// +-max_magnitude: of the rows t with first + t at lengths[b] or past it.
+/// y = x, both contiguous [B, ..., T, W], except for padding, the rows t with first + t >= lengths[b]: their
+/// numbers that are NaN or beyond +-max_magnitude become 0.
 struct FinitePadding {
   static constexpr double max_magnitude = 1e15;  ///< dot products of such numbers stay finite in f32
   template <Isa>

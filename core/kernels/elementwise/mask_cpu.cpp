@@ -20,11 +20,11 @@ void DenseMask::cpu<here>(const Tensor& lengths, bool causal, int64_t first_quer
     T* out = y.data<T>();
     parallel_rows(batch * queries, light_grain / (keys + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        int64_t open = keys;
-        if (length != nullptr && length[row / queries] < open) open = length[row / queries];
-        if (causal && row % queries + first_query + 1 < open) open = row % queries + first_query + 1;
+        int64_t visible = keys;
+        if (length != nullptr) visible = std::min<int64_t>(visible, length[row / queries]);
+        if (causal) visible = std::min(visible, row % queries + first_query + 1);
         T* to = out + row * keys;
-        for (int64_t j = 0; j < keys; ++j) to[j] = j < open ? T(0) : -std::numeric_limits<T>::infinity();
+        for (int64_t j = 0; j < keys; ++j) to[j] = j < visible ? T(0) : -std::numeric_limits<T>::infinity();
       }
     });
   });
@@ -42,12 +42,12 @@ void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) 
   });
 }
 
-/// y[row] = x[row] where row % T + first < lengths[b]; elsewhere without what is NaN or beyond
-/// +-max_magnitude. One task is some rows (b, ..., t).
+/// y[row] = x[row] where row % T + first < lengths[b]; in other rows NaN and numbers beyond +-max_magnitude
+/// become 0. One task is some rows (b, ..., t).
 template <>
 void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
-  const int64_t times = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
+  const int64_t length_of_x = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
   const int64_t rows_of_sequence = rows / x.extent(0);
   const int32_t* length = lengths.data<int32_t>();
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
@@ -55,10 +55,10 @@ void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t fi
     T* to = y.data<T>();
     parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t open = length[row / rows_of_sequence] - first;
+        const int64_t num_valid = length[row / rows_of_sequence] - first;
         const T* in = from + row * width;
         T* out = to + row * width;
-        if (row % times < open) {
+        if (row % length_of_x < num_valid) {
           std::copy_n(in, width, out);
         } else {
           for (int64_t i = 0; i < width; ++i) out[i] = std::abs(in[i]) <= limit ? in[i] : T(0);

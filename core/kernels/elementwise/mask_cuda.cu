@@ -4,35 +4,38 @@
 #include <limits>
 
 #include "heed/core/cuda/device/grid.h"
-#include "heed/core/cuda/device/visit.h"
 
 namespace heed::kernel {
 namespace {
 
+/// y[row, j] = 0 where key j is visible from row (b, i), else -inf, by one block per row.
 template <class T>
 __global__ void dense_mask(int64_t rows, int64_t queries, int64_t keys, const int32_t* length, bool causal,
                            int64_t first_query, T* out) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    int64_t open = keys;
-    if (length != nullptr && length[row / queries] < open) open = length[row / queries];
-    if (causal && row % queries + first_query + 1 < open) open = row % queries + first_query + 1;
+    int64_t visible = keys;
+    if (length != nullptr) visible = min(visible, int64_t{length[row / queries]});
+    if (causal) visible = min(visible, row % queries + first_query + 1);
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x)
-      out[row * keys + j] = j < open ? T(0) : -std::numeric_limits<T>::infinity();
+      out[row * keys + j] = j < visible ? T(0) : -std::numeric_limits<T>::infinity();
   }
 }
 
+/// y[b, t] = 1 where first + t < lengths[b], else 0, by threads in steps of the grid.
 template <class T>
 __global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int64_t first, T* out) {
   for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size())
     out[i] = first + i % rows < length[i / rows] ? T(1) : T(0);
 }
 
+/// y = x, but in padding NaN and numbers beyond +-limit become 0, by threads in steps of the grid.
+/// `sequence`: numbers of a sequence.
 template <class T>
-__global__ void finite_padding(int64_t size, int64_t width, int64_t times, int64_t sequence,
+__global__ void finite_padding(int64_t size, int64_t width, int64_t length_of_x, int64_t sequence,
                                const int32_t* length, int64_t first, T limit, const T* x, T* y) {
   for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
-    const bool real = first + i / width % times < length[i / sequence];
-    y[i] = real || fabs(x[i]) <= limit ? x[i] : T(0);
+    const bool is_valid = first + i / width % length_of_x < length[i / sequence];
+    y[i] = is_valid || fabs(x[i]) <= limit ? x[i] : T(0);
   }
 }
 
@@ -41,7 +44,7 @@ __global__ void finite_padding(int64_t size, int64_t width, int64_t times, int64
 void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t rows = y.extent(0) * y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
-  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     if (y.size() == 0) return;
     const cuda::Grid grid = {cuda::line(rows, 1, 65536).blocks, dim3(keys > 128 ? 256 : 64)};
     cuda::run(dense_mask<T>, grid, rows, y.extent(2), keys, length, causal, first_query, y.data<T>());
@@ -49,7 +52,7 @@ void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, co
 }
 
 void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
-  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(kept_rows<T>, cuda::line(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
               y.data<T>());
   });
@@ -57,7 +60,7 @@ void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
 
 void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
-  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(finite_padding<T>, cuda::line(x.size()), x.size(), x.extent(-1), x.extent(-2),
               x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(max_magnitude),
               x.data<T>(), y.data<T>());

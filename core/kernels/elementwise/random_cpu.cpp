@@ -12,18 +12,19 @@
 namespace heed::kernel {
 namespace {
 
-/// Calls make(block, to) for each block of numbers of x, the last one through a buffer.
+/// Fills x with the numbers that make(block, to) writes for each Philox block. One task is some blocks.
 template <class T, class Make>
 void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
-  constexpr int64_t numbers = 16 / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t numbers_per_block = 16 / static_cast<int64_t>(sizeof(T));
   const uint64_t high = Draw::high(draw.stream, *draw.tick.data<int64_t>());
   T* to = x.data<T>();
   const int64_t size = x.size();
-  parallel_rows(ceil_div(size, numbers), light_grain / 16, [&](int64_t begin, int64_t end) {
+  parallel_rows(ceil_div(size, numbers_per_block), light_grain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      T made[numbers];
-      make(Philox::at(draw.seed, static_cast<uint64_t>(i), high), made);
-      std::copy_n(made, std::min(numbers, size - i * numbers), to + i * numbers);
+      T numbers[numbers_per_block];
+      make(Philox::at(draw.seed, static_cast<uint64_t>(i), high), numbers);
+      const int64_t first = i * numbers_per_block;
+      std::copy_n(numbers, std::min(numbers_per_block, size - first), to + first);
     }
   });
   Count::add(size);
@@ -33,8 +34,7 @@ void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
 
 template <>
 void FillNormal::cpu<here>(const Tensor& x, double mean, double deviation, const Draw& draw) {
-  visit_float("fill_normal", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
       normals(block, static_cast<T>(mean), static_cast<T>(deviation), to);
     });
@@ -43,8 +43,7 @@ void FillNormal::cpu<here>(const Tensor& x, double mean, double deviation, const
 
 template <>
 void FillUniform::cpu<here>(const Tensor& x, double low, double high, const Draw& draw) {
-  visit_float("fill_uniform", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
       uniforms(block, static_cast<T>(low), static_cast<T>(high), to);
     });

@@ -3,7 +3,6 @@
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/grid.h"
-#include "heed/core/cuda/device/visit.h"
 #include "heed/core/kernels/elementwise/random_numbers.h"
 #include "heed/core/operation_count.h"
 
@@ -22,23 +21,23 @@ struct Uniform {
   HEED_BOTH void operator()(const Philox& block, T* to) const { uniforms(block, low, high, to); }
 };
 
-/// A thread makes the numbers of a counter.
+/// Fills to [size] with the numbers of Philox blocks: a thread turns whole blocks into numbers, in steps of
+/// the grid.
 template <class T, class Make>
 __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t stream, const int64_t* tick,
                             T* to) {
-  constexpr int numbers = 16 / static_cast<int>(sizeof(T));
+  constexpr int numbers_per_block = 16 / static_cast<int>(sizeof(T));
   const uint64_t high = Draw::high(stream, *tick);
-  for (int64_t i = cuda::global_thread(); i * numbers < size; i += cuda::grid_size()) {
-    T made[numbers];
-    make(Philox::at(seed, static_cast<uint64_t>(i), high), made);
-    for (int k = 0; k < numbers; ++k) {
-      if (i * numbers + k < size) to[i * numbers + k] = made[k];
-    }
+  for (int64_t i = cuda::global_thread(); i * numbers_per_block < size; i += cuda::grid_size()) {
+    T numbers[numbers_per_block];
+    make(Philox::at(seed, static_cast<uint64_t>(i), high), numbers);
+    for (int k = 0; k < numbers_per_block && i * numbers_per_block + k < size; ++k)
+      to[i * numbers_per_block + k] = numbers[k];
   }
 }
 
 template <class T, class Make>
-void start(const Tensor& x, const Draw& draw, Make make) {
+void start_fill(const Tensor& x, const Draw& draw, Make make) {
   const int64_t size = x.size();
   cuda::run(fill_blocks<T, Make>, cuda::line(ceil_div(size * static_cast<int64_t>(sizeof(T)), 16)), size,
             make, draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
@@ -50,14 +49,14 @@ __global__ void advance(int64_t* tick) { ++*tick; }
 }  // namespace
 
 void FillNormal::cuda(const Tensor& x, double mean, double deviation, const Draw& draw) {
-  cuda::visit_real("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
-    start<T>(x, draw, Normal<T>{static_cast<T>(mean), static_cast<T>(deviation)});
+  visit_float("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
+    start_fill<T>(x, draw, Normal<T>{static_cast<T>(mean), static_cast<T>(deviation)});
   });
 }
 
 void FillUniform::cuda(const Tensor& x, double low, double high, const Draw& draw) {
-  cuda::visit_real("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
-    start<T>(x, draw, Uniform<T>{static_cast<T>(low), static_cast<T>(high)});
+  visit_float("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
+    start_fill<T>(x, draw, Uniform<T>{static_cast<T>(low), static_cast<T>(high)});
   });
 }
 

@@ -1,4 +1,4 @@
-// What random fills make of the bits of a counter, alike on both devices.
+// Random numbers from a Philox block, for the CPU and the device.
 #pragma once
 
 #include <cmath>
@@ -9,16 +9,16 @@
 
 namespace heed::kernel {
 
-/// Two normal numbers from u in (0, 1] and v in [0, 1), in the precision of T.
+/// Two normal numbers by Box and Muller, from uniform u in (0, 1] and v in [0, 1), in the precision of T.
 template <class T>
-HEED_BOTH void pair(T u, T v, T mean, T deviation, T* to) {
+HEED_BOTH void normal_pair(T u, T v, T mean, T deviation, T* to) {
   const T radius = deviation * std::sqrt(T(-2) * std::log(u));
   const T angle = T(6.283185307179586) * v;
   to[0] = mean + radius * std::cos(angle);
   to[1] = mean + radius * std::sin(angle);
 }
 
-/// A block as normal numbers: four of 32 bits each for float, two of 53 bits for double.
+/// Turns a block into normal numbers: four of 32 bits each for float, two of 53 bits for double.
 template <class T>
 HEED_BOTH void normals(const Philox& block, T mean, T deviation, T* out) {
   const uint32_t* word = block.word;
@@ -26,17 +26,18 @@ HEED_BOTH void normals(const Philox& block, T mean, T deviation, T* out) {
     for (int i = 0; i < 4; i += 2) {
       const float u = (static_cast<float>(word[i]) + 0.5F) * 0x1p-32F;
       const float v = static_cast<float>(word[i + 1] >> 8) * 0x1p-24F;
-      pair(u, v, mean, deviation, out + i);
+      normal_pair(u, v, mean, deviation, out + i);
     }
   } else {
     const auto bits = [&](int i) {
       return static_cast<double>(((uint64_t{word[i]} << 32) | word[i + 1]) >> 11);
     };
-    pair((bits(0) + 0.5) * 0x1p-53, bits(2) * 0x1p-53, mean, deviation, out);
+    normal_pair((bits(0) + 0.5) * 0x1p-53, bits(2) * 0x1p-53, mean, deviation, out);
   }
 }
 
-/// A block as numbers uniform in [low, high): four of 24 bits each for float, two of 53 bits for double.
+/// Turns a block into numbers uniform in [low, high): four of 24 bits each for float, two of 53 bits for
+/// double.
 template <class T>
 HEED_BOTH void uniforms(const Philox& block, T low, T high, T* out) {
   const T below_high = std::nextafter(high, low);

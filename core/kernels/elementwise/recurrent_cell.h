@@ -6,7 +6,7 @@
 
 namespace heed::kernel {
 
-/// What a step of LSTM or GRU reads and writes. G is 4 for LSTM and 3 for GRU, S is 2 and 1.
+/// Tensors of one step of LSTM or GRU. G is 4 for LSTM and 3 for GRU, S is 2 and 1.
 struct CellTensors {
   Tensor a, b;     ///< [N, G D]: products of the input and of the state
   Tensor state;    ///< [S, N, D]
@@ -26,7 +26,7 @@ struct LstmCell {
   static void cuda(const CellTensors& t, int64_t position);
 };
 
-/// What LstmCellBack reads and writes.
+/// Tensors of LstmCellBack.
 struct LstmBackTensors {
   Tensor gates, state, next, lengths;  ///< as LstmCell read and wrote them
   Tensor dnext;                        ///< [2, N, D]
@@ -53,7 +53,7 @@ struct GruCell {
   static void cuda(const CellTensors& t, int64_t position);
 };
 
-/// What GruCellBack reads and writes.
+/// Tensors of GruCellBack.
 struct GruBackTensors {
   Tensor gates, b, state, lengths;  ///< as GruCell read and wrote them
   Tensor dnext;                     ///< [1, N, D]

@@ -1,8 +1,9 @@
-// The cells of LSTM and GRU on the CPU.
+// The cells of LSTM and GRU on the CPU: one task is some sequences, whose units become vector lanes.
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
 
 #include <algorithm>
 
+#include "heed/core/kernels/elementwise/recurrent_units.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -10,10 +11,11 @@
 namespace heed::kernel {
 namespace {
 
-/// Calls live(row) or ended(row) for every sequence, in pieces that depend on the shape only.
-template <class Live, class Ended>
-void each_row(int64_t rows, int64_t width, const Tensor& lengths, int64_t position, const Live& on_running,
-              const Ended& on_ended) {
+/// Calls on_running(row) or on_ended(row) for every sequence, in tasks that depend on the shape only.
+template <class Running, class Ended>
+void each_sequence(const Tensor& state, const Tensor& lengths, int64_t position, const Running& on_running,
+                   const Ended& on_ended) {
+  const int64_t rows = state.extent(1), width = state.extent(2);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   parallel_rows(rows, light_grain / 8 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -27,153 +29,106 @@ void each_row(int64_t rows, int64_t width, const Tensor& lengths, int64_t positi
 
 }  // namespace
 
-/// in, forget, out = sigmoid and candidate = tanh of a + b; c' = forget c + in candidate, h' = out tanh(c').
-/// `gates` [N, 4 D] keeps the four. One task is some sequences; an ended one keeps its state.
+/// lstm_unit() for every unit; an ended sequence keeps h and c, and its gates are 0.
 template <>
 void LstmCell::cpu<here>(const CellTensors& t, int64_t position) {
-  const int64_t rows = t.state.extent(1), width = t.state.extent(2);
-  visit_float("lstm_cell", t.state.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T *pa = t.a.data<T>(), *pb = t.b.data<T>(), *old_state = t.state.data<T>();
-    T *gate_rows = t.gates.data<T>(), *new_state = t.next.data<T>();
-    const int64_t size = rows * width;
-    each_row(
-        rows, width, t.lengths, position,
+  const int64_t width = t.state.extent(2), size = t.state.extent(1) * width;  // size: where c begins
+  visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
+    const T *a = t.a.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>();
+    T *gates = t.gates.data<T>(), *next = t.next.data<T>();
+    each_sequence(
+        t.state, t.lengths, position,
         [&](int64_t row) {
-          const T *x = pa + row * 4 * width, *y = pb + row * 4 * width, *c = old_state + size + row * width;
-          T *gate = gate_rows + row * 4 * width, *to_h = new_state + row * width,
-            *to_c = new_state + size + row * width;
+          const T *x = a + row * 4 * width, *y = b + row * 4 * width, *c = state + size + row * width;
+          T *gate = gates + row * 4 * width, *next_h = next + row * width, *next_c = next_h + size;
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) {
-            const T in = math::sigmoid(x[i] + y[i]), forget = math::sigmoid(x[width + i] + y[width + i]);
-            const T candidate = math::tanh(x[2 * width + i] + y[2 * width + i]);
-            const T out = math::sigmoid(x[3 * width + i] + y[3 * width + i]);
-            const T cell = forget * c[i] + in * candidate;
-            gate[i] = in;
-            gate[width + i] = forget;
-            gate[2 * width + i] = candidate;
-            gate[3 * width + i] = out;
-            to_c[i] = cell;
-            to_h[i] = out * math::tanh(cell);
-          }
+          for (int64_t i = 0; i < width; ++i)
+            lstm_unit(x + i, y + i, width, c[i], gate + i, next_h[i], next_c[i]);
         },
         [&](int64_t row) {
-          std::fill_n(gate_rows + row * 4 * width, 4 * width, T(0));
-          std::copy_n(old_state + row * width, width, new_state + row * width);
-          std::copy_n(old_state + size + row * width, width, new_state + size + row * width);
+          std::fill_n(gates + row * 4 * width, 4 * width, T(0));
+          std::copy_n(state + row * width, width, next + row * width);
+          std::copy_n(state + size + row * width, width, next + size + row * width);
         });
   });
   Count::add(4 * t.state.size());
 }
 
-/// dgates [N, 4 D], the gradient of a + b, and dstate: zero for h, which enters through b, and dcell forget
-/// for c. One task is some sequences; an ended one hands dnext on as dstate.
+/// lstm_unit_back() for every unit, with dstate = 0 for h, whose gradient passes through b. An ended sequence
+/// passes dnext on as dstate.
 template <>
 void LstmCellBack::cpu<here>(const LstmBackTensors& t, int64_t position) {
-  const int64_t rows = t.state.extent(1), width = t.state.extent(2);
-  visit_float("lstm_cell", t.state.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T *gate_rows = t.gates.data<T>(), *old_state = t.state.data<T>(), *new_state = t.next.data<T>();
-    const T* dnext_rows = t.dnext.data<T>();
-    T *dgate_rows = t.dgates.data<T>(), *dstate_rows = t.dstate.data<T>();
-    const int64_t size = rows * width;
-    each_row(
-        rows, width, t.lengths, position,
+  const int64_t width = t.state.extent(2), size = t.state.extent(1) * width;  // size: where c begins
+  visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
+    const T *gates = t.gates.data<T>(), *state = t.state.data<T>(), *next = t.next.data<T>(),
+            *dnext = t.dnext.data<T>();
+    T *dgates = t.dgates.data<T>(), *dstate = t.dstate.data<T>();
+    each_sequence(
+        t.state, t.lengths, position,
         [&](int64_t row) {
-          const T *gate = gate_rows + row * 4 * width, *c = old_state + size + row * width,
-                  *cell = new_state + size + row * width;
-          const T *dh = dnext_rows + row * width, *dc = dnext_rows + size + row * width;
-          T *dgate = dgate_rows + row * 4 * width, *dbefore = dstate_rows + size + row * width;
-          std::fill_n(dstate_rows + row * width, width, T(0));  // h comes in through b
+          const T *gate = gates + row * 4 * width, *c = state + size + row * width,
+                  *next_c = next + size + row * width;
+          const T *dnext_h = dnext + row * width, *dnext_c = dnext_h + size;
+          T *dgate = dgates + row * 4 * width, *dc = dstate + size + row * width;
+          std::fill_n(dstate + row * width, width, T(0));
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) {
-            const T in = gate[i], forget = gate[width + i], candidate = gate[2 * width + i],
-                    open = gate[3 * width + i];
-            const T tanh_cell = math::tanh(cell[i]);
-            const T dcell = dc[i] + dh[i] * open * (1 - tanh_cell * tanh_cell);
-            dgate[i] = dcell * candidate * in * (1 - in);
-            dgate[width + i] = dcell * c[i] * forget * (1 - forget);
-            dgate[2 * width + i] = dcell * in * (1 - candidate * candidate);
-            dgate[3 * width + i] = dh[i] * tanh_cell * open * (1 - open);
-            dbefore[i] = dcell * forget;
-          }
+          for (int64_t i = 0; i < width; ++i)
+            lstm_unit_back(gate + i, width, c[i], next_c[i], dnext_h[i], dnext_c[i], dgate + i, dc[i]);
         },
         [&](int64_t row) {
-          std::fill_n(dgate_rows + row * 4 * width, 4 * width, T(0));
-          std::copy_n(dnext_rows + row * width, width, dstate_rows + row * width);
-          std::copy_n(dnext_rows + size + row * width, width, dstate_rows + size + row * width);
+          std::fill_n(dgates + row * 4 * width, 4 * width, T(0));
+          std::copy_n(dnext + row * width, width, dstate + row * width);
+          std::copy_n(dnext + size + row * width, width, dstate + size + row * width);
         });
   });
   Count::add(4 * t.state.size());
 }
 
-/// reset, keep = sigmoid(a + b), candidate = tanh(a + reset b), h' = candidate + keep (h - candidate).
-/// `gates` [N, 3 D] keeps the three. One task is some sequences; an ended one keeps its state.
+/// gru_unit() for every unit; an ended sequence keeps h, and its gates are 0.
 template <>
 void GruCell::cpu<here>(const CellTensors& t, int64_t position) {
-  const int64_t rows = t.state.extent(1), width = t.state.extent(2);
-  visit_float("gru_cell", t.state.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T *pa = t.a.data<T>(), *pb = t.b.data<T>(), *old_state = t.state.data<T>();
-    T *gate_rows = t.gates.data<T>(), *new_state = t.next.data<T>();
-    each_row(
-        rows, width, t.lengths, position,
+  const int64_t width = t.state.extent(2);
+  visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
+    const T *a = t.a.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>();
+    T *gates = t.gates.data<T>(), *next = t.next.data<T>();
+    each_sequence(
+        t.state, t.lengths, position,
         [&](int64_t row) {
-          const T *x = pa + row * 3 * width, *y = pb + row * 3 * width, *h = old_state + row * width;
-          T *gate = gate_rows + row * 3 * width, *out = new_state + row * width;
+          const T *x = a + row * 3 * width, *y = b + row * 3 * width, *h = state + row * width;
+          T *gate = gates + row * 3 * width, *next_h = next + row * width;
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) {
-            const T reset = math::sigmoid(x[i] + y[i]), keep = math::sigmoid(x[width + i] + y[width + i]);
-            const T candidate = math::tanh(x[2 * width + i] + reset * y[2 * width + i]);
-            gate[i] = reset;
-            gate[width + i] = keep;
-            gate[2 * width + i] = candidate;
-            out[i] = candidate + keep * (h[i] - candidate);
-          }
+          for (int64_t i = 0; i < width; ++i) gru_unit(x + i, y + i, width, h[i], gate + i, next_h[i]);
         },
         [&](int64_t row) {
-          std::fill_n(gate_rows + row * 3 * width, 3 * width, T(0));
-          std::copy_n(old_state + row * width, width, new_state + row * width);
+          std::fill_n(gates + row * 3 * width, 3 * width, T(0));
+          std::copy_n(state + row * width, width, next + row * width);
         });
   });
   Count::add(6 * t.state.size());
 }
 
-/// da and db [N, 3 D], which differ in the candidate's part only, where db has the factor reset; dstate = dh'
-/// keep. One task is some sequences; an ended one hands dnext on as dstate.
+/// gru_unit_back() for every unit; an ended sequence passes dnext on as dstate.
 template <>
 void GruCellBack::cpu<here>(const GruBackTensors& t, int64_t position) {
-  const int64_t rows = t.state.extent(1), width = t.state.extent(2);
-  visit_float("gru_cell", t.state.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T *gate_rows = t.gates.data<T>(), *pb = t.b.data<T>(), *old_state = t.state.data<T>(),
-            *dnext_rows = t.dnext.data<T>();
-    T *to_a = t.da.data<T>(), *to_b = t.db.data<T>(), *dstate_rows = t.dstate.data<T>();
-    each_row(
-        rows, width, t.lengths, position,
+  const int64_t width = t.state.extent(2);
+  visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
+    const T *gates = t.gates.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>(),
+            *dnext = t.dnext.data<T>();
+    T *da = t.da.data<T>(), *db = t.db.data<T>(), *dstate = t.dstate.data<T>();
+    each_sequence(
+        t.state, t.lengths, position,
         [&](int64_t row) {
-          const T *gate = gate_rows + row * 3 * width, *y = pb + row * 3 * width,
-                  *h = old_state + row * width;
-          const T* dh = dnext_rows + row * width;
-          T *da_row = to_a + row * 3 * width, *db_row = to_b + row * 3 * width,
-            *dbefore = dstate_rows + row * width;
+          const T *gate = gates + row * 3 * width, *y = b + row * 3 * width, *h = state + row * width,
+                  *dnext_h = dnext + row * width;
+          T *dx = da + row * 3 * width, *dy = db + row * 3 * width, *dh = dstate + row * width;
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) {
-            const T reset = gate[i], keep = gate[width + i], candidate = gate[2 * width + i];
-            const T dcandidate = dh[i] * (1 - keep) * (1 - candidate * candidate);
-            const T dreset = dcandidate * y[2 * width + i] * reset * (1 - reset);
-            const T dkeep = dh[i] * (h[i] - candidate) * keep * (1 - keep);
-            da_row[i] = db_row[i] = dreset;
-            da_row[width + i] = db_row[width + i] = dkeep;
-            da_row[2 * width + i] = dcandidate;
-            db_row[2 * width + i] = dcandidate * reset;
-            dbefore[i] = dh[i] * keep;
-          }
+          for (int64_t i = 0; i < width; ++i)
+            gru_unit_back(gate + i, y + i, width, h[i], dnext_h[i], dx + i, dy + i, dh[i]);
         },
         [&](int64_t row) {
-          std::fill_n(to_a + row * 3 * width, 3 * width, T(0));
-          std::fill_n(to_b + row * 3 * width, 3 * width, T(0));
-          std::copy_n(dnext_rows + row * width, width, dstate_rows + row * width);
+          std::fill_n(da + row * 3 * width, 3 * width, T(0));
+          std::fill_n(db + row * 3 * width, 3 * width, T(0));
+          std::copy_n(dnext + row * width, width, dstate + row * width);
         });
   });
   Count::add(6 * t.state.size());

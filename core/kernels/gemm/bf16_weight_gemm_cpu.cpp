@@ -6,6 +6,7 @@
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/kernels/simd/with_constant.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -16,30 +17,31 @@ using Floats = lanes::vector<float>;
 using Words __attribute__((vector_size(lanes::width_bytes))) = uint32_t;
 
 constexpr int64_t width = 16;         ///< floats in a vector
-constexpr int64_t pairs = 2 * width;  ///< numbers of bf16 in one
+constexpr int64_t group = 2 * width;  ///< numbers of bf16 in a vector
 #if defined(__AVX512F__)
-constexpr int64_t rows_at_once = NarrowRows::few_rows;  ///< whose sums stay in registers, beside four columns
+constexpr int64_t rows_at_once =
+    Bf16WeightGemm::max_rows;  ///< rows whose sums for four columns stay in registers
 #else
 constexpr int64_t rows_at_once = 1;
 #endif
 
 /// Elements of the weight per task: some microseconds of reading.
-constexpr int64_t least_read = int64_t{1} << 15;
+constexpr int64_t elements_per_task = int64_t{1} << 15;
 
-/// The two floats of a word. By reference: the ABI cannot return vectors wider than the machine's.
-void parts(const Words& words, Floats& even, Floats& odd) {
+/// The two floats of each word. By reference: the ABI cannot return vectors wider than the machine's.
+void split_words(const Words& words, Floats& even, Floats& odd) {
   const Words low = words << 16, high = words & 0xffff0000U;
   std::memcpy(&even, &low, sizeof even);
   std::memcpy(&odd, &high, sizeof odd);
 }
 
-/// Rows of a, each with its even numbers in front of its odd ones in every group of `pairs`: a word of the
-/// weight holds an even number in its lower and an odd one in its upper half, and either becomes a float by
-/// one operation where it lies. What is left beyond the last group stays as it is.
+/// a [m, k] with the numbers of each group of 32 reordered: even indices first, then odd ones. A word of the
+/// weight holds a number of even index in its lower half and one of odd index in its upper half, and
+/// split_words() turns them into two such vectors. Numbers behind the last group stay in order.
 std::vector<float> sorted_by_parity(const float* a, int64_t m, int64_t k) {
   std::vector<float> out(a, a + m * k);
   for (int64_t r = 0; r < m; ++r) {
-    for (int64_t l = 0; l + pairs <= k; l += pairs) {
+    for (int64_t l = 0; l + group <= k; l += group) {
       for (int64_t i = 0; i < width; ++i) {
         out[static_cast<size_t>(r * k + l + i)] = a[r * k + l + 2 * i];
         out[static_cast<size_t>(r * k + l + width + i)] = a[r * k + l + 2 * i + 1];
@@ -49,19 +51,20 @@ std::vector<float> sorted_by_parity(const float* a, int64_t m, int64_t k) {
   return out;
 }
 
-/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j] for R rows and up to 4 columns.
+/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j] for R rows of sorted_by_parity() and up to 4 columns j.
+/// Vector lanes are numbers l.
 template <int R>
 void dots(const float* a, const bf16* w, int64_t k, int64_t count, float beta, float* c, int64_t ldc) {
   Floats sum[R][4] = {};
   const bf16* column[4];
   for (int j = 0; j < 4; ++j) column[j] = w + std::min<int64_t>(j, count - 1) * k;
   int64_t l = 0;
-  for (; l + pairs <= k; l += pairs) {
+  for (; l + group <= k; l += group) {
     Floats even[4], odd[4], left;
     for (int j = 0; j < 4; ++j) {
       Words words;
       std::memcpy(&words, column[j] + l, sizeof words);
-      parts(words, even[j], odd[j]);
+      split_words(words, even[j], odd[j]);
     }
     for (int r = 0; r < R; ++r) {
       lanes::load<float>(left, a + r * k + l);
@@ -80,32 +83,25 @@ void dots(const float* a, const bf16* w, int64_t k, int64_t count, float beta, f
   }
 }
 
-template <int R>
-void dots_of(int64_t rows, const float* a, const bf16* w, int64_t k, int64_t count, float beta, float* c,
-             int64_t ldc) {
-  if constexpr (R > 1) {
-    if (rows < R) return dots_of<R - 1>(rows, a, w, k, count, beta, c, ldc);
-  }
-  dots<R>(a, w, k, count, beta, c, ldc);
-}
-
 }  // namespace
 
 /// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j]. One task is some groups of 16 columns j, computed four
 /// columns at a time for all rows r.
 template <>
-void NarrowRows::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
+void Bf16WeightGemm::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   const int64_t m = a.extent(0), k = a.extent(1), n = w.extent(0);
   const std::vector<float> left = sorted_by_parity(a.data<float>(), m, k);
   const bf16* right = w.data<bf16>();
   float* to = c.data<float>();
-  constexpr int64_t columns = 16;  // of c in a cache line: no two threads write into one line
-  const int64_t grain = std::max<int64_t>(1, least_read / (columns * std::max<int64_t>(1, k)));
+  constexpr int64_t columns = 16;  // of c in a cache line, so no two threads write into one line
+  const int64_t grain = std::max<int64_t>(1, elements_per_task / (columns * std::max<int64_t>(1, k)));
   parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * columns; j < std::min(n, end * columns); j += 4) {
       for (int64_t row = 0; row < m; row += rows_at_once) {
-        dots_of<rows_at_once>(m - row, left.data() + row * k, right + j * k, k, std::min<int64_t>(4, n - j),
-                              static_cast<float>(beta), to + row * n + j, n);
+        with_constant<rows_at_once>(m - row, [&](auto R) {
+          dots<decltype(R)::value>(left.data() + row * k, right + j * k, k, std::min<int64_t>(4, n - j),
+                                   static_cast<float>(beta), to + row * n + j, n);
+        });
       }
     }
   });

@@ -5,19 +5,20 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/block.h"
 #include "heed/core/cuda/device/pack.h"
+#include "heed/core/kernels/simd/with_constant.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-constexpr int threads = 64;  // small blocks, so that small weights too are read by many multiprocessors
-constexpr int together = 8;  // numbers of a weight that are one load of 16 bytes
+constexpr int threads = 64;   // small blocks, so that small weights too are read by many multiprocessors
+constexpr int pack_size = 8;  // numbers of a weight in a load of 16 bytes
 
 /// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j] for R rows r of a. A warp takes W rows j of the weight, and
 /// its lanes P numbers l at once.
 template <int R, int W, int P>
 __global__ void __launch_bounds__(threads)
-    narrow_rows(const float* a, const bf16* w, float* c, int64_t n, int64_t k, float beta) {
+    bf16_weight_gemm(const float* a, const bf16* w, float* c, int64_t n, int64_t k, float beta) {
   const int64_t first =
       (static_cast<int64_t>(blockIdx.x) * (threads / cuda::lanes) + cuda::warp_number()) * W;
   if (first >= n) return;  // the whole warp
@@ -49,32 +50,24 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// Starts narrow_rows() for the m rows of a, with R = m: a warp for each W rows of the weight, reading eight
-/// numbers at once where K and the addresses allow it, else one.
-template <int R>
-void run(int64_t m, const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
-  if constexpr (R > 1) {
-    if (m < R) return run<R - 1>(m, a, w, c, beta);
-  }
-  // Each row of a is read again for every W rows of the weight, so W grows with the rows of a.
-  constexpr int W = R > 2 ? 4 : 2;
-  const int64_t n = w.extent(0), k = a.extent(1);
-  const auto start = [&](auto kernel) {
-    const int64_t blocks = ceil_div(n, W * (threads / cuda::lanes));
-    cuda::run(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(threads)}, a.data<float>(), w.data<bf16>(),
-              c.data<float>(), n, k, static_cast<float>(beta));
-  };
-  if (k % together == 0 && cuda::packs<together>(a.data<float>()) && cuda::packs<together>(w.data<bf16>()))
-    return start(narrow_rows<R, W, together>);
-  start(narrow_rows<R, W, 1>);
-}
-
 }  // namespace
 
-void NarrowRows::cuda(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
+/// Starts bf16_weight_gemm() with R = m: a warp for each W rows of the weight, reading eight numbers at once
+/// where K and the addresses allow it, else one.
+void Bf16WeightGemm::cuda(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   if (c.size() == 0) return;
-  run<few_rows>(a.extent(0), a, w, c, beta);
-  Count::add(2 * c.size() * a.extent(1));
+  const int64_t n = w.extent(0), k = a.extent(1);
+  const bool aligned =
+      k % pack_size == 0 && cuda::packs<pack_size>(a.data<float>()) && cuda::packs<pack_size>(w.data<bf16>());
+  with_constant<max_rows>(a.extent(0), [&](auto rows) {
+    // Each row of a is read again for every W rows of the weight, so W grows with the rows of a.
+    constexpr int R = decltype(rows)::value, W = R > 2 ? 4 : 2;
+    const int64_t blocks = ceil_div(n, W * (threads / cuda::lanes));
+    cuda::run(aligned ? bf16_weight_gemm<R, W, pack_size> : bf16_weight_gemm<R, W, 1>,
+              {dim3(static_cast<unsigned>(blocks)), dim3(threads)}, a.data<float>(), w.data<bf16>(),
+              c.data<float>(), n, k, static_cast<float>(beta));
+  });
+  Count::add(2 * c.size() * k);
 }
 
 }  // namespace heed::kernel

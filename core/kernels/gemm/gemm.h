@@ -9,10 +9,10 @@ namespace heed::kernel {
 
 /// c = alpha a b + beta c, with a [batch..., M, K], b [batch..., K, N], c [batch..., M, N]; batch axes equal
 /// (expanded views repeat by stride 0). In a and b one of the last two strides is 1, in c the last: a
-/// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Cut into tiles fixed by the shape;
-/// f32 and f64. In bf16, factors of f32 are rounded; products with an extent below 32 stay exact, since
-/// rounding them would cost what it saves; on a device, a and b may already be bf16 where none is below 32.
-/// In tf32, a device reads factors of f32 so.
+/// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Computes in f32 or f64, in tiles
+/// fixed by the shape. With Rounding::bf16, operands in f32 are rounded to bf16 unless an extent is below 32,
+/// where rounding would cost what it saves; on a device, a and b may already be bf16 where no extent is
+/// below 32. With Rounding::tf32, a device rounds operands in f32 to tf32.
 struct Gemm {
   template <Isa>
   static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
@@ -21,7 +21,7 @@ struct Gemm {
                    Rounding rounding);
 };
 
-/// True when Gemm takes the last two axes of x as they lie (also where an extent is 1).
+/// True when Gemm accepts the strides of the last two axes of x.
 bool gemm_ready(const Tensor& x);
 
 }  // namespace heed::kernel

@@ -1,5 +1,6 @@
 // Matrix products on the CPU, cut into tiles that depend on the shape alone. Each tile is computed by one
-// thread: in f32 by our own loops where vectors are columns enough, else by OpenBLAS with one thread.
+// thread: in f32 by the loops of gemm_tiles.h where the CPU has 64-byte vectors, else by OpenBLAS with one
+// thread.
 #include "heed/core/kernels/gemm/gemm.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace heed::kernel {
 namespace {
 
-/// c = alpha a b + beta c, all of it in this thread.
+/// c = alpha a b + beta c for a [m, k] and b [k, n] of layouts la and lb, in this thread.
 void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
               const float* b, float beta, float* c, int64_t ldc) {
   if constexpr (tiles::worthwhile) {
@@ -40,15 +41,15 @@ void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, double alph
   blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
 }
 
-/// How one matrix of the batch is cut: tiles of rows x columns, and chunks of the inner extent that are added
-/// in order.
-struct Cut {
+/// How one matrix of the batch is cut: tiles of rows x columns, and chunks of the inner extent whose products
+/// are added in order.
+struct TileSizes {
   int64_t rows, columns, inner;
 };
 
-/// Into how many pieces a product is cut: one below 60 us of a core, else few and large ones, since each
-/// piece packs its operands again.
-int64_t pieces_for(int64_t flops) {
+/// Number of pieces that a product is cut into: one below 60 us of a core, else few and large ones, since
+/// each piece packs its operands again.
+int64_t num_pieces(int64_t flops) {
   if (flops < 12'000'000) return 1;
   if (flops < 50'000'000) return 2;
   if (flops < 400'000'000) return 4;
@@ -56,43 +57,43 @@ int64_t pieces_for(int64_t flops) {
   return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
 }
 
-/// With few rows the product takes the time of reading the right operand: a piece is some microseconds of
-/// that.
-constexpr int64_t rows_of_reading = 6;
-int64_t pieces_of_reading(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
+/// Up to so many rows, a product takes the time of reading its right operand. A piece is then some
+/// microseconds of reading.
+constexpr int64_t max_reading_rows = 6;
+int64_t num_reading_pieces(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
 
-/// An extent cut into `parts` of a multiple of `unit`.
-int64_t part_of(int64_t extent, int64_t parts, int64_t unit) {
+/// The size of each of `parts` parts of an extent, a multiple of `unit`.
+int64_t part_size(int64_t extent, int64_t parts, int64_t unit) {
   return std::max<int64_t>(1, ceil_div(ceil_div(extent, parts), unit) * unit);
 }
 
-/// Halves the axis where that costs least: columns, because a strip of them serves all rows of its tile,
-/// until tiles have four times as many rows as columns. The inner extent is cut where tiles would become too
-/// small: gradients of weights have few results and long sums.
-Cut cut_for(int64_t m, int64_t n, int64_t k, int64_t batch) {
+/// Halves the axis where that costs least: columns, because a packed strip of them serves all rows of its
+/// tile, until tiles have four times as many rows as columns. The inner extent is cut where tiles would
+/// become too small: gradients of weights have few results and long sums.
+TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
   constexpr int64_t strip = tiles::columns;
-  if (m <= rows_of_reading) {
-    const int64_t parts = ceil_div(pieces_of_reading(n * k * batch), batch);
-    if (n >= parts * strip) return {part_of(m, 1, 12), part_of(n, parts, strip / 2), part_of(k, 1, 16)};
+  if (m <= max_reading_rows) {
+    const int64_t parts = ceil_div(num_reading_pieces(n * k * batch), batch);
+    if (n >= parts * strip) return {part_size(m, 1, 12), part_size(n, parts, strip / 2), part_size(k, 1, 16)};
   }
-  // With few rows the time is that of reading b, as if there were sixteen.
-  const int64_t wanted = ceil_div(pieces_for(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
-  int64_t down = 1, right = 1, chunks = 1;
-  while (down * right * chunks < wanted) {
-    const int64_t rows = m / down, strips = ceil_div(n, strip) / right, inner = k / chunks;
+  // With few rows the time is that of reading b, about that of sixteen rows.
+  const int64_t wanted = ceil_div(num_pieces(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
+  int64_t row_cuts = 1, column_cuts = 1, chunks = 1;
+  while (row_cuts * column_cuts * chunks < wanted) {
+    const int64_t rows = m / row_cuts, strips = ceil_div(n, strip) / column_cuts, inner = k / chunks;
     const bool even = strips % 2 == 0 || rows < 192;
     if (strips >= 2 && even && (4 * strips * strip >= rows || rows < 128))
-      right *= 2;
+      column_cuts *= 2;
     else if (rows >= 96)
-      down *= 2;
+      row_cuts *= 2;
     else if (strips >= 2)
-      right *= 2;
+      column_cuts *= 2;
     else if (inner >= 1024)
       chunks *= 2;
     else
       break;
   }
-  return {part_of(m, down, 12), part_of(n, right, strip), part_of(k, chunks, 16)};
+  return {part_size(m, row_cuts, 12), part_size(n, column_cuts, strip), part_size(k, chunks, 16)};
 }
 
 /// The operands of one product of the batch.
@@ -103,18 +104,20 @@ struct Operands {
   T* c;
 };
 
+/// All products of a batch.
 template <class T>
 struct Products {
   Layout la, lb;
   int64_t ldc, m, n, k;
   T alpha, beta;
-  StridedLoop<3> walk;
+  StridedLoop<3> loop;
   Operands<T> first;
   int64_t batch;
-  const uint32_t* packed = nullptr;  ///< of every matrix: its rounded left operand, then its right one
+  const uint32_t* packed = nullptr;  ///< for every matrix its rounded left operand, then its right one
 
-  /// One tile from (row, column) on over `depth` of the inner extent, times alpha, added to factor `to`.
-  void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const Cut& cut, T factor, T* to,
+  /// to = alpha a b + factor to for the tile from (row, column) on, over the chunk of the inner extent from
+  /// `inner` on.
+  void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const TileSizes& cut, T factor, T* to,
             int64_t ld) const {
     const int64_t rows = std::min(cut.rows, m - row), columns = std::min(cut.columns, n - column),
                   depth = std::min(cut.inner, k - inner);
@@ -132,26 +135,26 @@ struct Products {
              factor, to, ld);
   }
 
-  /// Rounds and packs the operands of all matrices.
+  /// Rounds and packs the operands of all matrices. One task is some runs of 64 left rows or right strips.
   Tensor pack() const {
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       const bf16_tiles::Packed shape{m, n, k};
-      const int64_t each = shape.left_words() + shape.right_words();
-      const Tensor words(Shape{batch * each}, DType::i32);
+      const int64_t words_per_matrix = shape.left_words() + shape.right_words();
+      const Tensor words(Shape{batch * words_per_matrix}, DType::i32);
       auto* to = reinterpret_cast<uint32_t*>(words.data<int32_t>());
       constexpr int64_t rows = 64;
-      const int64_t lefts = ceil_div(m, rows), all = lefts + shape.strips();
+      const int64_t left_parts = ceil_div(m, rows), parts = left_parts + shape.strips();
       parallel_rows(
-          batch * all, std::max<int64_t>(1, light_grain / (rows * k)), [&](int64_t begin, int64_t end) {
+          batch * parts, std::max<int64_t>(1, light_grain / (rows * k)), [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
-              const Operands<T> one = operands(i / all);
-              uint32_t* left = to + i / all * each;
-              const int64_t part = i % all, row = part * rows;
-              if (part < lefts) {
+              const Operands<T> one = operands(i / parts);
+              uint32_t* left = to + i / parts * words_per_matrix;
+              const int64_t part = i % parts, row = part * rows;
+              if (part < left_parts) {
                 const tiles::Left a{one.a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
                 bf16_tiles::pack_left(a, row, std::min(row + rows, m), k, left);
               } else {
-                bf16_tiles::pack_right({one.b, lb.step, lb.transposed}, part - lefts, n, k,
+                bf16_tiles::pack_right({one.b, lb.step, lb.transposed}, part - left_parts, n, k,
                                        left + shape.left_words());
               }
             }
@@ -161,45 +164,47 @@ struct Products {
     return {};
   }
 
-  Operands<T> operands(int64_t i) const {
-    const auto at = walk.at(i / walk.inner);
-    const int64_t j = i % walk.inner;
-    return {first.a + at[0] + j * walk.steps[0], first.b + at[1] + j * walk.steps[1],
-            first.c + at[2] + j * walk.steps[2]};
+  Operands<T> operands(int64_t matrix) const {
+    const auto offsets = loop.at(matrix / loop.inner);
+    const int64_t j = matrix % loop.inner;
+    return {first.a + offsets[0] + j * loop.steps[0], first.b + offsets[1] + j * loop.steps[1],
+            first.c + offsets[2] + j * loop.steps[2]};
   }
 
-  /// Tiles of every matrix.
-  void by_tiles(const Cut& cut) const {
-    const int64_t down = ceil_div(m, cut.rows), right = ceil_div(n, cut.columns);
+  /// c = alpha a b + beta c for all matrices. One task is some tiles.
+  void by_tiles(const TileSizes& cut) const {
+    const int64_t tile_rows = ceil_div(m, cut.rows), tile_columns = ceil_div(n, cut.columns);
     // Small matrices are grouped into tasks of about ten microseconds.
-    const int64_t grain = down * right > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
-    parallel_rows(batch * down * right, grain, [&](int64_t begin, int64_t end) {
+    const int64_t grain =
+        tile_rows * tile_columns > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
+    parallel_rows(batch * tile_rows * tile_columns, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t matrix = i / (down * right);
-        const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
+        const int64_t matrix = i / (tile_rows * tile_columns);
+        const int64_t row = i / tile_columns % tile_rows * cut.rows, column = i % tile_columns * cut.columns;
         tile(matrix, row, column, 0, cut, beta, operands(matrix).c + row * ldc + column, ldc);
       }
     });
   }
 
-  /// Chunks of the inner extent, each a product of its own, and then their sum in order.
-  void by_chunks(const Cut& cut) const {
-    const int64_t down = ceil_div(m, cut.rows), right = ceil_div(n, cut.columns),
-                  deep = ceil_div(k, cut.inner);
-    const Tensor partial(Shape{deep, batch, m, n}, dtype_of<T>);
+  /// c = alpha a b + beta c, where the inner extent is cut into chunks: one task is one tile of one chunk,
+  /// whose results are then added in order.
+  void by_chunks(const TileSizes& cut) const {
+    const int64_t tile_rows = ceil_div(m, cut.rows), tile_columns = ceil_div(n, cut.columns),
+                  chunks = ceil_div(k, cut.inner);
+    const Tensor partial(Shape{chunks, batch, m, n}, dtype_of<T>);
     T* parts = partial.data<T>();
-    parallel_for(batch * deep * down * right, [&](int64_t i) {
-      const int64_t matrix = i / right / down / deep;
-      const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
-      const int64_t chunk = i / right / down % deep;
+    parallel_for(batch * chunks * tile_rows * tile_columns, [&](int64_t i) {
+      const int64_t matrix = i / tile_columns / tile_rows / chunks;
+      const int64_t row = i / tile_columns % tile_rows * cut.rows, column = i % tile_columns * cut.columns;
+      const int64_t chunk = i / tile_columns / tile_rows % chunks;
       tile(matrix, row, column, chunk * cut.inner, cut, T(0),
            parts + ((chunk * batch + matrix) * m + row) * n + column, n);
     });
-    parallel_rows(batch * m, light_grain / (deep * n), [&](int64_t begin, int64_t end) {
+    parallel_rows(batch * m, light_grain / (chunks * n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* to = operands(i / m).c + i % m * ldc;
         T* from = parts + i * n;
-        for (int64_t chunk = 1; chunk < deep; ++chunk) {
+        for (int64_t chunk = 1; chunk < chunks; ++chunk) {
           const T* other = from + chunk * batch * m * n;
 #pragma GCC ivdep
           for (int64_t j = 0; j < n; ++j) from[j] += other[j];
@@ -216,31 +221,24 @@ struct Products {
 template <class T>
 void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bool rounded) {
   const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
-  // Strides of a, b and c along the batch axes.
-  Shape batch;
-  Strides stride_a, stride_b, stride_c;
-  for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
-    batch.push_back(c.extent(axis));
-    stride_a.push_back(a.strides()[axis]);
-    stride_b.push_back(b.strides()[axis]);
-    stride_c.push_back(c.strides()[axis]);
-  }
   if (c.size() == 0) return;
-  // BLAS refuses the leading dimension of a matrix without columns.
+  // BLAS rejects the leading dimension of a matrix without columns.
   if (k == 0)
     return beta == T(0) ? Fill::cpu<here>(c, 0) : Affine::cpu<here>(c, static_cast<double>(beta), 0, c);
-  const Cut cut = cut_for(m, n, k, batch.size());
-  Products<T> products{layout(a),
-                       layout(b),
-                       m == 1 ? n : c.strides()[-2],
-                       m,
-                       n,
-                       k,
-                       alpha,
-                       beta,
-                       StridedLoop<3>(batch, {&stride_a, &stride_b, &stride_c}),
-                       {a.data<T>(), b.data<T>(), c.data<T>()},
-                       batch.size()};
+  const StridedLoop<3> loop = batch_loop(a, b, c);
+  const int64_t batch = loop.inner * loop.outer;
+  const TileSizes cut = tile_sizes(m, n, k, batch);
+  Products<T> products{.la = layout(a),
+                       .lb = layout(b),
+                       .ldc = m == 1 ? n : c.strides()[-2],
+                       .m = m,
+                       .n = n,
+                       .k = k,
+                       .alpha = alpha,
+                       .beta = beta,
+                       .loop = loop,
+                       .first = {a.data<T>(), b.data<T>(), c.data<T>()},
+                       .batch = batch};
   // In bf16 all operands are rounded and packed first.
   const Tensor packed = rounded ? products.pack() : Tensor();
   if (packed) products.packed = reinterpret_cast<const uint32_t*>(packed.data<int32_t>());
@@ -254,8 +252,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
                     rounded ? Rounding::bf16 : Rounding::none});
 }
 
-/// x rounded to bf16 and back, for CPUs that cannot multiply such numbers.
-Tensor rounded(const Tensor& x) {
+/// x rounded to bf16 and converted back, for CPUs without bf16 products.
+Tensor rounded_to_bf16(const Tensor& x) {
   const Tensor narrow(x.shape(), DType::bf16), rounded(x.shape());
   Copy::cpu<here>(x, narrow);
   Copy::cpu<here>(narrow, rounded);
@@ -267,12 +265,12 @@ Tensor rounded(const Tensor& x) {
 template <>
 void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                      Rounding rounding) {
-  const bool narrow = rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
-  const bool native = bf16_tiles::built && has_bf16_products();
-  if (narrow && !native) return cpu<here>(rounded(a), rounded(b), c, alpha, beta, Rounding::none);
-  visit_float("gemm", c.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta), narrow);
+  const bool in_bf16 = rounding == Rounding::bf16 && c.dtype() == DType::f32 && is_worth_rounding(a, c);
+  const bool has_instructions = bf16_tiles::built && has_bf16_products();
+  if (in_bf16 && !has_instructions)
+    return cpu<here>(rounded_to_bf16(a), rounded_to_bf16(b), c, alpha, beta, Rounding::none);
+  visit_float("gemm", c.dtype(), [&]<class T>(Type<T>) {
+    gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta), in_bf16);
   });
 }
 

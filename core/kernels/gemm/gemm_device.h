@@ -9,12 +9,12 @@
 
 namespace heed::kernel {
 
-/// x rounded to bf16 with the same strides: gaps and repetitions stay.
-Tensor rounded_as_it_lies(const Tensor& x);
+/// x rounded to bf16, with the strides of x where gaps between its elements are small.
+Tensor to_bf16_with_strides(const Tensor& x);
 
-/// Whether a device multiplies in bf16 for c = a b.
+/// True where a device computes c = a b in bf16.
 inline bool in_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
-  return rounding == Rounding::bf16 && c.dtype() != DType::f64 && large(a, c);
+  return rounding == Rounding::bf16 && c.dtype() != DType::f64 && is_worth_rounding(a, c);
 }
 
 inline cudaDataType_t blas_type(DType dtype) {

@@ -1,14 +1,15 @@
-// Memory layouts of the factors of a product.
+// Memory layouts of the operands of a product.
 #pragma once
 
 #include <cstdint>
 
+#include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
-/// The layout of a matrix: `step` elements between its dense rows, or between its dense columns when it is
-/// transposed.
+/// The layout of a matrix: `step` elements between its rows, which are contiguous, or between its columns
+/// where it is transposed.
 struct Layout {
   bool transposed = false;
   int64_t step = 1;
@@ -26,11 +27,25 @@ inline Layout layout(const Tensor& x) {
   return {true, right};
 }
 
-/// The smallest extent of a product whose factors are rounded. Below it, rounding costs more than it saves.
-inline constexpr int64_t least_rounded = 32;
+/// The smallest extent of a product c = a b whose operands are rounded to bf16. Below it, rounding costs more
+/// than it saves.
+inline constexpr int64_t min_rounded_extent = 32;
 
-inline bool large(const Tensor& a, const Tensor& c) {
-  return c.extent(-2) >= least_rounded && c.extent(-1) >= least_rounded && a.extent(-1) >= least_rounded;
+inline bool is_worth_rounding(const Tensor& a, const Tensor& c) {
+  return std::min({c.extent(-2), c.extent(-1), a.extent(-1)}) >= min_rounded_extent;
+}
+
+/// The loop over the matrices of a batch, for the tensors a, b and c of c = a b. Their batch axes are equal.
+inline StridedLoop<3> batch_loop(const Tensor& a, const Tensor& b, const Tensor& c) {
+  Shape batch;
+  Strides a_strides, b_strides, c_strides;
+  for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
+    batch.push_back(c.extent(axis));
+    a_strides.push_back(a.strides()[axis]);
+    b_strides.push_back(b.strides()[axis]);
+    c_strides.push_back(c.strides()[axis]);
+  }
+  return StridedLoop<3>(batch, {&a_strides, &b_strides, &c_strides});
 }
 
 }  // namespace heed::kernel

@@ -8,9 +8,9 @@
 namespace heed::kernel {
 
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where `before` [N,
-/// out] is given, that goes there, and y is its GELU by tanh. Rounded as by Gemm; x and weight have the
-/// strides that Gemm takes, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or
-/// rounded already, and where no extent is below 32 it writes `before` and y in bf16 where both are.
+/// out] is given, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is that of Gemm; x and
+/// weight have strides that Gemm accepts, all other tensors are contiguous. With Rounding::bf16, a device
+/// takes x, weight and dy in f32 or bf16, and where no extent is below 32 `before` and y may both be bf16.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
@@ -20,8 +20,8 @@ struct Linear {
 };
 
 /// dx [N, in] = dy [N, out] weight. Where `before` [N, in] is given, x was the GELU of it: dx then is the
-/// gradient of `before`, and dbias [in] (or empty) its sum over rows; `before` and dx may both be bf16 where
-/// y of Linear may.
+/// gradient of `before`, and dbias [in] (or empty) its sum over rows. `before` and dx may both be bf16 under
+/// the conditions of Linear.
 struct LinearBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
@@ -30,8 +30,8 @@ struct LinearBack {
                    const Tensor& dbias, Rounding rounding);
 };
 
-/// dweight [out, in] = dy^T x, and dbias [out] (or empty) = the sum of dy over rows: of the rounded numbers,
-/// where a device has no others.
+/// dweight [out, in] = dy^T x, and dbias [out] (or empty) = the sum of dy over rows; where dy was rounded to
+/// bf16, of the rounded numbers.
 struct LinearWeightBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,

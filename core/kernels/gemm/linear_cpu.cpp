@@ -29,9 +29,9 @@ template <>
 void LinearBack::cpu<here>(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
                            const Tensor& dbias, Rounding rounding) {
   if (!before) return Gemm::cpu<here>(dy, weight, dx, 1.0, 0.0, rounding);
-  const Tensor slope = empty_like(dx);
-  Gemm::cpu<here>(dy, weight, slope, 1.0, 0.0, rounding);
-  MapBack<GeluTanh>::cpu<here>(before, before, slope, dx);
+  const Tensor dgelu = empty_like(dx);
+  Gemm::cpu<here>(dy, weight, dgelu, 1.0, 0.0, rounding);
+  MapBack<GeluTanh>::cpu<here>(before, before, dgelu, dx);
   if (dbias) sum_rows(dx, dbias);
 }
 

@@ -10,24 +10,25 @@
 namespace heed::kernel {
 namespace {
 
-/// c = a b with bias and GELU in one kernel; false, and nothing is done, where cuBLASLt has none.
-bool finished(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish, const Tensor& bias,
-              const Tensor& before, Rounding rounding) {
+/// Computes c = a b with bias and GELU by one kernel; returns false and does nothing where cuBLASLt has none.
+bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish,
+                    const Tensor& bias, const Tensor& before, Rounding rounding) {
   if (c.size() == 0 || a.extent(-1) == 0) return false;
-  // How exact cuBLASLt's tanh is, nobody says.
+  // The accuracy of cuBLASLt's tanh is not documented.
   if (before && rounding == Rounding::none) return false;
-  const cuda::FinishedProduct what{.product = by_columns(a, b, c, 1, 0, rounding),
-                                   .finish = finish,
-                                   .bias = bias ? bias.raw() : nullptr,
-                                   .before = before ? before.raw() : nullptr};
-  if (!cuda::multiply(what)) return false;
-  note(what.product);
+  const cuda::FinishedProduct fused{.product = by_columns(a, b, c, 1, 0, rounding),
+                                    .finish = finish,
+                                    .bias = bias ? bias.raw() : nullptr,
+                                    .before = before ? before.raw() : nullptr};
+  if (!cuda::multiply(fused)) return false;
+  note(fused.product);
   return true;
 }
 
-/// The factors as the product that gives c reads them: rounded or as they are.
-Tensor factor(const Tensor& x, const Tensor& a, const Tensor& c, Rounding rounding) {
-  return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? rounded_as_it_lies(x) : x;
+/// The operand x of a product that gives c, whose left operand is a: rounded to bf16 where the product is,
+/// else x.
+Tensor operand_of(const Tensor& x, const Tensor& a, const Tensor& c, Rounding rounding) {
+  return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? to_bf16_with_strides(x) : x;
 }
 
 void sum_rows(const Tensor& x, const Tensor& to) { Sum::cuda(x, view::reshape(to, Shape{1, to.extent(0)})); }
@@ -39,7 +40,7 @@ Tensor copy_as(DType dtype, const Tensor& x) {
   return made;
 }
 
-Tensor blank_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dtype, x.device()) : Tensor(); }
+Tensor empty_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dtype, x.device()) : Tensor(); }
 
 }  // namespace
 
@@ -47,19 +48,20 @@ Tensor blank_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dty
 /// where it has one; else the bias copied to all rows, a product added to it, and the GELU.
 void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
                   const Tensor& y, Rounding rounding) {
-  const Tensor a = factor(x, x, y, rounding), b = view::transpose(factor(weight, x, y, rounding), 0, 1);
+  const Tensor a = operand_of(x, x, y, rounding),
+               b = view::transpose(operand_of(weight, x, y, rounding), 0, 1);
   if (bias || before) {
     const cuda::Finish finish = !before ? cuda::Finish::bias
                                 : bias  ? cuda::Finish::gelu_bias
                                         : cuda::Finish::gelu;
-    // What is added is of the type of the result.
-    if (finished(a, b, y, finish, copy_as(y.dtype(), bias), before, rounding)) return;
+    // cuBLASLt takes the bias in the type of the result.
+    if (multiply_fused(a, b, y, finish, copy_as(y.dtype(), bias), before, rounding)) return;
   }
-  if (y.dtype() == DType::bf16) {  // no kernel does it all: in f32, and then rounded
-    const Tensor wide_before = blank_as(DType::f32, before), wide = blank_as(DType::f32, y);
-    cuda(x, weight, bias, wide_before, wide, rounding);
-    if (before) Copy::cuda(wide_before, before);
-    return Copy::cuda(wide, y);
+  if (y.dtype() == DType::bf16) {  // there is no fused kernel: compute in f32, then round
+    const Tensor before_f32 = empty_as(DType::f32, before), y_f32 = empty_as(DType::f32, y);
+    cuda(x, weight, bias, before_f32, y_f32, rounding);
+    if (before) Copy::cuda(before_f32, before);
+    return Copy::cuda(y_f32, y);
   }
   const Tensor& to = before ? before : y;
   if (bias) Copy::cuda(view::expand(bias, to.shape()), to);
@@ -71,32 +73,33 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 /// dx over rows: one kernel of cuBLASLt where it has one, else a product, MapBack and Sum.
 void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
                       const Tensor& dbias, Rounding rounding) {
-  const Tensor a = factor(dy, dy, dx, rounding), b = factor(weight, dy, dx, rounding);
+  const Tensor a = operand_of(dy, dy, dx, rounding), b = operand_of(weight, dy, dx, rounding);
   if (!before) return Gemm::cuda(a, b, dx, 1, 0, rounding);
-  // Sums that come with a result in bf16 would be rounded like it.
-  const bool narrow = dx.dtype() == DType::bf16, with_sums = dbias && !narrow;
+  // cuBLASLt would round the sums with a result in bf16.
+  const bool is_bf16 = dx.dtype() == DType::bf16, with_sums = dbias && !is_bf16;
   const cuda::Finish finish = with_sums ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
-  if (finished(a, b, dx, finish, with_sums ? dbias : Tensor(), before, rounding)) {
-    if (dbias && narrow) sum_rows(dx, dbias);
+  if (multiply_fused(a, b, dx, finish, with_sums ? dbias : Tensor(), before, rounding)) {
+    if (dbias && is_bf16) sum_rows(dx, dbias);
     return;
   }
-  if (narrow) {
-    const Tensor wide = blank_as(DType::f32, dx);
-    cuda(dy, weight, copy_as(DType::f32, before), wide, dbias, rounding);
-    return Copy::cuda(wide, dx);
+  if (is_bf16) {
+    const Tensor dx_f32 = empty_as(DType::f32, dx);
+    cuda(dy, weight, copy_as(DType::f32, before), dx_f32, dbias, rounding);
+    return Copy::cuda(dx_f32, dx);
   }
-  const Tensor slope = empty_like(dx);
-  Gemm::cuda(a, b, slope, 1, 0, rounding);
-  MapBack<GeluTanh>::cuda(before, before, slope, dx);
+  const Tensor dgelu = empty_like(dx);
+  Gemm::cuda(a, b, dgelu, 1, 0, rounding);
+  MapBack<GeluTanh>::cuda(before, before, dgelu, dx);
   if (dbias) sum_rows(dx, dbias);
 }
 
 void LinearWeightBack::cuda(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,
                             Rounding rounding) {
-  const Tensor turned = view::transpose(dy, 0, 1);
-  const Tensor a = factor(turned, turned, dweight, rounding), b = factor(x, turned, dweight, rounding);
-  // By columns the first factor is the second one.
-  if (dbias && finished(a, b, dweight, cuda::Finish::sums_of_b, dbias, Tensor(), rounding)) return;
+  const Tensor dy_transposed = view::transpose(dy, 0, 1);
+  const Tensor a = operand_of(dy_transposed, dy_transposed, dweight, rounding),
+               b = operand_of(x, dy_transposed, dweight, rounding);
+  // In column-major order the first operand is the second one.
+  if (dbias && multiply_fused(a, b, dweight, cuda::Finish::sums_of_b, dbias, Tensor(), rounding)) return;
   Gemm::cuda(a, b, dweight, 1, 0, rounding);
   if (dbias) sum_rows(dy, dbias);
 }

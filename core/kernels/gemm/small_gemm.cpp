@@ -1,16 +1,17 @@
-// Register-blocked products: a block of c stays in registers while a is broadcast element by element and b
-// streams by.
+// Register-blocked products: a block of c stays in registers while elements of a are broadcast and rows of b
+// are read.
 #include "heed/core/kernels/gemm/small_gemm.h"
 
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/kernels/simd/with_constant.h"
 
 namespace heed::kernel {
 namespace {
 
-/// Rows of a block that leave registers for its b vectors and one broadcast.
+/// The most rows of a block of `vectors` columns that leave registers for the vectors of b and one broadcast.
 constexpr int max_block_rows(int vectors) {
   if (simd::registers == 32) return vectors == 1 ? 16 : vectors == 2 ? 12 : vectors == 3 ? 8 : 6;
   return vectors == 1 ? 8 : 6;
@@ -82,9 +83,9 @@ void column(Operands<T> x, int64_t m) {
     x.c += rows * x.ldc;
     m -= rows;
   };
-  constexpr int most = max_block_rows(vectors);
-  while (m >= most) block<T, left, most, vectors>(x), down(most);
-  if constexpr (most > 8) {
+  constexpr int max_rows = max_block_rows(vectors);
+  while (m >= max_rows) block<T, left, max_rows, vectors>(x), down(max_rows);
+  if constexpr (max_rows > 8) {
     if (m >= 8) block<T, left, 8, vectors>(x), down(8);
   }
   if (m >= 4) block<T, left, 4, vectors>(x), down(4);
@@ -99,21 +100,9 @@ void columns(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;
   int64_t cuts = ceil_div(vectors, max_block_vectors);
   for (; cuts > 0; --cuts) {
-    const int64_t block_vectors = ceil_div(vectors, cuts);  // even widths rather than a narrow rest
-    switch (block_vectors) {
-      case 1:
-        column<T, left, 1>(x, m);
-        break;
-      case 2:
-        column<T, left, 2>(x, m);
-        break;
-      case 3:
-        column<T, left, std::min(3, max_block_vectors)>(x, m);
-        break;
-      default:
-        column<T, left, max_block_vectors>(x, m);
-        break;
-    }
+    const int64_t block_vectors = ceil_div(vectors, cuts);  // about equal widths
+    with_constant<max_block_vectors>(block_vectors,
+                                     [&](auto count) { column<T, left, decltype(count)::value>(x, m); });
     x.b += block_vectors * simd::Lanes<T>::count;
     x.c += block_vectors * simd::Lanes<T>::count;
     vectors -= block_vectors;

@@ -335,7 +335,7 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
 void DecayScanBack::cuda(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,
                          const DecayInputs& dx) {
   visit_float("decay_scan", x.q.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(x, rest, dout, dend, dx); });
+              [&]<class T>(Type<T>) { backward<T>(x, rest, dout, dend, dx); });
 }
 
 }  // namespace heed::kernel

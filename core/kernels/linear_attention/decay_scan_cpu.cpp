@@ -317,14 +317,14 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
 template <>
 void DecayScan::cpu<here>(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest) {
   visit_float("decay_scan", x.q.dtype(),
-              [&](auto type) { forward<typename decltype(type)::type>(x, out, end, rest); });
+              [&]<class T>(Type<T>) { forward<T>(x, out, end, rest); });
 }
 
 template <>
 void DecayScanBack::cpu<here>(const DecayInputs& x, const Tensor& rest, const Tensor& dout,
                               const Tensor& dend, const DecayInputs& dx) {
   visit_float("decay_scan", x.q.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(x, rest, dout, dend, dx); });
+              [&]<class T>(Type<T>) { backward<T>(x, rest, dout, dend, dx); });
 }
 
 }  // namespace heed::kernel

@@ -66,8 +66,7 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
 /// Starts `forward` with the smallest lines that hold f numbers: for each head one block for every
 /// decay_threads / L columns of its state.
 void DecayScan::cuda(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest) {
-  visit_float("decay_scan", x.q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("decay_scan", x.q.dtype(), [&]<class T>(Type<T>) {
     ForwardCall<T> call(x, out, end, rest);
     Count::add(call.flops());
     visit_lines<T>(call.f, [&]<int L, int R>(std::type_identity<Line<L, R>>) {

@@ -229,8 +229,7 @@ void dense(const PolynomialCall<T>& call) {
 template <>
 void PolynomialAttention::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
                                     const Tensor& out, const Tensor& sums) {
-  visit_float("fastmax", x.q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) {
     const PolynomialCall<T> call(x, params, out, sums);
     if (x.k && prefers_dense_polynomial(call.keys, call.d, params)) {
       dense<T>(call);

@@ -287,8 +287,7 @@ PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64
 
 void PolynomialAttention::cuda(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                                const Tensor& sums) {
-  visit_float("fastmax", x.q.dtype(),
-              [&](auto type) { run<typename decltype(type)::type>(x, params, out, sums); });
+  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) { run<T>(x, params, out, sums); });
 }
 
 }  // namespace heed::kernel

@@ -224,8 +224,7 @@ template <>
 void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
                                         const Tensor& out, const Tensor& sums, const Tensor& dout,
                                         const PolynomialInputs& dx) {
-  visit_float("fastmax", x.q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) {
     const PolynomialCall<T> call(x, params, out, sums);
     const GradientTensors<T> grads{dout, dx.q, dx.k, dx.v};
     if (!x.k) {

@@ -226,8 +226,7 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
 void PolynomialAttentionBack::cuda(const PolynomialInputs& x, const PolynomialParams& params,
                                    const Tensor& out, const Tensor& sums, const Tensor& dout,
                                    const PolynomialInputs& dx) {
-  visit_float("fastmax", x.q.dtype(),
-              [&](auto type) { backward<typename decltype(type)::type>(x, params, out, sums, dout, dx); });
+  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) { backward<T>(x, params, out, sums, dout, dx); });
 }
 
 }  // namespace heed::kernel

@@ -18,7 +18,7 @@ struct CrossEntropy {
                    const Tensor& lse, const Tensor& loss, const Tensor& counted);
 };
 
-/// What CrossEntropyBack reads and writes.
+/// Tensors of CrossEntropyBack.
 struct CrossEntropyBackTensors {
   Tensor logits, targets, lse, counted;  ///< as CrossEntropy read and wrote them
   Tensor dloss;                          ///< [1]

@@ -19,30 +19,32 @@ struct RowSums {
   double lse, sum;
 };
 
-/// log-sum-exp and plain sum of a row in one pass: the maximum that is subtracted grows block by block.
+/// log-sum-exp of a row, and its plain sum if `plain`, in one pass: the maximum that is subtracted is updated
+/// block by block (online softmax).
 template <class T>
 RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();
   T powers[block];
-  T most = lowest;
+  T row_max = lowest;
   double total = 0, sum = 0;
   for (int64_t begin = 0; begin < width; begin += block) {
-    const T* part = x + begin;
+    const T* block_x = x + begin;
     const int64_t count = std::min(block, width - begin);
-    const T highest = lanes::largest(part, count);
-    if (highest > most) {
-      total *= most == lowest ? 0.0 : std::exp(static_cast<double>(most) - static_cast<double>(highest));
-      most = highest;
+    const T block_max = lanes::largest(block_x, count);
+    if (block_max > row_max) {
+      total *=
+          row_max == lowest ? 0.0 : std::exp(static_cast<double>(row_max) - static_cast<double>(block_max));
+      row_max = block_max;
     }
-    const T shift = most == lowest ? T(0) : most;
-    for (int64_t i = 0; i < count; ++i) powers[i] = math::exp(part[i] - shift);
+    const T shift = row_max == lowest ? T(0) : row_max;
+    for (int64_t i = 0; i < count; ++i) powers[i] = math::exp(block_x[i] - shift);
     total += static_cast<double>(lanes::sum(powers, count));
-    if (plain) sum += static_cast<double>(lanes::sum(part, count));
+    if (plain) sum += static_cast<double>(lanes::sum(block_x, count));
   }
-  return {std::log(total) + static_cast<double>(most == lowest ? T(0) : most), sum};
+  return {std::log(total) + static_cast<double>(row_max == lowest ? T(0) : row_max), sum};
 }
 
-void check(const Tensor& targets, int64_t width, int32_t ignore) {
+void check_targets(const Tensor& targets, int64_t width, int32_t ignore) {
   const int32_t* target = targets.data<int32_t>();
   for (int64_t row = 0; row < targets.size(); ++row) {
     if (target[row] == ignore || (target[row] >= 0 && target[row] < width)) continue;
@@ -58,22 +60,21 @@ template <>
 void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                              const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const int64_t rows = logits.extent(0), width = logits.extent(1);
-  check(targets, width, ignore);
+  check_targets(targets, width, ignore);
   const int32_t* target = targets.data<int32_t>();
   const Tensor costs(Shape{rows}, DType::f64);
   double* cost = costs.data<double>();
-  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
-    T* kept = lse.data<T>();
+    T* lses = lse.data<T>();
     parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         cost[row] = 0;
-        kept[row] = T(0);
+        lses[row] = T(0);
         if (target[row] == ignore) continue;
         const T* in = x + row * width;
         const RowSums<T> sums = row_sums(in, width, smoothing != 0);
-        kept[row] = static_cast<T>(sums.lse);
+        lses[row] = static_cast<T>(sums.lse);
         cost[row] = sums.lse - (1 - smoothing) * static_cast<double>(in[target[row]]);
         if (smoothing != 0) cost[row] -= smoothing * sums.sum / static_cast<double>(width);
       }
@@ -97,16 +98,15 @@ template <>
 void CrossEntropyBack::cpu<here>(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
   const int64_t rows = t.logits.extent(0), width = t.logits.extent(1);
   const int32_t* target = t.targets.data<int32_t>();
-  visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("cross_entropy", t.logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = t.logits.data<T>();
-    const T* kept = t.lse.data<T>();
+    const T* lses = t.lse.data<T>();
     T* dx = t.dlogits.data<T>();
     const double count = static_cast<double>(*t.counted.data<T>());
-    const double share = count > 0 ? static_cast<double>(*t.dloss.data<T>()) / count : 0;
-    const T scale = static_cast<T>(share);
-    const T everywhere = static_cast<T>(share * smoothing / static_cast<double>(width));
-    const T at_target = static_cast<T>(share * (1 - smoothing));
+    const double dcost = count > 0 ? static_cast<double>(*t.dloss.data<T>()) / count : 0;
+    const T scale = static_cast<T>(dcost);
+    const T smoothing_term = static_cast<T>(dcost * smoothing / static_cast<double>(width));
+    const T target_term = static_cast<T>(dcost * (1 - smoothing));
     parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* in = x + row * width;
@@ -115,10 +115,10 @@ void CrossEntropyBack::cpu<here>(const CrossEntropyBackTensors& t, double smooth
           std::fill_n(out, width, T(0));
           continue;
         }
-        const T log_sum = kept[row];
+        const T log_sum = lses[row];
 #pragma GCC ivdep
-        for (int64_t i = 0; i < width; ++i) out[i] = scale * math::exp(in[i] - log_sum) - everywhere;
-        out[target[row]] -= at_target;
+        for (int64_t i = 0; i < width; ++i) out[i] = scale * math::exp(in[i] - log_sum) - smoothing_term;
+        out[target[row]] -= target_term;
       }
     });
   });

@@ -17,22 +17,23 @@ using cuda::lanes;
 
 constexpr int64_t short_width = 1024;  ///< up to here a warp takes a row
 
-/// A row of logits by `team` threads; they sum by warp or by block.
+/// The `team` threads, a warp or a block, that share a row of logits.
 template <class T, int team>
-struct Row {
-  static __device__ int64_t number() { return team == lanes ? cuda::grid_warp() : int64_t{blockIdx.x}; }
-  static __device__ int64_t place() { return threadIdx.x % team; }
+struct RowTeam {
+  static __device__ int64_t row() { return team == lanes ? cuda::grid_warp() : int64_t{blockIdx.x}; }
+  static __device__ int64_t thread() { return threadIdx.x % team; }
   template <class N>
   static __device__ N sum(N x, N* scratch) {
     if constexpr (team == lanes) return cuda::warp_sum(x);
     return cuda::block_sum(x, scratch);
   }
-  static __device__ T most(T x, T* scratch) {
+  static __device__ T max(T x, T* scratch) {
     if constexpr (team == lanes) return cuda::warp_max(x);
     return cuda::block_max(x, cuda::lowest<T>(), scratch);
   }
 };
 
+/// The targets of a call, and its extents and settings.
 struct Targets {
   const int32_t* target;
   int32_t ignore;
@@ -47,57 +48,50 @@ __global__ void __launch_bounds__(cuda::block)
     costs_of(const T* x, Targets targets, cuda::DeviceError* note, T* lse, double* costs) {
   __shared__ T scratch[lanes];
   __shared__ double wide[lanes];
-  using Of = Row<T, team>;
-  const int64_t row = Of::number(), width = targets.width;
+  using Team = RowTeam<T, team>;
+  const int64_t row = Team::row(), width = targets.width;
   if (row >= targets.rows) return;
   const int32_t target = targets.target[row];
-  const bool known = target >= 0 && target < width;
-  if (!known) {
-    if (Of::place() != 0) return;
-    if (target == targets.ignore) {
-      lse[row] = T(0);
-      costs[row] = 0;
-    } else {
-      cuda::refuse(note, row, target,
-                   {.first = 0, .rows = width, .spared = targets.ignore, .heads = 0, .count = 0});
-      lse[row] = static_cast<T>(nan(""));
-      costs[row] = nan("");
-    }
-    return;
-  }
-  if (target == targets.ignore) {
-    if (Of::place() == 0) {
-      lse[row] = T(0);
-      costs[row] = 0;
-    }
+  const bool is_class = target >= 0 && target < width;
+  if (!is_class || target == targets.ignore) {
+    if (Team::thread() != 0) return;
+    lse[row] = T(0);
+    costs[row] = 0;
+    if (target == targets.ignore) return;
+    cuda::refuse(note, row, target,
+                 {.first = 0, .rows = width, .spared = targets.ignore, .heads = 0, .count = 0});
+    lse[row] = static_cast<T>(nan(""));
+    costs[row] = nan("");
     return;
   }
   const T* in = x + row * width;
-  // This thread's largest logit, its sum of exponentials relative to that, and its plain sum.
-  T own = cuda::lowest<T>(), total = 0, sum = 0;
-  for (int64_t i = Of::place(); i < width; i += team) {
+  // This thread's largest logit, its sum of exponentials relative to that, and its plain sum (online
+  // softmax).
+  T thread_max = cuda::lowest<T>(), total = 0, sum = 0;
+  for (int64_t i = Team::thread(); i < width; i += team) {
     const T value = in[i];
-    if (value > own) {
-      total *= math::exp(own - value);
-      own = value;
+    if (value > thread_max) {
+      total *= math::exp(thread_max - value);
+      thread_max = value;
     }
-    total += math::exp(value - (own == cuda::lowest<T>() ? T(0) : own));
+    total += math::exp(value - (thread_max == cuda::lowest<T>() ? T(0) : thread_max));
     sum += value;
   }
-  // The same of the whole row; then lse and the cost.
-  const T most = Of::most(own, scratch);
-  double part = static_cast<double>(total);
-  if (own != cuda::lowest<T>()) part *= static_cast<double>(math::exp(own - most));
-  const double powers = Of::sum(part, wide), plain = Of::sum(static_cast<double>(sum), wide);
-  if (Of::place() != 0) return;
-  const double log_sum = std::log(powers) + static_cast<double>(most == cuda::lowest<T>() ? T(0) : most);
+  // The maximum and the sums of the whole row; then lse and the cost.
+  const T row_max = Team::max(thread_max, scratch);
+  double exp_sum = static_cast<double>(total);
+  if (thread_max != cuda::lowest<T>()) exp_sum *= static_cast<double>(math::exp(thread_max - row_max));
+  const double row_exp_sum = Team::sum(exp_sum, wide), plain_sum = Team::sum(static_cast<double>(sum), wide);
+  if (Team::thread() != 0) return;
+  const double log_sum =
+      std::log(row_exp_sum) + static_cast<double>(row_max == cuda::lowest<T>() ? T(0) : row_max);
   double cost = log_sum - (1 - targets.smoothing) * static_cast<double>(in[target]);
-  if (targets.smoothing != 0) cost -= targets.smoothing * plain / static_cast<double>(width);
+  if (targets.smoothing != 0) cost -= targets.smoothing * plain_sum / static_cast<double>(width);
   lse[row] = static_cast<T>(log_sum);
   costs[row] = cost;
 }
 
-/// The mean of the costs, by one block.
+/// loss = mean of the costs of counted rows, and their number, by one block.
 template <class T>
 __global__ void __launch_bounds__(1024) mean_of(const double* costs, Targets targets, T* loss, T* counted) {
   __shared__ double scratch[lanes];
@@ -118,25 +112,25 @@ __global__ void __launch_bounds__(1024) mean_of(const double* costs, Targets tar
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
     gradients_of(const T* x, Targets targets, const T* lse, const T* counted, const T* dloss, T* dx) {
-  using Of = Row<T, team>;
-  const int64_t row = Of::number(), width = targets.width;
+  using Team = RowTeam<T, team>;
+  const int64_t row = Team::row(), width = targets.width;
   if (row >= targets.rows) return;
   const T* in = x + row * width;
   T* out = dx + row * width;
   const int32_t target = targets.target[row];
   if (target == targets.ignore) {
-    for (int64_t i = Of::place(); i < width; i += team) out[i] = T(0);
+    for (int64_t i = Team::thread(); i < width; i += team) out[i] = T(0);
     return;
   }
   const double count = static_cast<double>(*counted);
-  const double share = count > 0 ? static_cast<double>(*dloss) / count : 0;
-  const T scale = static_cast<T>(share);
-  const T everywhere = static_cast<T>(share * targets.smoothing / static_cast<double>(width));
-  const T at_target = static_cast<T>(share * (1 - targets.smoothing)), log_sum = lse[row];
-  for (int64_t i = Of::place(); i < width; i += team) {
-    T dout_value = scale * math::exp(in[i] - log_sum) - everywhere;
-    if (i == target) dout_value -= at_target;
-    out[i] = dout_value;
+  const double dcost = count > 0 ? static_cast<double>(*dloss) / count : 0;
+  const T scale = static_cast<T>(dcost);
+  const T smoothing_term = static_cast<T>(dcost * targets.smoothing / static_cast<double>(width));
+  const T target_term = static_cast<T>(dcost * (1 - targets.smoothing)), log_sum = lse[row];
+  for (int64_t i = Team::thread(); i < width; i += team) {
+    T dlogit = scale * math::exp(in[i] - log_sum) - smoothing_term;
+    if (i == target) dlogit -= target_term;
+    out[i] = dlogit;
   }
 }
 
@@ -150,34 +144,34 @@ Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing
 /// each; then one block adds them.
 void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
-  const Targets of = targets_of(logits, targets, smoothing, ignore);
-  const Tensor costs(Shape{std::max<int64_t>(of.rows, 1)}, DType::f64, Device::cuda);
+  const Targets call = targets_of(logits, targets, smoothing, ignore);
+  const Tensor costs(Shape{std::max<int64_t>(call.rows, 1)}, DType::f64, Device::cuda);
   cuda::DeviceError* const note = cuda::refusal(cuda::Refuser::cross_entropy);
-  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
-    if (of.width <= short_width)
-      cuda::run(costs_of<T, lanes>, cuda::warps(of.rows), x, of, note, lse.data<T>(), costs.data<double>());
-    else
-      cuda::run(costs_of<T, cuda::block>, cuda::blocks(of.rows), x, of, note, lse.data<T>(),
+    if (call.width <= short_width)
+      cuda::run(costs_of<T, lanes>, cuda::warps(call.rows), x, call, note, lse.data<T>(),
                 costs.data<double>());
-    cuda::run(mean_of<T>, cuda::blocks(1, 1024), costs.data<double>(), of, loss.data<T>(), counted.data<T>());
+    else
+      cuda::run(costs_of<T, cuda::block>, cuda::blocks(call.rows), x, call, note, lse.data<T>(),
+                costs.data<double>());
+    cuda::run(mean_of<T>, cuda::blocks(1, 1024), costs.data<double>(), call, loss.data<T>(),
+              counted.data<T>());
   });
   Count::add(logits.size());
 }
 
 /// dlogits [N, V], by one warp per row of up to 1024 numbers, else by one block per row.
 void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
-  const Targets of = targets_of(t.logits, t.targets, smoothing, ignore);
-  visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  const Targets call = targets_of(t.logits, t.targets, smoothing, ignore);
+  visit_float("cross_entropy", t.logits.dtype(), [&]<class T>(Type<T>) {
     const T *x = t.logits.data<T>(), *sums = t.lse.data<T>(), *count = t.counted.data<T>(),
-            *dout_value = t.dloss.data<T>();
-    if (of.width <= short_width)
-      cuda::run(gradients_of<T, lanes>, cuda::warps(of.rows), x, of, sums, count, dout_value,
+            *dloss = t.dloss.data<T>();
+    if (call.width <= short_width)
+      cuda::run(gradients_of<T, lanes>, cuda::warps(call.rows), x, call, sums, count, dloss,
                 t.dlogits.data<T>());
     else
-      cuda::run(gradients_of<T, cuda::block>, cuda::blocks(of.rows), x, of, sums, count, dout_value,
+      cuda::run(gradients_of<T, cuda::block>, cuda::blocks(call.rows), x, call, sums, count, dloss,
                 t.dlogits.data<T>());
   });
   Count::add(t.logits.size());

@@ -6,11 +6,11 @@
 
 namespace heed::kernel {
 
-/// How a row is scaled. `variance`: divided by sqrt(population variance + epsilon), the usual layer norm;
-/// `deviation`: by (sample deviation + epsilon), as in the published opus_books recipe.
+/// Divisor of a row: `variance` is sqrt(population variance + epsilon), the usual layer norm; `deviation` is
+/// sample standard deviation + epsilon, as in the published opus_books recipe.
 enum class NormScale { variance, deviation };
 
-/// What LayerNorm reads and writes.
+/// Tensors of LayerNorm.
 struct LayerNormTensors {
   Tensor x;           ///< [N, d]
   Tensor gain, bias;  ///< [d]; the bias may be empty
@@ -25,7 +25,7 @@ struct LayerNorm {
   static void cuda(const LayerNormTensors& t, double epsilon, NormScale scale);
 };
 
-/// What LayerNormBack reads and writes.
+/// Tensors of LayerNormBack.
 struct LayerNormBackTensors {
   Tensor x, gain, mean, rstd;  ///< as LayerNorm read and wrote them
   Tensor dy;                   ///< [N, d]

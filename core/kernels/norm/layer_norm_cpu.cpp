@@ -2,9 +2,9 @@
 #include "heed/core/kernels/norm/layer_norm.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/norm/layer_norm_scaling.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -17,10 +17,10 @@ struct Moments {
   T mean, rstd;
 };
 
-/// Mean of a row, and rstd = 1 / sqrt(sum (x - mean)^2 / width + epsilon), or with NormScale::deviation 1 /
-/// (sqrt(sum (x - mean)^2 / (width - 1)) + epsilon).
+/// Mean and rstd of a row.
 template <class T>
-Moments<T> moments(const T* x, int64_t width, double epsilon, NormScale scale) {
+Moments<T> moments(const T* x, const LayerNormScaling& scaling) {
+  const int64_t width = scaling.width;
   const T mean = static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width));
   const T squares = lanes::sum_of<T>(
       width, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); },
@@ -29,21 +29,7 @@ Moments<T> moments(const T* x, int64_t width, double epsilon, NormScale scale) {
         to -= mean;
         to *= to;
       });
-  const auto total = static_cast<double>(squares);
-  if (scale == NormScale::variance)
-    return {mean, static_cast<T>(1 / std::sqrt(total / static_cast<double>(width) + epsilon))};
-  const double deviation = width > 1 ? std::sqrt(total / static_cast<double>(width - 1)) : 0;
-  return {mean, static_cast<T>(1 / (deviation + epsilon))};
-}
-
-/// With g = gain dy and h = (x - mean) rstd: dx = rstd (g - mean(g) - h k). The scale's own slope makes
-/// k = mean(g h) for the variance, and sum(g h) / ((n - 1) deviation rstd) for the deviation.
-template <class T>
-T mean_product(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
-  const auto total = static_cast<double>(sum_gh);
-  if (scale == NormScale::variance) return static_cast<T>(total / static_cast<double>(width));
-  const double share = 1 - epsilon * static_cast<double>(rstd);  // deviation rstd
-  return width > 1 && share > 0 ? static_cast<T>(total / (static_cast<double>(width - 1) * share)) : T(0);
+  return {mean, scaling.rstd(squares)};
 }
 
 }  // namespace
@@ -53,27 +39,22 @@ template <>
 void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
   if (t.x.size() == 0) return;
-  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* from = t.x.data<T>();
-    const T* g = t.gain.data<T>();
-    const T* b = t.bias ? t.bias.data<T>() : nullptr;
-    T* to = t.y.data<T>();
-    T* means = t.mean.data<T>();
-    T* rstds = t.rstd.data<T>();
+  visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
+    const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *bias = t.bias ? t.bias.data<T>() : nullptr;
+    T *y = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
     parallel_rows(t.x.size() / width, light_grain / width, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* in = from + row * width;
-        T* out = to + row * width;
-        const Moments<T> m = moments(in, width, epsilon, scale);
+        const T* in = x + row * width;
+        T* out = y + row * width;
+        const Moments<T> m = moments(in, {epsilon, scale, width});
         means[row] = m.mean;
         rstds[row] = m.rstd;
-        if (b != nullptr) {
+        if (bias != nullptr) {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) out[i] = g[i] * ((in[i] - m.mean) * m.rstd) + b[i];
+          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - m.mean) * m.rstd) + bias[i];
         } else {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) out[i] = g[i] * ((in[i] - m.mean) * m.rstd);
+          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - m.mean) * m.rstd);
         }
       }
     });
@@ -81,55 +62,52 @@ void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale s
   Count::add(t.x.size());
 }
 
-/// dx = rstd (g - mean(g) - h k) with g = gain dy, h = (x - mean) rstd and k of mean_product(); dgain = sum_n
-/// dy h, dbias = sum_n dy. One task is some rows, with sums [2, d] of its own.
+/// dx = rstd (g - mean(g) - h k) with g = gain dy, h = (x - mean) rstd and k = gradient_factor(sum(g h));
+/// dgain = sum_n dy h, dbias = sum_n dy. One task is some rows, with sums [2, d] of its own.
 template <>
 void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
   const int64_t rows = width > 0 ? t.x.size() / width : 0;
-  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* px = t.x.data<T>();
-    const T* g = t.gain.data<T>();
-    const T* means = t.mean.data<T>();
-    const T* rstds = t.rstd.data<T>();
-    const T* pdy = t.dy.data<T>();
-    T* pdx = t.dx.data<T>();
-    // Each piece sums its own rows for the gain and the bias; the pieces are added in order afterwards.
+  const LayerNormScaling scaling{epsilon, scale, width};
+  visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
+    const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *means = t.mean.data<T>(),
+            *rstds = t.rstd.data<T>(), *dys = t.dy.data<T>();
+    T* dxs = t.dx.data<T>();
+    // Each task sums its own rows for the gain and the bias.
     const int64_t grain = std::max<int64_t>(32, light_grain / std::max<int64_t>(width, 1));
-    const int64_t pieces = ceil_div(rows, grain);
-    const Tensor partial(Shape{pieces, 2, width}, t.x.dtype());
+    const int64_t tasks = ceil_div(rows, grain);
+    const Tensor partial(Shape{tasks, 2, width}, t.x.dtype());
     T* sums = partial.data<T>();
     parallel_rows(rows, grain, [&](int64_t begin, int64_t end) {
       T* gains = sums + begin / grain * 2 * width;
       T* biases = gains + width;
       std::fill_n(gains, 2 * width, T(0));
       for (int64_t row = begin; row < end; ++row) {
-        const T* in = px + row * width;
-        const T* up = pdy + row * width;
-        T* out = pdx + row * width;
-        const T m = means[row], r = rstds[row];
+        const T* in = x + row * width;
+        const T* dy = dys + row * width;
+        T* dx = dxs + row * width;
+        const T mean = means[row], rstd = rstds[row];
         // sum(g) and sum(g h) of the row.
-        const T sum_g = lanes::dot(up, g, width);
+        const T sum_g = lanes::dot(dy, gain, width);
         const T sum_gh = lanes::sum_of<T>(
-            width, [&](int64_t i) { return up[i] * g[i] * ((in[i] - m) * r); },
+            width, [&](int64_t i) { return dy[i] * gain[i] * ((in[i] - mean) * rstd); },
             [&](int64_t i, lanes::vector<T>& to) {
               lanes::vector<T> other;
               lanes::load<T>(to, in + i);
-              to = (to - m) * r;
-              lanes::load<T>(other, up + i);
+              to = (to - mean) * rstd;
+              lanes::load<T>(other, dy + i);
               to *= other;
-              lanes::load<T>(other, g + i);
+              lanes::load<T>(other, gain + i);
               to *= other;
             });
-        const T shift = sum_g / static_cast<T>(width);
-        const T k = mean_product(sum_gh, width, r, epsilon, scale);
+        const T mean_g = sum_g / static_cast<T>(width);
+        const T k = scaling.gradient_factor(sum_gh, rstd);
 #pragma GCC ivdep
         for (int64_t i = 0; i < width; ++i) {
-          const T h = (in[i] - m) * r;
-          gains[i] += up[i] * h;
-          biases[i] += up[i];
-          out[i] = r * (up[i] * g[i] - shift - h * k);
+          const T h = (in[i] - mean) * rstd;
+          gains[i] += dy[i] * h;
+          biases[i] += dy[i];
+          dx[i] = rstd * (dy[i] * gain[i] - mean_g - h * k);
         }
       }
     });
@@ -138,9 +116,9 @@ void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, Nor
     T* to_bias = t.dbias ? t.dbias.data<T>() : nullptr;
     for (int64_t i = 0; i < width; ++i) {
       double total_gain = 0, total_bias = 0;
-      for (int64_t piece = 0; piece < pieces; ++piece) {
-        total_gain += static_cast<double>(sums[piece * 2 * width + i]);
-        total_bias += static_cast<double>(sums[piece * 2 * width + width + i]);
+      for (int64_t task = 0; task < tasks; ++task) {
+        total_gain += static_cast<double>(sums[task * 2 * width + i]);
+        total_bias += static_cast<double>(sums[task * 2 * width + width + i]);
       }
       to_gain[i] = static_cast<T>(total_gain);
       if (to_bias != nullptr) to_bias[i] = static_cast<T>(total_bias);

@@ -1,6 +1,6 @@
 // Reductions on the CPU.
 #include "heed/core/kernels/norm/reduce.h"
-#include "heed/core/kernels/norm/reduce_parts.h"
+#include "heed/core/kernels/norm/reduce_axes.h"
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -11,6 +11,7 @@
 namespace heed::kernel {
 namespace {
 
+/// Sum of `count` numbers that are `step` apart, in double.
 template <class T>
 double strided_sum(const T* x, int64_t step, int64_t count) {
   if (step == 1) return lanes::long_sum(x, count);
@@ -19,32 +20,33 @@ double strided_sum(const T* x, int64_t step, int64_t count) {
   return total;
 }
 
-/// Sums of neighbours in memory. Long ones are cut into chunks whose sums are added in order.
+/// y = sums of x where adjacent elements in memory belong to one result. Long sums are cut into chunks, whose
+/// sums are added in order.
 template <class T>
-void sum_along(const ReductionAxes& parts, const T* x, T* y) {
-  const StridedLoop<1>& walk = parts.reduced;
-  const int64_t run = std::min(walk.inner, light_grain);
-  const int64_t cuts = ceil_div(walk.inner, run);
-  const int64_t runs = walk.outer * cuts;
-  const int64_t runs_a_chunk = std::max<int64_t>(1, light_grain / run);
-  const int64_t chunks = ceil_div(runs, runs_a_chunk);
-  // The sum of one chunk of the numbers that begin at `from`.
+void sum_adjacent(const ReductionAxes& axes, const T* x, T* y) {
+  const StridedLoop<1>& loop = axes.reduced;
+  const int64_t run = std::min(loop.inner, light_grain);
+  const int64_t cuts = ceil_div(loop.inner, run);
+  const int64_t runs = loop.outer * cuts;
+  const int64_t runs_per_chunk = std::max<int64_t>(1, light_grain / run);
+  const int64_t chunks = ceil_div(runs, runs_per_chunk);
+  // The sum of chunk number `chunk` of the result whose first element is *from.
   const auto chunk_sum = [&](const T* from, int64_t chunk) {
     double total = 0;
-    const int64_t end = std::min(runs, (chunk + 1) * runs_a_chunk);
-    for (int64_t i = chunk * runs_a_chunk; i < end; ++i) {
+    const int64_t end = std::min(runs, (chunk + 1) * runs_per_chunk);
+    for (int64_t i = chunk * runs_per_chunk; i < end; ++i) {
       const int64_t first = i % cuts * run;
-      const int64_t at = walk.at(i / cuts)[0] + first * walk.steps[0];
-      total += strided_sum(from + at, walk.steps[0], std::min(run, walk.inner - first));
+      const int64_t at = loop.at(i / cuts)[0] + first * loop.steps[0];
+      total += strided_sum(from + at, loop.steps[0], std::min(run, loop.inner - first));
     }
     return total;
   };
-  const int64_t sums = parts.kept_size();
+  const int64_t sums = axes.kept_size();
   // Short sums: one task is some of them.
   if (chunks == 1) {
     parallel_rows(sums, light_grain / (run * runs), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = parts.kept_at(i);
+        const auto at = axes.kept_at(i);
         y[at[1]] = static_cast<T>(chunk_sum(x + at[0], 0));
       }
     });
@@ -54,62 +56,63 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
   const Tensor partial(Shape{sums, chunks}, DType::f64);
   double* totals = partial.data<double>();
   parallel_for(sums * chunks,
-               [&](int64_t i) { totals[i] = chunk_sum(x + parts.kept_at(i / chunks)[0], i % chunks); });
+               [&](int64_t i) { totals[i] = chunk_sum(x + axes.kept_at(i / chunks)[0], i % chunks); });
   for (int64_t i = 0; i < sums; ++i) {
     double total = 0;
     for (int64_t chunk = 0; chunk < chunks; ++chunk) total += totals[i * chunks + chunk];
-    y[parts.kept_at(i)[1]] = static_cast<T>(total);
+    y[axes.kept_at(i)[1]] = static_cast<T>(total);
   }
 }
 
-/// sums[j] = sum over rows of x[row, j], in T.
+/// sums[j] = sum over rows [begin, end) of x[row, j], in T. Vector lanes are columns.
 template <class T>
-void add_rows(const ReductionAxes& parts, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
+void add_rows(const ReductionAxes& axes, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
   std::fill_n(sums, columns, T(0));
-  const int64_t step = parts.kept.steps[0];
+  const int64_t step = axes.kept.steps[0];
   int64_t row = begin;
   if (step == 1) {
     for (; row + 4 <= end; row += 4) {
-      const T* a = x + parts.reduced_at(row);
-      const T* b = x + parts.reduced_at(row + 1);
-      const T* c = x + parts.reduced_at(row + 2);
-      const T* d = x + parts.reduced_at(row + 3);
+      const T* a = x + axes.reduced_at(row);
+      const T* b = x + axes.reduced_at(row + 1);
+      const T* c = x + axes.reduced_at(row + 2);
+      const T* d = x + axes.reduced_at(row + 3);
 #pragma GCC ivdep
       for (int64_t j = 0; j < columns; ++j) sums[j] += (a[j] + b[j]) + (c[j] + d[j]);
     }
   }
   for (; row < end; ++row) {
-    const T* a = x + parts.reduced_at(row);
+    const T* a = x + axes.reduced_at(row);
 #pragma GCC ivdep
     for (int64_t j = 0; j < columns; ++j) sums[j] += a[j * step];
   }
 }
 
-/// Neighbours in memory belong to neighbouring sums: bands of rows are added as vectors, then the bands in
-/// order.
+/// y = sums of x where adjacent elements in memory belong to adjacent results: x is read as rows, whose
+/// columns are the results. Bands of up to 512 rows are added as vectors, then the sums of the bands in
+/// order. One task is some tiles of a band and up to 1024 columns.
 template <class T>
-void sum_across(const ReductionAxes& parts, const T* x, T* y) {
+void sum_columns(const ReductionAxes& axes, const T* x, T* y) {
   constexpr int64_t max_columns = 1024, max_rows = 512;
-  const int64_t width = parts.kept.inner, rows = parts.reduced_size();
+  const int64_t width = axes.kept.inner, rows = axes.reduced_size();
   const int64_t columns = std::min(width, max_columns);
   const int64_t tiles = ceil_div(width, columns);
   const int64_t bands = ceil_div(rows, max_rows);
-  const int64_t groups = parts.kept.outer;
-  const int64_t tiles_a_piece = std::max<int64_t>(1, light_grain / (columns * std::min(rows, max_rows)));
+  const int64_t groups = axes.kept.outer;
+  const int64_t tiles_per_task = std::max<int64_t>(1, light_grain / (columns * std::min(rows, max_rows)));
   const Tensor partial(Shape{groups, bands, width}, dtype_of<T>);
   T* sums = partial.data<T>();
-  parallel_rows(groups * bands * tiles, tiles_a_piece, [&](int64_t begin, int64_t end) {
+  parallel_rows(groups * bands * tiles, tiles_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t tile = i % tiles, band = i / tiles % bands, group = i / tiles / bands;
       const int64_t first = tile * columns;
-      const T* from = x + parts.kept.at(group)[0] + first * parts.kept.steps[0];
-      add_rows(parts, from, band * max_rows, std::min(rows, (band + 1) * max_rows),
+      const T* from = x + axes.kept.at(group)[0] + first * axes.kept.steps[0];
+      add_rows(axes, from, band * max_rows, std::min(rows, (band + 1) * max_rows),
                std::min(columns, width - first), sums + (group * bands + band) * width + first);
     }
   });
-  const int64_t step = parts.kept.steps[1];
+  const int64_t step = axes.kept.steps[1];
   for (int64_t group = 0; group < groups; ++group) {
-    T* to = y + parts.kept.at(group)[1];
+    T* to = y + axes.kept.at(group)[1];
     const T* from = sums + group * bands * width;
     for (int64_t j = 0; j < width; ++j) {
       double total = 0;
@@ -120,14 +123,15 @@ void sum_across(const ReductionAxes& parts, const T* x, T* y) {
 }
 
 template <class T>
-struct Best {
+struct MaxAndIndex {
   T value;
   int64_t index;
 };
 
-/// The first largest of a run; a NaN counts as larger than all.
+/// The first maximum of `best` and a run of `count` numbers, whose indices begin at `first`. A NaN counts as
+/// larger than every number.
 template <class T>
-Best<T> best_of(const T* x, int64_t step, int64_t count, Best<T> best, int64_t first) {
+MaxAndIndex<T> strided_max(const T* x, int64_t step, int64_t count, MaxAndIndex<T> best, int64_t first) {
   for (int64_t i = 0; i < count; ++i) {
     const T value = x[i * step];
     if (!(value <= best.value) && best.value == best.value) best = {value, first + i};
@@ -135,84 +139,82 @@ Best<T> best_of(const T* x, int64_t step, int64_t count, Best<T> best, int64_t f
   return best;
 }
 
+/// The first maximum of contiguous numbers.
 template <class T>
-Best<T> best_of_dense(const T* x, int64_t count) {
-  const T most = lanes::largest(x, count);
-  int bad = 0;
-  for (int64_t i = 0; i < count; ++i) bad |= x[i] != x[i] ? 1 : 0;
-  if (bad != 0) return best_of<T>(x, 1, count, {x[0], 0}, 0);
-  return {most, std::find(x, x + count, most) - x};
+MaxAndIndex<T> contiguous_max(const T* x, int64_t count) {
+  const T max = lanes::largest(x, count);
+  int has_nan = 0;
+  for (int64_t i = 0; i < count; ++i) has_nan |= x[i] != x[i] ? 1 : 0;
+  if (has_nan != 0) return strided_max<T>(x, 1, count, {x[0], 0}, 0);
+  return {max, std::find(x, x + count, max) - x};
 }
 
 }  // namespace
 
-/// y = sum of x over the axes where y has extent 1: along memory where neighbours belong to one sum, else as
-/// vectors of neighbouring sums.
+/// y = sum of x over the axes where y has extent 1, by the loop that reads x in memory order.
 template <>
 void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cpu<here>(y, 0);
-  const ReductionAxes parts = split(x, y);
-  visit_float("sum", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (parts.along()) {
-      sum_along(parts, x.data<T>(), y.data<T>());
+  const ReductionAxes axes = split_axes(x, y);
+  visit_float("sum", x.dtype(), [&]<class T>(Type<T>) {
+    if (axes.reduces_adjacent()) {
+      sum_adjacent(axes, x.data<T>(), y.data<T>());
     } else {
-      sum_across(parts, x.data<T>(), y.data<T>());
+      sum_columns(axes, x.data<T>(), y.data<T>());
     }
   });
   Count::add(x.size());
 }
 
-/// y = largest x over the reduced axes and `index` = its first place among them. One task is some results.
+/// y = largest x over the reduced axes, and `index` = the first index of it among them. One task is some
+/// results.
 template <>
 void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
   if (x.size() == 0) return;
-  const ReductionAxes parts = split(x, y);
-  const ReductionAxes places = split(x, index);
-  visit_float("max", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  const ReductionAxes axes = split_axes(x, y);
+  const ReductionAxes index_axes = split_axes(x, index);
+  visit_float("max", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    auto* place = index.data<int64_t>();
-    const StridedLoop<1>& walk = parts.reduced;
-    parallel_rows(parts.kept_size(), light_grain / parts.reduced_size(), [&](int64_t begin, int64_t end) {
+    auto* indices = index.data<int64_t>();
+    const StridedLoop<1>& loop = axes.reduced;
+    parallel_rows(axes.kept_size(), light_grain / axes.reduced_size(), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = parts.kept_at(i);
+        const auto at = axes.kept_at(i);
         const T* row = from + at[0];
-        Best<T> best{row[0], 0};
-        if (walk.outer == 1 && walk.steps[0] == 1) {
-          best = best_of_dense(row, walk.inner);
+        MaxAndIndex<T> best{row[0], 0};
+        if (loop.outer == 1 && loop.steps[0] == 1) {
+          best = contiguous_max(row, loop.inner);
         } else {
-          for (int64_t run = 0; run < walk.outer; ++run) {
-            best = best_of(row + walk.at(run)[0], walk.steps[0], walk.inner, best, run * walk.inner);
+          for (int64_t run = 0; run < loop.outer; ++run) {
+            best = strided_max(row + loop.at(run)[0], loop.steps[0], loop.inner, best, run * loop.inner);
           }
         }
         to[at[1]] = best.value;
-        place[places.kept_at(i)[1]] = best.index;
+        indices[index_axes.kept_at(i)[1]] = best.index;
       }
     });
   });
   Count::add(x.size());
 }
 
-/// dx = 0, but dy at the place `index` of each result. One task is some results.
+/// dx = dy at the reduced element `index` of each result, 0 elsewhere. One task is some results.
 template <>
 void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cpu<here>(dx, 0);
   if (dx.size() == 0) return;
-  const ReductionAxes parts = split(dx, dy);
-  const ReductionAxes places = split(dx, index);
-  visit_float("max", dx.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  const ReductionAxes axes = split_axes(dx, dy);
+  const ReductionAxes index_axes = split_axes(dx, index);
+  visit_float("max", dx.dtype(), [&]<class T>(Type<T>) {
     const T* from = dy.data<T>();
     T* to = dx.data<T>();
-    const auto* place = index.data<int64_t>();
-    parallel_rows(parts.kept_size(), light_grain, [&](int64_t begin, int64_t end) {
+    const auto* indices = index.data<int64_t>();
+    parallel_rows(axes.kept_size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = parts.kept_at(i);
-        to[at[0] + parts.reduced_at(place[places.kept_at(i)[1]])] = from[at[1]];
+        const auto at = axes.kept_at(i);
+        to[at[0] + axes.reduced_at(indices[index_axes.kept_at(i)[1]])] = from[at[1]];
       }
     });
   });
@@ -220,27 +222,25 @@ void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx)
 }
 
 /// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`, summed in double. In parallel over the
-/// other axes, up to 256 neighbouring sums side by side.
+/// other axes; vector lanes are up to 256 adjacent sums.
 template <>
 void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
   axis = x.shape().checked(axis);
-  // The other axes are walked; along `axis` sums are carried in double.
   Shape others = x.shape();
   others[axis] = 1;
-  const StridedLoop<2> walk(others, {&x.strides(), &y.strides()});
+  const StridedLoop<2> loop(others, {&x.strides(), &y.strides()});
   const int64_t length = x.extent(axis);
-  visit_float("cumulative_sum", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("cumulative_sum", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
     const int64_t from_stride = x.strides()[axis], to_stride = y.strides()[axis];
-    const auto steps = walk.steps;
+    const auto steps = loop.steps;
     const auto scan = [&](const auto& at, int64_t count) {
-      constexpr int64_t most = 256;
-      double running_sum[most];
-      for (int64_t first = 0; first < count; first += most) {
-        const int64_t columns = std::min(most, count - first);
+      constexpr int64_t max_columns = 256;
+      double running_sum[max_columns];
+      for (int64_t first = 0; first < count; first += max_columns) {
+        const int64_t columns = std::min(max_columns, count - first);
         std::fill_n(running_sum, columns, 0.0);
         for (int64_t i = 0; i < length; ++i) {
           const int64_t t = reverse ? length - 1 - i : i;
@@ -251,14 +251,13 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
             for (int64_t j = 0; j < columns; ++j)
               out[j] = static_cast<T>(running_sum[j] += static_cast<double>(a[j]));
           } else {
-            for (int64_t j = 0; j < columns; ++j) {
+            for (int64_t j = 0; j < columns; ++j)
               out[j * steps[1]] = static_cast<T>(running_sum[j] += static_cast<double>(a[j * steps[0]]));
-            }
           }
         }
       }
     };
-    for_runs(walk, scan, std::max<int64_t>(16, light_grain / length));
+    for_runs(loop, scan, std::max<int64_t>(16, light_grain / length));
   });
   Count::add(x.size());
 }
@@ -266,12 +265,11 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
 /// total = sum of x^2, in double. One task is a run of elements; its sums are added in order.
 template <>
 void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
-  visit_float("square_sum", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     constexpr int64_t grain = 4 * light_grain;
-    const int64_t pieces = ceil_div(x.size(), grain);
-    const Tensor partial(Shape{pieces}, DType::f64);
+    const int64_t tasks = ceil_div(x.size(), grain);
+    const Tensor partial(Shape{tasks}, DType::f64);
     auto* sums = partial.data<double>();
     parallel_rows(x.size(), grain, [&](int64_t begin, int64_t end) {
       constexpr int64_t width = 32;
@@ -285,7 +283,7 @@ void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
       for (; i < end; ++i) sum += static_cast<double>(from[i]) * static_cast<double>(from[i]);
       sums[begin / grain] = sum;
     });
-    *total.data<double>() = lanes::long_sum(sums, pieces);
+    *total.data<double>() = lanes::long_sum(sums, tasks);
   });
   Count::add(x.size());
 }

@@ -15,14 +15,14 @@ namespace {
 
 constexpr int64_t block = 1024;
 
-/// What is subtracted before exp: the largest x, or 0 in a row of -inf, whose exponentials are then all 0.
+/// The number subtracted before exp: the row's maximum, or 0 in a row of -inf, whose exponentials are then 0.
 template <class T>
-T shift_of(const T* x, int64_t width) {
-  const T most = lanes::largest(x, width);
-  return most == -std::numeric_limits<T>::infinity() ? T(0) : most;
+T finite_max(const T* x, int64_t width) {
+  const T row_max = lanes::largest(x, width);
+  return row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
 }
 
-/// y = exp(x - shift); gives the sum.
+/// y = exp(x - shift); returns the sum of y.
 template <class T>
 double exponentials(const T* x, T shift, T* y, int64_t width) {
   double total = 0;
@@ -35,7 +35,7 @@ double exponentials(const T* x, T shift, T* y, int64_t width) {
   return total;
 }
 
-/// The sum of exp(x - shift) alone.
+/// Returns the sum of exp(x - shift).
 template <class T>
 double exponential_sum(const T* x, T shift, int64_t width) {
   T y[block];
@@ -50,25 +50,26 @@ double exponential_sum(const T* x, T shift, int64_t width) {
 
 constexpr int64_t short_width = 32;
 
-/// Softmax of 16 short rows side by side: lanes are rows, so nothing is added across lanes.
+/// Softmax of 16 rows of up to short_width numbers: vector lanes are rows, so nothing is added across lanes.
 template <class T>
 void short_rows(const T* x, int64_t width, T* y) {
   constexpr int64_t rows = 16;
-  T transposed[short_width][rows], most[rows], total[rows];
+  T transposed[short_width][rows], row_max[rows], total[rows];
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t r = 0; r < rows; ++r) transposed[i][r] = x[r * width + i];
   }
-  std::copy_n(transposed[0], rows, most);
+  std::copy_n(transposed[0], rows, row_max);
   for (int64_t i = 1; i < width; ++i) {
-    for (int64_t r = 0; r < rows; ++r) most[r] = transposed[i][r] > most[r] ? transposed[i][r] : most[r];
+    for (int64_t r = 0; r < rows; ++r)
+      row_max[r] = transposed[i][r] > row_max[r] ? transposed[i][r] : row_max[r];
   }
   for (int64_t r = 0; r < rows; ++r) {
-    most[r] = most[r] == -std::numeric_limits<T>::infinity() ? T(0) : most[r];
+    row_max[r] = row_max[r] == -std::numeric_limits<T>::infinity() ? T(0) : row_max[r];
     total[r] = T(0);
   }
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
-      transposed[i][r] = math::exp(transposed[i][r] - most[r]);
+      transposed[i][r] = math::exp(transposed[i][r] - row_max[r]);
       total[r] += transposed[i][r];
     }
   }
@@ -81,21 +82,21 @@ void short_rows(const T* x, int64_t width, T* y) {
 /// Softmax of one row.
 template <class T>
 void one_row(const T* x, int64_t width, T* y) {
-  const double total = exponentials(x, shift_of(x, width), y, width);
+  const double total = exponentials(x, finite_max(x, width), y, width);
   const T scale = total == 0 ? T(0) : static_cast<T>(1 / total);
 #pragma GCC ivdep
   for (int64_t i = 0; i < width; ++i) y[i] *= scale;
 }
 
-/// Calls f(row pointers...) for each row of the last axis, in parallel.
+/// Calls f(offset, width) for each row of the last axis of x. One task is some rows.
 template <class F>
-void for_rows(const Tensor& empty_like, F&& f) {
-  const int64_t width = empty_like.rank() > 0 ? empty_like.extent(-1) : 1;
-  if (empty_like.size() == 0) return;
-  parallel_rows(empty_like.size() / width, light_grain / 4 / width, [&](int64_t begin, int64_t end) {
+void for_rows(const Tensor& x, F&& f) {
+  const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
+  if (x.size() == 0) return;
+  parallel_rows(x.size() / width, light_grain / 4 / width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) f(row * width, width);
   });
-  Count::add(empty_like.size());
+  Count::add(x.size());
 }
 
 }  // namespace
@@ -104,23 +105,21 @@ void for_rows(const Tensor& empty_like, F&& f) {
 /// some groups of 16 rows where rows have up to 32 numbers.
 template <>
 void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
-  visit_float("softmax", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("softmax", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
     const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
     if (x.size() == 0) return;
     const int64_t rows = x.size() / width;
-    const int64_t together = width <= short_width ? 16 : 1;
-    parallel_rows(ceil_div(rows, together), light_grain / 4 / (width * together),
-                  [&](int64_t begin, int64_t end) {
-                    int64_t row = begin * together;
-                    const int64_t last = std::min(rows, end * together);
-                    for (; together > 1 && row + together <= last; row += together) {
-                      short_rows(from + row * width, width, to + row * width);
-                    }
-                    for (; row < last; ++row) one_row(from + row * width, width, to + row * width);
-                  });
+    const int64_t group = width <= short_width ? 16 : 1;  // rows
+    parallel_rows(ceil_div(rows, group), light_grain / 4 / (width * group), [&](int64_t begin, int64_t end) {
+      int64_t row = begin * group;
+      const int64_t last = std::min(rows, end * group);
+      for (; group > 1 && row + group <= last; row += group) {
+        short_rows(from + row * width, width, to + row * width);
+      }
+      for (; row < last; ++row) one_row(from + row * width, width, to + row * width);
+    });
   });
   Count::add(x.size());
 }
@@ -128,17 +127,13 @@ void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
 /// dx[row, :] = y (dy - sum(y dy)). One task is some rows.
 template <>
 void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
-  visit_float("softmax", y.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* py = y.data<T>();
-    const T* pdy = dy.data<T>();
-    T* pdx = dx.data<T>();
-    for_rows(y, [&](int64_t at, int64_t width) {
-      const T* a = py + at;
-      const T* g = pdy + at;
-      const T inner = lanes::dot(a, g, width);
+  visit_float("softmax", y.dtype(), [&]<class T>(Type<T>) {
+    for_rows(y, [ys = y.data<T>(), dys = dy.data<T>(), dxs = dx.data<T>()](int64_t offset, int64_t width) {
+      const T *y_row = ys + offset, *dy_row = dys + offset;
+      T* dx_row = dxs + offset;
+      const T y_dot_dy = lanes::dot(y_row, dy_row, width);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < width; ++i) pdx[at + i] = a[i] * (g[i] - inner);
+      for (int64_t i = 0; i < width; ++i) dx_row[i] = y_row[i] * (dy_row[i] - y_dot_dy);
     });
   });
 }
@@ -146,17 +141,15 @@ void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx)
 /// y[row, :] = x[row, :] - max - log sum exp(x - max). One task is some rows.
 template <>
 void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
-  visit_float("log_softmax", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_rows(x, [&](int64_t at, int64_t width) {
-      const T shift = shift_of(from + at, width);
-      const double total = exponential_sum(from + at, shift, width);
+  visit_float("log_softmax", x.dtype(), [&]<class T>(Type<T>) {
+    for_rows(x, [xs = x.data<T>(), ys = y.data<T>()](int64_t offset, int64_t width) {
+      const T* x_row = xs + offset;
+      T* y_row = ys + offset;
+      const T shift = finite_max(x_row, width);
+      const double total = exponential_sum(x_row, shift, width);
       const T log_sum = total == 0 ? T(0) : static_cast<T>(std::log(total));
-      const T* row = from + at;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < width; ++i) to[at + i] = row[i] - shift - log_sum;
+      for (int64_t i = 0; i < width; ++i) y_row[i] = x_row[i] - shift - log_sum;
     });
   });
 }
@@ -164,17 +157,13 @@ void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
 /// dx[row, :] = dy - exp(y) sum(dy). One task is some rows.
 template <>
 void LogSoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
-  visit_float("log_softmax", y.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* py = y.data<T>();
-    const T* pdy = dy.data<T>();
-    T* pdx = dx.data<T>();
-    for_rows(y, [&](int64_t at, int64_t width) {
-      const T* a = py + at;
-      const T* g = pdy + at;
-      const T total = static_cast<T>(lanes::long_sum(g, width));
+  visit_float("log_softmax", y.dtype(), [&]<class T>(Type<T>) {
+    for_rows(y, [ys = y.data<T>(), dys = dy.data<T>(), dxs = dx.data<T>()](int64_t offset, int64_t width) {
+      const T *y_row = ys + offset, *dy_row = dys + offset;
+      T* dx_row = dxs + offset;
+      const T sum_dy = static_cast<T>(lanes::long_sum(dy_row, width));
 #pragma GCC ivdep
-      for (int64_t i = 0; i < width; ++i) pdx[at + i] = g[i] - math::exp(a[i]) * total;
+      for (int64_t i = 0; i < width; ++i) dx_row[i] = dy_row[i] - math::exp(y_row[i]) * sum_dy;
     });
   });
 }

@@ -16,88 +16,90 @@ using cuda::lanes;
 
 constexpr int64_t short_width = 1024;
 
-/// What is subtracted before exp: the largest x, or 0 in a row of -inf, whose exponentials are then all 0.
+/// The number subtracted before exp: the row's maximum, or 0 in a row of -inf, whose exponentials are then 0.
 template <class T>
-__device__ T shift_of(T most) {
-  return most == cuda::lowest<T>() ? T(0) : most;
+__device__ T finite_max(T row_max) {
+  return row_max == cuda::lowest<T>() ? T(0) : row_max;
 }
 
-/// y = exp(x - shift) / total, or x - shift - log(total).
+/// softmax(x) = exp(x - shift) / total, or log softmax(x) = x - shift - log(total), for total = sum exp(x -
+/// shift).
 template <class T, bool logs>
-struct Finish {
-  T shift, factor;
+struct Normalizer {
+  T shift, log_total_or_inverse;
 
-  __device__ Finish(T most, T total) : shift(shift_of(most)) {
+  __device__ Normalizer(T row_max, T total) : shift(finite_max(row_max)) {
     if constexpr (logs)
-      factor = total == T(0) ? T(0) : std::log(total);
+      log_total_or_inverse = total == T(0) ? T(0) : std::log(total);
     else
-      factor = total == T(0) ? T(0) : T(1) / total;
+      log_total_or_inverse = total == T(0) ? T(0) : T(1) / total;
   }
   __device__ T operator()(T x) const {
-    if constexpr (logs) return x - shift - factor;
-    return math::exp(x - shift) * factor;
+    if constexpr (logs) return x - shift - log_total_or_inverse;
+    return math::exp(x - shift) * log_total_or_inverse;
   }
 };
 
-/// y[row, :] = softmax or log softmax of x[row, :], for rows of up to 32 `each`: one warp per row, which
-/// keeps it in registers.
-template <class T, int each, bool logs>
+/// y[row, :] = softmax or log softmax of x[row, :], for rows of up to 32 per_lane numbers: one warp per
+/// row, which keeps it in registers.
+template <class T, int per_lane, bool logs>
 __global__ void __launch_bounds__(cuda::block) short_rows(const T* x, int64_t rows, int64_t width, T* y) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   x += row * width;
   y += row * width;
-  T value[each], most = cuda::lowest<T>(), total = 0;
-  for (int j = 0; j < each; ++j) {
+  T value[per_lane], row_max = cuda::lowest<T>(), total = 0;
+  for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
     value[j] = i < width ? x[i] : cuda::lowest<T>();
-    most = std::max(most, value[j]);
+    row_max = std::max(row_max, value[j]);
   }
-  most = cuda::warp_max(most);
-  for (int j = 0; j < each; ++j) total += math::exp(value[j] - shift_of(most));
-  const Finish<T, logs> finish(most, cuda::warp_sum(total));
-  for (int j = 0; j < each; ++j) {
+  row_max = cuda::warp_max(row_max);
+  for (int j = 0; j < per_lane; ++j) total += math::exp(value[j] - finite_max(row_max));
+  const Normalizer<T, logs> normalize(row_max, cuda::warp_sum(total));
+  for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
-    if (i < width) y[i] = finish(value[j]);
+    if (i < width) y[i] = normalize(value[j]);
   }
 }
 
-/// The same for rows of any width: one block per row. The first sweep finds the largest x and the sum of
-/// exponentials, the second writes y.
+/// y[row, :] = softmax or log softmax of x[row, :] for rows of any width: one block per row. Each thread
+/// first finds its maximum and its sum of exponentials in one pass (online softmax); a second pass writes y.
 template <class T, bool logs>
 __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t width, T* y) {
   __shared__ T scratch[lanes];
   x += int64_t{blockIdx.x} * width;
   y += int64_t{blockIdx.x} * width;
-  T own = cuda::lowest<T>(), total = 0;
+  T thread_max = cuda::lowest<T>(), total = 0;
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) {
     const T value = x[i];
-    if (value > own) {
-      total *= math::exp(own - value);
-      own = value;
+    if (value > thread_max) {
+      total *= math::exp(thread_max - value);
+      thread_max = value;
     }
-    total += math::exp(value - shift_of(own));
+    total += math::exp(value - finite_max(thread_max));
   }
-  const T most = cuda::block_max(own, cuda::lowest<T>(), scratch);
-  if (own != cuda::lowest<T>()) total *= math::exp(own - most);
+  const T row_max = cuda::block_max(thread_max, cuda::lowest<T>(), scratch);
+  if (thread_max != cuda::lowest<T>()) total *= math::exp(thread_max - row_max);
   total = cuda::block_sum(total, scratch);
-  const Finish<T, logs> finish(most, total);
-  for (int64_t i = threadIdx.x; i < width; i += cuda::block) y[i] = finish(x[i]);
+  const Normalizer<T, logs> normalize(row_max, total);
+  for (int64_t i = threadIdx.x; i < width; i += cuda::block) y[i] = normalize(x[i]);
 }
 
-/// dx = y (dy - sum(y dy)), or dy - exp(y) sum(dy).
+/// dx = y (dy - sum(y dy)) for softmax, or dy - exp(y) sum(dy) for log softmax: the terms of the sum, then
+/// dx.
 template <class T, bool logs>
 struct RowGradient {
   __device__ static T term(T y, T dy) { return logs ? dy : y * dy; }
-  __device__ static T of(T y, T dy, T total) {
+  __device__ static T dx(T y, T dy, T total) {
     if constexpr (logs) return dy - math::exp(y) * total;
     return y * (dy - total);
   }
 };
 
-/// dx[row, :] of softmax or log softmax, for rows of up to 32 `each`: one warp per row, which keeps it in
-/// registers.
-template <class T, int each, bool logs>
+/// dx[row, :] of softmax or log softmax, for rows of up to 32 per_lane numbers: one warp per row, which keeps
+/// it in registers.
+template <class T, int per_lane, bool logs>
 __global__ void __launch_bounds__(cuda::block)
     short_gradients(const T* y, const T* dy, int64_t rows, int64_t width, T* dx) {
   const int64_t row = cuda::grid_warp();
@@ -105,20 +107,21 @@ __global__ void __launch_bounds__(cuda::block)
   y += row * width;
   dy += row * width;
   dx += row * width;
-  T value[each], dy_value[each], total = 0;
-  for (int j = 0; j < each; ++j) {
+  T value[per_lane], dy_value[per_lane], total = 0;
+  for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
     value[j] = i < width ? y[i] : T(0);
     dy_value[j] = i < width ? dy[i] : T(0);
     total += RowGradient<T, logs>::term(value[j], dy_value[j]);
   }
   total = cuda::warp_sum(total);
-  for (int j = 0; j < each; ++j) {
+  for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
-    if (i < width) dx[i] = RowGradient<T, logs>::of(value[j], dy_value[j], total);
+    if (i < width) dx[i] = RowGradient<T, logs>::dx(value[j], dy_value[j], total);
   }
 }
 
+/// dx[row, :] of softmax or log softmax for rows of any width: one block per row, which reads it twice.
 template <class T, bool logs>
 __global__ void __launch_bounds__(cuda::block) long_gradients(const T* y, const T* dy, int64_t width, T* dx) {
   __shared__ T scratch[lanes];
@@ -128,7 +131,16 @@ __global__ void __launch_bounds__(cuda::block) long_gradients(const T* y, const 
     total += RowGradient<T, logs>::term(y[i], dy[i]);
   total = cuda::block_sum(total, scratch);
   for (int64_t i = first + threadIdx.x; i < first + width; i += cuda::block)
-    dx[i] = RowGradient<T, logs>::of(y[i], dy[i], total);
+    dx[i] = RowGradient<T, logs>::dx(y[i], dy[i], total);
+}
+
+/// Calls f(std::integral_constant<int, per_lane>), per_lane being the numbers of a short row that each lane
+/// keeps.
+template <class F>
+void with_per_lane(int64_t width, F&& f) {
+  if (width <= 2 * lanes) return f(std::integral_constant<int, 2>{});
+  if (width <= 8 * lanes) return f(std::integral_constant<int, 8>{});
+  f(std::integral_constant<int, short_width / lanes>{});
 }
 
 /// y = softmax, or with `logs` log softmax, of each row: one warp per row of up to 1024 numbers, else one
@@ -138,18 +150,13 @@ void forward(const char* op, const Tensor& x, const Tensor& y) {
   const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
   if (x.size() == 0) return;
   const int64_t rows = x.size() / width;
-  visit_float(op, x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float(op, x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    if (width <= 2 * lanes)
-      cuda::run(short_rows<T, 2, logs>, cuda::warps(rows), from, rows, width, to);
-    else if (width <= 8 * lanes)
-      cuda::run(short_rows<T, 8, logs>, cuda::warps(rows), from, rows, width, to);
-    else if (width <= short_width)
-      cuda::run(short_rows<T, short_width / lanes, logs>, cuda::warps(rows), from, rows, width, to);
-    else
-      cuda::run(long_rows<T, logs>, cuda::blocks(rows), from, width, to);
+    if (width > short_width) return cuda::run(long_rows<T, logs>, cuda::blocks(rows), from, width, to);
+    with_per_lane(width, [&](auto per_lane) {
+      cuda::run(short_rows<T, decltype(per_lane)::value, logs>, cuda::warps(rows), from, rows, width, to);
+    });
   });
   Count::add(x.size());
 }
@@ -161,19 +168,15 @@ void backward(const char* op, const Tensor& y, const Tensor& dy, const Tensor& d
   const int64_t width = y.rank() > 0 ? y.extent(-1) : 1;
   if (y.size() == 0) return;
   const int64_t rows = y.size() / width;
-  visit_float(op, y.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T *from = y.data<T>(), *dy_value = dy.data<T>();
+  visit_float(op, y.dtype(), [&]<class T>(Type<T>) {
+    const T *ys = y.data<T>(), *dys = dy.data<T>();
     T* to = dx.data<T>();
-    if (width <= 2 * lanes)
-      cuda::run(short_gradients<T, 2, logs>, cuda::warps(rows), from, dy_value, rows, width, to);
-    else if (width <= 8 * lanes)
-      cuda::run(short_gradients<T, 8, logs>, cuda::warps(rows), from, dy_value, rows, width, to);
-    else if (width <= short_width)
-      cuda::run(short_gradients<T, short_width / lanes, logs>, cuda::warps(rows), from, dy_value, rows, width,
+    if (width > short_width)
+      return cuda::run(long_gradients<T, logs>, cuda::blocks(rows), ys, dys, width, to);
+    with_per_lane(width, [&](auto per_lane) {
+      cuda::run(short_gradients<T, decltype(per_lane)::value, logs>, cuda::warps(rows), ys, dys, rows, width,
                 to);
-    else
-      cuda::run(long_gradients<T, logs>, cuda::blocks(rows), from, dy_value, width, to);
+    });
   });
   Count::add(y.size());
 }

@@ -1,5 +1,5 @@
-// Walking strided tensors on the CPU: axes that lie together are merged, and the last one becomes the inner
-// loop.
+// Loops over strided tensors on the CPU: adjacent contiguous axes are merged, and the last one becomes the
+// inner loop.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace heed::kernel {
 
-/// A common shape of N operands. `inner` elements a run, `steps[k]` apart in operand k; `outer` runs.
+/// Loop over N operands of one shape: `outer` runs of `inner` elements, which are `steps[k]` apart in operand
+/// k.
 template <size_t N>
 struct StridedLoop {
   using Offsets = std::array<int64_t, N>;
@@ -22,7 +23,7 @@ struct StridedLoop {
       if (shape[axis] == 1) continue;
       Offsets next{};
       for (size_t k = 0; k < N; ++k) next[k] = (*strides[k])[axis];
-      if (axes > 0 && joins(next)) {
+      if (axes > 0 && continues_axis(next)) {
         extent[axes - 1] *= shape[axis];
       } else {
         extent[axes] = shape[axis];
@@ -35,7 +36,7 @@ struct StridedLoop {
     for (size_t axis = 1; axis < axes; ++axis) outer *= extent[axis];
   }
 
-  /// Where run `row` begins in each operand.
+  /// Offset of the first element of run `row` in each operand.
   Offsets at(int64_t row) const {
     Offsets offsets{};
     for (size_t axis = 1; axis < axes; ++axis) {
@@ -46,7 +47,7 @@ struct StridedLoop {
     return offsets;
   }
 
-  /// From one run to the next; `index` counts the outer axes.
+  /// Advances `offsets` to the next run; `index` counts the outer axes.
   void step(std::array<int64_t, Extents::most>& index, Offsets& offsets) const {
     for (size_t axis = 1; axis < axes; ++axis) {
       for (size_t k = 0; k < N; ++k) offsets[k] += stride[axis][k];
@@ -56,6 +57,17 @@ struct StridedLoop {
     }
   }
 
+  /// The outer axis along which operand 0 is contiguous while the inner axis is contiguous in operand 1
+  /// alone, as in a transposition; 0 where there is none, or where one of the two axes is shorter than
+  /// `min_extent`.
+  size_t transposed_axis(int64_t min_extent) const {
+    if (steps[0] == 1 || steps[1] != 1 || inner < min_extent) return 0;
+    for (size_t axis = 1; axis < axes; ++axis) {
+      if (stride[axis][0] == 1 && extent[axis] >= min_extent) return axis;
+    }
+    return 0;
+  }
+
   size_t axes = 0;  ///< axis 0 is the innermost
   std::array<int64_t, Extents::most> extent = {1, 1, 1, 1, 1, 1};
   std::array<Offsets, Extents::most> stride{};
@@ -63,7 +75,7 @@ struct StridedLoop {
   Offsets steps{};
 
  private:
-  bool joins(const Offsets& next) const {
+  bool continues_axis(const Offsets& next) const {
     for (size_t k = 0; k < N; ++k) {
       if (next[k] != stride[axes - 1][k] * extent[axes - 1]) return false;
     }
@@ -71,31 +83,30 @@ struct StridedLoop {
   }
 };
 
-/// Calls f(offsets, count) for runs that together cover the walk, in parallel. Pieces depend on the shape
-/// only.
+/// Calls f(offsets, count) for runs that together cover the loop, in parallel. How the runs are cut depends
+/// on the shape only.
 template <size_t N, class F>
-void for_runs(const StridedLoop<N>& walk, F&& f, int64_t grain = light_grain) {
-  if (walk.inner == 0 || walk.outer == 0) return;
-  if (walk.inner >= 2 * grain) {
-    const int64_t cuts = ceil_div(walk.inner, grain);
-    parallel_for(walk.outer * cuts, [&](int64_t i) {
+void for_runs(const StridedLoop<N>& loop, F&& f, int64_t grain = light_grain) {
+  if (loop.inner == 0 || loop.outer == 0) return;
+  if (loop.inner >= 2 * grain) {
+    const int64_t cuts = ceil_div(loop.inner, grain);
+    parallel_for(loop.outer * cuts, [&](int64_t i) {
       const int64_t first = i % cuts * grain;
-      auto offsets = walk.at(i / cuts);
-      for (size_t k = 0; k < N; ++k) offsets[k] += first * walk.steps[k];
-      f(offsets, std::min(grain, walk.inner - first));
+      auto offsets = loop.at(i / cuts);
+      for (size_t k = 0; k < N; ++k) offsets[k] += first * loop.steps[k];
+      f(offsets, std::min(grain, loop.inner - first));
     });
     return;
   }
-  parallel_rows(walk.outer, grain / walk.inner, [&](int64_t begin, int64_t end) {
-    auto offsets = walk.at(begin);
+  parallel_rows(loop.outer, grain / loop.inner, [&](int64_t begin, int64_t end) {
+    auto offsets = loop.at(begin);
     std::array<int64_t, Extents::most> index{};
-    for (int64_t rest = begin, axis = 1; rest > 0; ++axis) {
-      index[static_cast<size_t>(axis)] = rest % walk.extent[static_cast<size_t>(axis)];
-      rest /= walk.extent[static_cast<size_t>(axis)];
-    }
+    size_t axis = 1;
+    for (int64_t remaining = begin; remaining > 0; remaining /= loop.extent[axis++])
+      index[axis] = remaining % loop.extent[axis];
     for (int64_t row = begin; row < end; ++row) {
-      f(offsets, walk.inner);
-      walk.step(index, offsets);
+      f(offsets, loop.inner);
+      loop.step(index, offsets);
     }
   });
 }

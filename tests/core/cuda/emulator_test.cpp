@@ -1,7 +1,7 @@
 // The emulated device: blocks, barriers and shuffles as in CUDA, and detection of mistakes.
 #include "heed/core/cuda/device/async.h"
 #include "heed/core/cuda/device/block.h"
-#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/strided_offsets.h"
 #include "heed/core/memory/storage.h"
 #include "heed/tests/core/numbers.h"
 

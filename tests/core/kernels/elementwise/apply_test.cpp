@@ -220,14 +220,14 @@ TEST_CASE("affine, accumulate and select") {
   CHECK(distance(y, wanted) == 0);
 }
 
-TEST_CASE("count_bad: infinities and NaNs add up") {
+TEST_CASE("count_non_finite: infinities and NaNs add up") {
   const OnEachDevice here;
   std::vector<float> values(100000, 1.F);
   values[5] = infinity;
   values[77777] = std::nanf("");
   values[99999] = -infinity;
   const Tensor bad = Tensor::full(Shape{1}, 10, DType::i64);
-  launch_here<kernel::CountBad>(Tensor::from(values, Shape{100000}), bad);
+  launch_here<kernel::CountNonFinite>(Tensor::from(values, Shape{100000}), bad);
   CHECK(bad.item() == 13);
 }
 

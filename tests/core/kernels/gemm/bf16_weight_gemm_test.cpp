@@ -27,7 +27,7 @@ TEST_CASE("narrow_rows: each row of the weight with each row of the input, added
       wanted[static_cast<size_t>(i * n + j)] = sum;
     }
   }
-  launch_here<kernel::NarrowRows>(a, w, c, beta);
+  launch_here<kernel::Bf16WeightGemm>(a, w, c, beta);
   CHECK(distance(c, wanted) < tolerance(DType::f32));
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("narrow_rows: rows of whole packs that begin within one") {
       for (size_t l = 0; l < static_cast<size_t>(k); ++l)
         wanted[e] += left[e / n * k + l] * right[e % n * k + l];
     }
-    launch_here<kernel::NarrowRows>(a, w, c, 0.0);
+    launch_here<kernel::Bf16WeightGemm>(a, w, c, 0.0);
     INFO("begin at " << begin << " and " << start);
     CHECK(distance(c, wanted) < tolerance(DType::f32));
   }
@@ -57,7 +57,7 @@ TEST_CASE("narrow_rows: what lay in the result is not read where it is not added
   const Tensor a = random_tensor(Shape{2, 40}), c = Tensor::full(Shape{2, 50}, std::nan(""));
   const Tensor w(Shape{50, 40}, DType::bf16);
   launch<kernel::Copy>(Device::cpu, random_tensor(Shape{50, 40}), w);
-  launch_here<kernel::NarrowRows>(a, w, c, 0.0);
+  launch_here<kernel::Bf16WeightGemm>(a, w, c, 0.0);
   for (const double x : c.to_doubles()) CHECK(std::isfinite(x));
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("narrow_rows: the same bits for any threads") {
   launch<kernel::Copy>(Device::cpu, random_tensor(Shape{4100, 512}), w);
   CHECK(same_for_any_threads([&] {
     const Tensor c(Shape{3, 4100});
-    launch_here<kernel::NarrowRows>(a, w, c, 0.0);
+    launch_here<kernel::Bf16WeightGemm>(a, w, c, 0.0);
     return c;
   }));
 }

@@ -1,4 +1,4 @@
-// How a reduction iterates over its input: the axes that stay, and those that are summed away.
+// How a reduction iterates over its input: the axes that y keeps, and those that are reduced.
 #pragma once
 
 #include <array>
@@ -10,29 +10,31 @@
 
 namespace heed::kernel {
 
-/// The axes that stay and the axes that are summed away, each walked in row-major order.
+/// The axes that y keeps and the axes that are reduced, each in row-major order.
 struct ReductionAxes {
   StridedLoop<2> kept;     ///< of x and y
   StridedLoop<1> reduced;  ///< of x
 
   int64_t kept_size() const { return kept.inner * kept.outer; }
   int64_t reduced_size() const { return reduced.inner * reduced.outer; }
+  /// Offsets in x and y of result i.
   std::array<int64_t, 2> kept_at(int64_t i) const {
     auto at = kept.at(i / kept.inner);
     for (size_t k = 0; k < 2; ++k) at[k] += i % kept.inner * kept.steps[k];
     return at;
   }
+  /// Offset in x, relative to its result, of reduced element i.
   int64_t reduced_at(int64_t i) const {
     return reduced.at(i / reduced.inner)[0] + i % reduced.inner * reduced.steps[0];
   }
-  /// True when neighbours in memory belong to one sum, false when they belong to neighbouring sums.
-  bool along() const {
+  /// True when adjacent elements in memory belong to one result, false when they belong to adjacent results.
+  bool reduces_adjacent() const {
     return kept.inner == 1 || (reduced.inner > 1 && std::abs(reduced.steps[0]) < std::abs(kept.steps[0]));
   }
 };
 
-/// The axes of x that y keeps, and those along which y has extent 1 and x another one.
-inline ReductionAxes split(const Tensor& x, const Tensor& y) {
+/// Splits the axes of x into those that y keeps and those along which y has extent 1 and x another one.
+inline ReductionAxes split_axes(const Tensor& x, const Tensor& y) {
   Shape kept, reduced;
   Strides kept_x, kept_y, reduced_x;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
