@@ -1,4 +1,4 @@
-// Copies from device memory into shared memory that go on while the block computes.
+// Asynchronous copies from device memory into shared memory.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace heed::cuda {
 
-/// Copies `size` bytes (4, 8 or 16, to which both addresses are aligned) without waiting: the first `bytes`
-/// of them come from `from`, the rest are zero. With bytes = 0 nothing is read.
+/// Starts to copy `size` bytes (4, 8 or 16, to which both addresses are aligned): the first `bytes` of them
+/// come from `from`, the others are zero. With bytes = 0 nothing is read.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
 #ifdef __CUDACC__
@@ -27,7 +27,7 @@ __device__ inline void copy_async(void* to, const void* from, int bytes) {
 #endif
 }
 
-/// Closes the group of copies that this thread has begun since the last one.
+/// Makes the copies that this thread has started since the last call one group (cp.async.commit_group).
 __device__ inline void commit_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -36,14 +36,14 @@ __device__ inline void commit_copies() {
 #endif
 }
 
-/// Waits until at most `open` of this thread's groups, the youngest, are under way. The others see what was
-/// copied after a barrier.
-template <int open>
+/// Waits until at most the `pending` newest groups of this thread are incomplete. Other threads see the
+/// copied numbers after a barrier.
+template <int pending>
 __device__ inline void wait_for_copies() {
 #ifdef __CUDACC__
-  asm volatile("cp.async.wait_group %0;" ::"n"(open) : "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #else
-  emulated::Copies::mine().wait(open);
+  emulated::Copies::mine().wait(pending);
 #endif
 }
 

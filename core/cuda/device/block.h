@@ -28,22 +28,23 @@ template <class T>
 __device__ T warp_sum(T value) {
   return warp_fold(value, [](T a, T b) { return a + b; });
 }
-/// A NaN is lost where the other number is larger or equal in comparison: as `a > b ? a : b`.
+/// The maximum by a > b ? a : b, so a NaN may be lost.
 template <class T>
 __device__ T warp_max(T value) {
   return warp_fold(value, [](T a, T b) { return a > b ? a : b; });
 }
 
-/// The same over a block of whole warps, by way of `scratch`: shared memory for 32 values. Every thread of
-/// the block calls it and gets the result. The scratch may be used again at once.
+/// Reduces the values of all threads of a block of whole warps by a commutative f with the identity
+/// `identity`, through `scratch`: shared memory for 32 values, which may be used again at once. Every thread
+/// of the block calls it and gets the result.
 template <class T, class F>
-__device__ T block_fold(T value, T nothing, T* scratch, F f) {
+__device__ T block_fold(T value, T identity, T* scratch, F f) {
   const int warps = block_size() / lanes, lane = lane_number();
   value = warp_fold(value, f);
   if (warps == 1) return value;
   if (lane == 0) scratch[warp_number()] = value;
   __syncthreads();
-  value = warp_fold(lane < warps ? scratch[lane] : nothing, f);
+  value = warp_fold(lane < warps ? scratch[lane] : identity, f);
   __syncthreads();
   return value;
 }
@@ -51,10 +52,10 @@ template <class T>
 __device__ T block_sum(T value, T* scratch) {
   return block_fold(value, T(0), scratch, [](T a, T b) { return a + b; });
 }
-/// For values above `nothing`, such as -infinity.
+/// `identity` is below all values, such as -infinity.
 template <class T>
-__device__ T block_max(T value, T nothing, T* scratch) {
-  return block_fold(value, nothing, scratch, [](T a, T b) { return a > b ? a : b; });
+__device__ T block_max(T value, T identity, T* scratch) {
+  return block_fold(value, identity, scratch, [](T a, T b) { return a > b ? a : b; });
 }
 
 }  // namespace heed::cuda

@@ -1,4 +1,4 @@
-// Powers of two at the speed of the device, where their last bits do not matter.
+// Fast approximate powers of two.
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,7 @@
 
 namespace heed::cuda {
 
-/// 2^x in one instruction, to 2 units in the last place. What would be below the smallest normal number is 0,
-/// and so is 2^-infinity.
+/// 2^x in one instruction, to 2 units in the last place. Results below the smallest normal number are 0.
 __device__ inline float fast_exp2(float x) {
 #ifdef __CUDACC__
   float y;

@@ -10,21 +10,21 @@
 
 namespace heed::cuda {
 
-/// Blocks, threads a block, and the dynamic shared memory of a block in bytes.
+/// Launch configuration of a kernel: blocks, threads per block, and bytes of dynamic shared memory per block.
 struct Grid {
   dim3 blocks;
   dim3 threads;
   int shared_bytes = 0;
 };
 
-/// Pointer to the numbers of x; null where x is empty.
+/// Pointer to the elements of x; null where x is empty.
 template <class T>
 T* pointer(const Tensor& x) {
   return x ? x.data<T>() : nullptr;
 }
 
-/// Starts the kernel on stream(). A grid without blocks or threads does nothing. Shared memory past the 48
-/// KiB that every kernel may have is asked for.
+/// Starts the kernel on stream(). A grid without blocks or threads does nothing. Raises the kernel's limit of
+/// shared memory where it needs more than the default of 48 KiB.
 template <class... Parameters, class... Args>
 void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || grid.threads.x == 0 ||
@@ -36,9 +36,8 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   config.blockDim = grid.threads;
   config.dynamicSmemBytes = static_cast<size_t>(grid.shared_bytes);
   config.stream = stream();
-  // Leaves 1 KiB for static shared memory.
-  constexpr int always_there = 47 * 1024;
-  if (grid.shared_bytes > always_there &&
+  constexpr int default_limit = 47 * 1024;  // leaves 1 KiB for static shared memory
+  if (grid.shared_bytes > default_limit &&
       raises_limit(reinterpret_cast<const void*>(kernel), grid.shared_bytes)) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.shared_bytes),
           "shared memory of a kernel");
@@ -47,11 +46,11 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   count_launches(1);
 }
 
-/// A one-dimensional grid for n items, for kernels that loop in steps of the whole grid: enough blocks to
+/// A one-dimensional grid for n items, for kernels that loop in steps of the grid: at most as many blocks as
 /// fill any current device.
-inline Grid line(int64_t n, int threads = 256, int64_t most_blocks = 4096) {
+inline Grid line(int64_t n, int threads = 256, int64_t max_blocks = 4096) {
   const int64_t blocks = ceil_div(n, threads);
-  return {dim3(static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks)),
+  return {dim3(static_cast<unsigned>(blocks < max_blocks ? blocks : max_blocks)),
           dim3(static_cast<unsigned>(threads))};
 }
 

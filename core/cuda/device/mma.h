@@ -30,6 +30,42 @@ __device__ inline uint32_t rounded_pair(float low, float high) {
 #endif
 }
 
+#ifndef __CUDACC__
+/// multiply_add() on the emulated device: `halves` numbers per register, of which number(register, half) is
+/// one.
+template <int halves, class Register, class Number>
+void emulated_multiply_add(Sums& sums, const Register (&left)[4], const Register (&right)[2], Number number) {
+  struct Factors {
+    Register left[4], right[2];
+  } own;
+  struct Result {
+    float sums[4];
+  };
+  std::memcpy(own.left, left, sizeof(own.left));
+  std::memcpy(own.right, right, sizeof(own.right));
+  const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
+  const Result result = emulated::exchange("mma", 0xffffffffU, own, [&](auto of) {
+    Result to;
+    std::memcpy(to.sums, sums, sizeof(to.sums));
+    const auto add = [&](int quad, int part) {
+      const Factors rows = of(4 * g + quad), first = of(4 * (2 * t) + quad),
+                    second = of(4 * (2 * t + 1) + quad);
+      for (int half = 0; half < halves; ++half) {
+        for (int row = 0; row < 2; ++row) {
+          const float a = number(rows.left[row + 2 * part], half);
+          to.sums[2 * row] += a * number(first.right[part], half);
+          to.sums[2 * row + 1] += a * number(second.right[part], half);
+        }
+      }
+    };
+    // The order of additions is quad by quad for bf16, part by part for tf32.
+    for (int i = 0; i < 8; ++i) halves == 2 ? add(i / 2, i % 2) : add(i % 4, i / 4);
+    return to;
+  });
+  std::memcpy(sums, result.sums, sizeof(result.sums));
+}
+#endif
+
 /// sums [16, 8] += left [16, 16] right [16, 8]. All lanes of a warp.
 __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const RightFactor& right) {
 #ifdef __CUDACC__
@@ -39,39 +75,12 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
 #else
-  struct Given {
-    uint32_t left[4], right[2];
-  } given;
-  std::memcpy(given.left, left, sizeof(given.left));
-  std::memcpy(given.right, right, sizeof(given.right));
-  const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
   const auto number = [](uint32_t pair, int half) {
     bf16 x;
     x.bits = static_cast<uint16_t>(pair >> (16 * half));
     return static_cast<float>(x);
   };
-  struct Made {
-    float sums[4];
-  };
-  const Made made = emulated::exchange("mma", 0xffffffffU, given, [&](auto of) {
-    Made to;
-    std::memcpy(to.sums, sums, sizeof(to.sums));
-    for (int quad = 0; quad < 4; ++quad) {  // columns 2 quad, 2 quad + 1 and those 8 on
-      const Given rows = of(4 * g + quad), first = of(4 * (2 * t) + quad),
-                  second = of(4 * (2 * t + 1) + quad);
-      for (int part = 0; part < 2; ++part) {
-        for (int half = 0; half < 2; ++half) {
-          for (int row = 0; row < 2; ++row) {
-            const float a = number(rows.left[row + 2 * part], half);
-            to.sums[2 * row] += a * number(first.right[part], half);
-            to.sums[2 * row + 1] += a * number(second.right[part], half);
-          }
-        }
-      }
-    }
-    return to;
-  });
-  std::memcpy(sums, made.sums, sizeof(made.sums));
+  emulated_multiply_add<2>(sums, left, right, number);
 #endif
 }
 
@@ -106,33 +115,10 @@ __device__ inline void multiply_add(Sums& sums, const tf32 (&left)[4], const tf3
       : "r"(bits(left[0])), "r"(bits(left[1])), "r"(bits(left[2])), "r"(bits(left[3])), "r"(bits(right[0])),
         "r"(bits(right[1])));
 #else
-  struct Given {
-    tf32 left[4], right[2];
-  } given;
-  std::memcpy(given.left, left, sizeof(given.left));
-  std::memcpy(given.right, right, sizeof(given.right));
-  const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
-  const auto number = [](tf32 x) {  // the rest is not read
+  const auto number = [](tf32 x, int) {  // the lower 13 bits are not read
     return std::bit_cast<float>(std::bit_cast<uint32_t>(x.value) & 0xffffe000U);
   };
-  struct Made {
-    float sums[4];
-  };
-  const Made made = emulated::exchange("mma", 0xffffffffU, given, [&](auto of) {
-    Made to;
-    std::memcpy(to.sums, sums, sizeof(to.sums));
-    for (int l = 0; l < 8; ++l) {
-      const Given rows = of(4 * g + l % 4), first = of(4 * (2 * t) + l % 4),
-                  second = of(4 * (2 * t + 1) + l % 4);
-      for (int row = 0; row < 2; ++row) {
-        const float a = number(rows.left[row + l / 4 * 2]);
-        to.sums[2 * row] += a * number(first.right[l / 4]);
-        to.sums[2 * row + 1] += a * number(second.right[l / 4]);
-      }
-    }
-    return to;
-  });
-  std::memcpy(sums, made.sums, sizeof(made.sums));
+  emulated_multiply_add<1>(sums, left, right, number);
 #endif
 }
 

@@ -1,4 +1,4 @@
-// Numbers that lie side by side and are read or written at once.
+// Consecutive numbers that are read or written at once.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace heed::cuda {
 
-/// n numbers: one load where they take up to 16 bytes. Begins at a multiple of its size, or of 16.
+/// n consecutive numbers, aligned to their size or to 16 bytes, so that up to 16 bytes are one load.
 template <class T, int n>
 struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Pack {
   T x[n];
 };
 
-/// True where a pack of n may begin.
+/// True where the address is aligned for a pack of n numbers.
 template <int n, class T>
 HEED_BOTH bool packs(const T* at) {
   return reinterpret_cast<uintptr_t>(at) % alignof(Pack<T, n>) == 0;

@@ -9,10 +9,11 @@
 
 namespace heed::cuda {
 
-inline constexpr int block = 256;            ///< threads of a block where nothing else decides
-inline constexpr int64_t most_warps = 4224;  ///< that work at the same time, where each has working memory
+inline constexpr int block = 256;  ///< threads of a block where nothing else decides
+inline constexpr int64_t max_warps =
+    4224;  ///< warps that run at the same time, where each has working memory
 
-/// This thread's place in its warp, its warp's number in the grid, and how many warps that has. For grids and
+/// This thread's lane, its warp's number in the grid, and the number of warps of the grid. For grids and
 /// blocks of one dimension.
 __device__ inline int lane() { return static_cast<int>(threadIdx.x % lanes); }
 __device__ inline int64_t grid_warp() {
@@ -42,24 +43,25 @@ __device__ T warp_dot(const T* a, const T* b, int64_t width) {
   return warp_sum(sum);
 }
 
-/// Number of lanes before this one with `flag` set; `total` becomes the number in the warp.
+/// Number of lanes before this one with `flag` set; `total` becomes their number in the warp.
 __device__ inline int warp_rank(bool flag, int& total) {
   const unsigned votes = __ballot_sync(all_lanes, flag ? 1 : 0);
   total = __popc(votes);
   return __popc(votes & ((1U << lane()) - 1));
 }
 
-/// The same for the block; `scratch` holds 32 numbers. All threads call it.
+/// Number of threads of the block before this one with `flag` set; `total` becomes their number in the block.
+/// `scratch` holds 32 numbers. All threads of the block call it.
 __device__ inline int block_rank(bool flag, int* scratch, int& total) {
-  int of_warp = 0;
-  const int rank = warp_rank(flag, of_warp), own = static_cast<int>(threadIdx.x / lanes);
+  int warp_total = 0;
+  const int rank = warp_rank(flag, warp_total), warp = static_cast<int>(threadIdx.x / lanes);
   __syncthreads();
-  if (lane() == 0) scratch[own] = of_warp;
+  if (lane() == 0) scratch[warp] = warp_total;
   __syncthreads();
   int before = 0;
   total = 0;
   for (int w = 0; w < static_cast<int>(blockDim.x / lanes); ++w) {
-    before += w < own ? scratch[w] : 0;
+    before += w < warp ? scratch[w] : 0;
     total += scratch[w];
   }
   return before + rank;

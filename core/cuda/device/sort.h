@@ -1,4 +1,4 @@
-// Sorting rows of whole numbers on the device, and numbers as such.
+// Sorting rows of unsigned integers on the device, and a map from numbers to such integers.
 #pragma once
 
 #include <bit>
@@ -23,12 +23,12 @@ HEED_BOTH inline uint64_t ordered(double x) {
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
 }
 
-/// order [rows, n] = for each row, the places of its keys [rows, n] from the least to the greatest; equal
-/// keys keep their order. Bits of a key from `bits` on are not looked at, and must be zero.
+/// order [rows, n] = the permutation that sorts each row of keys [rows, n] in ascending order; equal keys
+/// keep their order. Bits of a key from `bits` on must be zero.
 void sort_rows(const uint32_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 void sort_rows(const uint64_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 
-/// Number of bits of the largest number `most`.
-inline int bits_of(int64_t most) { return bit_width(static_cast<uint64_t>(most)); }
+/// Number of bits of numbers up to `max`.
+inline int bits_of(int64_t max) { return bit_width(static_cast<uint64_t>(max)); }
 
 }  // namespace heed::cuda

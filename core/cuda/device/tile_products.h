@@ -1,5 +1,5 @@
 // Products of tiles in shared memory by blocks of 128 threads. A tile has 64 rows; each thread computes eight
-// of them, with its sums in registers. All chunked kernels without rounding use these three products.
+// of them, with its sums in registers. All chunked kernels without rounding use dots(), gather() and outer().
 #pragma once
 
 #include "heed/core/ceil_div.h"
@@ -22,7 +22,8 @@ HEED_BOTH constexpr int tile_size(int width) { return tile_rows * tile_ld(width)
 /// Number of tiles that `rows` rows need.
 HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return ceil_div(rows, tile_rows); }
 
-/// The rows and columns of a tile that this thread computes.
+/// The rows and columns of a tile that this thread computes: 8 rows, and in each row the columns of one of 16
+/// threads.
 struct Share {
   int x, y;  ///< 0 to 15 along a row, 0 to 7 down the rows
   __device__ Share() : x(static_cast<int>(threadIdx.x) % 16), y(static_cast<int>(threadIdx.x) / 16) {}
@@ -37,15 +38,15 @@ struct Share {
   }
 };
 
-/// Columns of this thread in one row: C is 2, 4 or 8, for rows of 16 C.
+/// to = this thread's C columns of one row; C is 2, 4 or 8, for rows of 16 C numbers.
 template <class T, int C>
 __device__ inline void columns_of(const Share& me, const T* row, T (&to)[C]) {
   constexpr int each = C < 4 ? C : 4;
 #pragma unroll
   for (int n = 0; n < C; n += each) {
-    const auto some = *reinterpret_cast<const Pack<T, each>*>(row + me.column<C>(n));
+    const auto pack = *reinterpret_cast<const Pack<T, each>*>(row + me.column<C>(n));
 #pragma unroll
-    for (int e = 0; e < each; ++e) to[n + e] = some.x[e];
+    for (int e = 0; e < each; ++e) to[n + e] = pack.x[e];
   }
 }
 
@@ -108,7 +109,7 @@ __device__ inline void outer(const Share& me, const T* a, const T* b, int count,
   }
 }
 
-/// Reduces the numbers of a row's 16 threads by f; all of them get the result.
+/// Reduces the numbers of the 16 threads of a row by f; all of them get the result.
 template <class T, class F>
 __device__ inline T across_row(T x, F f) {
 #pragma unroll
@@ -120,7 +121,7 @@ __device__ inline T sum_of_row(T x) {
   return across_row(x, [](T a, T b) { return a + b; });
 }
 
-/// Begins to copy rows at(0), at(1), ... of `width` numbers into a tile of rows of `wide`, zeros behind them
+/// Starts to copy rows at(0), at(1), ... of `width` numbers into a tile of rows of `wide`, zeros behind them
 /// and for rows where at() is null. `wide` is a multiple of 16 bytes; `somewhere` any device address.
 template <class T, int wide, class At>
 __device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at) {
@@ -146,27 +147,28 @@ __device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at)
   }
 }
 
-/// The same for `rows` rows that are `ld` apart.
+/// Starts to copy `rows` rows of `width` numbers, `ld` apart, into a tile of rows of `wide`, zeros behind
+/// them.
 template <class T, int wide>
 __device__ inline void fetch_tile(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
   fetch_tile<T, wide>(tile, static_cast<int>(width < wide ? width : wide), from,
                       [=](int row) { return row < rows ? from + row * ld : nullptr; });
 }
 
-/// Begins to copy columns of a matrix [rows, width] as rows of a tile: element (r, c) goes to row c, number
-/// r. Up to 64 of each; zeros where there are fewer.
+/// Starts to copy a matrix [rows, width], at most 64 x 64, transposed into a tile: element (r, c) goes to row
+/// c, number r. Missing rows and columns become zeros.
 template <class T>
-__device__ inline void fetch_turned(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
+__device__ inline void fetch_transposed(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
   for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_rows; e += tile_threads) {
     const int r = e / tile_rows, c = e % tile_rows;
-    const bool there = r < rows && c < width;
+    const bool exists = r < rows && c < width;
     constexpr int size = static_cast<int>(sizeof(T));
-    copy_async<size>(tile + c * tile_ld(tile_rows) + r, there ? from + r * ld + c : from, there ? size : 0);
+    copy_async<size>(tile + c * tile_ld(tile_rows) + r, exists ? from + r * ld + c : from, exists ? size : 0);
   }
 }
 
-/// sum += products of rows wider than a tile of `D`, slice by slice: of `width` numbers of the rows that
-/// fetch_left(c) and fetch_right(c) begin to copy into `left` and `right`, from number c on.
+/// dots() of rows of `width` numbers, slice by slice of D numbers: fetch_left(c) and fetch_right(c) start to
+/// copy the slices that begin at number c into `left` and `right`.
 template <class T, int D, class Left, class Right>
 __device__ inline void dots_of_slices(const Share& me, const T* left, const T* right, int64_t width,
                                       Left fetch_left, Right fetch_right, T (&sum)[rows_per_thread][4]) {
@@ -201,10 +203,10 @@ __device__ inline void put_columns(const Share& me, const T (&from)[C], int64_t 
   for (int n = 0; n < C; n += each) {
     const int c = me.column<C>(n);
     if (aligned && c + each <= width) {
-      Pack<T, each> some;
+      Pack<T, each> pack;
 #pragma unroll
-      for (int e = 0; e < each; ++e) some.x[e] = from[n + e];
-      *reinterpret_cast<Pack<T, each>*>(row + c) = some;
+      for (int e = 0; e < each; ++e) pack.x[e] = from[n + e];
+      *reinterpret_cast<Pack<T, each>*>(row + c) = pack;
     } else {
 #pragma unroll
       for (int e = 0; e < each; ++e) {

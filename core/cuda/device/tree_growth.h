@@ -1,5 +1,5 @@
-// The growth of buds on a GPU, for any kind of mass: one warp per query. The heap of sums that random draws
-// descend is the same as on the CPU.
+// The growth of buds on a GPU, for any kind of mass: one warp per query. Random draws descend the heap of
+// sums of content/sum_heap.h.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace heed::cuda {
 
-/// What a call of a kernel that grows buds holds for any mass, in plain numbers.
+/// Arguments of a kernel that grows buds, whatever their mass.
 struct BudCall {
   int64_t batch, queries, capacity, slots;
   Reach reach;
   double exponent;
   bool greedy;
   int64_t parallel, draws_each = 0;
-  uint64_t seed, stream, skipped;  // skipped: queries of the batch that other processes have
+  uint64_t seed, stream, skipped;  // skipped: queries of the batch in earlier processes
   const int64_t* tick;             // null: draws are numbered by position
   const double* draws;
 
@@ -43,8 +43,8 @@ struct BudCall {
   HEED_BOTH int64_t memory() const { return capacity + 2 * slots + (capacity + parallel + 1) / 2; }
 };
 
-/// The buds of one query as they grow. All lanes do the same; the first one writes. Masses: of(node) is zero
-/// for a bud that cannot be split, above zero for others; all lanes call it together.
+/// The growing buds of one query. All lanes of a warp execute the same steps, and the first one writes.
+/// masses.of(node) is zero for a bud that cannot be split, above zero for others; all lanes call it together.
 template <class Masses>
 class BudGrowth {
  public:
@@ -59,7 +59,7 @@ class BudGrowth {
         i_(i),
         leaves_(call.reach.leaves(b, i)) {}
 
-  /// Writes them in order of their leaves.
+  /// Grows the buds and writes them to `out` in order of their leaves, then -1.
   __device__ void grow(int32_t* out, int64_t room) {
     if (leaves_ > 0) {
       if (call_.greedy)
@@ -86,7 +86,7 @@ class BudGrowth {
   }
   __device__ void push(kernel::TreeNode node, double mass) { write(count_++, node, mass); }
 
-  /// Puts the parts of a bud into its place and at the end; a bud without a right part becomes its left one.
+  /// Replaces a bud by its left child and appends its right child, if that has leaves.
   __device__ void split(int64_t at) {
     const kernel::TreeNode node = kernel::TreeNode::at_row(rows_[at]);
     const double mass = masses_[at];
@@ -103,22 +103,22 @@ class BudGrowth {
     while (count_ < wanted) split(heaviest());
   }
 
-  /// The place of the largest mass, the earlier bud of equals.
+  /// The index of the bud with the largest mass, the first of equals.
   __device__ int64_t heaviest() const {
-    double most = -1;
+    double max_mass = -1;
     int64_t at = 0, row = int64_t{1} << 40;
     for (int64_t n = lane(); n < count_; n += lanes) {
-      if (masses_[n] < most || (masses_[n] == most && rows_[n] > row)) continue;
-      most = masses_[n];
+      if (masses_[n] < max_mass || (masses_[n] == max_mass && rows_[n] > row)) continue;
+      max_mass = masses_[n];
       row = rows_[n];
       at = n;
     }
     for (int gap = lanes / 2; gap > 0; gap /= 2) {
-      const double other = __shfl_xor_sync(all_lanes, most, gap);
+      const double other = __shfl_xor_sync(all_lanes, max_mass, gap);
       const int64_t other_row = __shfl_xor_sync(all_lanes, row, gap),
                     other_at = __shfl_xor_sync(all_lanes, at, gap);
-      if (other < most || (other == most && other_row >= row)) continue;
-      most = other;
+      if (other < max_mass || (other == max_mass && other_row >= row)) continue;
+      max_mass = other;
       row = other_row;
       at = other_at;
     }
@@ -136,8 +136,8 @@ class BudGrowth {
     return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
   }
 
-  /// Into the heap with the mass that it has.
-  __device__ void place(int64_t at) {
+  /// Puts the mass of a bud into the heap.
+  __device__ void insert(int64_t at) {
     const double mass = masses_[at];
     if (lane() == 0) heap_.set(at, mass);
     if (mass > 0) ++open_;
@@ -152,11 +152,11 @@ class BudGrowth {
         std::max<int64_t>(0, height - (bit_width(static_cast<uint64_t>(call_.parallel)) - 1));
     for (kernel::TreeNode node{level, 0}; node.begin() < leaves_; ++node.index) {
       push(node, mass_of_.of(node));
-      place(count_ - 1);
+      insert(count_ - 1);
     }
     while (count_ < wanted) {
-      const int64_t together = std::min(call_.parallel, open_);
-      for (int64_t n = 0; n < together; ++n) {
+      const int64_t num_draws = std::min(call_.parallel, open_);
+      for (int64_t n = 0; n < num_draws; ++n) {
         const int64_t slot = heap_.draw(next_draw());
         __syncwarp();
         if (lane() == 0) {
@@ -166,11 +166,11 @@ class BudGrowth {
         --open_;
         __syncwarp();
       }
-      for (int64_t n = 0; n < together; ++n) {
+      for (int64_t n = 0; n < num_draws; ++n) {
         const int64_t slot = drawn_[n], before = count_;
         split(slot);
-        place(slot);
-        if (count_ > before) place(before);
+        insert(slot);
+        if (count_ > before) insert(before);
       }
     }
   }

@@ -8,7 +8,7 @@
 
 namespace heed::cuda {
 
-/// TreeReach in plain numbers.
+/// kernel::TreeReach as an argument of kernels.
 struct Reach {
   int64_t keys, first_query;
   const int32_t* lengths;
@@ -29,8 +29,9 @@ struct Reach {
   }
 };
 
-/// Column `column` of the sum over the node's leaves among the first `leaves` of all. Full nodes lie in
-/// `nodes`, `width` numbers a row; one that the last leaf cuts is summed from the full ones below it.
+/// Column `column` of the sum over those of the node's leaves that are among the first `leaves`. `nodes`
+/// holds the sums of full nodes, `width` numbers per row; the sum of a node with later leaves is added up
+/// from full nodes below it.
 template <class T>
 __device__ T node_sum(const T* nodes, int64_t width, kernel::TreeNode node, int64_t leaves, int64_t column) {
   if (node.end() <= leaves) return nodes[node.row() * width + column];

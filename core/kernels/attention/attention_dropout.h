@@ -40,7 +40,7 @@ struct DropoutParams {
     U low = {}, high = {};
     const int64_t blocks = ceil_div(static_cast<int64_t>(before) + count, static_cast<int64_t>(block));
     for (int64_t b = 0; b < blocks; ++b) {
-      const U kept = bits.sixteen(first + static_cast<uint64_t>(b));
+      const U kept = bits.keep_masks(first + static_cast<uint64_t>(b));
       if (b < 4) {
         low |= kept << (16 * b);
       } else {
@@ -57,7 +57,7 @@ struct DropoutParams {
       U element = {};
       for (int lane = 0; lane < lanes && n + lane < count; ++lane)
         element[lane] = row + static_cast<uint64_t>(index[n + lane]);
-      const U kept = bits.sixteen(element / block) >> (element & (block - 1));
+      const U kept = bits.keep_masks(element / block) >> (element & (block - 1));
       for (int lane = 0; lane < lanes && n + lane < count; ++lane)
         to[n + lane] = (kept[lane] & 1) != 0 ? scale : T(0);
     }

@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 /// Number of warps that work on this many rows at the same time.
-int64_t working(int64_t rows) { return std::min(rows, cuda::most_warps); }
+int64_t working(int64_t rows) { return std::min(rows, cuda::max_warps); }
 
 template <class T>
 Tensor memory_of(const Tensor& like_this, const Call<T>& call) {

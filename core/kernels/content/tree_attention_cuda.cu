@@ -278,7 +278,7 @@ void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
 void TreeAttention::cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(q, params);
-    const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
+    const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::max_warps));
     const Tensor memory =
         empty_like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
     cuda::run(attend<T>, grid, call, memory.data<T>(), HeadView<T>(out), lse.data<T>());

@@ -137,7 +137,7 @@ template <class T>
 void grow(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
   const Call<T> call(q, nodes, params, buds);
   const int64_t each = call.heads + call.memory();
-  const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
+  const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::max_warps));
   const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), each}, DType::f64,
                       Device::cuda);
   cuda::run(grow_all<T>, grid, call, memory.data<double>(), each, buds.extent(2), buds.data<int32_t>());

@@ -45,7 +45,7 @@ void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tenso
     parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end;) {
         const uint64_t element = static_cast<uint64_t>(i) + skipped;  // in the batch of all processes
-        const simd::Counters masks = bits.sixteen(lane + element / block);
+        const simd::Counters masks = bits.keep_masks(lane + element / block);
         auto offset = static_cast<int64_t>(element % block);  // in the first block
         for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, offset = 0) {
           const int64_t count = std::min(block - offset, end - i);

@@ -86,14 +86,14 @@ __attribute__((target("avx512bf16"))) inline void pack_strided_rows(const float*
                                                                     uint32_t* to) {
   const int64_t pairs = (depth + 1) / 2;
   for (int64_t i = 0; i < count; i += 16) {
-    const __mmask16 kept = first_lanes(count - i);
+    const __mmask16 valid = first_lanes(count - i);
     for (int64_t l = 0; l < depth; l += 32) {
       __m512i words[16];
       for (int64_t p = 0; p < 16; ++p) {
         const int64_t at = l + 2 * p;
-        const __m512 low = at < depth ? _mm512_maskz_loadu_ps(kept, x + at * step + i) : _mm512_setzero_ps();
+        const __m512 low = at < depth ? _mm512_maskz_loadu_ps(valid, x + at * step + i) : _mm512_setzero_ps();
         const __m512 high =
-            at + 1 < depth ? _mm512_maskz_loadu_ps(kept, x + (at + 1) * step + i) : _mm512_setzero_ps();
+            at + 1 < depth ? _mm512_maskz_loadu_ps(valid, x + (at + 1) * step + i) : _mm512_setzero_ps();
         words[p] = paired(low, high);
       }
       transpose(words);
@@ -111,10 +111,10 @@ __attribute__((target("avx512bf16"))) inline void pack_strip_of_rows(const float
                                                                      uint32_t* to) {
   for (int64_t l = 0; l < depth; l += 2, to += columns) {
     for (int64_t j = 0; j < columns; j += 16) {
-      const __mmask16 kept = first_lanes(count - j);
-      const __m512 low = _mm512_maskz_loadu_ps(kept, b + l * stride + j);
+      const __mmask16 valid = first_lanes(count - j);
+      const __m512 low = _mm512_maskz_loadu_ps(valid, b + l * stride + j);
       const __m512 high =
-          l + 1 < depth ? _mm512_maskz_loadu_ps(kept, b + (l + 1) * stride + j) : _mm512_setzero_ps();
+          l + 1 < depth ? _mm512_maskz_loadu_ps(valid, b + (l + 1) * stride + j) : _mm512_setzero_ps();
       _mm512_storeu_si512(to + j, paired(low, high));
     }
   }
@@ -181,12 +181,12 @@ __attribute__((target("avx512bf16"))) void multiply_block(const uint32_t* left, 
   }
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const __mmask16 kept = first_lanes(count - v * width);
+      const __mmask16 valid = first_lanes(count - v * width);
       float* to = c + r * ldc + v * width;
       __m512 out = _mm512_mul_ps(_mm512_set1_ps(factors.alpha), sum[r][v]);
       if (factors.beta != 0)
-        out = _mm512_fmadd_ps(_mm512_set1_ps(factors.beta), _mm512_maskz_loadu_ps(kept, to), out);
-      _mm512_mask_storeu_ps(to, kept, out);
+        out = _mm512_fmadd_ps(_mm512_set1_ps(factors.beta), _mm512_maskz_loadu_ps(valid, to), out);
+      _mm512_mask_storeu_ps(to, valid, out);
     }
   }
 }

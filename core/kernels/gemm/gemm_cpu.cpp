@@ -77,9 +77,9 @@ TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
     if (n >= parts * strip) return {part_size(m, 1, 12), part_size(n, parts, strip / 2), part_size(k, 1, 16)};
   }
   // With few rows the time is that of reading b, about that of sixteen rows.
-  const int64_t wanted = ceil_div(num_pieces(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
+  const int64_t min_pieces = ceil_div(num_pieces(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
   int64_t row_cuts = 1, column_cuts = 1, chunks = 1;
-  while (row_cuts * column_cuts * chunks < wanted) {
+  while (row_cuts * column_cuts * chunks < min_pieces) {
     const int64_t rows = m / row_cuts, strips = ceil_div(n, strip) / column_cuts, inner = k / chunks;
     const bool even = strips % 2 == 0 || rows < 192;
     if (strips >= 2 && even && (4 * strips * strip >= rows || rows < 128))

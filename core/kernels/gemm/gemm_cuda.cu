@@ -105,10 +105,10 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     cuda::multiply(product);
   } else if ((is_bf16 || rounding == Rounding::tf32) && !(is_aligned(a) && is_aligned(b) && is_aligned(c))) {
     // cuBLAS chooses kernels for a list without reading its addresses, and assumes alignment where it rounds.
-    const Tensor place = is_aligned(c) ? c : aligned_like(c);
-    if (place.storage() != c.storage() && beta != 0) Copy::cuda(c, place);
-    cuda(aligned(a), aligned(b), place, alpha, beta, rounding);
-    if (place.storage() != c.storage()) Copy::cuda(place, c);
+    const Tensor aligned_c = is_aligned(c) ? c : aligned_like(c);
+    if (aligned_c.storage() != c.storage() && beta != 0) Copy::cuda(c, aligned_c);
+    cuda(aligned(a), aligned(b), aligned_c, alpha, beta, rounding);
+    if (aligned_c.storage() != c.storage()) Copy::cuda(aligned_c, c);
     return;
   } else {
     // Addresses of all matrices [3, batch], written by a kernel.

@@ -1,5 +1,5 @@
 // One chunk of a scan with decay on the CPU: its rows, their decays, and products of rows that decay with the
-// distance between them. Nothing divides by a decay, so a decay of 0 is safe.
+// distance between them. No formula divides by a decay, so a decay of 0 is safe.
 #pragma once
 
 #include "heed/core/kernels/attention/head_rows.h"
@@ -8,10 +8,10 @@
 
 namespace heed::kernel {
 
-/// Rows of a chunk.
+/// Number of positions of a chunk.
 inline constexpr int64_t chunk = 16;
 
-/// Decays of the rows of one chunk, [chunk, padded f].
+/// Decays of the rows (positions) of one chunk: of each row, and products of them, all [chunk, padded f].
 template <class T>
 class ChunkDecay {
  public:
@@ -23,7 +23,8 @@ class ChunkDecay {
         into_(memory + chunk * padded_width),
         out_(memory + 2 * chunk * padded_width) {}
 
-  /// Loads logarithms: `num_decays` numbers per row (1 or f), rows `ld` apart; null: no decay.
+  /// Loads decays from their logarithms: `num_decays` numbers per row (1 or f), rows `ld` apart. Null: all
+  /// decays are 1.
   void load(const T* logs, int64_t ld, int64_t num_decays, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) {
       T* step = step_ + i * padded_f_;
@@ -49,8 +50,9 @@ class ChunkDecay {
 
   const T* step(int64_t i) const { return step_ + i * padded_f_; }    ///< of row i alone
   const T* total() const { return into_ + (rows_ - 1) * padded_f_; }  ///< of the whole chunk
-  /// to = x decayed from the start of the chunk to each row; out(): from each row to the end of the chunk.
+  /// to[i] = x[i] times the decays of rows 0 to i: from the start of the chunk to row i.
   void into(const T* x, T* to) const { multiply(x, into_, to, rows_ * padded_f_); }
+  /// to[i] = x[i] times the decays of rows i + 1 to the last: from row i to the end of the chunk.
   void out(const T* x, T* to) const { multiply(x, out_, to, rows_ * padded_f_); }
 
   int64_t rows() const { return rows_; }
@@ -71,7 +73,7 @@ class ChunkDecay {
   T *step_, *into_, *out_;
 };
 
-/// x [rows, width] as rows of `padded_width`, filled up with zeros.
+/// Copies x [rows, width] to rows of `padded_width` numbers, padded with zeros.
 template <class T>
 void padded_rows(const T* x, int64_t ld, int64_t rows, int64_t width, int64_t padded_width, T* to) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -80,15 +82,15 @@ void padded_rows(const T* x, int64_t ld, int64_t rows, int64_t width, int64_t pa
   }
 }
 
-/// The transpose [width, chunk], with zeros for the missing rows of a short chunk.
+/// to [width, chunk] = the transpose of x [rows, width], with zeros for the missing rows of a short chunk.
 template <class T>
 void transposed_rows(const T* x, int64_t ld, int64_t rows, int64_t width, T* to) {
   if (rows < chunk) std::fill_n(to, width * chunk, T(0));
   simd::scaled_transpose(x, ld, rows, width, T(1), to, chunk);
 }
 
-/// decayed_products() below, with or without strict_map. Vectorised by hand: the compiler would split the
-/// rows into scalars, at a third of the speed.
+/// Implements decayed_products(), with or without strict_map: row i of the maps at a time, vector lanes are
+/// columns j. Vectorised by hand: the compiler would split the rows into scalars, at a third of the speed.
 template <bool strict, class T>
 void decayed_products(const ChunkDecay<T>& decay, const T* a, const T* strict_a, T* b_transposed, T* map,
                       T* strict_map) {
@@ -120,8 +122,9 @@ void decayed_products(const ChunkDecay<T>& decay, const T* a, const T* strict_a,
   }
 }
 
-/// map[i, j] = a_i . (b_j decayed from row j to row i), zero for j > i; strict_map is the same with strict_a
-/// for j < i, or null. Overwrites b_transposed [f, chunk]. Maps are [chunk, chunk].
+/// map[i, j] = a_i . (b_j decayed from row j to row i) for j <= i, else 0. Where strict_map is not null,
+/// strict_map[i, j] = strict_a_i . (b_j decayed from row j to row i) for j < i, else 0. Maps are [chunk,
+/// chunk]. Overwrites b_transposed [f, chunk]. Returns the operations.
 template <class T>
 int64_t decayed_products(const ChunkDecay<T>& decay, const T* a, const T* strict_a, T* b_transposed, T* map,
                          T* strict_map) {
@@ -175,7 +178,7 @@ int64_t scatter_decayed(const ChunkDecay<T>& decay, const T* map, const T* a, T*
   return 2 * rows * rows * decay.f();
 }
 
-/// All tensors of a call, as their heads.
+/// The tensors of a call as pointers to the rows of their heads.
 template <class T>
 struct DecayHeads {
   HeadView<T> q, k, v, log_decay, beta, start;
@@ -183,11 +186,12 @@ struct DecayHeads {
       : q(x.q), k(x.k), v(x.v), log_decay(x.log_decay), beta(x.beta), start(x.start) {}
 };
 
+/// Extents of a call.
 template <class T>
-struct Extent {
+struct DecayExtents {
   int64_t B, H, length, f, d, padded_f, padded_d, num_decays;
   bool delta;
-  explicit Extent(const DecayInputs& x)
+  explicit DecayExtents(const DecayInputs& x)
       : B(x.q.extent(0)),
         H(x.q.extent(1)),
         length(x.q.extent(2)),
@@ -197,18 +201,19 @@ struct Extent {
         padded_d(simd::padded<T>(d)),
         num_decays(x.log_decay ? x.log_decay.extent(3) : 1),
         delta(static_cast<bool>(x.beta)) {}
+  /// Heads per task.
   int64_t grain() const {
     return std::max<int64_t>(1,
                              flops_per_task / (4 * std::max<int64_t>(length, 1) * (f + chunk) * (d + chunk)));
   }
 };
 
-/// Where one head's numbers begin.
+/// The rows of one head.
 template <class T>
-struct Head {
+struct DecayHead {
   const T *q, *k, *v, *logs, *beta;
   int64_t ld_q, ld_k, ld_v, ld_logs, ld_beta;
-  Head(const DecayHeads<const T>& x, int64_t b, int64_t h)
+  DecayHead(const DecayHeads<const T>& x, int64_t b, int64_t h)
       : q(x.q.at(b, h, 0)),
         k(x.k.at(b, h, 0)),
         v(x.v.at(b, h, 0)),
@@ -221,15 +226,15 @@ struct Head {
         ld_beta(x.beta.ld) {}
 };
 
-/// What both passes need of a chunk: decays, padded copies of its rows, and its maps.
+/// One chunk of a head for both passes: its decays, padded copies of its rows, and its maps.
 template <class T>
-class Chunk {
+class DecayChunk {
  public:
-  static int64_t scratch(const Extent<T>& x) {
+  static int64_t scratch(const DecayExtents<T>& x) {
     return ChunkDecay<T>::scratch(x.padded_f) + 5 * chunk * x.padded_f +
            BumpAllocator<T>::rounded(x.f * chunk) + chunk * x.padded_d + 2 * chunk * chunk;
   }
-  Chunk(const Extent<T>& extent, BumpAllocator<T>& arena)
+  DecayChunk(const DecayExtents<T>& extent, BumpAllocator<T>& arena)
       : x(extent), decay(arena.take(ChunkDecay<T>::scratch(x.padded_f)), x.f, x.padded_f) {
     for (T** tile : {&q, &k, &q_in, &k_in, &k_out}) *tile = arena.take(chunk * x.padded_f);
     k_transposed_ = arena.take(x.f * chunk);
@@ -238,7 +243,8 @@ class Chunk {
     strict_map = arena.take(chunk * chunk);
   }
 
-  void load(const Head<T>& head, int64_t t) {
+  /// Loads the decays, q and k of positions from t on.
+  void load(const DecayHead<T>& head, int64_t t) {
     const int64_t rows = std::min(chunk, x.length - t);
     decay.load(head.logs == nullptr ? nullptr : head.logs + t * head.ld_logs, head.ld_logs, x.num_decays,
                rows);
@@ -248,23 +254,27 @@ class Chunk {
     if (x.delta) decay.into(k, k_in);
     decay.out(k, k_out);
   }
+  /// map[i, j] = q_i . (k_j decayed to row i) for j <= i, and with beta strict_map[i, j] = k_i . (k_j
+  /// decayed) for j < i.
   int64_t make_maps() {
     transposed_rows(k, x.padded_f, decay.rows(), x.f, k_transposed_);
     return decayed_products(decay, q, k, k_transposed_, map, x.delta ? strict_map : nullptr);
   }
-  /// Loads u from v, or from what the forward pass saved.
-  void load_written(const T* v, int64_t ld, const T* beta, int64_t ld_beta) {
+  /// Loads u from v, or with beta from the residual of the forward pass: u_i = beta_i v_i.
+  void load_u(const T* v, int64_t ld, const T* beta, int64_t ld_beta) {
     padded_rows(v, ld, decay.rows(), x.d, x.padded_d, u);
     for (int64_t i = 0; beta != nullptr && i < decay.rows(); ++i)
       simd::scaled(u + i * x.padded_d, x.padded_d, beta[i * ld_beta], u + i * x.padded_d);
   }
   int64_t rows() const { return decay.rows(); }
 
-  const Extent<T>& x;
+  const DecayExtents<T>& x;
   ChunkDecay<T> decay;
-  T *q, *k, *q_in, *k_in, *k_out;  // [rows, padded_f]
-  T* u;                            // [rows, padded_d]
-  T *map, *strict_map;             // [chunk, chunk]
+  T *q, *k;             // [rows, padded_f]
+  T *q_in, *k_in;       // [rows, padded_f]: decayed from the start of the chunk to each row
+  T* k_out;             // [rows, padded_f]: decayed from each row to the end of the chunk
+  T* u;                 // [rows, padded_d]
+  T *map, *strict_map;  // [chunk, chunk]
 
  private:
   T* k_transposed_;

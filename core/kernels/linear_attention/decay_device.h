@@ -1,5 +1,5 @@
-// Sums with decay on a device, position by position. Rows (or columns) of a state are independent of each
-// other, so a few lanes hold each of them in registers while the block loops over all positions. Nothing
+// Sums with decay on a device, position by position. The rows (or columns) of a state are independent of each
+// other, so a few lanes hold each of them in registers while the block loops over all positions. No formula
 // divides by a decay.
 #pragma once
 
@@ -13,14 +13,16 @@ namespace heed::kernel {
 
 inline constexpr int decay_threads = 128;
 
-/// A line (row or column) of the state in the registers of L lanes, R numbers each: lane, lane + L, ...
+/// A line (row or column) of the state in the registers of L lanes. A lane holds R of its numbers: lane, lane
+/// + L, ...
 template <int L, int R>
 struct Line {
   static constexpr int length = L * R;
-  static constexpr int lines = decay_threads / L;  ///< of a block
-  int lane, line;
-  __device__ Line() : lane(static_cast<int>(threadIdx.x) % L), line(static_cast<int>(threadIdx.x) / L) {}
-  __device__ int place(int r) const { return lane + L * r; }
+  static constexpr int lines = decay_threads / L;  ///< lines of a block
+  int lane, number;                                ///< in the line; of the line in the block
+  __device__ Line() : lane(static_cast<int>(threadIdx.x) % L), number(static_cast<int>(threadIdx.x) / L) {}
+  /// Index in the line of this lane's number r.
+  __device__ int index(int r) const { return lane + L * r; }
 
   /// The sum over the lanes of a line; each gets it.
   template <class T>
@@ -31,18 +33,18 @@ struct Line {
   }
 };
 
-/// Rows of some positions: all of their numbers, or the columns that belong to a block's lines.
+/// Rows of a head, one per position.
 template <class T>
 struct DecayRows {
-  const T* data = nullptr;  ///< of the head; null: there are none
+  const T* data = nullptr;  ///< null: there are no rows
   int64_t ld = 0, width = 0;
 
   DecayRows() = default;
   __device__ DecayRows(const HeadView<const T>& from, int64_t b, int64_t h, int64_t numbers)
       : data(from.data == nullptr ? nullptr : from.at(b, h, 0)), ld(from.ld), width(numbers) {}
 
-  /// All threads: f of number c of `count` positions from t on, for c from `first` on; `row_width` a
-  /// position, zeros behind.
+  /// to[i, c] = f(number first + c of position t + i) for `count` positions and row_width numbers c; zero
+  /// behind the last number. All threads of the block call it.
   template <class F>
   __device__ void load(T* to, int row_width, int64_t first, int64_t t, int count, F f) const {
     for (int e = static_cast<int>(threadIdx.x); e < count * row_width; e += decay_threads) {
@@ -62,8 +64,8 @@ __device__ inline T decay_of(T log) {
   return exp2(x < max_exponent ? x : max_exponent);
 }
 
-/// The decays of positions, `row_width` each, from `num_decays` = 1 or more logarithms; 1 where nothing
-/// fades.
+/// to[i, c] = decay first + c of position t + i, for `count` positions and row_width numbers c; 1 where there
+/// are no logarithms. With num_decays = 1 all decays of a position are equal.
 template <class T>
 __device__ inline void load_decays(const DecayRows<T>& logs, int64_t num_decays, T* to, int row_width,
                                    int64_t first, int64_t t, int count) {
@@ -76,51 +78,53 @@ __device__ inline void load_decays(const DecayRows<T>& logs, int64_t num_decays,
   }
 }
 
-/// Writes the results of a block's lines for some positions, [count, lines].
+/// Writes the results [count, lines] of a block's lines for positions from t on.
 template <class T>
-__device__ inline void put_lines(const T* from, int lines, int64_t first, int64_t width, int64_t t, int count,
-                                 T* to, int64_t ld) {
+__device__ inline void store_lines(const T* from, int lines, int64_t first, int64_t width, int64_t t,
+                                   int count, T* to, int64_t ld) {
   for (int e = static_cast<int>(threadIdx.x); e < count * lines; e += decay_threads) {
     const int64_t c = first + e % lines;
     if (c < width) to[(t + e / lines) * ld + c] = from[e];
   }
 }
 
-/// This thread's numbers of the states `from`, [B, H, f, d], of a head; zeros where there are none. Lines are
-/// columns of the state, or its rows.
+/// Loads this lane's numbers of a column of the state of a head, from states [B, H, f, d]; zeros where there
+/// are none.
 template <class T, int L, int R>
-__device__ inline void load_columns(const Line<L, R>& me, const HeadView<const T>& from, int64_t b, int64_t h,
-                                    int64_t f, int64_t column, int64_t d, T (&state)[R]) {
+__device__ inline void load_columns(const Line<L, R>& line, const HeadView<const T>& from, int64_t b,
+                                    int64_t h, int64_t f, int64_t column, int64_t d, T (&state)[R]) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const bool is_valid = from.data != nullptr && me.place(r) < f && column < d;
-    state[r] = is_valid ? from.at(b, h, me.place(r))[column] : T(0);
+    const bool is_valid = from.data != nullptr && line.index(r) < f && column < d;
+    state[r] = is_valid ? from.at(b, h, line.index(r))[column] : T(0);
   }
 }
+/// Loads this lane's numbers of a row of the state of a head, from states [B, H, f, d]; zeros where there are
+/// none.
 template <class T, int L, int R>
-__device__ inline void load_rows(const Line<L, R>& me, const HeadView<const T>& from, int64_t b, int64_t h,
+__device__ inline void load_rows(const Line<L, R>& line, const HeadView<const T>& from, int64_t b, int64_t h,
                                  int64_t row, int64_t f, int64_t d, T (&state)[R]) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const bool is_valid = from.data != nullptr && me.place(r) < d && row < f;
-    state[r] = is_valid ? from.at(b, h, row)[me.place(r)] : T(0);
+    const bool is_valid = from.data != nullptr && line.index(r) < d && row < f;
+    state[r] = is_valid ? from.at(b, h, row)[line.index(r)] : T(0);
   }
 }
-/// Writes columns of a state; does nothing where `to` is null.
+/// Writes this lane's numbers of a column of the state of a head; does nothing where `to` is empty.
 template <class T, int L, int R>
-__device__ inline void put_state(const Line<L, R>& me, const T (&state)[R], int64_t f, int64_t column,
-                                 int64_t d, const HeadView<T>& to, int64_t b, int64_t h) {
+__device__ inline void store_columns(const Line<L, R>& line, const T (&state)[R], int64_t f, int64_t column,
+                                     int64_t d, const HeadView<T>& to, int64_t b, int64_t h) {
   if (to.data == nullptr || column >= d) return;
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    if (me.place(r) < f) to.at(b, h, me.place(r))[column] = state[r];
+    if (line.index(r) < f) to.at(b, h, line.index(r))[column] = state[r];
   }
 }
 
 /// Number of positions loaded into shared memory at once, for lines of `length` numbers.
 inline int decay_steps(int length) { return length <= 128 ? 16 : length <= 1024 ? 4 : 1; }
 
-/// Calls f(Line<L, R>{}) with the smallest lines that hold `length` numbers.
+/// Calls f(std::type_identity<Line<L, R>>) with the smallest lines that hold `length` numbers.
 template <class T, class F>
 void visit_lines(int64_t length, F&& f) {
   if (length <= 64) {
@@ -163,7 +167,7 @@ struct DecayCall {
   int64_t flops() const { return 2 * B * H * length * f * d * (delta ? 3 : 2); }
 };
 
-/// Shared memory of a sweep whose lines are columns of the state: keys, queries and decays of some positions,
+/// Shared memory of a block whose lines are columns of the state: keys, queries and decays of some positions,
 /// one input and two results.
 template <class T, int L, int R>
 struct ColumnSweep {
@@ -174,9 +178,9 @@ struct ColumnSweep {
   DecayRows<T> q, k, input, logs, beta;
   T *k_rows, *q_rows, *decays, *input_lines, *result, *residual, *betas;
 
-  __device__ ColumnSweep(const DecayCall<T>& call, int at_once, const HeadView<const T>& in)
+  __device__ ColumnSweep(const DecayCall<T>& call, int num_steps, const HeadView<const T>& in)
       : x(call),
-        steps(at_once),
+        steps(num_steps),
         b(blockIdx.x / call.H),
         h(blockIdx.x % call.H),
         first(int64_t{blockIdx.y} * lines),
@@ -193,8 +197,8 @@ struct ColumnSweep {
     residual = result + steps * lines;
     betas = residual + steps * lines;
   }
-  static int bytes(int at_once) {
-    return at_once * (3 * row_width + 3 * lines + 1) * static_cast<int>(sizeof(T));
+  static int bytes(int num_steps) {
+    return num_steps * (3 * row_width + 3 * lines + 1) * static_cast<int>(sizeof(T));
   }
   __device__ void load(int64_t t, int count) const {
     k.load(k_rows, row_width, 0, t, count);
@@ -206,11 +210,12 @@ struct ColumnSweep {
   }
 };
 
-/// The grid of a sweep whose blocks take `num_decays` of `lines` lines of every head.
-inline cuda::Grid decay_grid(int64_t heads, int64_t lines, int64_t num_decays, int bytes) {
-  return {.blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(ceil_div(lines, num_decays))),
-          .threads = dim3(decay_threads),
-          .shared_bytes = bytes};
+/// The grid of a kernel whose blocks handle lines_per_block of the `lines` lines of every head.
+inline cuda::Grid decay_grid(int64_t heads, int64_t lines, int64_t lines_per_block, int bytes) {
+  return {
+      .blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(ceil_div(lines, lines_per_block))),
+      .threads = dim3(decay_threads),
+      .shared_bytes = bytes};
 }
 
 }  // namespace heed::kernel

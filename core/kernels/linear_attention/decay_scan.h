@@ -7,34 +7,34 @@
 
 namespace heed::kernel {
 
-/// What a scan reads, or the gradients of it. Each head has a state S [f, d] that decays and is written to,
+/// Inputs of a scan, or their gradients. Each head has a state S [f, d] that decays and is written to,
 ///
 ///   S_t = a_t S_{t-1} + k_t u_t^T,     out_t = S_t^T q_t,     a_t = exp(log_decay_t) for each row of S,
 ///
-/// where u_t is v_t, or with beta beta_t (v_t - (a_t S_{t-1})^T k_t): the value stored at k_t is replaced.
+/// where u_t is v_t, or with beta beta_t (v_t - (a_t S_{t-1})^T k_t), which replaces the value stored at k_t.
 struct DecayInputs {
   Tensor q, k;       ///< [B, H, T, f]
   Tensor v;          ///< [B, H, T, d]
-  Tensor log_decay;  ///< [B, H, T, 1 | f]; empty: nothing fades. At most 0 for sums that stay bounded
+  Tensor log_decay;  ///< [B, H, T, 1 | f]; empty: no decay. At most 0 for sums that stay bounded
   Tensor beta;       ///< [B, H, T, 1]; empty: v is added as it is
   Tensor start;      ///< [B, H, f, d]; empty: zero
 };
 
-/// out [B, H, T, d]; end [B, H, f, d] or empty receives S_T; rest [B, H, T, d] receives v_t - (a_t S_{t-1})^T
-/// k_t, and is empty without beta. Last strides are 1.
+/// Writes out [B, H, T, d], end = S_T [B, H, f, d] (or empty), and with beta residual_t = v_t - (a_t
+/// S_{t-1})^T k_t [B, H, T, d] (empty without beta). Last strides are 1.
 struct DecayScan {
   template <Isa>
-  static void cpu(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest);
-  static void cuda(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest);
+  static void cpu(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& residual);
+  static void cuda(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& residual);
 };
 
-/// Gradients (overwritten) of the call above from dout and dend (empty: zero); those of log_decay, beta and
-/// start are empty where these are, and those of log_decay and start may be.
+/// Writes dx, the gradients of DecayScan's inputs, from its residual, dout and dend (empty: zero). dx.beta is
+/// empty where beta is; dx.log_decay and dx.start may be empty, and are where these are.
 struct DecayScanBack {
   template <Isa>
-  static void cpu(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,
+  static void cpu(const DecayInputs& x, const Tensor& residual, const Tensor& dout, const Tensor& dend,
                   const DecayInputs& dx);
-  static void cuda(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,
+  static void cuda(const DecayInputs& x, const Tensor& residual, const Tensor& dout, const Tensor& dend,
                    const DecayInputs& dx);
 };
 

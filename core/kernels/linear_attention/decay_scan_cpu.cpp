@@ -1,7 +1,7 @@
 // Decayed sums in chunks on the CPU: a running state covers the positions before a chunk, small products with
-// a triangular map cover those within it. With beta the rows of a chunk are solved for by substitution: the
-// WY representation of the product of its reflections. The backward pass sweeps once from the right and once
-// from the left, each with its state.
+// a triangular map cover those within it. With beta the rows of a chunk are solved for by forward
+// substitution (the WY representation of a product of reflections). The backward pass goes once from the last
+// chunk to the first, with the gradient of the state, and once from the first to the last, with the state.
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 
 #include "heed/core/kernels/linear_attention/decay_chunk.h"
@@ -13,25 +13,25 @@
 namespace heed::kernel {
 namespace {
 
-/// out, end and rest of DecayScan. One task is some heads (b, h); each keeps its state S [f, d] and goes
-/// through the positions chunk by chunk: the chunk reads S, reads its own earlier rows through a triangular
+/// out, end and residual of DecayScan. One task is some heads (b, h); each keeps its state S [f, d] and goes
+/// through the positions chunk by chunk: a chunk reads S, reads its own earlier rows through a triangular
 /// map, and is added to S.
 template <class T>
-void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const Tensor& rest) {
-  const Extent<T> x(in);
+void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const Tensor& residual) {
+  const DecayExtents<T> x(in);
   const DecayHeads<const T> parts(in);
-  const HeadView<T> outs(out), ends(end), rests(rest);
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) *
-                  (Chunk<T>::scratch(x) + chunk * x.padded_d + BumpAllocator<T>::rounded(x.f * x.padded_d)));
+  const HeadView<T> outs(out), ends(end), residuals(residual);
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (DecayChunk<T>::scratch(x) + chunk * x.padded_d +
+                                                     BumpAllocator<T>::rounded(x.f * x.padded_d)));
   parallel_rows(x.B * x.H, x.grain(), [&](int64_t begin, int64_t stop) {
     const Scratch::Part part(scratch);
     BumpAllocator<T> arena(part.template data<T>());
-    Chunk<T> c(x, arena);
+    DecayChunk<T> c(x, arena);
     T *sum = arena.take(chunk * x.padded_d), *state = arena.take(x.f * x.padded_d);
     int64_t flops = 0;
     for (int64_t at = begin; at < stop; ++at) {
       const int64_t b = at / x.H, h = at % x.H;
-      const Head<T> head(parts, b, h);
+      const DecayHead<T> head(parts, b, h);
       // S begins as `start`, or zero.
       if (const T* start = parts.start.at(b, h, 0)) {
         padded_rows(start, parts.start.ld, x.f, x.d, x.padded_d, state);
@@ -41,10 +41,10 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
       for (int64_t t = 0; t < x.length; t += chunk) {
         c.load(head, t);
         flops += c.make_maps();
-        c.load_written(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
+        c.load_u(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
         const int64_t rows = c.rows();
-        // Delta rule, row after row: what S and earlier rows store at k_i is taken from v_i; u_i = beta_i
-        // times the rest.
+        // Delta rule, row after row: residual_i = v_i - (value that S and earlier rows store at k_i), u_i =
+        // beta_i residual_i.
         if (x.delta) {
           flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c.k_in, x.padded_f, state, x.padded_d,
                               sum, x.padded_d, false);
@@ -55,7 +55,7 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
               for (int64_t n = 0; n < x.padded_d; ++n) stored[n] += weight * c.u[j * x.padded_d + n];
             }
             for (int64_t n = 0; n < x.padded_d; ++n) u[n] -= stored[n];
-            std::copy_n(u, x.d, rests.at(b, h, 0) + (t + i) * rests.ld);
+            std::copy_n(u, x.d, residuals.at(b, h, 0) + (t + i) * residuals.ld);
             simd::scaled(u, x.padded_d, head.beta[(t + i) * head.ld_beta], u);
           }
           flops += rows * rows * x.d;
@@ -81,17 +81,17 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
   });
 }
 
-/// The backward pass of one head.
+/// The backward pass of one head. R [f, d] is the gradient of the state S.
 template <class T>
-class Back {
+class DecayBackward {
  public:
-  static int64_t scratch(const Extent<T>& x) {
-    return Chunk<T>::scratch(x) + 4 * chunk * x.padded_d + chunk * x.padded_f +
+  static int64_t scratch(const DecayExtents<T>& x) {
+    return DecayChunk<T>::scratch(x) + 4 * chunk * x.padded_d + chunk * x.padded_f +
            BumpAllocator<T>::rounded(x.d * chunk) + 2 * chunk * chunk +
            BumpAllocator<T>::rounded(x.f * x.padded_d) + BumpAllocator<T>::rounded(x.d * x.padded_f);
   }
-  Back(const Extent<T>& extent, T* memory) : x(extent), arena_(memory), c_(extent, arena_) {
-    for (T** tile : {&dout_, &du_, &w_, &minus_}) *tile = arena_.take(chunk * x.padded_d);
+  DecayBackward(const DecayExtents<T>& extent, T* memory) : x(extent), arena_(memory), c_(extent, arena_) {
+    for (T** tile : {&dout_, &du_, &w_, &minus_w_}) *tile = arena_.take(chunk * x.padded_d);
     sum_ = arena_.take(chunk * x.padded_f);
     u_transposed_ = arena_.take(x.d * chunk);
     weight_grads_ = arena_.take(chunk * chunk);
@@ -100,9 +100,10 @@ class Back {
     state_transposed_ = arena_.take(x.d * x.padded_f);
   }
 
-  /// Sweep from the right, gradients of what the chunk writes: dv, dbeta, and parts of dk and dlog_decay.
-  int64_t from_right(const Head<T>& head, Rows<T> rest, Rows<T> dout, Rows<T> dend, Rows<T> dk, Rows<T> dv,
-                     Rows<T> dlogs, Rows<T> dbeta) {
+  /// From the last chunk to the first, with R in state_: gradients of what chunks write to S, that is dv,
+  /// dbeta, dstart, and parts of dk and dlog_decay.
+  int64_t backward_sweep(const DecayHead<T>& head, Rows<T> residual, Rows<T> dout, Rows<T> dend, Rows<T> dk,
+                         Rows<T> dv, Rows<T> dlogs, Rows<T> dbeta) {
     int64_t flops = 0;
     if (dend.data != nullptr) {
       padded_rows(dend.data, dend.ld, x.f, x.d, x.padded_d, state_);
@@ -110,14 +111,14 @@ class Back {
       std::fill_n(state_, x.f * x.padded_d, T(0));
     }
     for (int64_t t = x.length > 0 ? (x.length - 1) / chunk * chunk : -1; t >= 0; t -= chunk) {
-      flops += load(head, rest, dout, t, true);
+      flops += load(head, residual, dout, t, true);
       const int64_t rows = c_.rows();
-      // du: from the rows that read u within the chunk and after it.
+      // du [rows, d] = k_out R + map^T dout: from later chunks and from rows of the chunk.
       flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c_.k_out, x.padded_f, state_, x.padded_d,
                           du_, x.padded_d, false);
       flops += small_gemm(Left::transposed, rows, x.padded_d, rows, c_.map, chunk, dout_, x.padded_d, du_,
                           x.padded_d, true);
-      if (x.delta) flops += solve(head, rest, dbeta, t);
+      if (x.delta) flops += solve(head, residual, dbeta, t);
       for (int64_t i = 0; i < rows; ++i)
         std::copy_n((x.delta ? w_ : du_) + i * x.padded_d, x.d, at(dv, t + i));
       flops += make_weight_grads();
@@ -134,17 +135,18 @@ class Back {
       flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c_.q_in, x.padded_f, dout_, x.padded_d,
                           state_, x.padded_d, true);
       if (x.delta) {
-        flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c_.k_in, x.padded_f, minus_, x.padded_d,
-                            state_, x.padded_d, true);
+        flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c_.k_in, x.padded_f, minus_w_,
+                            x.padded_d, state_, x.padded_d, true);
       }
     }
     return flops;
   }
   const T* dstart() const { return state_; }
 
-  /// Sweep from the left, gradients of what the chunk reads: dq, and the rest of dk and dlog_decay.
-  int64_t from_left(const Head<T>& head, const T* start, int64_t ld_start, Rows<T> rest, Rows<T> dout,
-                    Rows<T> dv, Rows<T> dq, Rows<T> dk, Rows<T> dlogs) {
+  /// From the first chunk to the last, with S^T in state_transposed_: gradients of what chunks read from S,
+  /// that is dq, and the other parts of dk and dlog_decay.
+  int64_t forward_sweep(const DecayHead<T>& head, const T* start, int64_t ld_start, Rows<T> residual,
+                        Rows<T> dout, Rows<T> dv, Rows<T> dq, Rows<T> dk, Rows<T> dlogs) {
     int64_t flops = 0;
     if (start != nullptr) {
       simd::scaled_transpose(start, ld_start, x.f, x.d, T(1), state_transposed_, x.padded_f);
@@ -152,18 +154,18 @@ class Back {
       std::fill_n(state_transposed_, x.d * x.padded_f, T(0));
     }
     for (int64_t t = 0; t < x.length; t += chunk) {
-      flops += load(head, rest, dout, t, false);
+      flops += load(head, residual, dout, t, false);
       const int64_t rows = c_.rows();
       if (x.delta) {
         padded_rows(at(dv, t), dv.ld, rows, x.d, x.padded_d, w_);
-        for (int64_t n = 0; n < rows * x.padded_d; ++n) minus_[n] = -w_[n];
+        for (int64_t n = 0; n < rows * x.padded_d; ++n) minus_w_[n] = -w_[n];
       }
       flops += make_weight_grads();
-      flops += read(dout_, weight_grads_);
+      flops += read_gradients(dout_, weight_grads_);
       for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.padded_f, x.f, at(dq, t + i));
       add_decay_grads(dlogs, t, c_.q, T(1), false);
       if (x.delta) {
-        flops += read(minus_, strict_weight_grads_);
+        flops += read_gradients(minus_w_, strict_weight_grads_);
         for (int64_t i = 0; i < rows; ++i) {
           T* to = at(dk, t + i);
           for (int64_t n = 0; n < x.f; ++n) to[n] += sum_[i * x.padded_f + n];
@@ -180,8 +182,8 @@ class Back {
     return flops;
   }
 
-  /// Sums the parts of dlog_decay from the right: a decay acts on every later row too. Includes the gradient
-  /// of the final state, which from_left() leaves in state_transposed_.
+  /// dlog_decay_t += sum over later positions, since a decay acts on every later row too. Includes the
+  /// gradient of the final state, which forward_sweep() leaves in state_transposed_.
   void sum_decay_grads(Rows<T> dend, Rows<T> dlogs) {
     for (int64_t n = 0; n < x.num_decays; ++n) {
       double later = 0;
@@ -200,19 +202,21 @@ class Back {
  private:
   static T* at(Rows<T> x, int64_t row) { return const_cast<T*>(x.data) + row * x.ld; }
 
-  int64_t load(const Head<T>& head, Rows<T> rest, Rows<T> dout, int64_t t, bool maps) {
+  /// Loads q, k, u and dout of a chunk, and makes its maps if `maps`.
+  int64_t load(const DecayHead<T>& head, Rows<T> residual, Rows<T> dout, int64_t t, bool maps) {
     c_.load(head, t);
     if (x.delta) {
-      c_.load_written(at(rest, t), rest.ld, head.beta + t * head.ld_beta, head.ld_beta);
+      c_.load_u(at(residual, t), residual.ld, head.beta + t * head.ld_beta, head.ld_beta);
     } else {
-      c_.load_written(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
+      c_.load_u(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
     }
     padded_rows(at(dout, t), dout.ld, c_.rows(), x.d, x.padded_d, dout_);
     return maps ? c_.make_maps() : 0;
   }
 
-  /// du of the rows of a chunk that later ones have read, last first; w = beta du.
-  int64_t solve(const Head<T>& head, Rows<T> rest, Rows<T> dbeta, int64_t t) {
+  /// Back substitution of the delta rule, last row first: du_j -= sum over i > j of strict_map[i, j] w_i, w_j
+  /// = beta_j du_j, dbeta_j = du_j . residual_j.
+  int64_t solve(const DecayHead<T>& head, Rows<T> residual, Rows<T> dbeta, int64_t t) {
     const int64_t rows = c_.rows();
     for (int64_t j = rows - 1; j >= 0; --j) {
       T* du = du_ + j * x.padded_d;
@@ -223,11 +227,11 @@ class Back {
       const T beta = head.beta[(t + j) * head.ld_beta];
       for (int64_t n = 0; n < x.padded_d; ++n) {
         w_[j * x.padded_d + n] = beta * du[n];
-        minus_[j * x.padded_d + n] = -beta * du[n];
+        minus_w_[j * x.padded_d + n] = -beta * du[n];
       }
     }
     T dots[chunk];
-    simd::row_dots(du_, x.padded_d, at(rest, t), rest.ld, rows, x.d, dots);
+    simd::row_dots(du_, x.padded_d, at(residual, t), residual.ld, rows, x.d, dots);
     for (int64_t j = 0; j < rows; ++j) *at(dbeta, t + j) = dots[j];
     return rows * rows * x.d;
   }
@@ -240,14 +244,15 @@ class Back {
     int64_t flops = small_gemm(Left::row_major, rows, chunk, x.d, dout_, x.padded_d, u_transposed_, chunk,
                                weight_grads_, chunk, false);
     if (!x.delta) return flops;
-    flops += small_gemm(Left::row_major, rows, chunk, x.d, minus_, x.padded_d, u_transposed_, chunk,
+    flops += small_gemm(Left::row_major, rows, chunk, x.d, minus_w_, x.padded_d, u_transposed_, chunk,
                         strict_weight_grads_, chunk, false);
     for (int64_t i = 0; i < rows; ++i) strict_weight_grads_[i * chunk + i] = T(0);
     return flops;
   }
 
-  /// sum_ [rows, f] = the gradients of the rows that read the state, from the gradients of what they read.
-  int64_t read(const T* grad, const T* weight_grads) {
+  /// sum_ [rows, f] = gradients of rows that read S and the chunk's k: grad S^T, decayed from the start of
+  /// the chunk, plus weight_grads times the decayed k.
+  int64_t read_gradients(const T* grad, const T* weight_grads) {
     const int64_t rows = c_.rows();
     int64_t flops = small_gemm(Left::row_major, rows, x.padded_f, x.d, grad, x.padded_d, state_transposed_,
                                x.padded_f, sum_, x.padded_f, false);
@@ -255,7 +260,8 @@ class Back {
     return flops + gather_decayed(c_.decay, weight_grads, c_.k, sum_);
   }
 
-  /// dlogs_t = or += sign x_t sum_t, element by element or summed.
+  /// dlogs_t += sign row_t sum_t, element by element, or the sum of them where there is one decay per
+  /// position. `first`: sets dlogs_t to zero before.
   void add_decay_grads(Rows<T> dlogs, int64_t t, const T* row, T sign, bool first) {
     if (dlogs.data == nullptr) return;
     T dots[chunk];
@@ -272,40 +278,40 @@ class Back {
     }
   }
 
-  const Extent<T>& x;
+  const DecayExtents<T>& x;
   BumpAllocator<T> arena_;
-  Chunk<T> c_;
-  T *dout_, *du_, *w_, *minus_, *sum_, *u_transposed_, *weight_grads_, *strict_weight_grads_, *state_,
+  DecayChunk<T> c_;
+  T *dout_, *du_, *w_, *minus_w_, *sum_, *u_transposed_, *weight_grads_, *strict_weight_grads_, *state_,
       *state_transposed_;
 };
 
-/// Gradients of DecayScan. One task is some heads (b, h): a sweep from the right gives dv, dbeta, dstart and
-/// a part of dk, one from the left dq and the rest of dk; both add to dlog_decay, which is then summed over
-/// later positions.
+/// Gradients of DecayScan. One task is some heads (b, h): backward_sweep() gives dv, dbeta, dstart and a part
+/// of dk, forward_sweep() gives dq and the other part of dk; both add to dlog_decay, which is then summed
+/// over later positions.
 template <class T>
-void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, const Tensor& dend,
+void backward(const DecayInputs& in, const Tensor& residual, const Tensor& dout, const Tensor& dend,
               const DecayInputs& dx) {
-  const Extent<T> x(in);
+  const DecayExtents<T> x(in);
   const DecayHeads<const T> parts(in);
   const DecayHeads<T> d(dx);
-  const HeadView<const T> rests(rest), douts(dout), dends(dend);
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * Back<T>::scratch(x));
+  const HeadView<const T> residuals(residual), douts(dout), dends(dend);
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * DecayBackward<T>::scratch(x));
   parallel_rows(x.B * x.H, x.grain(), [&](int64_t begin, int64_t stop) {
     const Scratch::Part part(scratch);
-    Back<T> work(x, part.template data<T>());
+    DecayBackward<T> work(x, part.template data<T>());
     int64_t flops = 0;
     for (int64_t n = begin; n < stop; ++n) {
       const int64_t b = n / x.H, h = n % x.H;
-      const Head<T> head(parts, b, h);
+      const DecayHead<T> head(parts, b, h);
       const auto rows = [&](const auto& one) { return Rows<T>{one.at(b, h, 0), one.ld}; };
-      flops += work.from_right(head, rows(rests), rows(douts), rows(dends), rows(d.k), rows(d.v),
-                               rows(d.log_decay), rows(d.beta));
+      flops += work.backward_sweep(head, rows(residuals), rows(douts), rows(dends), rows(d.k), rows(d.v),
+                                   rows(d.log_decay), rows(d.beta));
       if (T* to = d.start.at(b, h, 0)) {
         for (int64_t r = 0; r < x.f; ++r)
           std::copy_n(work.dstart() + r * x.padded_d, x.d, to + r * d.start.ld);
       }
-      flops += work.from_left(head, parts.start.at(b, h, 0), parts.start.ld, rows(rests), rows(douts),
-                              rows(d.v), rows(d.q), rows(d.k), rows(d.log_decay));
+      flops += work.forward_sweep(head, parts.start.at(b, h, 0), parts.start.ld, rows(residuals), rows(douts),
+                                  rows(d.v), rows(d.q), rows(d.k), rows(d.log_decay));
       if (d.log_decay.data != nullptr) work.sum_decay_grads(rows(dends), rows(d.log_decay));
     }
     Count::add(flops);
@@ -315,16 +321,15 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
 }  // namespace
 
 template <>
-void DecayScan::cpu<here>(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest) {
-  visit_float("decay_scan", x.q.dtype(),
-              [&]<class T>(Type<T>) { forward<T>(x, out, end, rest); });
+void DecayScan::cpu<here>(const DecayInputs& x, const Tensor& out, const Tensor& end,
+                          const Tensor& residual) {
+  visit_float("decay_scan", x.q.dtype(), [&]<class T>(Type<T>) { forward<T>(x, out, end, residual); });
 }
 
 template <>
-void DecayScanBack::cpu<here>(const DecayInputs& x, const Tensor& rest, const Tensor& dout,
+void DecayScanBack::cpu<here>(const DecayInputs& x, const Tensor& residual, const Tensor& dout,
                               const Tensor& dend, const DecayInputs& dx) {
-  visit_float("decay_scan", x.q.dtype(),
-              [&]<class T>(Type<T>) { backward<T>(x, rest, dout, dend, dx); });
+  visit_float("decay_scan", x.q.dtype(), [&]<class T>(Type<T>) { backward<T>(x, residual, dout, dend, dx); });
 }
 
 }  // namespace heed::kernel

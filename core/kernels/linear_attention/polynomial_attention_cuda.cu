@@ -8,7 +8,7 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/constant_table.h"
 #include "heed/core/cuda/runtime/context.h"
-#include "heed/core/kernels/linear_attention/monomial_factors.h"
+#include "heed/core/kernels/linear_attention/monomial_list.h"
 #include "heed/core/kernels/linear_attention/polynomial_state_device.h"
 #include "heed/core/operation_count.h"
 
@@ -18,9 +18,9 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// The tables of a set of coefficients on the device.
+/// The tables of a polynomial on the device.
 template <class T>
-struct Lists {
+struct PolynomialTables {
   FeatureTable<T> table;
   const T* coefficients = nullptr;
   std::vector<Tensor> memory;
@@ -32,25 +32,25 @@ const X* uploaded(const std::vector<X>& list, std::vector<Tensor>& memory) {
   return static_cast<const X*>(memory.back().raw());
 }
 
-/// Built on first use and kept.
+/// Builds the tables on first use and caches them.
 template <class T>
-const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, bool factored) {
+const PolynomialTables<T>& tables_of(int64_t d, const std::vector<double>& coefficients, bool factored) {
   static std::mutex mutex;
   // Never destroyed: the device may shut down before static objects do.
-  static auto* all = new std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>>;
+  static auto* all = new std::map<std::tuple<int64_t, std::vector<double>, bool>, PolynomialTables<T>>;
   const std::lock_guard lock(mutex);
   const std::tuple key{d, coefficients, factored};
   if (const auto found = all->find(key); found != all->end()) return found->second;
-  Lists<T> lists;  // theirs once all of them are there
-  lists.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), lists.memory);
-  if (!factored) return all->emplace(key, std::move(lists)).first->second;
+  PolynomialTables<T> tables;  // cached once all of them are built
+  tables.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), tables.memory);
+  if (!factored) return all->emplace(key, std::move(tables)).first->second;
   const MonomialFactors variables(d, coefficients);
-  lists.table.variables = variables.factors_per_monomial;
-  lists.table.count = static_cast<int64_t>(variables.weights.size());
-  lists.table.variable = uploaded(variables.variables, lists.memory);
-  lists.table.weight =
-      uploaded(std::vector<T>(variables.weights.begin(), variables.weights.end()), lists.memory);
-  return all->emplace(key, std::move(lists)).first->second;
+  tables.table.variables = variables.factors_per_monomial;
+  tables.table.count = static_cast<int64_t>(variables.weights.size());
+  tables.table.variable = uploaded(variables.variables, tables.memory);
+  tables.table.weight =
+      uploaded(std::vector<T>(variables.weights.begin(), variables.weights.end()), tables.memory);
+  return all->emplace(key, std::move(tables)).first->second;
 }
 
 /// Extents, settings and tables of a call. Coefficients are divided by powers of a_1, which becomes 1 where
@@ -63,7 +63,7 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
   const double first = degree >= 1 && params.coefficients[1] != 0 ? params.coefficients[1] : 1;
   std::vector<double> coefficients = params.coefficients;
   for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(first, static_cast<double>(l));
-  const Lists<T>& lists = lists_of<T>(any.extent(3), coefficients, factored);
+  const PolynomialTables<T>& tables = tables_of<T>(any.extent(3), coefficients, factored);
   PolynomialShape<T> x{.B = any.extent(0),
                        .H = any.extent(1),
                        .queries = q ? q.extent(2) : 0,
@@ -81,29 +81,32 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .guard = static_cast<T>(params.guard),
                        .keep_scale = static_cast<T>(dropout_scale(params.dropout)),
                        .f = {},
-                       .table = lists.table,
+                       .table = tables.table,
                        .drawn = DeviceDraw(params.dropout, params.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
-                       .drawn_row = 0,
+                       .draws_per_token = 0,
                        .dropped = params.drops};
-  const int64_t numbers = x.drops() ? x.table.count : params.drops == PolynomialDropout::tokens ? 1 : x.d;
-  x.drawn_row = ceil_div(numbers, 16) * 16;
-  // The first coefficients of f and of its derivative by value; all of f lie on the device.
+  const int64_t items = x.drops_monomials()                         ? x.table.count
+                        : params.drops == PolynomialDropout::tokens ? 1
+                                                                    : x.d;
+  x.draws_per_token = ceil_div(items, 16) * 16;
+  // The first coefficients of f and of its derivative are passed by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
-  x.f.all = lists.coefficients;
-  for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::few; ++l) {
+  x.f.all = tables.coefficients;
+  for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::max_low; ++l) {
     x.f.low[l] = static_cast<T>(coefficients[l]);
     if (l > 0) x.f.low_derivative[l - 1] = static_cast<T>(static_cast<double>(l) * coefficients[l]);
   }
   return x;
 }
 
+/// Arguments of forward().
 template <class T>
 struct ForwardCall {
   PolynomialShape<T> shape;
-  const T *q, *k;  ///< prepared; k null: there are no keys
+  const T *q, *k;  ///< mapped rows; k null: there are no keys
   HeadView<const T> v;
-  const T* states;  ///< [heads, segments, features, state_ld]: what lies before each segment; null: nothing
+  const T* states;  ///< [heads, segments, features, state_ld]: the states before segments; null: none
   int64_t state_ld;
   int64_t segment;  ///< queries that share a state
   HeadView<T> out;
@@ -117,10 +120,10 @@ template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   const PolynomialShape<T>& x = call.shape;
-  T* left = cuda::shared<T>();                   // features or queries
-  T* right = left + cuda::tile_size(tile_rows);  // features or keys
-  T* with = right + cuda::tile_size(tile_rows);  // a state or values
-  T* map_tile = with + cuda::tile_size(W);
+  T* left = cuda::shared<T>();                     // features of queries, or queries
+  T* right = left + cuda::tile_size(tile_rows);    // features of keys, or keys
+  T* v_tile = right + cuda::tile_size(tile_rows);  // a state, or values
+  T* map_tile = v_tile + cuda::tile_size(W);
   T* last = map_tile + cuda::tile_size(tile_rows);
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(last + tile_rows)},
       key_keep_mask{keep_mask.byte + KeepMask::bytes};
@@ -128,23 +131,23 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
-  const int64_t segment = first / call.segment, segments = (x.queries + call.segment - 1) / call.segment;
+  const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
   const T *q = call.q + (head * x.queries + first) * x.row_width, *k = call.k + head * x.keys * x.row_width;
   T sum[rows_per_thread][C], total[rows_per_thread] = {};
   cuda::clear(sum);
 
   const auto make_queries = [&](int64_t feature) {
-    if (x.drops()) {
+    if (x.drops_monomials()) {
       draw_features(x, keep_mask, x.query_number(head, first), rows, feature);
       __syncthreads();
     }
-    make_features(x, q, rows, feature, true, x.drops() ? &keep_mask : nullptr, left);
+    make_features(x, q, rows, feature, true, x.drops_monomials() ? &keep_mask : nullptr, left);
   };
-  // Earlier segments: sum [64, W] += features times the state, total += features times its last column.
+  // Earlier segments: sum [64, W] += features times the state, total [64] += features times its last column.
   for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
-    cuda::fetch_tile<T, W>(with, state + column, call.state_ld, count, x.dv - column);
+    cuda::fetch_tile<T, W>(v_tile, state + column, call.state_ld, count, x.dv - column);
     cuda::commit_copies();
     make_queries(feature);
     if (static_cast<int>(threadIdx.x) < tile_rows)
@@ -152,7 +155,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
           static_cast<int>(threadIdx.x) < count ? state[threadIdx.x * call.state_ld + x.dv] : T(0);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, left, with, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(me, left, v_tile, tile_rows, sum);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
@@ -161,15 +164,16 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     __syncthreads();
   }
 
-  // Keys of the segment, 64 at a time: map [64, 64] = f(scores), sum += map v, total += rows of map.
-  const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
+  // Keys of the segment, 64 at a time: map [64, 64] = f(scores), sum += map v, total += sums of the rows of
+  // map.
+  const int64_t visible = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t begin = x.causal ? segment * call.segment : 0;
-  const int64_t end = x.causal ? min(first + rows, present) : present;
+  const int64_t end = x.causal ? min(first + rows, visible) : visible;
   for (int64_t j = begin; j < end; j += tile_rows) {
     const int count = static_cast<int>(min(end - j, int64_t{tile_rows}));
     T map[rows_per_thread][4];
     cuda::clear(map);
-    if (x.drops()) {
+    if (x.drops_monomials()) {
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         make_queries(feature);
         draw_features(x, key_keep_mask, x.key_number(head, j), count, feature);
@@ -188,7 +192,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
           },
           map);
     }
-    cuda::fetch_tile<T, W>(with, call.v.at(b, h, j) + column, call.v.ld, count, x.dv - column);
+    cuda::fetch_tile<T, W>(v_tile, call.v.at(b, h, j) + column, call.v.ld, count, x.dv - column);
     cuda::commit_copies();
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
@@ -197,14 +201,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
       for (int n = 0; n < 4; ++n) {
         const int64_t key = j + me.key(n);
         const bool pair = key < end && (!x.causal || key <= i);
-        map[r][n] = !pair ? T(0) : x.drops() ? map[r][n] : x.f.value(map[r][n]);
+        map[r][n] = !pair ? T(0) : x.drops_monomials() ? map[r][n] : x.f.value(map[r][n]);
         total[r] += map[r][n];
       }
     }
     cuda::put_map(me, map, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, map_tile, with, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(me, map_tile, v_tile, tile_rows, sum);
     __syncthreads();
   }
   // out = sum / total, and the sum of weights of each query.
@@ -220,7 +224,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   }
 }
 
-/// out and sums: maps queries and keys, computes the states before segments unless all goes pair by pair, and
+/// out and sums: maps queries and keys, computes the states before segments unless the call is dense, and
 /// starts one block per 64 queries of a head and W columns of the values.
 template <class T>
 void run(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out, const Tensor& sums) {
@@ -236,7 +240,7 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
                       .out = HeadView<T>(out),
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
-  // Prepared rows of queries and keys [B H T, row_width].
+  // Mapped rows of queries and keys [B H T, row_width].
   const MappedRows<T> queries = map_rows(x, in.q, true);
   call.q = queries.rows.template data<T>();
   MappedRows<T> keys;
@@ -254,9 +258,10 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
     call.states = in.start.data<T>();
     call.state_ld = x.dv + 1;
   }
-  const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
-  Count::add(2 * x.B * x.H * x.queries *
-             (x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (x.d + x.dv)));
+  const int64_t keys_per_query = dense ? x.keys : std::min(call.segment, x.keys);
+  Count::add(
+      2 * x.B * x.H * x.queries *
+      (x.table.count * (x.dv + 1) + (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (x.d + x.dv)));
   // One block per 64 queries and W columns of the values.
   const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;

@@ -1,4 +1,4 @@
-// PolynomialAttention backward on a device: g~ of each query, states over keys and over queries, then dq per
+// PolynomialAttention backward on a device: g of each query, states over keys and over queries, then dq per
 // tile of queries and dk and dv per tile of keys (polynomial_backward_keys_cuda.cu).
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
 
@@ -11,30 +11,29 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// Computes g~ [state_width] of each query, one warp per row.
+/// g [dv + 1] of each query = [dout, -dout . out] / (sum of weights), by one warp per query.
 template <class T>
 __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, HeadView<const T> douts,
                                   const T* sums, T* g) {
-  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  const int64_t row = cuda::grid_warp();
   if (row >= x.B * x.H * x.queries) return;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = cuda::lane_number();
   const int64_t head = row / x.queries, t = row % x.queries;
   const T *out = outs.at(head / x.H, head % x.H, t), *dout = douts.at(head / x.H, head % x.H, t);
-  T along = T(0);
-  for (int64_t c = lane; c < x.dv; c += 32) along += out[c] * dout[c];
-#pragma unroll
-  for (int bits = 16; bits > 0; bits /= 2) along += __shfl_xor_sync(0xffffffffU, along, bits);
+  T out_dot_dout = T(0);
+  for (int64_t c = lane; c < x.dv; c += 32) out_dot_dout += out[c] * dout[c];
+  out_dot_dout = cuda::warp_sum(out_dot_dout);
   const T inverse = x.inverse(sums[row]);
-  const bool held = fabs(sums[row] + x.epsilon) < x.guard;
+  const bool is_guarded = fabs(sums[row] + x.epsilon) < x.guard;
   for (int64_t c = lane; c < x.state_width(); c += 32) {
     T grad = T(0);
     if (c < x.dv) grad = dout[c] * inverse;
-    if (c == x.dv && !held) grad = -along * inverse;
+    if (c == x.dv && !is_guarded) grad = -out_dot_dout * inverse;
     g[row * x.state_width() + c] = grad;
   }
 }
 
-/// dq of 64 prepared queries of a head and W columns, by one block: through the state before their segment,
+/// dq of 64 mapped queries of a head and W columns, by one block: through the state before their segment,
 /// then pair by pair with the keys of the segment. W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBackCall<T> call) {
@@ -45,7 +44,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
-  const int64_t segment = first / call.segment, segments = segments_of(x.queries, call.segment);
+  const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
   const T *q = call.q + (head * x.queries + first) * x.row_width, *k = call.k + head * x.keys * x.row_width;
   const T* g = call.g + (head * x.queries + first) * x.state_width();
   const RowGrads<T> row_grads = gather_rows<T, W>(x, q, rows, column, tile.rows);
@@ -60,11 +59,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   };
   T dq[rows_per_thread][C];
   cuda::clear(dq);
-  // Earlier segments: gradients of features = state g~, 64 features at a time, and from them dq.
+  // Earlier segments: gradients of features = state g, 64 features at a time, and from them dq.
   for (int64_t feature = 0; call.before != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.before + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
-    if (x.drops()) draw_queries(feature);
+    if (x.drops_monomials()) draw_queries(feature);
     T map[rows_per_thread][4];
     cuda::clear(map);
     cuda::dots_of_slices<T, W>(
@@ -79,8 +78,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   }
 
   // Keys of the segment, 64 at a time.
-  const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
-  const int64_t end = x.causal ? min(first + rows, present) : present;
+  const int64_t visible = call.k == nullptr ? 0 : x.keys_of(b);
+  const int64_t end = x.causal ? min(first + rows, visible) : visible;
   for (int64_t j = x.causal ? segment * call.segment : 0; j < end; j += tile_rows) {
     const int count = static_cast<int>(min(end - j, int64_t{tile_rows}));
     const auto fetch_v = [&](T* to, int64_t c) {
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
       return key < count && query < rows && (!x.causal || j + key <= first + query);
     };
     // With dropout of features the gradients of pairs go through the features.
-    if (x.drops()) {
+    if (x.drops_monomials()) {
       put_weight_grads(me, x, tile, fetch_v, fetch_g, pair, [&](int query, int) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         draw_queries(feature);
@@ -146,22 +145,20 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
                              .v = HeadView<const T>(in.v),
                              .segment = std::max<int64_t>(1, in.q.extent(2)),
                              .dv = HeadView<T>(dx.v)};
-  call.shape.variables_in_shared = variables_fit(call.shape);
+  call.shape.variables_in_shared = variables_fit_in_shared(call.shape);
   const PolynomialShape<T>& x = call.shape;
   const auto uninitialized = [&](int64_t rows, int64_t width) {
     return Tensor(Shape{std::max<int64_t>(1, rows), width}, in.q.dtype(), in.q.device());
   };
-  // Prepared queries, and for each query the gradients g [dv + 1] of its weighted sum and of its sum of
-  // weights.
+  // Mapped queries, and for each query g [dv + 1], the gradients of its weighted sum of values and of its sum
+  // of weights.
   const MappedRows<T> queries = map_rows(x, in.q, true);
   call.q = queries.rows.template data<T>();
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
   const Tensor g = uninitialized(query_rows, x.state_width());
   call.g = g.data<T>();
-  cuda::run(make_output_grads<T>,
-            {.blocks = dim3(static_cast<unsigned>((query_rows + 7) / 8)), .threads = dim3(256)}, x,
-            HeadView<const T>(out), HeadView<const T>(dout), static_cast<const T*>(sums.data<T>()),
-            g.data<T>());
+  cuda::run(make_output_grads<T>, cuda::warps(query_rows), x, HeadView<const T>(out), HeadView<const T>(dout),
+            sums.data<T>(), g.data<T>());
   const Tensor dq_rows = uninitialized(query_rows, x.row_width);
   call.dq = dq_rows.data<T>();
   MappedRows<T> keys;
@@ -174,22 +171,23 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
   }
   // after [B, H, segments, features, dv + 1]: sums over later queries of features times g; their total is
   // dstart.
-  PolynomialTokens<T> tokens{.rows = call.q,
-                             .with = {.rows = {}, .last = g.data<T>() + x.dv, .last_ld = x.state_width()},
-                             .length = x.queries,
-                             .segment = call.segment,
-                             .query = true};
-  tokens.with.rows.data = g.data<T>();
-  tokens.with.rows.ld = x.state_width();
-  tokens.with.rows.head = x.queries * x.state_width();
-  tokens.with.rows.batch = x.H * tokens.with.rows.head;
+  PolynomialTokens<T> tokens{
+      .rows = call.q,
+      .augmented = {.rows = {}, .last = g.data<T>() + x.dv, .last_ld = x.state_width()},
+      .length = x.queries,
+      .segment = call.segment,
+      .query = true};
+  tokens.augmented.rows.data = g.data<T>();
+  tokens.augmented.rows.ld = x.state_width();
+  tokens.augmented.rows.head = x.queries * x.state_width();
+  tokens.augmented.rows.batch = x.H * tokens.augmented.rows.head;
   const auto sum_queries = [&](int64_t segment) {
     tokens.segment = segment;
-    const int64_t segments = segments_of(x.queries, segment);
+    const int64_t segments = ceil_div(x.queries, segment);
     after = uninitialized(x.B * x.H * segments * x.table.count, x.state_width());
     start_feature_sums(x, tokens, after.data<T>());
-    start_pass_states_on(after.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
-                         Tensor(), dx.start, true);
+    start_accumulate_segments(after.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
+                              Tensor(), dx.start, true);
   };
   // before: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
   int64_t products = dense ? 0 : 2;  // of each token with all features
@@ -201,16 +199,16 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
     before = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
     call.state_ld = x.state_width();
     call.before = before ? before.data<T>() : nullptr;
-    if (dx.start || segments_of(x.queries, call.segment) > 1) {
+    if (dx.start || ceil_div(x.queries, call.segment) > 1) {
       sum_queries(call.segment);
       call.after = after.data<T>();
     }
     products = 4;
   }
-  const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
-  Count::add(
-      2 * x.B * x.H * x.queries *
-      (products * x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (4 * x.d + 3 * x.dv)));
+  const int64_t keys_per_query = dense ? x.keys : std::min(call.segment, x.keys);
+  Count::add(2 * x.B * x.H * x.queries *
+             (products * x.table.count * (x.dv + 1) +
+              (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (4 * x.d + 3 * x.dv)));
   visit_slices(x, [&](auto width) {
     constexpr int W = decltype(width)::value;
     cuda::run(back_queries<T, W>, BackwardTiles<T, W>::grid(x, false, x.queries, x.d), call);

@@ -7,32 +7,32 @@
 
 namespace heed::kernel {
 
-/// With g~_i = [dout_i, -dout_i . out_i] / sum_i and v~_j = [v_j, 1] the gradient of the weight of a pair is
-/// g~_i . v~_j; so a state S over keys gives those of a query's features, S g~_i, and a state R = sum
-/// phi(q_i) g~_i^T over queries those of a key's, R v~_j.
+/// With g_i = [dout_i, -dout_i . out_i] / sum_i and v1_j = [v_j, 1], the gradient of the weight of pair (i,
+/// j) is g_i . v1_j. So a state S = sum over keys of phi(k_j) v1_j^T gives the gradients of a query's
+/// features, S g_i, and a state R = sum over queries of phi(q_i) g_i^T those of a key's features, R v1_j.
 template <class T>
 struct PolynomialBackCall {
   PolynomialShape<T> shape;
-  const T *q = nullptr, *k = nullptr;  ///< prepared rows; null: there are none
+  const T *q = nullptr, *k = nullptr;  ///< mapped rows; null: there are none
   const T* g = nullptr;                ///< [B H Tq, state_width]
   HeadView<const T> v;
   const T *before = nullptr, *after = nullptr;  ///< [heads, segments, features, state_ld] of S and R, or null
   int64_t state_ld = 0;
   int64_t segment = 1;             ///< positions that share a state
-  T *dq = nullptr, *dk = nullptr;  ///< gradients of the prepared rows, [B H T, row_width]
+  T *dq = nullptr, *dk = nullptr;  ///< gradients of the mapped rows, [B H T, row_width]
   HeadView<T> dv;
 };
 
-/// Writes dk and dv.
+/// Writes dk of the mapped keys, and dv.
 template <class T>
 void polynomial_backward_keys(const PolynomialBackCall<T>& call);
 
-/// The mapped rows of a tile's tokens, by variable, and the gradients of W of their columns.
+/// The mapped rows of a tile's tokens, and the gradients of W of their columns (variables).
 template <class T>
 struct RowGrads {
   static constexpr int ld = cuda::tile_ld(cuda::tile_rows);
-  static constexpr int64_t most = 128;  ///< variables whose rows fit in shared memory
-  const T* value;                       ///< of a variable and a token
+  static constexpr int64_t max_shared_variables = 128;  ///< more variables do not fit in shared memory
+  const T* value;                                       ///< value[variable variable_step + token token_step]
   int64_t variable_step, token_step;
   T* grad;  ///< [W, ld] in shared memory: variables [column, column + W)
   int64_t column;
@@ -68,9 +68,10 @@ __device__ inline RowGrads<T> gather_rows(const PolynomialShape<T>& x, const T* 
   return to;
 }
 
-/// Adds to the row gradients what the feature gradients [feature, token] in `tile` contribute. Half the
-/// threads handle even variables and half odd ones, so every sum has a fixed order. Lanes are tokens, so a
-/// warp does not diverge.
+/// rows.grad [variable, token] += gradients of the variables from those of the features, `tile` [feature,
+/// token]: for a feature x_a x_b ..., d x_a = grad times the product of its other variables. Lanes are
+/// tokens, so a warp does not diverge; half of the threads handle even variables and half odd ones, so each
+/// sum has a fixed order.
 template <class T, int W>
 __device__ inline void backpropagate_features(const PolynomialShape<T>& x, const T* tile, int64_t first,
                                               bool weighted, int count, const RowGrads<T>& rows) {
@@ -82,21 +83,21 @@ __device__ inline void backpropagate_features(const PolynomialShape<T>& x, const
     const int32_t* variable = x.table.variable + (first + f) * variables;
     const T grad = tile[f * rows.ld + token] * (weighted ? x.table.weight[first + f] : T(1));
     for (int l = 0; l < variables; ++l) {
-      const int32_t own_variable = variable[l];
-      if (own_variable == x.d) break;
-      const int64_t place = own_variable - rows.column;
-      if (own_variable % 2 != half || place < 0 || place >= W) continue;
+      const int32_t variable_l = variable[l];
+      if (variable_l == x.d) break;
+      const int64_t column = variable_l - rows.column;
+      if (variable_l % 2 != half || column < 0 || column >= W) continue;
       T product = grad;
       for (int n = 0; n < variables; ++n) {
         if (n != l) product *= rows.of(variable[n], token);
       }
-      rows.grad[place * rows.ld + token] += product;
+      rows.grad[column * rows.ld + token] += product;
     }
   }
 }
 
-/// Gradients of dropped features: scaled where they are kept, zero elsewhere. `map` is [feature, token] in
-/// the layout of `token_of`.
+/// Applies the dropout mask to feature gradients `map` [feature, token]: scales them where features are kept,
+/// else zero. token_of(n) is the token of this thread's column n.
 template <class T, class Token>
 __device__ inline void drop_feature_grads(const cuda::Share& me, const PolynomialShape<T>& x,
                                           const KeepMask& keep_mask, int64_t first, Token token_of,
@@ -104,25 +105,28 @@ __device__ inline void drop_feature_grads(const cuda::Share& me, const Polynomia
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
     const int64_t feature = first + me.row(r);
-    const bool drops = feature < x.table.count && x.table.variables > 1 &&
-                       x.table.variable[feature * x.table.variables + 1] != x.d;
+    const bool may_drop = feature < x.table.count && x.table.variables > 1 &&
+                          x.table.variable[feature * x.table.variables + 1] != x.d;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      if (drops) map[r][n] = keep_mask.has(token_of(n), me.row(r)) ? map[r][n] * x.keep_scale : T(0);
+      if (may_drop) map[r][n] = keep_mask.has(token_of(n), me.row(r)) ? map[r][n] * x.keep_scale : T(0);
     }
   }
 }
 
-/// The shared memory of a block that takes 64 tokens, its own, through those that they meet. W: numbers of a
-/// slice.
+/// The shared memory of a block that computes gradients of 64 tokens, its own, from the other tokens, 64 at a
+/// time. W: numbers of a slice of rows.
 template <class T, int W>
 struct BackwardTiles {
   static constexpr int ld = cuda::tile_ld(cuda::tile_rows);
-  T *left, *right;  ///< slices
-  T *map, *own;     ///< of pairs; features of its own tokens, [token, feature], where they are asked for
-  T *last, *rows;   ///< 64 numbers; for gather_rows()
-  // Only where monomials are dropped:
-  T *other, *weights;  ///< features of the other tokens; gradients of the weights of pairs, [other, own]
+  T *left, *right;  ///< slices of rows
+  T* map;           ///< numbers of pairs
+  T* own;           ///< [token, feature]: features of its own tokens, only with `features`
+  T* last;          ///< [64]: the last numbers of the queries' g
+  T* rows;          ///< memory of gather_rows()
+  // Only with dropout of monomials:
+  T* other;         ///< [token, feature]: features of the other tokens
+  T* weight_grads;  ///< [other token, own token]: gradients of the weights of pairs
   KeepMask keep_mask, other_keep_mask;
 
   __device__ BackwardTiles(const PolynomialShape<T>& x, bool features) {
@@ -133,24 +137,25 @@ struct BackwardTiles {
     last = own + (features ? cuda::tile_size(cuda::tile_rows) : 0);
     rows = last + cuda::tile_rows;
     other = rows + row_grads_size(x, W);
-    weights = other + cuda::tile_size(cuda::tile_rows);
-    keep_mask.byte = reinterpret_cast<uint8_t*>(weights + cuda::tile_size(cuda::tile_rows));
+    weight_grads = other + cuda::tile_size(cuda::tile_rows);
+    keep_mask.byte = reinterpret_cast<uint8_t*>(weight_grads + cuda::tile_size(cuda::tile_rows));
     other_keep_mask.byte = keep_mask.byte + KeepMask::bytes;
   }
 
-  /// For blocks that have `width` columns of `length` tokens of every head to write.
+  /// One block per 64 of `length` tokens of every head and W of `width` columns.
   static cuda::Grid grid(const PolynomialShape<T>& x, bool features, int64_t length, int64_t width) {
     const int numbers = 2 * cuda::tile_size(W) + (features ? 2 : 1) * cuda::tile_size(cuda::tile_rows) +
                         cuda::tile_rows + row_grads_size(x, W) +
-                        (x.drops() ? 2 * cuda::tile_size(cuda::tile_rows) : 0);
+                        (x.drops_monomials() ? 2 * cuda::tile_size(cuda::tile_rows) : 0);
     return {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(length)),
                            static_cast<unsigned>(std::max<int64_t>(1, ceil_div(width, W)))),
             .threads = dim3(cuda::tile_threads),
-            .shared_bytes = numbers * static_cast<int>(sizeof(T)) + (x.drops() ? 2 * KeepMask::bytes : 0)};
+            .shared_bytes =
+                numbers * static_cast<int>(sizeof(T)) + (x.drops_monomials() ? 2 * KeepMask::bytes : 0)};
   }
 };
 
-/// Calls f(integral_constant<int, W>) with the numbers of a slice.
+/// Calls f(std::integral_constant<int, W>) with the width of a slice.
 template <class T, class F>
 void visit_slices(const PolynomialShape<T>& x, F&& f) {
   if constexpr (std::is_same_v<T, double>) {
@@ -162,10 +167,10 @@ void visit_slices(const PolynomialShape<T>& x, F&& f) {
   }
 }
 
-/// True where the mapped rows of a tile fit into shared memory with the rest.
+/// True where the mapped rows of a tile fit into shared memory beside the other tiles.
 template <class T>
-bool variables_fit(PolynomialShape<T> x) {
-  if (x.d > RowGrads<T>::most) return false;
+bool variables_fit_in_shared(PolynomialShape<T> x) {
+  if (x.d > RowGrads<T>::max_shared_variables) return false;
   x.variables_in_shared = true;
   bool fit = false;
   visit_slices(x, [&](auto W) {
@@ -174,15 +179,15 @@ bool variables_fit(PolynomialShape<T> x) {
   return fit;
 }
 
-/// The last column of g of up to 64 queries; zeros behind.
+/// last[i] = the last number of g of query i, for up to 64 queries; zero behind `count`.
 template <class T>
 __device__ inline void load_last(const PolynomialShape<T>& x, const T* g, int count, T* last) {
   const int row = static_cast<int>(threadIdx.x);
   if (row < cuda::tile_rows) last[row] = row < count ? g[row * x.state_width() + x.dv] : T(0);
 }
 
-/// From products [feature, own token] of a state's rows with g or v to gradients of features, in tiles.map:
-/// adds those of the state's last column, with last_of(token), and drops.
+/// tiles.map [feature, own token] = gradients of features from `map`, the products of a state's rows with g
+/// or v: adds the products of the state's last column with last_of(token), and applies the dropout mask.
 template <class T, int W, class Last>
 __device__ inline void put_feature_grads(const cuda::Share& me, const PolynomialShape<T>& x,
                                          const BackwardTiles<T, W>& tiles, int64_t feature, const T* state,
@@ -194,18 +199,18 @@ __device__ inline void put_feature_grads(const cuda::Share& me, const Polynomial
 #pragma unroll
     for (int n = 0; n < 4; ++n) map[r][n] += of_one * last_of(me.key(n));
   }
-  if (x.drops())
+  if (x.drops_monomials())
     drop_feature_grads(
         me, x, tiles.keep_mask, feature, [&](int n) { return me.key(n); }, map);
   cuda::put_map(me, map, tiles.map);
 }
 
-/// Gradients of the weights of pairs(own, met) into tiles.weights; last_of(own, met): the last number of the
-/// query's g.
-template <class T, int W, class Met, class Own, class Pair, class Last>
+/// tiles.weight_grads [other, own] = g . [v, 1] of each pair for which is_pair(own, other), else 0.
+/// last_of(own, other) is the last number of g of the pair's query.
+template <class T, int W, class Other, class Own, class Pair, class Last>
 __device__ inline void put_weight_grads(const cuda::Share& me, const PolynomialShape<T>& x,
-                                        const BackwardTiles<T, W>& tiles, Met fetch_other, Own fetch_own,
-                                        Pair pair, Last last_of) {
+                                        const BackwardTiles<T, W>& tiles, Other fetch_other, Own fetch_own,
+                                        Pair is_pair, Last last_of) {
   T grads[cuda::rows_per_thread][4];
   cuda::clear(grads);
   cuda::dots_of_slices<T, W>(
@@ -216,15 +221,15 @@ __device__ inline void put_weight_grads(const cuda::Share& me, const PolynomialS
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int own = me.key(n), other = me.row(r);
-      grads[r][n] = pair(own, other) ? grads[r][n] + last_of(own, other) : T(0);
+      grads[r][n] = is_pair(own, other) ? grads[r][n] + last_of(own, other) : T(0);
     }
   }
-  cuda::put_map(me, grads, tiles.weights);
+  cuda::put_map(me, grads, tiles.weight_grads);
 }
 
-/// Adds to `rows` [own token, feature] the gradients of the own tokens' features from the pairs of this tile:
-/// sum over the other tokens j of tiles.weights[j, own] * tiles.other[j, feature]. `weighted`: multiplied by
-/// the weight of each feature's monomial.
+/// Adds to `rows` the gradients of the own tokens through their features: gradient of a feature = sum over
+/// the other tokens j of tiles.weight_grads[j, own] tiles.other[j, feature], times the weight of its monomial
+/// if `weighted`.
 template <class T, int W>
 __device__ inline void backpropagate_pairs(const cuda::Share& me, const PolynomialShape<T>& x,
                                            const BackwardTiles<T, W>& tiles, int64_t feature, bool weighted,
@@ -232,7 +237,7 @@ __device__ inline void backpropagate_pairs(const cuda::Share& me, const Polynomi
   constexpr int ld = BackwardTiles<T, W>::ld;
   T grads[cuda::rows_per_thread][4];
   cuda::clear(grads);
-  cuda::outer<T, ld, ld>(me, tiles.other, tiles.weights, cuda::tile_rows, grads);
+  cuda::outer<T, ld, ld>(me, tiles.other, tiles.weight_grads, cuda::tile_rows, grads);
   drop_feature_grads(
       me, x, tiles.keep_mask, feature, [&](int n) { return me.column<4>(n); }, grads);
 #pragma unroll
@@ -245,7 +250,7 @@ __device__ inline void backpropagate_pairs(const cuda::Share& me, const Polynomi
   __syncthreads();
 }
 
-/// Adds this thread's part of sums [token, W columns] and writes the gradients of the rows.
+/// to [token, W columns] = sum, this thread's part of the gradients of pairs, plus rows.grad.
 template <class T, int W, int C>
 __device__ inline void scatter_add_rows(const cuda::Share& me, const PolynomialShape<T>& x,
                                         const RowGrads<T>& rows, const T (&sum)[cuda::rows_per_thread][C],
@@ -260,45 +265,43 @@ __device__ inline void scatter_add_rows(const cuda::Share& me, const PolynomialS
   }
 }
 
-/// Segments of a call's positions.
-HEED_BOTH inline int64_t segments_of(int64_t length, int64_t segment) { return ceil_div(length, segment); }
-
-/// From gradients of dropped rows to those of the rows themselves, one warp per row; rows past the keys that
-/// there are get zero. `rows` are mapped, before dropout; `prescale` as for apply_feature_map().
+/// to[b, h, t, :] = gradients of tokens from `grads`, those of their mapped rows, by one warp per row; zero
+/// for keys that are not visible. `rows` are the mapped rows before dropout. With y = row / prescale and g =
+/// gradient of y: `positive` g min(y, 1); `unit` (g - (g . y) y) / norm; `standard` (g - mean(g) - mean(g y)
+/// y) / deviation.
 template <class T>
 __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, const T* inverses,
                            int64_t length, bool query, T prescale, HeadView<T> to) {
-  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  const int64_t row = cuda::grid_warp();
   if (row >= x.B * x.H * length) return;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = cuda::lane_number();
   const int64_t head = row / length, t = row % length;
-  const bool is_seen = query || t < x.keys_of(head / x.H);
+  const bool is_visible = query || t < x.keys_of(head / x.H);
   const T *grad = grads + row * x.row_width, *y = rows + row * x.row_width;
-  const T back = T(1) / prescale;
-  const bool centred = x.prepare == FeatureMap::standard, turns = centred || x.prepare == FeatureMap::unit;
-  T total = T(0), along = T(0);
-  for (int64_t c = lane; turns && is_seen && c < x.d; c += 32) {
-    const T own = grad[c] * prescale * x.kept(query, head, t, c);
-    total += own;
-    along += own * y[c];
+  const T inverse_prescale = T(1) / prescale;
+  const bool is_centred = x.prepare == FeatureMap::standard,
+             is_scaled = is_centred || x.prepare == FeatureMap::unit;
+  T grad_sum = T(0), grad_dot_y = T(0);
+  for (int64_t c = lane; is_scaled && is_visible && c < x.d; c += 32) {
+    const T g = grad[c] * prescale * x.row_dropout_factor(query, head, t, c);
+    grad_sum += g;
+    grad_dot_y += g * y[c];
   }
-#pragma unroll
-  for (int bits = 16; bits > 0; bits /= 2) {
-    total += __shfl_xor_sync(0xffffffffU, total, bits);
-    along += __shfl_xor_sync(0xffffffffU, along, bits);
-  }
-  const T share = centred ? T(1) / static_cast<T>(x.d) : T(1);
-  total = centred ? total * share : T(0);
-  along *= share * back * back;
+  grad_sum = cuda::warp_sum(grad_sum);
+  grad_dot_y = cuda::warp_sum(grad_dot_y);
+  const T mean_factor = is_centred ? T(1) / static_cast<T>(x.d) : T(1);
+  grad_sum = is_centred ? grad_sum * mean_factor : T(0);
+  grad_dot_y *= mean_factor * inverse_prescale * inverse_prescale;
   T* out = to.at(head / x.H, head % x.H, t);
   for (int64_t c = lane; c < x.d; c += 32) {
-    T s = T(0);
-    if (is_seen) {
-      s = grad[c] * prescale * x.kept(query, head, t, c);
-      if (x.prepare == FeatureMap::positive) s *= y[c] * back > T(1) ? T(1) : y[c] * back;
-      if (turns) s = (s - total - along * y[c]) * inverses[row];
+    T dx = T(0);
+    if (is_visible) {
+      dx = grad[c] * prescale * x.row_dropout_factor(query, head, t, c);
+      if (x.prepare == FeatureMap::positive)
+        dx *= y[c] * inverse_prescale > T(1) ? T(1) : y[c] * inverse_prescale;
+      if (is_scaled) dx = (dx - grad_sum - grad_dot_y * y[c]) * inverses[row];
     }
-    out[c] = s;
+    out[c] = dx;
   }
 }
 
@@ -306,10 +309,8 @@ template <class T>
 void unmap_gradients(const PolynomialShape<T>& x, const Tensor& grads, const MappedRows<T>& rows, bool query,
                      const Tensor& to) {
   const int64_t length = to.extent(2), all = x.B * x.H * length;
-  cuda::run(unmap_rows<T>, {.blocks = dim3(static_cast<unsigned>((all + 7) / 8)), .threads = dim3(256)}, x,
-            static_cast<const T*>(grads.data<T>()), static_cast<const T*>(rows.whole.template data<T>()),
-            static_cast<const T*>(rows.inverse.template data<T>()), length, query, query ? x.prescale : T(1),
-            HeadView<T>(to));
+  cuda::run(unmap_rows<T>, cuda::warps(all), x, grads.data<T>(), rows.undropped.template data<T>(),
+            rows.inverse.template data<T>(), length, query, query ? x.prescale : T(1), HeadView<T>(to));
 }
 
 }  // namespace heed::kernel

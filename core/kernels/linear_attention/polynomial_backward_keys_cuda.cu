@@ -8,7 +8,7 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// dk and dv of 64 prepared keys of a head and W columns, by one block: through the state over queries after
+/// dk and dv of 64 mapped keys of a head and W columns, by one block: through the state over queries after
 /// their segment, then pair by pair with the queries of the segment. W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCall<T> call) {
@@ -20,26 +20,26 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   const int64_t tiles = cuda::tiles_of(x.keys), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.keys - first, int64_t{tile_rows}));
-  const int seen = static_cast<int>(within(x.keys_of(b) - first, 0, rows));
-  const int64_t segment = first / call.segment, segments = segments_of(x.keys, call.segment);
+  const int visible = static_cast<int>(within(x.keys_of(b) - first, 0, rows));
+  const int64_t segment = first / call.segment, segments = ceil_div(x.keys, call.segment);
   const T* k = call.k + (head * x.keys + first) * x.row_width;
-  const RowGrads<T> row_grads = gather_rows<T, W>(x, k, seen, column, tile.rows);
+  const RowGrads<T> row_grads = gather_rows<T, W>(x, k, visible, column, tile.rows);
 
   const auto fetch_v = [&](T* to, int64_t c) {
-    cuda::fetch_tile<T, W>(to, call.v.at(b, h, first) + c, call.v.ld, seen, x.dv - c);
+    cuda::fetch_tile<T, W>(to, call.v.at(b, h, first) + c, call.v.ld, visible, x.dv - c);
   };
   const auto make_keys = [&](int64_t feature) {
-    if (x.drops()) {
-      draw_features(x, tile.keep_mask, x.key_number(head, first), seen, feature);
+    if (x.drops_monomials()) {
+      draw_features(x, tile.keep_mask, x.key_number(head, first), visible, feature);
       __syncthreads();
     }
-    make_features(x, k, seen, feature, false, x.drops() ? &tile.keep_mask : nullptr, tile.own);
+    make_features(x, k, visible, feature, false, x.drops_monomials() ? &tile.keep_mask : nullptr, tile.own);
   };
   T dk[rows_per_thread][C], dv[rows_per_thread][C];
   cuda::clear(dk);
   cuda::clear(dv);
   // Later segments: dv += features times the state; gradients of features = state [v, 1], and from them dk.
-  for (int64_t feature = 0; call.after != nullptr && seen > 0 && feature < x.table.count;
+  for (int64_t feature = 0; call.after != nullptr && visible > 0 && feature < x.table.count;
        feature += tile_rows) {
     const T* state = call.after + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
@@ -58,15 +58,15 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     cuda::wait_for_copies<0>();
     __syncthreads();
     cuda::gather<T, ld, ldw>(me, tile.own, left, tile_rows, dv);
-    backpropagate_features<T, W>(x, tile.map, feature, false, seen, row_grads);
+    backpropagate_features<T, W>(x, tile.map, feature, false, visible, row_grads);
     __syncthreads();
   }
 
   // Queries of the segment, 64 at a time.
   const int64_t begin = x.causal ? first : 0;
-  const int64_t end = call.q == nullptr || seen == 0 ? begin
-                      : x.causal                     ? min((segment + 1) * call.segment, x.queries)
-                                                     : x.queries;
+  const int64_t end = call.q == nullptr || visible == 0 ? begin
+                      : x.causal                        ? min((segment + 1) * call.segment, x.queries)
+                                                        : x.queries;
   for (int64_t i = begin; i < end; i += tile_rows) {
     const int count = static_cast<int>(min(end - i, int64_t{tile_rows}));
     const T *q = call.q + (head * x.queries + i) * x.row_width,
@@ -81,9 +81,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     cuda::clear(map);
     cuda::clear(grads);
     const auto pair = [&](int key, int query) {
-      return key < seen && query < count && (!x.causal || i + query >= first + key);
+      return key < visible && query < count && (!x.causal || i + query >= first + key);
     };
-    if (x.drops()) {
+    if (x.drops_monomials()) {
       put_weight_grads(me, x, tile, fetch_g, fetch_v, pair, [&](int, int query) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         make_keys(feature);
@@ -92,19 +92,19 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
         make_features(x, q, count, feature, true, &tile.other_keep_mask, tile.other);
         __syncthreads();
         cuda::dots<T, ld, ld>(me, tile.own, tile.other, tile_rows, map);
-        backpropagate_pairs(me, x, tile, feature, false, seen, row_grads);
+        backpropagate_pairs(me, x, tile, feature, false, visible, row_grads);
       }
     } else {
       cuda::dots_of_slices<T, W>(
           me, left, right, x.d,
-          [&](int64_t c) { cuda::fetch_tile<T, W>(left, k + c, x.row_width, seen, x.d - c); },
+          [&](int64_t c) { cuda::fetch_tile<T, W>(left, k + c, x.row_width, visible, x.d - c); },
           [&](int64_t c) { cuda::fetch_tile<T, W>(right, q + c, x.row_width, count, x.d - c); }, map);
       cuda::dots_of_slices<T, W>(
           me, left, right, x.dv, [&](int64_t c) { fetch_v(left, c); }, [&](int64_t c) { fetch_g(right, c); },
           grads);
     }
     fetch_g(left, column);
-    if (!x.drops()) cuda::fetch_tile<T, W>(right, q + column, x.row_width, count, x.d - column);
+    if (!x.drops_monomials()) cuda::fetch_tile<T, W>(right, q + column, x.row_width, count, x.d - column);
     cuda::commit_copies();
     // map becomes the weights f(scores), grads f'(scores) (gradients of weights).
 #pragma unroll
@@ -113,8 +113,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
       for (int n = 0; n < 4; ++n) {
         const bool is_pair = pair(me.row(r), me.key(n));
         const T s = map[r][n];
-        map[r][n] = !is_pair ? T(0) : x.drops() ? s : x.f.value(s);
-        if (!x.drops()) grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[me.key(n)]) : T(0);
+        map[r][n] = !is_pair ? T(0) : x.drops_monomials() ? s : x.f.value(s);
+        if (!x.drops_monomials())
+          grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[me.key(n)]) : T(0);
       }
     }
     // dv += map g and dk += grads q.
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     __syncthreads();
     cuda::gather<T, ld, ldw>(me, tile.map, left, tile_rows, dv);
     __syncthreads();
-    if (x.drops()) continue;
+    if (x.drops_monomials()) continue;
     cuda::put_map(me, grads, tile.map);
     __syncthreads();
     cuda::gather<T, ld, ldw>(me, tile.map, right, tile_rows, dk);

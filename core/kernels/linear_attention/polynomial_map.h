@@ -1,4 +1,4 @@
-// The pairs of one chunk of queries and one chunk of keys: scores, weights, and products with them.
+// The pairs of one chunk of queries and one chunk of keys: their scores and weights, and products with them.
 #pragma once
 
 #include "heed/core/kernels/gemm/small_gemm.h"
@@ -6,7 +6,8 @@
 
 namespace heed::kernel {
 
-/// Maps are [key, query], rows `chunk` apart. With `triangle` only pairs with key <= query count.
+/// Products of maps [keys, queries], rows `chunk` apart. With `triangle` only pairs with key <= query are
+/// used, so products skip the parts of a map that are zero, in strips of 16.
 template <class T>
 struct PolynomialMap {
   static constexpr int64_t strip = 16;
@@ -14,6 +15,7 @@ struct PolynomialMap {
   bool triangle;
   int64_t keys, queries, width;  ///< width: queries in whole vectors
 
+  /// The first query whose pair with key j is computed.
   int64_t first(int64_t j) const { return triangle ? j / strip * strip : 0; }
 
   /// map [keys, queries] = a^T b, or += with `add`, for a [depth, keys] and b [depth, queries].
@@ -37,12 +39,13 @@ struct PolynomialMap {
 
   /// Replaces scores by weights f(s).
   void scores_to_weights(T* map) const {
-    each(map, [this](T* at) { simd::store(at, polynomial(plan.coefficients, simd::load(at))); });
+    for_vectors(map, [this](T* at) { simd::store(at, polynomial(plan.coefficients, simd::load(at))); });
     mask_future(map);
   }
-  /// Scores become weights, and `grads` (gradients of weights) those of scores.
+  /// Replaces scores s by weights f(s), and `grads`, the gradients of weights, by those of scores: grads
+  /// f'(s).
   void scores_to_weights(T* map, T* grads) const {
-    each(map, [&](T* at) {
+    for_vectors(map, [&](T* at) {
       const V s = simd::load(at);
       T* grad = grads + (at - map);
       simd::store(grad, plan.derivative.empty() ? V{} : simd::load(grad) * polynomial(plan.derivative, s));
@@ -123,7 +126,7 @@ struct PolynomialMap {
   static constexpr int n = simd::Lanes<T>::count;
 
   template <class F>
-  void each(T* map, F&& f) const {
+  void for_vectors(T* map, F&& f) const {
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t c = first(j); c < width; c += n) f(map + j * plan.chunk + c);
     }

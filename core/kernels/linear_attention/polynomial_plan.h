@@ -1,4 +1,4 @@
-// What all parts of a PolynomialAttention call on the CPU share: extents and the list of monomials.
+// Extents of a PolynomialAttention call on the CPU, and its list of monomials.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace heed::kernel {
 
 /// A block of features that is computed and used together.
 struct FeatureBlock {
-  int64_t feature, count;  ///< in the state
-  int64_t row;             ///< degrees 0 and 1: the first row of PolynomialSide; else -1
-  int64_t node;            ///< the first monomial
+  int64_t feature, count;  ///< features [feature, feature + count) of the state
+  int64_t row;             ///< for degrees 0 and 1 the first row of MappedChunk; else -1
+  int64_t node;            ///< for other degrees the first monomial; else -1
 };
 
 /// Constants of a call. Queries are multiplied by `prescale`, which contains the scale and the coefficient of
@@ -25,11 +25,13 @@ struct PolynomialPlan {
   static constexpr int64_t block_rows = 48;
 
   const PolynomialParams& params;
-  int64_t d, dv, padded_dv, ld;  ///< padded_dv: dv in whole vectors; a state has rows [v, 1], ld apart
+  int64_t d, dv;
+  int64_t padded_dv;  ///< dv in whole vectors
+  int64_t ld;         ///< distance between the rows of a state, [dv + 1] numbers each
   int64_t chunk, degree, features;
   int64_t span;  ///< with dropout of monomials: causal tokens whose pairs go through features, not the state
   T prescale;    ///< factor of a query's mapped row
-  std::vector<T> coefficients, derivative;  ///< coefficients of f and of f', in prescale scores
+  std::vector<T> coefficients, derivative;  ///< coefficients of f and of f', as functions of prescaled scores
   std::vector<Monomial<T>> nodes;
   std::vector<FeatureBlock> blocks;
 
@@ -59,7 +61,7 @@ struct PolynomialPlan {
     const auto cut = [&](int64_t from, int64_t to, bool rows) {
       for (int64_t at = from, count = 0; at < to; at += count) {
         // Dropped features draw 16 at a time: all blocks but the first begin where a draw does.
-        count = std::min(rows || !drops() ? block_rows : block_rows - feature % 16, to - at);
+        count = std::min(rows || !has_monomial_dropout() ? block_rows : block_rows - feature % 16, to - at);
         blocks.push_back({feature, count, rows ? at : -1, rows ? -1 : at});
         feature += count;
       }
@@ -68,44 +70,47 @@ struct PolynomialPlan {
     cut(0, static_cast<int64_t>(nodes.size()), false);
   }
 
-  /// Tokens of a chunk. With few features, pairs cost more than the state. With dropout of monomials, pairs
-  /// of n tokens cost 4 (n / 2 + 8) multiplications a token and feature, and the state 7 dv: a short input is
-  /// one chunk, without a state.
+  /// Number of tokens of a chunk. With few features, pairs cost more than the state, so chunks are short.
+  /// With dropout of monomials, pairs of n tokens cost 4 (n / 2 + 8) multiplications per token and feature,
+  /// and the state 7 dv, so a short input is one chunk, without a state.
   static int64_t chunk_of(const PolynomialParams& t, int64_t dv, int64_t length) {
     if (t.chunk > 0) return t.chunk;
     if (t.coefficients.size() <= 2) return 32;
     const bool is_short = drops_monomials(t) && length <= std::min<int64_t>(3 * dv, 256);
     return is_short ? std::max<int64_t>(64, ceil_div(length, int64_t{16}) * 16) : 64;
   }
-  /// Monomials of degree 2 and more are dropped, with bits of their own for each token.
-  bool drops() const { return drops_monomials(params) && dropout_threshold(params.dropout) > 0; }
-  /// Entries of mapped rows are dropped, or whole rows.
-  bool drops_rows() const { return !drops_monomials(params) && dropout_threshold(params.dropout) > 0; }
+  /// True where dropout drops monomials of degree 2 and more of each token.
+  bool has_monomial_dropout() const {
+    return drops_monomials(params) && dropout_threshold(params.dropout) > 0;
+  }
+  /// True where dropout drops entries of mapped rows, or whole rows.
+  bool has_row_dropout() const { return !drops_monomials(params) && dropout_threshold(params.dropout) > 0; }
   /// Numbers of a state [features, dv + 1].
   int64_t state() const { return features * ld; }
-  /// Operations of `length` tokens times a state.
+  /// Floating-point operations of the product of the features of `length` tokens with a state.
   int64_t pass_flops(int64_t length) const { return 2 * length * features * (dv + 1); }
   /// Number of visible keys of sequence b among keys [from, from + count).
-  int64_t seen(const int32_t* lengths, int64_t b, int64_t from, int64_t count) const {
+  int64_t visible_keys(const int32_t* lengths, int64_t b, int64_t from, int64_t count) const {
     if (lengths == nullptr) return count;
     return std::clamp<int64_t>(lengths[b] - params.first_key - from, 0, count);
   }
 };
 
-/// Copies a state from tensor rows [features, dv + 1], or zeros it; and back.
+/// Copies a state from rows [features, dv + 1], or zeros it where `from` is null.
 template <class T>
 void load_polynomial_state(const PolynomialPlan<T>& plan, const T* from, T* state) {
   std::fill_n(state, plan.state(), T(0));
   for (int64_t f = 0; from != nullptr && f < plan.features; ++f)
     std::copy_n(from + f * (plan.dv + 1), plan.dv + 1, state + f * plan.ld);
 }
+/// Copies a state to rows [features, dv + 1].
 template <class T>
 void save_polynomial_state(const PolynomialPlan<T>& plan, const T* state, T* to) {
   for (int64_t f = 0; f < plan.features; ++f)
     std::copy_n(state + f * plan.ld, plan.dv + 1, to + f * (plan.dv + 1));
 }
 
-/// sums[f] = the sum over tokens of features[f] * last, for the features of one vector of them.
+/// Lane f of the result = sum over tokens c of features[f, c] last[c], for up to one vector of features.
 template <class T>
 simd::Vector<T> sums_over_tokens(const T* features, int64_t count, int64_t chunk, int64_t width,
                                  const T* last) {
@@ -119,7 +124,8 @@ simd::Vector<T> sums_over_tokens(const T* features, int64_t count, int64_t chunk
   return simd::row_sums<T>(part);
 }
 
-/// Adds sum over tokens of features[f] * last to the last column of the state, for features [count, chunk].
+/// to[f ld] += sum over tokens c of features[f, c] last[c], for features [count, chunk]: the last column of a
+/// state.
 template <class T>
 void add_ones_column(const T* features, int64_t count, int64_t chunk, int64_t width, const T* last, T* to,
                      int64_t ld) {

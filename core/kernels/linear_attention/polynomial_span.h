@@ -1,6 +1,6 @@
-// The features of one block against its part of a state, a span of 16 tokens at a time. With dropout of
-// monomials the scores of a chunk say nothing about its pairs; so the state takes in the tokens of each span
-// before the next span reads it, and only pairs within a span go through products of features.
+// Products of the features of one block with its rows of a state, a span of 16 tokens at a time. With dropout
+// of monomials the weight of a pair is no function of its score, so each span of tokens is added to the state
+// before the next span reads it, and the weights of pairs within a span are products of features.
 #pragma once
 
 #include "heed/core/kernels/gemm/small_gemm.h"
@@ -8,7 +8,8 @@
 
 namespace heed::kernel {
 
-/// The rows [features, dv] of a block in a state, and its last column, which is held apart while this lives.
+/// The rows [features, dv] of a block in a state. Its last column is mask in an array of its own while this
+/// lives.
 template <class T>
 class BlockState {
  public:
@@ -75,18 +76,18 @@ class BlockState {
   alignas(64) T last_[PolynomialPlan<T>::block_rows + n] = {};
 };
 
-/// rows [count, width] of a block, `chunk` apart, become zero.
+/// Zeros rows [count, width] of a block, `chunk` apart.
 template <class T>
 void clear_block(const PolynomialPlan<T>& plan, const FeatureBlock& block, int64_t width, T* rows) {
   for (int64_t f = 0; f < block.count; ++f) std::fill_n(rows + f * plan.chunk, width, T(0));
 }
 
-/// Calls f(first, tokens, keys) for each span of a chunk of `count` queries and `seen` keys.
+/// Calls f(first, tokens, keys) for each span of a chunk of `count` queries and `visible` visible keys.
 template <class T, class F>
-void each_span(const PolynomialPlan<T>& plan, int64_t count, int64_t seen, F&& f) {
+void each_span(const PolynomialPlan<T>& plan, int64_t count, int64_t visible, F&& f) {
   for (int64_t s = 0; s < count; s += plan.span) {
     const int64_t tokens = std::min(plan.span, count - s);
-    f(s, tokens, std::clamp<int64_t>(seen - s, 0, tokens));
+    f(s, tokens, std::clamp<int64_t>(visible - s, 0, tokens));
   }
 }
 

@@ -1,4 +1,4 @@
-// States of PolynomialAttention on the CPU: sums over keys, and the states that segments begin with.
+// States of PolynomialAttention on the CPU: sums over keys, and the states at the beginnings of segments.
 #pragma once
 
 #include "heed/core/kernels/gemm/small_gemm.h"
@@ -17,28 +17,29 @@ T inverse_weight_sum(const PolynomialParams& params, T sum) {
   return total == T(0) ? T(0) : T(1) / total;
 }
 
-/// Writes 1 for the first `count` tokens and 0 up to `width`.
+/// Writes 1 for the first `count` tokens and 0 for others up to `width`.
 template <class T>
 void fill_ones_column(int64_t count, int64_t width, T* to) {
   std::fill_n(to, width, T(0));
   std::fill_n(to, count, T(1));
 }
 
-/// Number of pieces that make one task, given the operations of each.
+/// Number of items of a task, given the floating-point operations of each.
 inline int64_t rows_per_task(int64_t flops_each) {
   return std::max<int64_t>(1, flops_per_task / std::max<int64_t>(1, flops_each));
 }
 
-/// state [features, dv + 1] += features^T [v, last] for a loaded chunk of keys; `last` is the column of ones.
+/// state [features, dv + 1] += features [features, keys] [v, last] for a loaded chunk of keys; `last` is a
+/// column of ones.
 template <class T>
-int64_t add_polynomial_keys(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop,
-                            MonomialMask<T>& mask, PolynomialSide<T>& keys, int64_t head, int64_t t,
-                            Rows<T> v, const T* last, T* room, T* state) {
+int64_t add_polynomial_keys(const PolynomialPlan<T>& plan, const PolynomialDropoutDraws<T>& dropout,
+                            MonomialMaskGenerator<T>& masks, MappedChunk<T>& keys, int64_t head, int64_t t,
+                            Rows<T> v, const T* last, T* buffer, T* state) {
   int64_t flops = 0;
   keys.begin(nullptr);
   for (const FeatureBlock& block : plan.blocks) {
     T* at = state + block.feature * plan.ld;
-    const T* phi = keys.make(block, room, mask.draw(block, drop.key(head, t), keys.count()));
+    const T* phi = keys.make(block, buffer, masks.draw(block, dropout.key_draw(head, t), keys.count()));
     flops += small_gemm(Left::row_major, block.count, plan.padded_dv, keys.count(), phi, plan.chunk, v.data,
                         v.ld, at, plan.ld, true);
     add_ones_column(phi, block.count, plan.chunk, keys.width(), last, at + plan.dv, plan.ld);
@@ -47,24 +48,25 @@ int64_t add_polynomial_keys(const PolynomialPlan<T>& plan, const PolynomialDrop<
   return flops;
 }
 
-/// Adds the keys [begin, end) of a head to a state.
+/// Adds the features of keys to states.
 template <class T>
-class PolynomialRowGather {
+class PolynomialKeySums {
  public:
   static int64_t scratch(const PolynomialPlan<T>& plan) {
-    return BumpAllocator<T>::rounded(PolynomialSide<T>::scratch(plan)) + plan.block_rows * plan.chunk +
+    return BumpAllocator<T>::rounded(MappedChunk<T>::scratch(plan)) + plan.block_rows * plan.chunk +
            plan.chunk * plan.padded_dv + plan.chunk;
   }
-  PolynomialRowGather(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop, T* memory)
+  PolynomialKeySums(const PolynomialPlan<T>& plan, const PolynomialDropoutDraws<T>& dropout, T* memory)
       : plan_(plan),
-        drop_(drop),
-        mask_(plan, drop),
+        dropout_(dropout),
+        masks_(plan, dropout),
         arena_(memory),
-        keys_(plan, drop, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
+        keys_(plan, dropout, false, arena_.take(MappedChunk<T>::scratch(plan))) {
     features_ = arena_.take(plan.block_rows * plan.chunk);
     v_copy_ = arena_.take(plan.chunk * plan.padded_dv);
     ones_ = arena_.take(plan.chunk);
   }
+  /// state [features, dv + 1] += sum over keys [begin, end) of features times [v, 1]. Returns the operations.
   int64_t add(const PolynomialHead<T>& x, int64_t begin, int64_t end, T* state) {
     int64_t flops = 0;
     for (int64_t t = begin; t < end; t += plan_.chunk) {
@@ -72,22 +74,22 @@ class PolynomialRowGather {
       keys_.load(x.k.from(t).data, x.k.ld, count, x.index, t);
       const Rows<T> v = whole_rows(x.v.from(t).data, x.v.ld, count, plan_.dv, v_copy_);
       fill_ones_column(count, keys_.width(), ones_);
-      flops += add_polynomial_keys(plan_, drop_, mask_, keys_, x.index, t, v, ones_, features_, state);
+      flops += add_polynomial_keys(plan_, dropout_, masks_, keys_, x.index, t, v, ones_, features_, state);
     }
     return flops;
   }
 
  private:
   const PolynomialPlan<T>& plan_;
-  const PolynomialDrop<T>& drop_;
-  MonomialMask<T> mask_;
+  const PolynomialDropoutDraws<T>& dropout_;
+  MonomialMaskGenerator<T> masks_;
   BumpAllocator<T> arena_;
-  PolynomialSide<T> keys_;
+  MappedChunk<T> keys_;
   T *features_, *v_copy_, *ones_;
 };
 
-/// Number of segments that the positions of each head are split into, from the extents alone. Splitting costs
-/// half as much again, so it is done only for few, long heads.
+/// Number of segments that the positions of each head are split into, which depends on the extents alone.
+/// Splitting adds half of the operations, so it is done only for few, long heads.
 template <class T>
 int64_t num_polynomial_segments(const PolynomialPlan<T>& plan, int64_t heads, int64_t length) {
   if (heads == 0 || heads >= 4) return 1;
@@ -95,8 +97,8 @@ int64_t num_polynomial_segments(const PolynomialPlan<T>& plan, int64_t heads, in
   return std::max<int64_t>(1, std::min(16 / heads, length / shortest));
 }
 
-/// States [head, segment, state] in plan order: partial sums become what lies before each segment (from the
-/// left) or after it. `outside` gives what lies beyond the ends, or null.
+/// Exclusive prefix sums over segments (from the left, or suffix sums) of states [heads, segments, state], in
+/// place. outside(head) is the state added to all of a head, or null.
 template <class T, class Outside>
 void accumulate_states(const PolynomialPlan<T>& plan, int64_t heads, int64_t segments, bool from_left,
                        T* states, Outside&& outside) {
@@ -115,23 +117,24 @@ void accumulate_states(const PolynomialPlan<T>& plan, int64_t heads, int64_t seg
   });
 }
 
-/// What lies before each segment: [heads segments, state].
+/// The state before each segment of keys, [heads segments, state].
 template <class T>
-Tensor polynomial_prefixes(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop,
+Tensor polynomial_prefixes(const PolynomialPlan<T>& plan, const PolynomialDropoutDraws<T>& dropout,
                            const PolynomialCall<T>& call, int64_t segments, int64_t length) {
   const int64_t heads = call.B * call.H, size = plan.state();
   const Tensor states = Tensor::zeros(Shape{heads * segments, size}, dtype_of<T>);
   T* data = states.data<T>();
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * PolynomialRowGather<T>::scratch(plan));
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * PolynomialKeySums<T>::scratch(plan));
   parallel_rows(heads * segments, 1, [&](int64_t at, int64_t) {
     const int64_t segment = at % segments;
     if (segment + 1 == segments) return;  // no segment follows
     const Scratch::Part part(scratch);
-    PolynomialRowGather<T> work(plan, drop, part.template data<T>());
+    PolynomialKeySums<T> work(plan, dropout, part.template data<T>());
     const PolynomialHead<T> x = call.head(at / segments);
     const int64_t begin = segment * length, end = std::min(begin + length, call.keys);
-    const int64_t seen = plan.seen(call.lengths, x.batch, begin, std::max<int64_t>(0, end - begin));
-    Count::add(work.add(x, begin, begin + seen, data + at * size));
+    const int64_t visible =
+        plan.visible_keys(call.lengths, x.batch, begin, std::max<int64_t>(0, end - begin));
+    Count::add(work.add(x, begin, begin + visible, data + at * size));
   });
   accumulate_states(plan, heads, segments, true, data, [&](int64_t head) { return call.start_of(head); });
   return states;

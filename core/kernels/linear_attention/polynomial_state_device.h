@@ -8,31 +8,31 @@
 
 namespace heed::kernel {
 
-/// The tokens of a sum: keys with their values, or queries with their output gradients.
+/// The tokens of a sum: keys with [v, 1], or queries with g.
 template <class T>
 struct PolynomialTokens {
-  const T* rows;  ///< prepared, [B H length, row_width]
-  Augmented<T> with;
+  const T* rows;  ///< mapped, [B H length, row_width]
+  AugmentedRows<T> augmented;
   int64_t length, segment;
   bool query;
 };
 
-/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment. One
-/// block per segment of a head, 64 features and W columns.
+/// states [heads, segments, features, state_width] = sums over the tokens of each segment of features times
+/// their augmented rows. One block per segment of a head, 64 features and W columns.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads)
-    feature_sums(PolynomialShape<T> x, PolynomialTokens<T> of, T* states) {
+    feature_sums(PolynomialShape<T> x, PolynomialTokens<T> tokens, T* states) {
   constexpr int ld = cuda::tile_ld(cuda::tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   T* phi = cuda::shared<T>();
-  T* with = phi + cuda::tile_size(cuda::tile_rows);
-  T* last = with + cuda::tile_size(W);
+  T* v_tile = phi + cuda::tile_size(cuda::tile_rows);
+  T* last = v_tile + cuda::tile_size(W);
   T* halves = last + cuda::tile_rows;
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(halves + 2 * cuda::tile_rows)};
   const cuda::Share me;
-  const int64_t segments = (of.length + of.segment - 1) / of.segment, at = blockIdx.x, head = at / segments;
-  const int64_t b = head / x.H, h = head % x.H, begin = at % segments * of.segment;
-  const int64_t present = of.query ? of.length : x.keys_of(b);
-  const int64_t end = min(begin + of.segment, present);
+  const int64_t segments = ceil_div(tokens.length, tokens.segment), at = blockIdx.x, head = at / segments;
+  const int64_t b = head / x.H, h = head % x.H, begin = at % segments * tokens.segment;
+  const int64_t visible = tokens.query ? tokens.length : x.keys_of(b);
+  const int64_t end = min(begin + tokens.segment, visible);
   const int64_t first = int64_t{blockIdx.y} * cuda::tile_rows, column = int64_t{blockIdx.z} * W;
   const int feature = static_cast<int>(threadIdx.x) % cuda::tile_rows,
             half = static_cast<int>(threadIdx.x) / cuda::tile_rows;
@@ -40,22 +40,24 @@ __global__ void __launch_bounds__(cuda::tile_threads)
   cuda::clear(sum);
   for (int64_t t = begin; t < end; t += cuda::tile_rows) {
     const int count = static_cast<int>(min(end - t, int64_t{cuda::tile_rows}));
-    cuda::fetch_tile<T, W>(with, of.with.rows.at(b, h, t) + column, of.with.rows.ld, count, x.dv - column);
+    cuda::fetch_tile<T, W>(v_tile, tokens.augmented.rows.at(b, h, t) + column, tokens.augmented.rows.ld,
+                           count, x.dv - column);
     cuda::commit_copies();
-    if (x.drops()) {
-      draw_features(x, keep_mask, of.query ? x.query_number(head, t) : x.key_number(head, t), count, first);
+    if (x.drops_monomials()) {
+      draw_features(x, keep_mask, tokens.query ? x.query_number(head, t) : x.key_number(head, t), count,
+                    first);
       __syncthreads();
     }
-    make_features(x, of.rows + (head * of.length + t) * x.row_width, count, first, of.query,
-                  x.drops() ? &keep_mask : nullptr, phi);
+    make_features(x, tokens.rows + (head * tokens.length + t) * x.row_width, count, first, tokens.query,
+                  x.drops_monomials() ? &keep_mask : nullptr, phi);
     if (static_cast<int>(threadIdx.x) < cuda::tile_rows) {
       const int64_t token = t + threadIdx.x;
-      last[threadIdx.x] = token < end ? of.with.last_of(head, of.length, token) : T(0);
+      last[threadIdx.x] = token < end ? tokens.augmented.last_of(head, tokens.length, token) : T(0);
     }
     cuda::wait_for_copies<0>();
     __syncthreads();
-    // sum [64 features, W] += phi^T with. Two threads share the last column of a feature.
-    cuda::outer<T, ld, ldw>(me, phi, with, cuda::tile_rows, sum);
+    // sum [64 features, W] += phi^T v_tile. Two threads share the last column of a feature.
+    cuda::outer<T, ld, ldw>(me, phi, v_tile, cuda::tile_rows, sum);
     if (column == 0) {
       for (int token = half; token < cuda::tile_rows; token += 2)
         last_sum += phi[token * ld + feature] * last[token];
@@ -77,8 +79,8 @@ __global__ void __launch_bounds__(cuda::tile_threads)
 
 /// Starts feature_sums(): one block per segment of a head, 64 features and W = 32 or 64 columns.
 template <class T>
-void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& of, T* states) {
-  const int64_t segments = (of.length + of.segment - 1) / of.segment;
+void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& tokens, T* states) {
+  const int64_t segments = ceil_div(tokens.length, tokens.segment);
   const auto start = [&]<int W>(std::integral_constant<int, W>) {
     const int numbers = cuda::tile_size(cuda::tile_rows) + cuda::tile_size(W) + 3 * cuda::tile_rows;
     cuda::run(feature_sums<T, W>,
@@ -87,7 +89,7 @@ void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& 
                               static_cast<unsigned>(std::max<int64_t>(1, ceil_div(x.dv, W)))),
                .threads = dim3(cuda::tile_threads),
                .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
-              x, of, states);
+              x, tokens, states);
   };
   if (x.dv <= 32) {
     start(std::integral_constant<int, 32>{});
@@ -97,27 +99,28 @@ void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& 
 }
 
 /// Length of a segment: balances the operations of its pairs and of its state, so all states together need no
-/// more memory than their inputs. Where features are dropped, pairs go through all features: one tile, whose
-/// pairs take less than writing and reading its state, which at d = dv = 64 is eleven times as large as the
-/// tile's q, k and v.
+/// more memory than their inputs. With dropout of monomials, pairs go through all features, so a segment is
+/// one tile: its pairs take less time than writing and reading its state, which at d = dv = 64 is eleven
+/// times as large as the tile's q, k and v.
 template <class T>
 int64_t polynomial_segment_length(const PolynomialShape<T>& x) {
   const int64_t balanced = x.table.count * (x.dv + 1) / std::max<int64_t>(1, x.d + x.dv);
-  return x.drops() ? cuda::tile_rows : std::max<int64_t>(1, cuda::tiles_of(balanced)) * cuda::tile_rows;
+  return x.drops_monomials() ? cuda::tile_rows
+                             : std::max<int64_t>(1, cuda::tiles_of(balanced)) * cuda::tile_rows;
 }
 
-/// Length of a segment where only the total is needed: enough segments to fill a device, few enough to be
-/// added quickly.
+/// Length of a segment where only the total of all segments is needed: enough segments to fill a device, few
+/// enough to be added quickly.
 template <class T>
 int64_t balanced_segment_length(const PolynomialShape<T>& x, int64_t length) {
-  constexpr int64_t wanted = 1024;
+  constexpr int64_t blocks_of_device = 1024;
   const int64_t blocks = std::max<int64_t>(1, x.B * x.H * cuda::tiles_of(x.table.count));
-  const int64_t shares = std::max<int64_t>(1, wanted / blocks);
-  return std::max<int64_t>(4, cuda::tiles_of(ceil_div(length, shares))) * cuda::tile_rows;
+  const int64_t segments = std::max<int64_t>(1, blocks_of_device / blocks);
+  return std::max<int64_t>(4, cuda::tiles_of(ceil_div(length, segments))) * cuda::tile_rows;
 }
 
-/// The state before each segment of keys, [B, H, segments, features, state_width], and the segments' length.
-/// Empty where one segment holds all keys and there is no start.
+/// The state before each segment of keys, [B, H, segments, features, state_width]; sets `segment` to the
+/// length of segments. Empty where one segment holds all keys and there is no start.
 template <class T>
 Tensor polynomial_prefixes(const PolynomialShape<T>& x, const MappedRows<T>& keys, const Tensor& v,
                            const Tensor& start, int64_t& segment) {
@@ -127,13 +130,13 @@ Tensor polynomial_prefixes(const PolynomialShape<T>& x, const MappedRows<T>& key
   const Tensor states(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count * x.state_width())},
                       v.dtype(), v.device());
   const PolynomialTokens<T> tokens{.rows = keys.rows.template data<T>(),
-                                   .with = {HeadView<const T>(v)},
+                                   .augmented = {HeadView<const T>(v)},
                                    .length = x.keys,
                                    .segment = segment,
                                    .query = false};
   start_feature_sums(x, tokens, states.data<T>());
-  start_pass_states_on(states.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(), start,
-                       Tensor(), false);
+  start_accumulate_segments(states.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
+                            start, Tensor(), false);
   Count::add(2 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
   return states;
 }

@@ -13,24 +13,24 @@ template <class T>
 void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state) {
   const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = {}}, params, Tensor(), Tensor());
   const PolynomialPlan<T> plan(params, call.d, call.dv, true);
-  const PolynomialDrop<T> drop(plan, call);
+  const PolynomialDropoutDraws<T> dropout(plan, call);
   const int64_t heads = call.B * call.H, size = plan.state();
   const int64_t segments = num_polynomial_segments(plan, heads, call.keys);
   const int64_t length = ceil_div(ceil_div(call.keys, plan.chunk), segments) * plan.chunk;
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (PolynomialRowGather<T>::scratch(plan) + size));
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (PolynomialKeySums<T>::scratch(plan) + size));
   const int64_t shape = plan.features * (plan.dv + 1);
   const Tensor parts = segments > 1 ? Tensor(Shape{heads * segments, shape}, dtype_of<T>) : state;
   parallel_rows(heads * segments, rows_per_task(plan.pass_flops(length)), [&](int64_t first, int64_t last) {
     const Scratch::Part part(scratch);
-    PolynomialRowGather<T> work(plan, drop, part.template data<T>());
-    T* sums = part.template data<T>() + PolynomialRowGather<T>::scratch(plan);
+    PolynomialKeySums<T> work(plan, dropout, part.template data<T>());
+    T* sums = part.template data<T>() + PolynomialKeySums<T>::scratch(plan);
     int64_t flops = 0;
     for (int64_t at = first; at < last; ++at) {
       const PolynomialHead<T> x = call.head(at / segments);
       const int64_t begin = std::min(at % segments * length, call.keys),
                     end = std::min(begin + length, call.keys);
       std::fill_n(sums, size, T(0));
-      flops += work.add(x, begin, begin + plan.seen(call.lengths, x.batch, begin, end - begin), sums);
+      flops += work.add(x, begin, begin + plan.visible_keys(call.lengths, x.batch, begin, end - begin), sums);
       save_polynomial_state(plan, sums, parts.data<T>() + at * shape);
     }
     Count::add(flops);
@@ -52,17 +52,17 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
               const Tensor& dk, const Tensor& dv) {
   const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = dstate}, params, Tensor(), Tensor());
   const PolynomialPlan<T> plan(params, call.d, call.dv, true);
-  const PolynomialDrop<T> drop(plan, call);
+  const PolynomialDropoutDraws<T> dropout(plan, call);
   const HeadView<T> dks(dk), dvs(dv);
   const int64_t shares = std::max<int64_t>(1, ceil_div(call.keys, std::max<int64_t>(1024, plan.chunk)));
   const int64_t length = ceil_div(ceil_div(call.keys, plan.chunk), shares) * plan.chunk;
-  const int64_t room = PolynomialBackChunk<T>::scratch(plan);
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (room + plan.state()));
+  const int64_t chunk_scratch = PolynomialBackChunk<T>::scratch(plan);
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (chunk_scratch + plan.state()));
   parallel_rows(
       call.B * call.H * shares, rows_per_task(2 * plan.pass_flops(length)), [&](int64_t first, int64_t last) {
         const Scratch::Part part(scratch);
-        PolynomialBackChunk<T> work(plan, drop, part.template data<T>());
-        T* state = part.template data<T>() + room;
+        PolynomialBackChunk<T> work(plan, dropout, part.template data<T>());
+        T* state = part.template data<T>() + chunk_scratch;
         for (int64_t at = first; at < last; ++at) {
           const PolynomialHead<T> x = call.head(at / shares);
           const int64_t h = x.index % call.H;
@@ -72,13 +72,13 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
           const int64_t end = std::min((at % shares + 1) * length, call.keys);
           for (int64_t t = at % shares * length; t < end; t += plan.chunk) {
             const int64_t count = std::min(plan.chunk, end - t),
-                          seen = plan.seen(call.lengths, x.batch, t, count);
+                          visible = plan.visible_keys(call.lengths, x.batch, t, count);
             work.clear_keys();
-            if (seen > 0) {
-              work.load_keys(x, t, seen);
-              work.keys_from(state, x.index, t);
+            if (visible > 0) {
+              work.load_keys(x, t, visible);
+              work.key_gradients_from(state, x.index, t);
             }
-            work.finish_keys(to, t, count, seen);
+            work.finish_keys(to, t, count, visible);
           }
         }
         Count::add(work.flops());

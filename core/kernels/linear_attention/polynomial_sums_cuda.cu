@@ -13,22 +13,22 @@ template <class T>
 void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& state) {
   const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), params, true, T());
   const MappedRows<T> keys = map_rows(x, k, false);
-  const int64_t segment = balanced_segment_length(x, x.keys), segments = segments_of(x.keys, segment);
+  const int64_t segment = balanced_segment_length(x, x.keys), segments = ceil_div(x.keys, segment);
   const Tensor parts(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count), x.state_width()},
                      k.dtype(), k.device());
   const PolynomialTokens<T> tokens{.rows = keys.rows.template data<T>(),
-                                   .with = {HeadView<const T>(v)},
+                                   .augmented = {HeadView<const T>(v)},
                                    .length = x.keys,
                                    .segment = segment,
                                    .query = false};
   start_feature_sums(x, tokens, parts.data<T>());
-  start_pass_states_on(parts.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
-                       Tensor(), state, false);
+  start_accumulate_segments(parts.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
+                            Tensor(), state, false);
   Count::add(2 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
 }
 
 /// dk and dv from dstate [B, H, f, dv + 1]: polynomial_backward_keys() with dstate in the place of sums over
-/// later queries, then from prepared keys back to k.
+/// later queries, then from mapped keys back to k.
 template <class T>
 void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {
@@ -38,7 +38,7 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
                              .state_ld = dstate.extent(3),
                              .segment = std::max<int64_t>(1, k.extent(2)),
                              .dv = HeadView<T>(dv)};
-  call.shape.variables_in_shared = variables_fit(call.shape);
+  call.shape.variables_in_shared = variables_fit_in_shared(call.shape);
   const PolynomialShape<T>& x = call.shape;
   const MappedRows<T> keys = map_rows(x, k, false);
   call.k = keys.rows.template data<T>();

@@ -24,7 +24,8 @@ inline void load(vector<T>& to, const T* from) {
   std::memcpy(&to, from, width_bytes);
 }
 
-/// The upper half folded onto the lower one by f, and so on down to one number.
+/// Reduces the lanes of x to one number: f(a, b) joins the upper half b of the lanes into the lower half a,
+/// until one is left.
 template <class F>
 inline float folded(const vector<float>& x, F&& f) {
   auto eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -55,7 +56,8 @@ inline T across(const vector<T>& x) {
   return folded(x, [](auto& a, const auto& b) { a += b; });
 }
 
-/// Sum over i of term(i), where term gives one T and `terms(i, lanes)` the T of i, i + 1, ... in lanes.
+/// Sum over i < count of term(i): one(i) returns term(i), and many(i, to) writes the terms of i, i + 1, ...
+/// to the lanes of `to`. Four vectors of sums are added up at the end.
 template <class T, class One, class Many>
 inline T sum_of(int64_t count, One&& one, Many&& many) {
   constexpr int64_t width = Vector<T>::width;
@@ -104,7 +106,7 @@ inline T dot(const T* x, const T* y, int64_t count) {
       });
 }
 
-/// The sum in double, of blocks that are each added in T: for long rows.
+/// The sum of a long row: blocks of 4096 numbers are added in T, their sums in double.
 template <class T>
 inline double long_sum(const T* x, int64_t count) {
   constexpr int64_t block = 4096;
@@ -119,7 +121,7 @@ inline double long_sum(const T* x, int64_t count) {
 template <class T>
 inline T largest(const T* x, int64_t count) {
   constexpr int64_t width = Vector<T>::width;
-  T most = -std::numeric_limits<T>::infinity();
+  T max = -std::numeric_limits<T>::infinity();
   int64_t i = 0;
   if (count >= width) {
     vector<T> a, b, next;
@@ -136,10 +138,10 @@ inline T largest(const T* x, int64_t count) {
       a = next > a ? next : a;
     }
     a = b > a ? b : a;
-    most = folded(a, [](auto& c, const auto& d) { c = d > c ? d : c; });
+    max = folded(a, [](auto& c, const auto& d) { c = d > c ? d : c; });
   }
-  for (; i < count; ++i) most = x[i] > most ? x[i] : most;
-  return most;
+  for (; i < count; ++i) max = x[i] > max ? x[i] : max;
+  return max;
 }
 
 }  // namespace heed::kernel::lanes

@@ -1,4 +1,4 @@
-// Working memory of a kernel call: one equal part for each thread that may work on it at the same time.
+// Working memory of a kernel call: one part of equal size for each thread.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace heed::kernel {
 
-/// Taken before the work is handed out, so what is mapped does not depend on how the pieces fall on threads.
+/// Allocated before the parallel loop, so the memory use does not depend on which thread runs which task.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes_each)
@@ -20,7 +20,7 @@ class Scratch {
         memory_(each_ * count_, Device::cpu),
         taken_(std::make_unique<std::atomic_flag[]>(static_cast<size_t>(count_))) {}
 
-  /// One part, held while this lives.
+  /// The working memory of one task; returned to the scratch by the destructor.
   class Part {
    public:
     explicit Part(Scratch& from) : from_(from) {

@@ -24,7 +24,7 @@ inline constexpr int registers = 16;
 template <class T>
 using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-/// As many T as a register holds.
+/// The vector types of T: `count` lanes fill a register.
 template <class T>
 struct Lanes {
   static constexpr int count = bytes / static_cast<int>(sizeof(T));
@@ -64,7 +64,7 @@ template <class T>
 inline Vector<T> splat(T x) {
   return x - Vector<T>{};
 }
-/// All lanes joined into one number by `join`, halves first.
+/// Reduces the lanes to one number: join(a, b) of lanes i and i + half, until one is left.
 template <class T, class F>
 inline T across(Vector<T> x, F&& join) {
   T lane[Lanes<T>::count];
@@ -89,10 +89,10 @@ constexpr int64_t padded(int64_t count) {
 template <class T>
 inline Vector<T> exp2(Vector<T> x) {
   constexpr bool single = sizeof(T) == 4;
-  constexpr T least = single ? T(-126) : T(-1022);
+  constexpr T min_exponent = single ? T(-126) : T(-1022);
   constexpr T rounding =
       single ? T(12582912) : T(6755399441055744);  // 1.5 2^23 and 1.5 2^52 round to whole numbers
-  const Vector<T> low = splat(least);
+  const Vector<T> low = splat(min_exponent);
   const Vector<T> clamped = x < low ? low : x;
   const Vector<T> whole = clamped + rounding;
   const Vector<T> f = clamped - (whole - rounding);
@@ -123,8 +123,8 @@ inline Vector<T> exp2(Vector<T> x) {
   return x < low ? Vector<T>{} : reinterpret_cast<Vector<T>>(scaled);
 }
 
-/// log2 x for a normal positive x; NaN stays NaN. The series of artanh around 1 with |(m - 1) / (m + 1)| <=
-/// 0.172.
+/// log2 x for a normal positive x; NaN stays NaN. The series of artanh of (m - 1) / (m + 1), which is at most
+/// 0.172, for the mantissa m.
 template <class T>
 inline Vector<T> log2(Vector<T> x) {
   constexpr bool single = sizeof(T) == 4;
@@ -145,7 +145,8 @@ inline Vector<T> log2(Vector<T> x) {
 
 namespace detail {
 
-/// One exchange of a transposition: lanes of `a` and `b` whose index has `step` change places crosswise.
+/// One step of a transposition: swaps the lanes of `a` whose index has bit `step` with those of `b` whose
+/// index has not.
 template <class T, int step, size_t... lane>
 inline void exchange(Vector<T>& a, Vector<T>& b, std::index_sequence<lane...>) {
   constexpr int s = step, n = sizeof...(lane);
@@ -168,15 +169,15 @@ inline void exchanges(Vector<T>* rows) {
   }
 }
 
-/// row_sums() below from `step` on: rows r and r + step, for r a multiple of 2 step, exchange lanes and are
-/// added into row r.
+/// Implements row_sums() from `step` on: rows r and r + step, for r a multiple of 2 step, exchange lanes and
+/// are added into row r.
 template <class T, int step>
 inline Vector<T> row_sums(Vector<T>* rows) {
   constexpr int n = Lanes<T>::count;
   if constexpr (step == n) {
     return rows[0];
   } else {
-    // The sum of both halves of an exchange is all that later ones need.
+    // Later steps need only the sum of the two rows of an exchange.
 #pragma GCC unroll 16
     for (int r = 0; r < n; r += 2 * step) {
       exchange<T, step>(rows[r], rows[r + step], std::make_index_sequence<n>{});
@@ -188,7 +189,7 @@ inline Vector<T> row_sums(Vector<T>* rows) {
 
 }  // namespace detail
 
-/// Lane r of the result is the sum of the lanes of rows[r]; as many rows as lanes. Spoils `rows`.
+/// Lane r of the result is the sum of the lanes of rows[r], for as many rows as lanes. Overwrites `rows`.
 template <class T>
 inline Vector<T> row_sums(Vector<T>* rows) {
   return detail::row_sums<T, 1>(rows);
@@ -229,7 +230,7 @@ inline void scaled_transpose(const T* from, int64_t ld_from, int64_t rows, int64
   }
 }
 
-/// to[r] = sum over c of a[r, c] b[r, c]. Room for whole vectors of sums in `to`.
+/// to[r] = sum over c of a[r, c] b[r, c]. `to` has space for whole vectors.
 template <class T>
 inline void row_dots(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t rows, int64_t columns, T* to) {
   constexpr int n = Lanes<T>::count;
@@ -248,7 +249,7 @@ inline void row_dots(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t r
   }
 }
 
-/// to = factor from, `count` numbers.
+/// to[c] = factor from[c] for `count` numbers.
 template <class T>
 inline void scaled(const T* from, int64_t count, T factor, T* to) {
   constexpr int n = Lanes<T>::count;
