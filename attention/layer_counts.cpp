@@ -1,4 +1,4 @@
-// Counts what the table of layer types declares.
+// Counts operations, chains and connections of layers, which the table of layer types declares.
 #include <algorithm>
 #include <bitset>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t narrow = 16;                       // width at which connections are looked for
+constexpr int64_t narrow = 16;                       // width at which connections are searched
 constexpr int64_t changed_at_once = 32;              // input positions, each in a copy of the sequence
 constexpr int64_t long_side = 256, wide_side = 128;  // of a step whose operations are counted
 
@@ -23,7 +23,7 @@ Tensor drawn(const Shape& shape, uint64_t seed) {
   return x;
 }
 
-/// Operations of one forward and backward pass of a layer that is no attention.
+/// Operations of one forward and backward pass of a layer other than attention.
 double operations_of_layer(const LayerType& type, int64_t length, int64_t width) {
   const LayerFunction layer = type.make(length, width, 0);
   const Tensor x = leaf(drawn(Shape{1, length, width}, 1)), dy = drawn(x.shape(), 2);
@@ -39,7 +39,7 @@ Growth counted_growth_of(const LayerType& type) {
           .width = std::log2(operations_of_layer(type, long_side, 2 * wide_side) / base)};
 }
 
-/// Which outputs of a layer depend on which inputs.
+/// The dependence of each output of a layer on each input.
 class Connections {
  public:
   explicit Connections(int64_t length) : length_(length), rows_(static_cast<size_t>(length)) {}
@@ -48,7 +48,7 @@ class Connections {
     return std::all_of(rows_.begin(), rows_.end(),
                        [&](const Row& row) { return static_cast<int64_t>(row.count()) == length_; });
   }
-  /// Those of this layer on top of `below`.
+  /// The connections of this layer on top of `below`.
   Connections over(const Connections& below) const {
     Connections out(length_);
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -79,13 +79,13 @@ Tensor copies_of(const std::vector<float>& x, const std::vector<float>& changed,
   return Tensor::of<float>(all, Shape{count, sequence / row, row});
 }
 
-/// Adds what depends on what for one random sequence.
+/// Adds the connections of one random sequence: outputs whose bits change with an input.
 void add_connections(const LayerFunction& layer, int64_t length, uint64_t seed, Connections& out) {
   const std::vector<float> x = drawn(Shape{length, narrow}, seed).to_host(),
                            changed = drawn(Shape{length, narrow}, seed + 1000).to_host();
   for (int64_t begin = 0; begin < length; begin += changed_at_once) {
     const int64_t count = std::min(changed_at_once, length - begin);
-    // Row by row of one batch, since the place of a row in a product of matrices may move its last bit.
+    // Rows of one batch are compared, since the place of a row in a matrix product may change its last bit.
     const std::vector<float> before = layer(copies_of(x, x, begin, count)).to_host(),
                              after = layer(copies_of(x, changed, begin, count)).to_host();
     for (int64_t row = 0; row < count * length; ++row) {
@@ -96,15 +96,13 @@ void add_connections(const LayerFunction& layer, int64_t length, uint64_t seed, 
   }
 }
 
-/// Over several sequences, since the ReLUs of one may all be closed between two positions.
+/// The connections of several sequences, since all ReLUs between two positions may be 0 in one of them.
 Connections connections_of(const LayerFunction& layer, int64_t length) {
   const NoGrad no_grad;
   Connections out(length);
   for (uint64_t seed = 3; seed < 7; ++seed) add_connections(layer, length, seed, out);
   return out;
 }
-
-double growth_between(double low, double high) { return std::log2(high / low); }
 
 }  // namespace
 
@@ -127,14 +125,14 @@ int64_t layers_to_connect(const LayerType& type, int64_t length) {
 int64_t longest_chain(const LayerType& type, int64_t length) {
   const Tensor x = leaf(drawn(Shape{1, length, narrow}, 3));
   const Tensor y = type.make(length, narrow, 0)(x);
-  // Nodes are numbered in the order of their making, so inputs come before what is made of them.
+  // Nodes are numbered in the order of creation, so inputs precede the nodes computed from them.
   std::map<uint64_t, const Node*> nodes;
-  std::vector<const Node*> open{y.node().get()};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
+  std::vector<const Node*> pending{y.node().get()};
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
     if (node == nullptr || !nodes.emplace(node->order, node).second) continue;
-    for (const auto& input : node->inputs) open.push_back(input.get());
+    for (const auto& input : node->inputs) pending.push_back(input.get());
   }
   std::map<const Node*, int64_t> depth;
   int64_t longest = 0;
@@ -155,11 +153,11 @@ LayerCounts count_layer(const LayerType& type) {
     out.chain[i] = longest_chain(type, layer_lengths[i]);
     out.layers[i] = layers_to_connect(type, layer_lengths[i]);
   }
-  const auto real = [](int64_t count) { return static_cast<double>(count); };
-  out.sequential = growth_between(real(out.chain[0]), real(out.chain[1]));
-  out.path = out.layers[0] > 0 && out.layers[1] > 0
-                 ? growth_between(real(out.layers[0]), real(out.layers[1])) + out.sequential
-                 : NAN;
+  const auto exponent = [](const int64_t counts[2]) {
+    return std::log2(static_cast<double>(counts[1]) / static_cast<double>(counts[0]));
+  };
+  out.sequential = exponent(out.chain);
+  out.path = out.layers[0] > 0 && out.layers[1] > 0 ? exponent(out.layers) + out.sequential : NAN;
   return out;
 }
 

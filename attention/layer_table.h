@@ -1,5 +1,4 @@
-// The table of layer types: complexity, sequential operations and maximum path length of what mixes
-// positions.
+// The table of layer types: complexity, sequential operations and maximum path length of layers.
 #pragma once
 
 #include <functional>
@@ -23,16 +22,16 @@ struct LayerType {
   std::string sequential{};  ///< operations that must follow each other: "1"
   std::string path{};        ///< layers, or steps of a recurrent layer, between any two positions: "n / r"
   std::string paper{};       ///< authors, year
-  Growth time{};             ///< the exponents of `complexity`, as counting sees them
+  Growth time{};             ///< the exponents of `complexity`, to be compared with the counted ones
   /// Layer number `depth`, from 0, of a stack of them, with random weights.
   std::function<LayerFunction(int64_t length, int64_t width, int64_t depth)> make;
-  bool same_at_any_depth = true;  ///< a layer connects the same positions wherever it is in a stack
+  bool same_at_any_depth = true;  ///< the connected positions do not depend on the place in the stack
 };
 
 /// All rows: self-attention, recurrent and convolutional layers, restricted and efficient self-attention.
 const std::vector<LayerType>& layer_types();
 
-/// What counting finds of a layer type, at a length and twice that.
+/// The counted costs of a layer type, at a length and twice that length.
 struct LayerCounts {
   Growth time;            ///< exponents of the operations of a training step
   int64_t chain[2] = {};  ///< longest chain of recorded operations of one layer
@@ -46,13 +45,13 @@ struct LayerCounts {
 inline constexpr int64_t layer_lengths[2] = {64, 128};
 
 /// Counts a layer type on the CPU; about a second. Attention is counted without its projections
-/// (attention/counted_cost.h), other layers whole.
+/// (attention/counted_cost.h), other layers with all their operations.
 LayerCounts count_layer(const LayerType& type);
 
-/// How many layers it takes until every output position depends on every input position: 1 if one does. Found
-/// by changing one input position at a time and comparing bits; 0: not within `length` layers.
+/// The number of layers until every output position depends on every input position, found by changing one
+/// input position at a time and comparing bits; 0: not within `length` layers.
 int64_t layers_to_connect(const LayerType& type, int64_t length);
-/// The nodes of the longest chain in the history of one layer's output.
+/// The number of nodes of the longest chain in the history of one layer's output.
 int64_t longest_chain(const LayerType& type, int64_t length);
 
 /// Counts every row, in their order; about half a minute.
@@ -60,9 +59,9 @@ std::vector<LayerCounts> count_layers();
 
 /// The table as aligned text: with the columns of these counts, or none where they are empty.
 std::string layers_text(const std::vector<LayerCounts>& counts);
-/// The same as Markdown: with counts, the page docs/reference/layers.md.
+/// The table as Markdown: with counts, the page docs/reference/layers.md.
 std::string layers_markdown(const std::vector<LayerCounts>& counts);
-/// The same as a JSON array.
+/// The table as a JSON array.
 std::string layers_json(const std::vector<LayerCounts>& counts);
 
 }  // namespace heed

@@ -8,9 +8,10 @@
 namespace heed {
 namespace {
 
-/// `contents`: what is connected depends on the numbers, so it differs from layer to layer.
+/// depends_on_contents: the connected positions depend on the numbers, so they differ from layer to layer.
 LayerType attention_layer(const std::string& name, const std::string& spec, const std::string& complexity,
-                          const std::string& sequential, const std::string& path, bool contents = false) {
+                          const std::string& sequential, const std::string& path,
+                          bool depends_on_contents = false) {
   const Variant& variant = variant_named(parse_spec(spec).name);
   return {.name = name,
           .attention = spec,
@@ -21,21 +22,15 @@ LayerType attention_layer(const std::string& name, const std::string& spec, cons
           .time = variant.traits.time,
           .make = [spec](int64_t length, int64_t width, int64_t depth) -> LayerFunction {
             Rng rng(static_cast<uint64_t>(depth + 1));
-            const std::shared_ptr<Attention> made =
+            const std::shared_ptr<Attention> attention =
                 make_attention(spec, {.d_model = width, .max_length = length}, rng);
-            return [made](const Tensor& x) { return made->forward({.queries = x, .keys = x}); };
+            return [attention](const Tensor& x) { return attention->forward({.queries = x, .keys = x}); };
           },
-          .same_at_any_depth = !contents};
-}
-
-/// The same with other exponents than those that the variant has by default.
-LayerType with_time(LayerType type, const Growth& time) {
-  type.time = time;
-  return type;
+          .same_at_any_depth = !depends_on_contents};
 }
 
 /// Opens the second gate, which keeps the state (f of an LSTM, z of a GRU): with gates about half open, a
-/// float would forget an input within some 30 steps, and counting would find no path where there is one.
+/// float loses an input within some 30 steps, and counting would miss paths that exist.
 void keep_state(RecurrentCell& cell) {
   std::vector<float> bias(static_cast<size_t>(cell.gates() * cell.width()), 0.0f);
   std::fill_n(bias.begin() + cell.width(), cell.width(), 4.0f);
@@ -51,13 +46,20 @@ LayerType recurrent_layer(const std::string& name, CellKind cell, const std::str
           .time = {.length = 1, .width = 2},
           .make = [cell](int64_t, int64_t width, int64_t depth) -> LayerFunction {
             Rng rng(static_cast<uint64_t>(depth + 1));
-            const auto made = std::make_shared<Recurrent>(
+            const auto layer = std::make_shared<Recurrent>(
                 width, width, RecurrentOptions{.cell = cell, .bidirectional = true}, rng);
-            for (const auto* cells : {&made->forward, &made->backward}) {
+            for (const auto* cells : {&layer->forward, &layer->backward}) {
               for (const auto& each : *cells) keep_state(*each);
             }
-            return [made](const Tensor& x) { return (*made)(x, {}, nullptr); };
+            return [layer](const Tensor& x) { return (*layer)(x, {}, nullptr); };
           }};
+}
+
+/// fastmax of degree 1, whose exponents differ from those of the variant's default degree.
+LayerType degree_1_polynomial() {
+  LayerType type = attention_layer("polynomial of degree 1", "fastmax:p=1", "n d^2", "1", "1");
+  type.time = {.length = 1, .width = 2};
+  return type;
 }
 
 constexpr int64_t taps = 3;  // k
@@ -71,8 +73,8 @@ LayerType gated_convolution() {
           .time = {.length = 1, .width = 2},
           .make = [](int64_t, int64_t width, int64_t depth) -> LayerFunction {
             Rng rng(static_cast<uint64_t>(depth + 1));
-            const auto made = std::make_shared<GatedConvolution>(width, Taps{.count = taps}, rng);
-            return [made](const Tensor& x) { return (*made)(x, {}); };
+            const auto layer = std::make_shared<GatedConvolution>(width, Taps{.count = taps}, rng);
+            return [layer](const Tensor& x) { return (*layer)(x, {}); };
           }};
 }
 
@@ -88,11 +90,11 @@ LayerType dilated_convolution() {
             Taps dilated{.count = taps};
             for (int64_t i = 0; i < depth; ++i) {
               dilated.dilation *= taps;
-              // as in ByteNet, dilations begin anew; taps as far apart as the length would see padding alone
+              // as in ByteNet, dilations restart at 1: taps as far apart as the length would see padding only
               if (dilated.dilation >= length) dilated.dilation = 1;
             }
-            const auto made = std::make_shared<DilatedConvolution>(width, dilated, rng);
-            return [made](const Tensor& x) { return (*made)(x, {}); };
+            const auto layer = std::make_shared<DilatedConvolution>(width, dilated, rng);
+            return [layer](const Tensor& x) { return (*layer)(x, {}); };
           },
           .same_at_any_depth = false};
 }
@@ -120,8 +122,7 @@ const std::vector<LayerType>& layer_types() {
       attention_layer("hierarchy of blocks", "h_transformer", "c n d", "log n", "1"),
       attention_layer("kernel elu + 1", "linear", "n d^2", "1", "1"),
       attention_layer("random features", "performer", "n m d", "1", "1"),
-      with_time(attention_layer("polynomial of degree 1", "fastmax:p=1", "n d^2", "1", "1"),
-                {.length = 1, .width = 2}),
+      degree_1_polynomial(),
       attention_layer("polynomial of degree 2", "fastmax", "n d^3", "1", "1"),
   };
   return all;

@@ -1,7 +1,6 @@
 // Parsing of specs that differ by layer.
 #include "heed/attention/layered_spec.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include "heed/core/error.h"

@@ -1,4 +1,4 @@
-// LayeredSpec: which attention stands in which layer, as one text.
+// LayeredSpec: the attention of each layer, as one text.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ std::vector<LayerRange> parse_layers(std::string_view text);
 struct LayeredSpec {
   /// The attention of one range of layers.
   struct Part {
-    LayerRange layers;  ///< where it stands
+    LayerRange layers;  ///< the layers that use it
     std::string spec;   ///< name:key=value,...
   };
   std::string base;         ///< of the layers that no part names
@@ -36,9 +36,9 @@ struct LayeredSpec {
   void check_layers(int64_t layers) const;
 };
 
-/// Parses "SPEC" or "SPEC;LAYERS=SPEC;...". Does not look the names up.
+/// Parses "SPEC" or "SPEC;LAYERS=SPEC;..." without checking the names of attentions.
 LayeredSpec parse_layered_spec(std::string_view text);
-/// Fails on a text as parse_layered_spec() takes, one of whose specs no attention takes.
+/// Fails where a spec of such a text is not legal for its attention, or its attention is unknown.
 void check_attention(const std::string& text);
 /// `text`, but with `spec` in these layers ("1-11"); empty layers: in all.
 std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers);

@@ -13,7 +13,8 @@ namespace heed {
 
 namespace {
 
-/// Tables of variants, the last one in use. A table never changes, so what refers to one stays valid.
+/// Tables of variants, of which the last is in use. A table never changes, so references to its variants stay
+/// valid.
 std::list<std::vector<Variant>>& tables() {
   static std::list<std::vector<Variant>> all{{
 #define VARIANT(name) variant::name(),
@@ -30,6 +31,18 @@ bool is_plain(std::string_view name) {
 }
 
 }  // namespace
+
+Traits like(const Traits& family, Traits traits) {
+  if (traits.time == Growth()) traits.time = family.time;
+  if (traits.memory == Growth()) traits.memory = family.memory;
+  if (traits.map == MapKind::none) traits.map = family.map;
+  if (traits.from == 0) traits.from = family.from;
+  traits.causal |= family.causal;
+  traits.full &= family.full;
+  traits.cross |= family.cross;
+  traits.steps |= family.steps;
+  return traits;
+}
 
 std::span<const Variant> variants() { return tables().back(); }
 
@@ -59,12 +72,12 @@ const Variant& variant_named(const std::string& name) {
     if (name == variant.traits.name || (!name.empty() && name == variant.traits.also)) return variant;
     known.emplace_back(variant.traits.name);
   }
-  fail("attention '", name, "' is unknown.", suggestion(name, known), " heed list attention tells them all.");
+  fail("attention '", name, "' is unknown.", suggestion(name, known), " heed list attention lists all.");
 }
 
 namespace {
 
-/// Fails when a modifier would have no effect on `made`, or another than documented.
+/// Fails when a modifier would have no effect on `made`, or an undocumented one.
 void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
   const Modifiers& m = config.modifiers;
   const auto* headed = dynamic_cast<const MultiHeadAttention*>(&made);
@@ -72,7 +85,7 @@ void check_modifiers(const std::string& name, const AttentionConfig& config, con
     if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
   };
   refuse(config.cross && inside_attention(m.position), "position inside it here",
-         "places in two inputs have no distance. Choose position = none for cross-attention.");
+         "positions in two inputs have no distance. Choose position = none for cross-attention.");
   if (headed == nullptr) {
     const char* why = "it has projections of its own. Leave it out, or choose another attention.";
     refuse(config.kv_heads != 0, "kv_heads", why);
@@ -82,7 +95,7 @@ void check_modifiers(const std::string& name, const AttentionConfig& config, con
   if (headed != nullptr && headed->modifies_scores()) return;
   const char* why =
       headed == nullptr
-          ? "it makes its scores itself. Leave it out, or use softmax."
+          ? "it computes its own scores. Leave it out, or use softmax."
           : "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
   refuse(by_distance(m.position), "bias by position (alibi, t5, shaw)", why);
   refuse(m.softcap != 0, "softcap", why);
@@ -96,7 +109,7 @@ std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& sp
   const char* name = variant.traits.name;
   if (config.causal && !variant.traits.causal) {
     fail("attention '", name,
-         "' cannot look back only: its map mixes later keys in. Use it in an encoder, or choose another.");
+         "' cannot look back only: its map includes later keys. Use it in an encoder, or choose another.");
   }
   if (config.cross && !variant.traits.cross) {
     fail("attention '", name, "' needs queries and keys from one input. Choose another cross-attention",

@@ -131,6 +131,7 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 
 namespace {
 
+/// Lists all options with their values, under dotted names.
 class OptionTable : public Fields {
  public:
   std::vector<OptionText> found;
@@ -172,70 +173,71 @@ class OptionTable : public Fields {
   std::string prefix_;
 };
 
+/// Sets the option of one name to a value given as text.
 class Setting : public OptionTable {
  public:
   Setting(std::string name, std::string value, std::string where)
       : name_(std::move(name)), value_(std::move(value)), where_(std::move(where)) {}
-  bool done = false;
+  bool is_done = false;
+  std::vector<std::string> known;  // names of all options
 
  private:
-  [[noreturn]] void wrong(const std::string& needed) const {
+  [[noreturn]] void refuse(const std::string& needed) const {
     fail(where_, name_, " = ", value_.empty() ? "''" : shown(value_), " is not legal; it takes ", needed,
          ".");
   }
-  bool is_named(const char* name) { return path(name) == name_ ? (done = true) : false; }
+  /// True for the option to set.
+  bool matches(const char* name) {
+    known.push_back(path(name));
+    if (known.back() != name_) return false;
+    return is_done = true;
+  }
   template <class T>
   T number(const std::string& needed) const {
     T parsed{};
     const char* end = value_.data() + value_.size();
     const auto [at, fault] = std::from_chars(value_.data(), end, parsed);
-    if (fault != std::errc() || at != end) wrong(needed);
+    if (fault != std::errc() || at != end) refuse(needed);
     return parsed;
-  }
-  void on(const char* name, int64_t& x, const char* help) override {
-    OptionTable::on(name, x, help);
-    if (!is_named(name)) return;
-    x = number<int64_t>("a whole number");
-    if (!name_.ends_with("seed") && (x > max_integer || x < -max_integer))
-      wrong(text("a whole number from -", max_integer, " to ", max_integer));
-  }
-  void on(const char* name, int64_t& x, IntRange range, const char* help) override {
-    OptionTable::on(name, x, range, help);
-    if (!is_named(name)) return;
-    const std::string needed = text("a whole number from ", range.min, " to ", range.max);
-    const auto given = number<int64_t>(needed);
-    if (given < range.min || given > range.max) wrong(needed);
-    x = given;
   }
   double real() const {
     const auto x = number<double>("a number");
-    if (!std::isfinite(x)) wrong("a finite number");
+    if (!std::isfinite(x)) refuse("a finite number");
     return x;
   }
-  void on(const char* name, double& x, const char* help) override {
-    OptionTable::on(name, x, help);
-    if (is_named(name)) x = real();
+  void on(const char* name, int64_t& x, const char*) override {
+    if (!matches(name)) return;
+    x = number<int64_t>("a whole number");
+    if (!name_.ends_with("seed") && (x > max_integer || x < -max_integer))
+      refuse(text("a whole number from -", max_integer, " to ", max_integer));
   }
-  void on(const char* name, std::optional<double>& x, const Followed& followed, const char* help) override {
-    OptionTable::on(name, x, followed, help);
-    if (is_named(name)) x = real();
+  void on(const char* name, int64_t& x, IntRange range, const char*) override {
+    if (!matches(name)) return;
+    const std::string needed = text("a whole number from ", range.min, " to ", range.max);
+    const auto given = number<int64_t>(needed);
+    if (given < range.min || given > range.max) refuse(needed);
+    x = given;
   }
-  void on(const char* name, bool& x, const char* help) override {
-    OptionTable::on(name, x, help);
-    if (!is_named(name)) return;
-    if (value_ != "true" && value_ != "false") wrong("true or false");
+  void on(const char* name, double& x, const char*) override {
+    if (matches(name)) x = real();
+  }
+  void on(const char* name, std::optional<double>& x, const Followed&, const char*) override {
+    if (matches(name)) x = real();
+  }
+  void on(const char* name, bool& x, const char*) override {
+    if (!matches(name)) return;
+    if (value_ != "true" && value_ != "false") refuse("true or false");
     x = value_ == "true";
   }
-  void on(const char* name, std::string& x, const char* help) override {
-    OptionTable::on(name, x, help);
-    if (is_named(name)) x = value_;
+  void on(const char* name, std::string& x, const char*) override {
+    if (matches(name)) x = value_;
   }
-  void on(const char* name, Choice& x, const char* help) override {
-    OptionTable::on(name, x, help);
-    if (!is_named(name) || x.choose(value_)) return;
+  void on(const char* name, Choice& x, const char*) override {
+    if (!matches(name) || x.choose(value_)) return;
     std::vector<std::string> words(x.words().begin(), x.words().end());
     fail(where_, name_, " = '", shown(value_), "' is unknown.", suggestion(value_, words));
   }
+
   std::string name_, value_, where_;
 };
 
@@ -256,9 +258,8 @@ void detail::set_option(const std::function<void(Fields&)>& fields, const std::s
                         const std::string& value, const std::string& where) {
   Setting setting(name, value, where);
   fields(setting);
-  if (setting.done) return;
-  std::vector<std::string> known;
-  for (const OptionText& option : setting.found) known.push_back(option.name);
+  if (setting.is_done) return;
+  const std::vector<std::string>& known = setting.known;
   if (known.empty()) fail(where, "'", shown(name), "' is unknown: there are no options here.");
   fail(where, "option '", shown(name), "' is unknown.", suggestion(name, known),
        known.size() > max_listed ? " heed show lists them." : "");

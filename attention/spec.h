@@ -21,7 +21,7 @@ struct Spec {
 
 /// Parses name:key=value,... Fails on any other text and on a key given twice.
 Spec parse_spec(std::string_view text);
-/// The inverse of parse_spec().
+/// The text of a spec, the inverse of parse_spec().
 std::string to_string(const Spec& spec);
 
 /// The known word nearest to `word`: two edits away at most, and one where it is short; empty: there is none.
@@ -31,7 +31,7 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 
 /// One option as text, for help, docs and config.toml.
 struct OptionText {
-  std::string name;                    ///< as it stands in a spec
+  std::string name;                    ///< the key in a spec
   std::string value;                   ///< in effect
   std::string kind;                    ///< "integer", "number", "true or false", "text" or the legal words
   std::string help;                    ///< one line
@@ -42,16 +42,17 @@ struct OptionText {
 /// The legal values of an option, for help: its kind, with the range of an integer.
 std::string takes(const OptionText& option);
 
-/// Every option of `made`, a struct with fields(), with its current value. Options of groups have dotted
+/// Every option of `options`, a struct with fields(), with its current value. Options of groups have dotted
 /// names.
 template <class Options>
-std::vector<OptionText> options_of(Options& made);
+std::vector<OptionText> options_of(Options& options);
 
 /// Sets one option by its dotted name. Fails on an unknown name (naming the nearest) and on an illegal value
 /// (naming the legal ones); `where` is the start of the message. Integers without a range are limited to
 /// +-max_integer.
 template <class Options>
-void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where);
+void set_option(Options& options, const std::string& name, const std::string& value,
+                const std::string& where);
 
 namespace detail {
 std::vector<OptionText> options_of(const std::function<void(Fields&)>& fields);
@@ -60,13 +61,14 @@ void set_option(const std::function<void(Fields&)>& fields, const std::string& n
 }  // namespace detail
 
 template <class Options>
-std::vector<OptionText> options_of(Options& made) {
-  return detail::options_of([&](Fields& f) { made.fields(f); });
+std::vector<OptionText> options_of(Options& options) {
+  return detail::options_of([&](Fields& f) { options.fields(f); });
 }
 
 template <class Options>
-void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where) {
-  detail::set_option([&](Fields& f) { made.fields(f); }, name, value, where);
+void set_option(Options& options, const std::string& name, const std::string& value,
+                const std::string& where) {
+  detail::set_option([&](Fields& f) { options.fields(f); }, name, value, where);
 }
 
 }  // namespace heed

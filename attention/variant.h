@@ -14,11 +14,12 @@ namespace heed {
 
 /// Growth of a cost: proportional to n^length d^width, for sequence length n and head width d.
 struct Growth {
-  double length = 0;  ///< exponent of n
-  double width = 0;   ///< exponent of d
+  double length = 0;                               ///< exponent of n
+  double width = 0;                                ///< exponent of d
+  bool operator==(const Growth&) const = default;  ///< equal exponents
 };
 
-/// What the attention map of a variant means.
+/// The relation of a variant's attention map to its output.
 enum class MapKind {
   none,     ///< no map
   exact,    ///< rows sum to 1, and map V is the output
@@ -40,11 +41,49 @@ struct Traits {
   bool cross = false;           ///< queries and keys may come from different inputs
   bool padding = true;          ///< supports key lengths
   bool steps = false;           ///< decodes step by step with a cache
-  bool last_row = true;         ///< the last row of the causal output equals that of the bidirectional one
+  bool last_row = true;         ///< the last row of the causal output equals that of the bidirectional output
   MapKind map = MapKind::none;  ///< what a MapRecorder receives from it
   int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's default
   double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
 };
+
+/// Traits of softmax over dot products in tiles: any role, quadratic time, linear memory.
+inline constexpr Traits dot_product_traits{.time = {.length = 2, .width = 1},
+                                           .memory = {.length = 1, .width = 1},
+                                           .causal = true,
+                                           .cross = true,
+                                           .steps = true,
+                                           .map = MapKind::exact};
+/// Traits of attentions that compute a full map of scores: any role, quadratic time and memory.
+inline constexpr Traits full_map_traits{.time = {.length = 2, .width = 1},
+                                        .memory = {.length = 2, .width = 0},
+                                        .causal = true,
+                                        .cross = true,
+                                        .steps = true,
+                                        .map = MapKind::exact};
+/// Traits of attentions by feature maps: any role, linear time and memory.
+inline constexpr Traits feature_map_traits{.time = {.length = 1, .width = 2},
+                                           .memory = {.length = 1, .width = 1},
+                                           .causal = true,
+                                           .cross = true,
+                                           .steps = true,
+                                           .map = MapKind::exact};
+/// Traits of attentions with a decaying state: causal only, linear time and memory.
+inline constexpr Traits decay_traits{.time = {.length = 1, .width = 2},
+                                     .memory = {.length = 1, .width = 1},
+                                     .causal = true,
+                                     .full = false,
+                                     .steps = true,
+                                     .map = MapKind::signed_};
+/// Traits of softmax over a sparse pattern: self-attention in linear time and memory.
+inline constexpr Traits sparse_pattern_traits{.time = {.length = 1, .width = 1},
+                                              .memory = {.length = 1, .width = 1},
+                                              .causal = true,
+                                              .steps = true,
+                                              .map = MapKind::exact,
+                                              .from = 1024};
+/// `traits` with the costs, map and `from` of `family` where they are not set, and with all its roles.
+Traits like(const Traits& family, Traits traits);
 
 /// A registered attention: its properties, its factory and its options.
 struct Variant {
@@ -57,9 +96,9 @@ struct Variant {
 
 /// All variants, in the order of variants.def, then those that programs registered.
 std::span<const Variant> variants();
-/// Adds an attention of your own, made by describe(): from then on its name works wherever one of ours does.
-/// Fails where the name is not made of small letters, digits and '_', or is taken. What variants() and
-/// variant_named() gave before stays valid. To be called before threads use variants, first in main().
+/// Registers an attention of a program, described by describe(): its name is then known everywhere.
+/// Fails where the name has other characters than small letters, digits and '_', or is taken. Earlier results
+/// of variants() and variant_named() stay valid. To be called before threads use variants, first in main().
 void register_attention(const Variant& variant);
 /// The variant with this name (or other name). Fails on an unknown one, naming the nearest and all known.
 const Variant& variant_named(const std::string& name);
@@ -67,7 +106,7 @@ const Variant& variant_named(const std::string& name);
 /// modifiers do not allow.
 std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& spec,
                                           const AttentionConfig& config, Rng& rng);
-/// The same from "name:key=value,..."; fails on an unknown name, too.
+/// Creates an attention from "name:key=value,..."; also fails on an unknown name.
 std::unique_ptr<Attention> make_attention(const std::string& spec, const AttentionConfig& config, Rng& rng);
 /// A factory of attentions from a spec, for models. Fails immediately on an illegal spec.
 AttentionFactory attention_factory(const std::string& spec);
@@ -81,9 +120,9 @@ struct Listing {
 };
 /// The table of variants as Markdown: the source of docs/reference/attentions.md.
 std::string variants_markdown(const Listing& listing = {});
-/// The same as a JSON array.
+/// The table of variants as a JSON array.
 std::string variants_json(const Listing& listing = {});
-/// The same as aligned text.
+/// The table of variants as aligned text.
 std::string variants_text(const Listing& listing = {});
 
 namespace variant {

@@ -1,5 +1,4 @@
 // The table of variants as text, Markdown and JSON.
-
 #include "heed/attention/counted_cost.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/number_text.h"
@@ -22,24 +21,17 @@ std::string growth(const Growth& g) {
 const char* yes(bool value) { return value ? "yes" : "no"; }
 
 const char* map_word(MapKind kind) {
-  switch (kind) {
-    case MapKind::none:
-      return "none";
-    case MapKind::exact:
-      return "exact";
-    case MapKind::signed_:
-      return "signed";
-    case MapKind::inside:
-      return "inside";
-    case MapKind::stages:
-      return "stages";
-  }
-  return "";
+  constexpr const char* words[] = {"none", "exact", "signed", "inside", "stages"};
+  return words[static_cast<int>(kind)];
+}
+
+std::vector<OptionText> options_of(const Variant& variant) {
+  return variant.options({variant.traits.name, {}});
 }
 
 std::string options_text(const Variant& variant) {
   std::string out;
-  for (const OptionText& option : variant.options({variant.traits.name, {}})) {
+  for (const OptionText& option : options_of(variant)) {
     out += (out.empty() ? "" : ", ") + option.name + "=" + option.value;
   }
   return out;
@@ -78,7 +70,7 @@ std::string names_of(const std::vector<OwnTensor>& tensors) {
 /// Formats a growth as n^1.98 d^1.02.
 std::string counted(const Growth& g) { return formatted("n^%.2f d^%.2f", g.length, g.width); }
 
-std::vector<const Variant*> asked(const Listing& listing) {
+std::vector<const Variant*> listed_variants(const Listing& listing) {
   if (listing.only != nullptr) return {listing.only};
   std::vector<const Variant*> all;
   for (const Variant& variant : variants()) all.push_back(&variant);
@@ -89,7 +81,7 @@ std::vector<TableRow> rows(const Listing& listing) {
   std::vector<TableRow> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map",
                              "parameters", "options", "paper"}};
   if (listing.counted) out[0].insert(out[0].begin() + 3, {"time counted", "memory counted"});
-  for (const Variant* each : asked(listing)) {
+  for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
     const Traits& t = variant.traits;
     out.push_back({t.name, growth(t.time), growth(t.memory), t.full ? yes(t.causal) : "only", yes(t.cross),
@@ -108,18 +100,18 @@ std::string details(const Variant& variant, const Listing& listing) {
   std::string out = std::string(t.name) + ": " + t.idea + "\n";
   if (*t.also != 0) out += text("Also called ", t.also, ".\n");
   const std::vector<TableRow> table = rows(listing);
-  std::vector<TableRow> promises;
+  std::vector<TableRow> properties;
   for (size_t i = 1; i < table[0].size(); ++i) {
     if (table[0][i] != "options" && table[0][i] != "parameters")
-      promises.push_back({"  " + table[0][i], table[1][i]});
+      properties.push_back({"  " + table[0][i], table[1][i]});
   }
   for (const OwnTensor& one : own_tensors(variant)) {
-    promises.push_back({"  tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
-                                         ", for 2 heads of width 8 and a length of 32")});
+    properties.push_back({"  tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
+                                           ", for 2 heads of width 8 and a length of 32")});
   }
-  out += aligned_table(promises);
+  out += aligned_table(properties);
   std::vector<TableRow> options{{"option", "default", "takes", "what it does"}};
-  for (const OptionText& option : variant.options({t.name, {}}))
+  for (const OptionText& option : options_of(variant))
     options.push_back({option.name, option.value, takes(option), option.help});
   return options.size() > 1 ? out + "\n" + aligned_table(options) : out;
 }
@@ -134,17 +126,18 @@ std::string variants_text(const Listing& listing) {
 
 std::string variants_markdown(const Listing& listing) {
   std::string out =
-      "# Ways of attending\n\n"
+      "# Attentions\n\n"
       "Made by `heed list attention --markdown`; a test keeps it fresh. n is the length, d the width of a "
       "head; time and\n"
       "memory are those of training, memory without inputs and outputs. The battery of `tests/attention` "
       "counts both.\n"
-      "Causal *only* looks back and nowhere else. A map is *exact* when its rows sum to one, *signed* when "
+      "Causal *only* supports no bidirectional attention. A map is *exact* when its rows sum to one, "
+      "*signed* when "
       "they need not; either way map times values "
-      "is the output.\nA map *inside* tells what is looked at on the way to an output that is made "
-      "otherwise. Maps of *stages* follow each other: what the first gives is attended to again.\n\n";
+      "is the output.\nA map *inside* is an intermediate result; the output is not map times values. Maps of "
+      "*stages* are applied one after the other: the second attends to the output of the first.\n\n";
   out += markdown_table(rows(listing));
-  for (const Variant* each : asked(listing)) {
+  for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
     if (*variant.traits.also != 0) out += "Also called " + std::string(variant.traits.also) + ".\n";
@@ -154,7 +147,7 @@ std::string variants_markdown(const Listing& listing) {
       out += text(&one == &own.front() ? " " : ", ", "`", one.name, "` ", one.shape,
                   one.trained ? "" : " (fixed)");
     if (!own.empty()) out += ".\n";
-    const auto options = variant.options({variant.traits.name, {}});
+    const auto options = options_of(variant);
     if (!options.empty()) out += "\n| option | default | takes | what it does |\n|---|---|---|---|\n";
     for (const OptionText& option : options) {
       std::string kind = takes(option);
@@ -168,11 +161,11 @@ std::string variants_markdown(const Listing& listing) {
 
 std::string variants_json(const Listing& listing) {
   Json out{Json::List{}};
-  for (const Variant* each : asked(listing)) {
+  for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
     const Traits& t = variant.traits;
     Json options{Json::List{}};
-    for (const OptionText& option : variant.options({t.name, {}})) {
+    for (const OptionText& option : options_of(variant)) {
       options.push(Json::object(
           {{"name", option.name}, {"default", option.value}, {"takes", option.kind}, {"help", option.help}}));
     }

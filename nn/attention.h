@@ -1,132 +1,42 @@
-// Attention: the interface that every attention implements, with its input, cache and configuration.
+// Attention: the interface that every attention implements, with its input and configuration.
 #pragma once
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "heed/autograd/ops.h"
+#include "heed/nn/attention_cache.h"
+#include "heed/nn/auxiliary_losses.h"
 #include "heed/nn/init.h"
+#include "heed/nn/map_recorder.h"
 #include "heed/nn/mask.h"
-#include "heed/nn/module.h"
 #include "heed/nn/position.h"
 
 namespace heed {
 
-/// What an attention keeps between the steps of decoding: the key-value cache, or the state of a linear
-/// attention. Lists its tensors ([B, ...]) in fields(), so that moving, reordering beams and detaching are
-/// generic.
-struct AttentionCache {
-  int64_t length = 0;   ///< number of cached keys
-  int64_t queries = 0;  ///< number of queries answered so far: the position of the next one
-  virtual ~AttentionCache() = default;
-  virtual void fields(Fields& f) = 0;  ///< names every tensor whose rows are sequences, [B, ...]
-};
-
-/// Row i of every cached tensor becomes row order[i], as beam search reorders its hypotheses. order: i32
-/// [B'].
-void reorder(AttentionCache& cache, const Tensor& order);
-
-/// Collects attention maps [B, H, Tq, Tk], each with the module that made it. Recording never changes an
-/// output.
-struct MapRecorder {
-  /// The map of one call of one attention.
-  struct Map {
-    const Module* module;  ///< the attention that made it; names_of() knows its path
-    Tensor weights;        ///< weights [B, H, Tq, Tk], without history
-    Tensor drawn = {};     ///< of hard attentions: 1 at the sampled keys, 0 elsewhere
-  };
-  /// What the heads of one call worked with, without history; kept while keep_heads is set.
-  struct HeadCall {
-    const Module* module;       ///< the attention that was called
-    Tensor values = {};         ///< [B, H or fewer, Tk, dv]
-    Tensor output = {};         ///< [B, H, Tq, dv]: of each head, before the output projection
-    Tensor output_grad = {};    ///< a leaf of zeros added to `output`: after backward(), grad_of() it is the
-                                ///< gradient of the heads' outputs; empty under NoGrad
-    Tensor query_factors = {};  ///< [B, H, Tq, d]: their products with key_factors, times `scale`, are scores
-    Tensor key_factors = {};    ///< [B, H or fewer, Tk, d]; both empty where a score is no product
-    double scale = 1;           ///< of the products
-  };
-  /// Called by attentions; keeps the numbers without their history.
-  void record(const Module& module, const Tensor& map, const Tensor& drawn = {}) {
-    maps.push_back({&module, map.detach(), drawn ? drawn.detach() : Tensor()});
-  }
-  /// Called by attentions inside a call that is kept: the queries and keys whose products it weighs by.
-  void factors(const Module& module, const Tensor& queries, const Tensor& keys, double scale) {
-    if (calls.empty() || calls.back().module != &module) return;
-    calls.back().query_factors = queries.detach();
-    calls.back().key_factors = keys.detach();
-    calls.back().scale = scale;
-  }
-  std::vector<Map> maps;    ///< in the order of the forward pass
-  bool keep_heads = false;  ///< keep `calls` too, of attentions with heads that are called without a cache
-  std::vector<HeadCall> calls;  ///< in the order of the forward pass
-};
-
 struct AttentionInput;
 
-/// Edits attentions in a forward pass: weights of their maps, or outputs of their heads. For ablation,
-/// patching and causal tracing (docs/how-to/edit-a-head.md). A pass without one takes the same path as ever.
+/// Edits attentions in a forward pass, either weights of their maps or outputs of their heads, for ablation,
+/// patching and causal tracing (docs/how-to/edit-a-head.md).
 class HeadEditor {
  public:
   virtual ~HeadEditor() = default;
-  /// Heads of this attention, from 0, whose maps edit_map() replaces; none by default. They are computed from
-  /// the map, which the attention must have; the others stay as they are.
+  /// The heads of this attention, counted from 0, whose maps edit_map() replaces; none by default. Their
+  /// outputs are computed from the map, which the attention must have; other heads keep their outputs.
   virtual std::vector<int64_t> mapped_heads(const Module&) const { return {}; }
-  /// The map to use in place of `map` [B, H, Tq, Tk], as a MapRecorder gets it: without dropout, and without
-  /// gradients of its weights. Called where mapped_heads() names heads; the others are ignored.
+  /// The map to use in place of `map` [B, H, Tq, Tk], which has neither dropout nor gradients of its weights.
+  /// Called where mapped_heads() names heads; other heads of the result are ignored.
   virtual Tensor edit_map(const Module&, const Tensor& map, const AttentionInput&) { return map; }
-  /// What the output projection reads in place of `heads`, the output of all heads [B, H, Tq, d]. Gradients
+  /// The input of the output projection in place of `heads`, the output of all heads [B, H, Tq, d]. Gradients
   /// flow through it.
   virtual Tensor edit_heads(const Module&, const Tensor& heads, const AttentionInput&) { return heads; }
 };
 
-/// How likely a model finds the targets of a batch, for auxiliary losses that depend on it.
-struct Likelihood {
-  Tensor of_sequences;  ///< [B], nats: log p of the targets of each sequence, without history
-  Tensor weight;        ///< rank 0: what the loss is a mean over, tokens or examples of the batch
-  Tensor real;          ///< [B]: 1; 0 for a sequence without targets, which only fills the batch up
-};
-
-/// Terms that attentions add to the loss, such as those of stochastic attention or routing. The training step
-/// adds sum() to the loss of the task.
-struct AuxiliaryLosses {
-  /// A term of rank 0, from how likely the targets were.
-  using FromLikelihood = std::function<Tensor(const Likelihood&)>;
-
-  /// Adds a term of rank 0, in the unit of the loss.
-  void add(const char* name, const Tensor& term) { list.emplace_back(name, term); }
-  /// Adds a term that resolve() computes once the likelihood is known.
-  void add(const char* name, FromLikelihood make) { waiting.emplace_back(name, std::move(make)); }
-  /// Computes the waiting terms. The task calls it; see resolve_auxiliary_losses().
-  void resolve(const Likelihood& likelihood);
-  /// The sum of all terms; empty when there are none. Fails when some still wait for a likelihood.
-  Tensor sum() const;
-
-  std::vector<std::pair<std::string, Tensor>> list;             ///< name and value of each term
-  std::vector<std::pair<std::string, FromLikelihood>> waiting;  ///< names of terms that wait for resolve()
-  bool dry_run = false;  ///< true in a step whose result is thrown away: modules must not update their state
-};
-
-/// Resolves waiting terms with the likelihood of `targets` (i32 [B, ...]) under `logits` [B, ..., V]; targets
-/// equal to `ignore` do not count. Does nothing when no term waits.
-void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
-                              int32_t ignore = -1);
-/// The same for logits [N, V] and targets [N] of concatenated sequences: `rows` holds the length of each.
-void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
-                              std::span<const int64_t> rows, int32_t ignore = -1);
-
-/// The same where an example is `parts` sequences of a batch [parts * B]: first the first part of all
-/// examples, then the second. Each sequence gets the likelihood of its example.
-void resolve_auxiliary_losses_of_parts(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
-                                       int64_t parts);
-
-/// What one forward pass carries through all modules.
+/// State that one forward pass carries through all modules.
 struct ForwardContext {
   Rng* rng = nullptr;                 ///< random numbers of dropout and sampling; null when evaluating
   MapRecorder* recorder = nullptr;    ///< receives attention maps; may be null
@@ -150,8 +60,8 @@ struct AttentionInput {
 /// output.
 AttentionInput with_finite_padding(const AttentionInput& input, bool cross);
 
-/// The cache of a call as the type that its attention makes; null without one. Fails for a cache of another
-/// attention.
+/// The cache of a call as a `Kind`, the type that its attention creates; null when the call has no cache.
+/// Fails for a cache of another attention.
 template <class Kind>
 Kind* cache_of(const AttentionInput& input) {
   auto* cache = dynamic_cast<Kind*>(input.cache);
@@ -169,8 +79,8 @@ class Attention : public Module {
   virtual std::unique_ptr<AttentionCache> new_cache() const { return nullptr; }
 };
 
-/// Normalisation of queries and keys before their dot product: by their root mean square, with a gain per
-/// element (as in Qwen 3), or to unit length, with a gain per head (Henry et al. 2020).
+/// Normalisation of queries and keys before their dot product. rms: by their root mean square, with a gain
+/// per element (as in Qwen 3); l2: to unit length, with a gain per head (Henry et al. 2020).
 enum class QkNorm { none, rms, l2 };
 
 /// An extra score in the softmax of each row, without a value: 0 ("softmax off by one") or trained.
@@ -189,10 +99,10 @@ struct Modifiers {
 
 /// Tensors that the layers of one stack share, by name: the first layer that needs one creates it.
 struct SharedByLayers {
-  std::map<std::string, Tensor> tensors;  ///< created by the first layer that asks for a name
+  std::map<std::string, Tensor> tensors;  ///< each is created by the first layer that needs it
 };
 
-/// What a model passes to the attention it creates: sizes, place in the model, initialisation.
+/// Configuration that a model passes to the attention it creates: sizes, place in the model, initialisation.
 struct AttentionConfig {
   int64_t d_model = 0;       ///< width of the inputs and of the output
   int64_t heads = 1;         ///< query heads; divide d_model unless head_dim is given
@@ -209,7 +119,7 @@ struct AttentionConfig {
   Init init = Init::xavier;  ///< of the projections' weights
   double output_gain = 1;    ///< multiplies the output projection's initial weights
   Modifiers modifiers = {};  ///< position kind, qk_norm, softcap, sink
-  /// Shared by the attentions at this place in all layers; empty: nothing is shared.
+  /// Tensors that the self-attentions, or the cross-attentions, of all layers share; empty: none.
   std::shared_ptr<SharedByLayers> shared = {};
 
   /// head_dim, or d_model / heads where that is 0.
@@ -221,8 +131,8 @@ struct AttentionConfig {
 /// Creates an attention, so that models need not know the variants.
 using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionConfig&, Rng&)>;
 
-/// Sets those of an attention's parameters query.weight, key.weight and value.weight that it has to the
-/// identity matrix. A usage error where it has none of them, and where one is not square.
+/// Sets the parameters query.weight, key.weight and value.weight of an attention, where they exist, to the
+/// identity matrix. Fails when none exists and when one is not square.
 void set_identity_projections(Attention& attention);
 
 }  // namespace heed

@@ -3,10 +3,10 @@
 
 namespace heed {
 
-Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self, std::unique_ptr<Attention> across,
-             Rng& rng)
-    : attention(std::move(self)),
-      cross(std::move(across)),
+Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self_attention,
+             std::unique_ptr<Attention> cross_attention, Rng& rng)
+    : attention(std::move(self_attention)),
+      cross(std::move(cross_attention)),
       feed_forward(options.width, options.feed_forward, options.forward, rng),
       attention_norm(options.width, options.norm),
       forward_norm(options.width, options.norm),
@@ -17,9 +17,9 @@ Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& en
                          const Mask& encoded_mask, BlockCache* cache, const ForwardContext& context) const {
   const ModuleScope within(this);
   const bool pre = options_.norm_place == NormPlace::pre;
-  // Applies one part of the block with its residual connection and the norm before or after.
-  const auto residual = [&](const Tensor& x, const LayerNorm& norm, const auto& part) {
-    const Tensor y = dropout(part(pre ? norm(x) : x), options_.dropout, context.rng);
+  // Adds one branch of the block to x: x + branch(norm(x)), or norm(x + branch(x)).
+  const auto residual = [&](const Tensor& x, const LayerNorm& norm, const auto& branch) {
+    const Tensor y = dropout(branch(pre ? norm(x) : x), options_.dropout, context.rng);
     return pre ? x + y : norm(x + y);
   };
   Tensor x = residual(input, attention_norm, [&](const Tensor& h) {
@@ -37,7 +37,9 @@ Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& en
 BlockCache Block::new_cache() const {
   BlockCache cache{attention->new_cache(), cross ? cross->new_cache() : nullptr};
   if (!cache.self || (cross && !cache.cross)) {
-    fail("decode: an attention of this model cannot go step by step. `heed list attention` says which can.");
+    fail(
+        "decode: an attention of this model cannot decode step by step. `heed list attention` shows which "
+        "can.");
   }
   return cache;
 }

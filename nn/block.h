@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Where the norm is. pre: x + f(norm(x)); post: norm(x + f(x)), as in Vaswani et al. 2017.
+/// The position of the norm. pre: x + f(norm(x)); post: norm(x + f(x)) (Vaswani et al. 2017).
 enum class NormPlace { pre, post };
 
 /// Options shared by all blocks of a model.

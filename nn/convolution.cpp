@@ -34,7 +34,7 @@ Convolution::Convolution(int64_t in, int64_t out, const Taps& taps, Rng& rng, co
 Tensor Convolution::operator()(const Tensor& x) const {
   const ModuleScope within(this);
   const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
-  // Taps that lie a length or more away see zeros whatever their distance: the padding need not grow with it.
+  // Taps at a distance of the length or more read only zeros, so the padding need not grow beyond it.
   const int64_t dilation = std::min(taps_.dilation, length);
   const int64_t reach = (taps_.count - 1) * dilation;
   const int64_t before = taps_.causal ? reach : reach / 2;
@@ -92,7 +92,7 @@ DilatedConvolution::DilatedConvolution(int64_t width, const Taps& taps, Rng& rng
 Tensor DilatedConvolution::operator()(const Tensor& x, const Tensor& lengths) const {
   const ModuleScope within(this);
   const Tensor real = without_padding(x, lengths);
-  // Norm and bias make padding other than 0 again, which the convolution must not see.
+  // Norm and bias make padding nonzero again, which the convolution must not read.
   const Tensor inner = without_padding(relu(second(down(relu(first(real))))), lengths);
   const Tensor y = up(relu(third(convolution(inner))));
   return without_padding(real + y, lengths);

@@ -6,9 +6,9 @@
 
 namespace heed {
 
-/// The place of a convolution's taps beside a position.
+/// The positions of a convolution's taps relative to an output position.
 struct Taps {
-  int64_t count = 3;     ///< k, how many positions an output sees; odd unless causal
+  int64_t count = 3;     ///< k, number of positions that an output depends on; odd unless causal
   int64_t dilation = 1;  ///< distance between neighbouring taps
   bool causal = false;   ///< taps at the position and before it, instead of around it
 };
@@ -38,8 +38,8 @@ class GatedConvolution final : public Module {
  public:
   /// Draws the weights from `rng`; weight normalisation is not part of it.
   GatedConvolution(int64_t width, const Taps& taps, Rng& rng);
-  /// x [B, T, width] -> [B, T, width]. `lengths` (i32 [B], or empty): positions from there on are padding,
-  /// which counts as zeros and gives zeros.
+  /// x [B, T, width] -> [B, T, width]. Positions from `lengths` (i32 [B], or empty) on are padding: zeros in
+  /// the input and in the output.
   Tensor operator()(const Tensor& x, const Tensor& lengths) const;
   void fields(Fields& f) override;
 
@@ -48,12 +48,14 @@ class GatedConvolution final : public Module {
 
 /// A residual block of ByteNet, with ReLU: layer norm, ReLU, d -> d/2; layer norm, ReLU, a dilated
 /// convolution of width d/2; layer norm, ReLU, d/2 -> d; plus x (Kalchbrenner et al. 2016, arXiv 1610.10099,
-/// section 3.5 and figure 3). With dilations 1, r, r^2, ... a stack of L layers sees about r^L positions.
+/// section 3.5 and figure 3). With dilations 1, r, r^2, ... an output of L layers depends on about r^L
+/// positions.
 class DilatedConvolution final : public Module {
  public:
   /// Draws the weights from `rng`. Fails for an odd width.
   DilatedConvolution(int64_t width, const Taps& taps, Rng& rng);
-  /// x [B, T, width] -> [B, T, width]; `lengths` as in GatedConvolution.
+  /// x [B, T, width] -> [B, T, width]. Positions from `lengths` (i32 [B], or empty) on are padding: zeros in
+  /// the input and in the output.
   Tensor operator()(const Tensor& x, const Tensor& lengths) const;
   void fields(Fields& f) override;
 

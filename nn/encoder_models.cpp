@@ -4,10 +4,9 @@
 #include "heed/core/io/safetensors.h"
 
 namespace heed {
-
 namespace {
 
-LinearOptions plain(const TransformerConfig& config) { return {.init = config.init}; }
+LinearOptions linear_options(const TransformerConfig& config) { return {.init = config.init}; }
 
 }  // namespace
 
@@ -17,8 +16,9 @@ EncoderModel::EncoderModel(const TransformerConfig& config, const Options& optio
       dropout_(config.check().dropout),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),
-      patches_(embedder_ ? nullptr
-                         : std::make_unique<Linear>(options.features, config.d_model, rng, plain(config))),
+      patches_(embedder_
+                   ? nullptr
+                   : std::make_unique<Linear>(options.features, config.d_model, rng, linear_options(config))),
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.d_model, rng,
                 config.position_deviation),
       first_(options.first ? normal_parameter(Shape{1, 1, config.d_model}, 0.02, rng) : Tensor()),
@@ -38,11 +38,11 @@ Tensor EncoderModel::vectors(const Tensor& x) const {
 }
 
 Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
-                             const Tensor& places) const {
+                             const Tensor& positions) const {
   Tensor x = vectors;
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
-  x = dropout(places ? position.at(x, places) : position(x, 0), dropout_, context.rng);
+  x = dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
   return encoder_(x, mask(lengths), {}, {}, nullptr, context);
 }
 
@@ -57,26 +57,26 @@ void EncoderModel::fields(Fields& f) {
 namespace {
 
 /// The tensors of an EncoderModel without those that a derived model adds.
-class Alone final : public Module {
+class EncoderPart final : public Module {
  public:
-  explicit Alone(EncoderModel& reader) : reader_(reader) {}
-  void fields(Fields& f) override { reader_.EncoderModel::fields(f); }
+  explicit EncoderPart(EncoderModel& model) : model_(model) {}
+  void fields(Fields& f) override { model_.EncoderModel::fields(f); }
 
  private:
-  EncoderModel& reader_;
+  EncoderModel& model_;
 };
 
 }  // namespace
 
 void EncoderModel::load_encoder(const std::string& bytes, const std::string& name) {
-  Alone alone(*this);
+  EncoderPart encoder(*this);
   const SafeTensors file = SafeTensors::parse(bytes, name);
-  std::vector<TensorBytes> kept;
-  for (const Named& named : tensors(alone)) {
+  std::vector<TensorBytes> own;
+  for (const Named& named : tensors(encoder)) {
     if (const TensorEntry* entry = file.find(named.name))
-      kept.push_back({entry->name, entry->dtype, entry->shape, file.bytes(*entry)});
+      own.push_back({entry->name, entry->dtype, entry->shape, file.bytes(*entry)});
   }
-  load_bytes(alone, encode_safetensors(kept), name);
+  load_bytes(encoder, encode_safetensors(own), name);
 }
 
 int64_t Classifier::head_width(const TransformerConfig& config) const {
@@ -95,40 +95,39 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
                    attention, rng),
       options_(options) {
   int64_t width = head_width(config);
-  const auto layer = [&](std::unique_ptr<Linear>& to, int64_t hidden) {
-    to = std::make_unique<Linear>(width, hidden, rng, plain(config));
+  const auto add_layer = [&](std::unique_ptr<Linear>& layer, int64_t hidden) {
+    layer = std::make_unique<Linear>(width, hidden, rng, linear_options(config));
     width = hidden;
   };
-  if (options.head_hidden > 0) layer(hidden_, options.head_hidden);
-  if (options.head_hidden > 1 && options.pairing == Pairing::concat) layer(second_, options.head_hidden / 2);
-  classes_ = Linear(width, options.classes, rng, plain(config));
+  if (options.head_hidden > 0) add_layer(hidden_, options.head_hidden);
+  if (options.head_hidden > 1 && options.pairing == Pairing::concat)
+    add_layer(second_, options.head_hidden / 2);
+  classes_ = Linear(width, options.classes, rng, linear_options(config));
 }
 
 Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
-  const auto over = static_cast<double>(options_.mean_over);
+  const auto divisor = static_cast<double>(options_.mean_over);
   if (has_first()) return slice(x, 1, 0, 1);
   if (options_.pool == Pool::last && !lengths) return slice(x, 1, length - 1, length);
   if (options_.pool == Pool::mean && (!lengths || options_.mean_of_all))
-    return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
-  const Tensor kept = transpose(mask(lengths).padding_mask(reshape(x, Shape{batch, 1, length, width}), 0), 1,
-                                2);  // [B, T, 1, 1]
-  const Tensor ones = reshape(kept, Shape{batch, length, 1});
+    return options_.mean_over > 0 ? sum(x, 1) / divisor : mean(x, 1);
+  const Tensor ones = reshape(mask(lengths).padding_mask(reshape(x, Shape{batch, 1, length, width}), 0),
+                              Shape{batch, length, 1});  // 1 for tokens, 0 for padding
   if (options_.pool == Pool::last) {
     const Tensor none = Tensor::full(Shape{batch, 1, 1}, 0, ones.dtype(), ones.device());
-    const Tensor followed = concat(std::vector<Tensor>{slice(ones, 1, 1, length), none}, 1);
-    return sum(x * (ones - followed), 1);  // 1 at the last real token alone
+    const Tensor has_successor = concat(std::vector<Tensor>{slice(ones, 1, 1, length), none}, 1);
+    return sum(x * (ones - has_successor), 1);  // the difference is 1 at the last real token alone
   }
-  const Tensor all = sum(x * ones, 1);
-  if (options_.mean_over > 0) return all / over;
-  const Tensor count = sum(ones, 1);
-  return all / maximum(count, Tensor::full(count.shape(), 1, count.dtype(), count.device()));
+  const Tensor total = sum(x * ones, 1);
+  if (options_.mean_over > 0) return total / divisor;
+  return total / maximum(sum(ones, 1), 1);
 }
 
 Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const ForwardContext& context,
-                              const Tensor& places) const {
+                              const Tensor& positions) const {
   const ModuleScope within(this);
-  Tensor x = pooled(encoded(vectors(input), lengths, context, places), lengths);
+  Tensor x = pooled(encoded(vectors(input), lengths, context, positions), lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {
     const int64_t pairs = x.extent(0) / 2;
@@ -155,12 +154,12 @@ TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderMod
                                const AttentionFactory& attention, Rng& rng)
     : EncoderModel(config, options, attention, rng),
       hidden_(options.causal ? Tensor() : normal_parameter(Shape{1, config.d_model}, 0.02, rng)),
-      tokens_(config.d_model, options.vocabulary, rng, plain(config)) {}
+      tokens_(config.d_model, options.vocabulary, rng, linear_options(config)) {}
 
 Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
-                                  const ForwardContext& context, const Tensor& places) const {
+                                  const ForwardContext& context, const Tensor& positions) const {
   const ModuleScope within(this);
-  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, context, places);
+  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, context, positions);
   if (has_first()) x = slice(x, 1, 1, x.extent(1));
   return tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows));
 }

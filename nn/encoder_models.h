@@ -35,13 +35,13 @@ class EncoderModel : public Module {
   /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
   Mask mask(const Tensor& lengths) const;
   /// Embedded tokens [B, T, width] -> encoded [B, T, width], or [B, T + 1, width] with the prepended token.
-  /// `places` i32, as long: positions of the tokens, the prepended one included; empty: 0, 1, 2, ...
+  /// `positions` i32 [B, T] or [B, T + 1]: positions of the tokens; empty: 0, 1, 2, ...
   Tensor encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
-                 const Tensor& places) const;
+                 const Tensor& positions) const;
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
   const Embedder& embedder() const { return *embedder_; }  ///< of token ids; not to be called for vectors
-  /// True where Options::first asks for the learned token.
+  /// True with the prepended token of Options::first.
   bool has_first() const { return static_cast<bool>(first_); }
 
  private:
@@ -73,10 +73,10 @@ class Classifier final : public EncoderModel {
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
              Rng& rng);
   /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B], including the token of Pool::first, or empty;
-  /// places i32 [B, T], or [B, T + 1] with that token: positions, or empty for 0, 1, 2, ... -> logits [B,
-  /// classes]; with pairs [B/2, classes].
+  /// positions i32 [B, T], or [B, T + 1] with that token, or empty for 0, 1, 2, ... -> logits [B, classes];
+  /// with pairs [B/2, classes].
   Tensor operator()(const Tensor& x, const Tensor& lengths, const ForwardContext& context,
-                    const Tensor& places = {}) const;
+                    const Tensor& positions = {}) const;
   void fields(Fields& f) override;
 
  private:
@@ -96,9 +96,9 @@ class TokenPredictor final : public EncoderModel {
   TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
                  const AttentionFactory& attention, Rng& rng);
   /// ids i32 [B, T], where id `vocabulary` is a masked token; rows i32 [n]: the positions to predict, as
-  /// indices b T + t; lengths and places as for a Classifier -> logits [n, vocabulary].
+  /// indices b T + t; lengths i32 [B] and positions i32 [B, T], or empty -> logits [n, vocabulary].
   Tensor operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
-                    const ForwardContext& context, const Tensor& places = {}) const;
+                    const ForwardContext& context, const Tensor& positions = {}) const;
   void fields(Fields& f) override;
 
  private:

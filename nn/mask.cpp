@@ -69,7 +69,8 @@ Tensor Mask::finite_padding(const Tensor& x, int64_t first) const {
   const Tensor from = contiguous(x);
   Tensor y = empty_like(from);
   launch<kernel::FinitePadding>(x.device(), from, key_lengths_, first, y);
-  // Gradients reach x as if it had been used itself: one after the other, so their sum is rounded the same.
+  // y shares the node of x, so that gradients are summed in the order, and with the rounding, of a direct
+  // use.
   y.set_node(from.node());
   return y;
 }

@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// Which query may attend to which key: causality, padding, an additive bias. The host never reads a tensor's
-/// values, so nothing waits for the device. A query that may attend to no key gets zeros.
+/// The pairs of query and key that may attend: causality, padding, an additive bias. The host never reads a
+/// tensor's values, so nothing waits for the device. A query that may attend to no key gets zeros.
 class Mask {
  public:
   static Mask none() { return {}; }                ///< every query may attend to every key
@@ -26,7 +26,7 @@ class Mask {
   /// 1 for keys, 0 for padding: [B, 1, T, 1] in the dtype of x [B, H, T, d]; empty without lengths. `first`:
   /// the position of the first row of x among the keys.
   Tensor padding_mask(const Tensor& x, int64_t first) const;
-  /// x [B, ..., T, W] with what must not be computed with taken out of its padding: NaN, infinities and
+  /// x [B, ..., T, W] without numbers in its padding that could reach real outputs: NaN, infinities and
   /// numbers beyond +-1e15 become 0. Products that a zero weight should cancel are then finite. Other numbers
   /// keep their bits; x itself without lengths. Gradients pass through, since padding gets none.
   Tensor finite_padding(const Tensor& x, int64_t first) const;

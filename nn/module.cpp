@@ -16,18 +16,9 @@
 
 namespace heed {
 
-bool Choice::choose(const std::string& word) const {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    if (word == words_[i]) {
-      set_(static_cast<int>(i));
-      return true;
-    }
-  }
-  return false;
-}
-
 namespace {
 
+/// Calls functions with the dotted names of tensors and modules; an empty function is skipped.
 class Visitor : public Fields {
  public:
   using OnTensor = std::function<void(const std::string&, Tensor&)>;
@@ -63,7 +54,7 @@ class Visitor : public Fields {
   std::string prefix_;
 };
 
-// Identifies a tensor: tied parameters share a leaf, shared buffers share memory.
+/// Identifies a tensor: tied parameters share a leaf, shared buffers share memory.
 const void* identity(const Tensor& tensor) {
   return tensor.node() ? static_cast<const void*>(tensor.node().get()) : tensor.raw();
 }
@@ -75,8 +66,13 @@ void visit_tensors(Module& module, const std::function<void(const std::string&, 
   module.fields(visitor);
 }
 
-void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
+void visit_optional_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
   Visitor visitor(f, {}, f);
+  module.fields(visitor);
+}
+
+void visit_modules(Module& module, const std::function<void(const std::string&, Module&)>& f) {
+  Visitor visitor({}, f);
   module.fields(visitor);
 }
 
@@ -103,25 +99,25 @@ int64_t count_parameters(Module& module) {
 
 std::string name_of(Module& root, const void* module) {
   std::string found;
-  Visitor visitor({}, [&](const std::string& name, Module& child) {
+  visit_modules(root, [&](const std::string& name, Module& child) {
     if (&child == module) found = name;
   });
-  root.fields(visitor);
   return found;
 }
 
 namespace {
 
-void replace(Module& module, const std::function<Tensor(const Tensor&)>& other) {
-  std::unordered_map<const void*, Tensor> done;
+/// Replaces every tensor x by converted(x); tied tensors stay tied.
+void replace(Module& module, const std::function<Tensor(const Tensor&)>& converted) {
+  std::unordered_map<const void*, Tensor> replacements;
   std::vector<std::pair<Tensor*, const void*>> all;
   visit_tensors(module,
                 [&](const std::string&, Tensor& tensor) { all.emplace_back(&tensor, identity(tensor)); });
   for (auto& [tensor, id] : all) {
-    auto [at, fresh] = done.try_emplace(id);
-    if (fresh) at->second = tensor->node() ? leaf(other(tensor->detach())) : other(*tensor);
+    auto [entry, is_new] = replacements.try_emplace(id);
+    if (is_new) entry->second = tensor->node() ? leaf(converted(tensor->detach())) : converted(*tensor);
   }
-  for (auto& [tensor, id] : all) *tensor = done[id];
+  for (auto& [tensor, id] : all) *tensor = replacements[id];
 }
 
 }  // namespace
@@ -186,6 +182,24 @@ void save(Module& module, const Path& path) { io::write(path, save_bytes(module)
 
 void load(Module& module, const Path& path) { load_bytes(module, io::read(path), path.string()); }
 
+std::string detail::type_and_shape(const TensorEntry& entry) {
+  std::string shape;
+  for (const int64_t extent : entry.shape) shape += text(shape.empty() ? "" : ", ", extent);
+  return text(entry.dtype, " [", shape, "]");
+}
+
+bool detail::has_type_and_shape_of(const TensorEntry& entry, const Tensor& x) {
+  return entry.dtype == to_string(x.dtype()) &&
+         std::equal(entry.shape.begin(), entry.shape.end(), x.shape().begin(), x.shape().end());
+}
+
+void detail::overwrite(Tensor& x, std::span<const std::byte> bytes) {
+  const Tensor saved(x.shape(), x.dtype(), Device::cpu);
+  std::memcpy(saved.raw(), bytes.data(), bytes.size());
+  launch<kernel::Copy>(x.device(), saved.to(x.device()), x);
+  ++x.storage()->version;
+}
+
 void load_bytes(Module& module, const std::string& bytes, const std::string& name) {
   const SafeTensors file = SafeTensors::parse(bytes, name);
   const std::vector<Named> all = tensors(module);
@@ -198,13 +212,9 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
     if (found == nullptr)
       fail(Fault::data, name, ": tensor ", named.name, " ", x.shape(),
            " is missing in the file (in its header, from byte 8 on).");
-    const bool same =
-        std::equal(found->shape.begin(), found->shape.end(), x.shape().begin(), x.shape().end());
-    if (found->dtype != to_string(x.dtype()) || !same) {
-      std::string shape;
-      for (const int64_t extent : found->shape) shape += text(shape.empty() ? "" : ", ", extent);
-      fail(Fault::data, name, ": tensor ", named.name, " is ", found->dtype, " [", shape, "] in the file, ",
-           x.dtype(), " ", x.shape(), " in the model (at byte ", found->offset,
+    if (!detail::has_type_and_shape_of(*found, x)) {
+      fail(Fault::data, name, ": tensor ", named.name, " is ", detail::type_and_shape(*found),
+           " in the file, ", x.dtype(), " ", x.shape(), " in the model (at byte ", found->offset,
            "). Load it with the configuration it was saved with.");
     }
   }
@@ -216,14 +226,7 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
     }
   }
   for (const TensorEntry& entry : file.entries()) file.check_finite(entry);
-  for (const Named& named : all) {
-    const auto numbers = file.bytes(*file.find(named.name));
-    const Tensor saved(named.tensor->shape(), named.tensor->dtype(), Device::cpu);
-    std::memcpy(saved.raw(), numbers.data(), numbers.size());
-    const Device device = named.tensor->device();
-    launch<kernel::Copy>(device, saved.to(device), *named.tensor);
-    ++named.tensor->storage()->version;
-  }
+  for (const Named& named : all) detail::overwrite(*named.tensor, file.bytes(*file.find(named.name)));
 }
 
 void check_listed(Module& module, const Tensor& loss) {

@@ -1,6 +1,7 @@
 // Module: the base class of everything with parameters; naming, counting, saving and moving them.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ std::vector<Named> parameters(Module& module);
 std::vector<Named> tensors(Module& module);
 /// The number of trained elements.
 int64_t count_parameters(Module& module);
-/// The dotted name of a module inside `root`; "" when it is not in it. Trace uses it.
+/// The dotted name of a module inside `root`; "" when it is not inside.
 std::string name_of(Module& root, const void* module);
 /// Moves parameters, buffers and constants to a device; ties stay ties. Call it before making an optimizer.
 void move_to(Module& module, Device device);
@@ -50,25 +51,39 @@ Bf16Weights narrow_weights(Module& module);
 /// A text table of parameter counts by the first two parts of their names, with the total.
 std::string summary(Module& module);
 
-/// Writes the tensors to a safetensors file, which is replaced as a whole: a crash leaves the old one or the
-/// new one. Fault::file where it cannot be written.
+/// Writes the tensors to a safetensors file, which is replaced atomically: a crash leaves the old file or the
+/// new one. Fails (Fault::file) where it cannot be written.
 void save(Module& module, const Path& path);
 /// Loads the tensors of a file that save() wrote, or a checkpoint's model.safetensors. Fails (Fault::data) on
 /// a missing name, an unknown name or another shape, and (Fault::numeric) on a number that is NaN or
-/// infinite; then it changes nothing. Fault::file where it cannot be read.
+/// infinite; then it changes nothing. Fails (Fault::file) where the file cannot be read.
 void load(Module& module, const Path& path);
-/// The same in memory: the bytes of the file.
+/// The bytes of the file that save() writes.
 std::string save_bytes(Module& module);
-/// The same from memory. `name`: the file's name in error messages.
+/// Loads from the bytes of a file as load() does. `name`: the file's name in error messages.
 void load_bytes(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
 
-/// Fails naming parameters that `loss` does not depend on, and leaves it depends on that no module lists:
-/// both are mistakes in fields() or forward(). The trainer calls it before its first step.
+/// Fails when `loss` does not depend on a parameter, or depends on a leaf that no module lists. Both are
+/// mistakes in fields() or forward(). The trainer calls it before its first step.
 void check_listed(Module& module, const Tensor& loss);
 
-/// Calls f(dotted name, tensor) for every tensor of a module; for tied ones each time.
+/// Calls f(dotted name, tensor) for every tensor of a module; for a tied one once under each name.
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
-/// The same, also for empty tensors, such as random numbers that a user may fix.
-void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
+/// Calls f(dotted name, tensor) for every tensor and for every empty one, such as random numbers that a user
+/// may fix.
+void visit_optional_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
+/// Calls f(dotted name, child) for every module inside `module`, outer ones first.
+void visit_modules(Module& module, const std::function<void(const std::string&, Module&)>& f);
+
+struct TensorEntry;
+
+namespace detail {
+/// The type and shape of a saved tensor: "f32 [2, 3]".
+std::string type_and_shape(const TensorEntry& entry);
+/// True when a saved tensor has the type and shape of x.
+bool has_type_and_shape_of(const TensorEntry& entry, const Tensor& x);
+/// Replaces the elements of x, which keeps its storage, by the bytes of a saved tensor.
+void overwrite(Tensor& x, std::span<const std::byte> bytes);
+}  // namespace detail
 
 }  // namespace heed

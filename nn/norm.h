@@ -10,11 +10,11 @@ namespace heed {
 /// Normalises the last axis: [..., width] -> [..., width].
 class LayerNorm final : public Module {
  public:
-  /// Whether to add a bias; epsilon of the divisor, and what the divisor is.
+  /// Options of a norm.
   struct Options {
     bool bias = true;       ///< add a bias
     double epsilon = 1e-5;  ///< keeps the divisor above 0
-    /// Root of the variance, or the deviation as one recipe has it.
+    /// The divisor: sqrt(variance + epsilon), or sample deviation + epsilon.
     kernel::NormScale scale = kernel::NormScale::variance;
   };
   /// Gain 1 and bias 0, [width].

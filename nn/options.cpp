@@ -1,9 +1,19 @@
 // Checks integer options against the ranges that fields() declares.
 #include "heed/nn/options.h"
 
+#include <algorithm>
+
 #include "heed/core/error.h"
 
 namespace heed {
+
+bool Choice::choose(const std::string& word) const {
+  const auto found = std::find(words_.begin(), words_.end(), word);
+  if (found == words_.end()) return false;
+  set_(static_cast<int>(found - words_.begin()));
+  return true;
+}
+
 namespace {
 
 class RangeCheck : public Fields {

@@ -48,7 +48,7 @@ struct IntRange {
   int64_t max;  ///< largest legal value
 };
 
-/// Upper ends of ranges, chosen by what a value costs.
+/// Upper ends of ranges, chosen by the cost of large values.
 constexpr int64_t max_rounds = 1000;             ///< passes over the whole input
 constexpr int64_t max_block = 1024;              ///< tokens; shorter inputs are padded to it
 constexpr int64_t max_width = 65'536;            ///< rows or columns of a matrix
@@ -63,7 +63,7 @@ struct Followed {
 };
 
 /// Visitor of parameters, children and options. A visitor overrides on() for the kinds it needs; the others
-/// do nothing. One fields() list serves names, saving, counting, moving, options, help and the docs.
+/// do nothing. One fields() list defines names, saving, counting, moving, options, help and the docs.
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -92,23 +92,22 @@ class Fields {
     for (size_t i = 0; i < children.size(); ++i)
       on((std::string(name) + "." + std::to_string(i)).c_str(), *children[i]);
   }
-  /// An option with its one-line help.
-  void operator()(const char* name, int64_t& option, const char* help) { on(name, option, help); }
+  /// An option with its one-line help: an integer, a real number, a switch or a text.
+  template <class Option>
+  requires(std::is_same_v<Option, int64_t> || std::is_same_v<Option, double> ||
+           std::is_same_v<Option, bool> || std::is_same_v<Option, std::string>) void
+  operator()(const char* name, Option& option, const char* help) {
+    on(name, option, help);
+  }
   /// An integer option limited to `range`: for every loop count and size that nothing else bounds.
   void operator()(const char* name, int64_t& option, IntRange range, const char* help) {
     on(name, option, range, help);
   }
-  /// A real number with its one-line help.
-  void operator()(const char* name, double& option, const char* help) { on(name, option, help); }
   /// A number that has the value of another option while it is not set.
   void operator()(const char* name, std::optional<double>& option, const Followed& followed,
                   const char* help) {
     on(name, option, followed, help);
   }
-  /// A switch with its one-line help.
-  void operator()(const char* name, bool& option, const char* help) { on(name, option, help); }
-  /// A text with its one-line help.
-  void operator()(const char* name, std::string& option, const char* help) { on(name, option, help); }
   /// One of a few words, with its one-line help.
   void operator()(const char* name, Choice option, const char* help) { on(name, option, help); }
   /// A group of options with its own fields(), named group.option.

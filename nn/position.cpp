@@ -37,10 +37,10 @@ Tensor Position::operator()(const Tensor& x, int64_t first) const {
   return x + cast(slice(table_, 0, first, last), x.dtype());
 }
 
-Tensor Position::at(const Tensor& x, const Tensor& places) const {
+Tensor Position::at(const Tensor& x, const Tensor& positions) const {
   if (!table_) return x;
   const ModuleScope within(this);
-  return x + cast(embedding(table_, places), x.dtype());
+  return x + cast(embedding(table_, positions), x.dtype());
 }
 
 void Position::fields(Fields& f) {

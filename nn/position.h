@@ -19,6 +19,11 @@ constexpr bool inside_attention(PositionKind kind) { return kind >= PositionKind
 /// True for kinds that change the score of a pair by its distance.
 constexpr bool by_distance(PositionKind kind) { return kind >= PositionKind::alibi; }
 
+/// True for kinds that rotate queries and keys by their position.
+constexpr bool is_rotary(PositionKind kind) {
+  return kind == PositionKind::rope || kind == PositionKind::rope_interleaved;
+}
+
 /// Adds the vectors of positions first, first + 1, ... to x [B, T, width]. Fails beyond max_length. Kinds
 /// that act inside attention add nothing.
 class Position final : public Module {
@@ -26,8 +31,8 @@ class Position final : public Module {
   /// `deviation`: standard deviation of the normal initial values of a learned table.
   Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng, double deviation = 0.02);
   Tensor operator()(const Tensor& x, int64_t first) const;  ///< `first` is the position of x's token 0
-  /// The same with explicit positions: places i32 [B, T], each below max_length.
-  Tensor at(const Tensor& x, const Tensor& places) const;
+  /// Adds the vectors of explicit positions, i32 [B, T], each below max_length.
+  Tensor at(const Tensor& x, const Tensor& positions) const;
   void fields(Fields& f) override;
 
  private:

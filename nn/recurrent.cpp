@@ -7,19 +7,19 @@
 namespace heed {
 namespace {
 
-/// A Linear with weights uniform within +-1 / sqrt(width), the default of most libraries for recurrent
-/// layers.
-Linear started(int64_t gates, int64_t in, int64_t width, Rng& rng) {
-  Linear made;
-  made.weight = uniform_parameter(Shape{gates * width, in}, 1 / std::sqrt(static_cast<double>(width)), rng);
-  return made;
+/// A Linear [gates width, in] with weights uniform within +-1 / sqrt(width), the default of most libraries
+/// for recurrent layers.
+Linear gate_layer(int64_t gates, int64_t in, int64_t width, Rng& rng) {
+  Linear layer;
+  layer.weight = uniform_parameter(Shape{gates * width, in}, 1 / std::sqrt(static_cast<double>(width)), rng);
+  return layer;
 }
 
 }  // namespace
 
 RecurrentCell::RecurrentCell(CellKind kind, int64_t in, int64_t width, Rng& rng)
-    : input(started(kind == CellKind::lstm ? 4 : 3, in, width, rng)),
-      inner(started(kind == CellKind::lstm ? 4 : 3, width, width, rng)),
+    : input(gate_layer(kind == CellKind::lstm ? 4 : 3, in, width, rng)),
+      inner(gate_layer(kind == CellKind::lstm ? 4 : 3, width, width, rng)),
       kind_(kind),
       width_(width) {
   std::vector<float> bias(static_cast<size_t>(gates() * width), 0.0f);
@@ -49,8 +49,8 @@ Tensor RecurrentCell::advance(const Tensor& from_input, const Tensor& h, const T
                                  : gru_cell(from_input, from_state, state, lengths, position);
 }
 
-Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction,
-                            const Tensor& constant) const {
+Tensor RecurrentCell::run(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction,
+                          const Tensor& constant) const {
   const ModuleScope within(this);
   const int64_t steps = x.extent(0), batch = x.extent(1);
   if (steps < 1) fail("recurrent: a sequence without steps, ", x.shape(), ". Give at least one.");
@@ -98,14 +98,13 @@ Tensor Recurrent::operator()(const Tensor& x, const Tensor& lengths, Rng* rng) c
   Tensor y = transpose(x, 0, 1);  // [T, B, in]: each step is contiguous
   for (size_t layer = 0; layer < forward.size(); ++layer) {
     if (layer > 0) y = dropout_of_steps(y, dropout_, rng);
-    Tensor state, other;
-    const Tensor back = forward[layer]->sweep(y, state, lengths, Direction::forward);
-    if (backward.empty()) {
-      y = back;
-      continue;
+    Tensor forward_state, backward_state;
+    Tensor states = forward[layer]->run(y, forward_state, lengths, Direction::forward);
+    if (!backward.empty()) {
+      const Tensor reverse = backward[layer]->run(y, backward_state, lengths, Direction::backward);
+      states = concat(std::vector<Tensor>{states, reverse}, 2);
     }
-    const Tensor ahead = backward[layer]->sweep(y, other, lengths, Direction::backward);
-    y = concat(std::vector<Tensor>{back, ahead}, 2);
+    y = states;
   }
   return transpose(y, 0, 1);
 }

@@ -31,8 +31,8 @@ class RecurrentCell final : public Module {
   /// All steps of a sequence: x [T, B, in] -> h of each step [T, B, width]. `state` is the initial state
   /// (empty: zeros) and becomes the final one. Backward starts at the end of each sequence. `constant`
   /// [B, gates width], or empty, is added to what enters the gates at every step.
-  Tensor sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction,
-               const Tensor& constant = {}) const;
+  Tensor run(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction,
+             const Tensor& constant = {}) const;
   void fields(Fields& f) override;
 
   /// Tensors of a state: 2 of an LSTM, 1 of a GRU.

@@ -8,17 +8,8 @@ namespace heed {
 bool has_attention(Wiring wiring) { return wiring == Wiring::bahdanau || wiring == Wiring::luong; }
 
 const char* to_string(Wiring wiring) {
-  switch (wiring) {
-    case Wiring::bahdanau:
-      return "bahdanau";
-    case Wiring::luong:
-      return "luong";
-    case Wiring::sutskever:
-      return "sutskever";
-    case Wiring::cho:
-      return "cho";
-  }
-  return "";
+  constexpr const char* names[] = {"bahdanau", "luong", "sutskever", "cho"};
+  return names[static_cast<int>(wiring)];
 }
 
 void Seq2SeqOptions::fields(Fields& f) {
@@ -41,28 +32,19 @@ namespace {
 
 std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const AttentionFactory& cross,
                                       Rng& rng) {
-  return cross({.d_model = config.check().d_model,
-                .heads = config.heads,
-                .kv_heads = config.kv_heads,
-                .head_dim = config.head_dim,
-                .cross = true,
-                .max_length = config.max_length,
-                .dropout = config.dropout_of_weights(),
-                .input_bias = config.attention_bias,
-                .output_bias = config.attention_bias,
-                .init = config.init,
-                .modifiers = config.modifiers},
-               rng);
+  AttentionConfig attention = config.check().attention_config();
+  attention.cross = true;
+  return cross(attention, rng);
 }
 
-/// Whether each step needs what an earlier one has given: its state as a query, or its output.
-bool goes_step_by_step(const Seq2SeqOptions& options) {
+/// True when a step needs the state or the output of the step before as an input of its attention or cell.
+bool is_sequential(const Seq2SeqOptions& options) {
   return options.wiring == Wiring::bahdanau || (options.wiring == Wiring::luong && options.input_feeding);
 }
 
-/// Whether the first cell has an input besides the token.
-bool feeds(const Seq2SeqOptions& options) {
-  return goes_step_by_step(options) || options.wiring == Wiring::cho;
+/// True when the first cell has an input besides the token.
+bool has_fed_input(const Seq2SeqOptions& options) {
+  return is_sequential(options) || options.wiring == Wiring::cho;
 }
 
 }  // namespace
@@ -76,22 +58,22 @@ class RecurrentDecoder::Run {
         state_(state),
         cache_(cache),
         encoded_(encoded),
-        given_(encoded),
+        keys_(encoded),
         source_(source),
         context_(context) {
-    for (const Tensor& kept : state.states) states.push_back(transpose(kept, 0, 1));
+    for (const Tensor& layer : state.states) states.push_back(transpose(layer, 0, 1));
   }
   /// The context vectors [B, T, width] of queries [B, T, width].
   Tensor attend(const Tensor& queries) {
-    ForwardContext own = context_;
-    own.recorder = nullptr;
-    const Tensor keys = std::exchange(given_, Tensor());
+    ForwardContext without_recorder = context_;
+    without_recorder.recorder = nullptr;
+    const Tensor keys = std::exchange(keys_, Tensor());
     if (context_.recorder != nullptr) queries_.push_back(queries.detach());
     return decoder_.cross->forward(
-        {.queries = queries, .keys = keys, .mask = source_, .cache = cache_, .context = own});
+        {.queries = queries, .keys = keys, .mask = source_, .cache = cache_, .context = without_recorder});
   }
-  /// Records one map of all queries. Attention with a cache of sums has no map of a single step.
-  void show() const {
+  /// Records one map of all queries, since attention with a cache of sums has no map of a single step.
+  void record_map() const {
     if (context_.recorder == nullptr || !decoder_.cross) return;
     const NoGrad no_grad;
     decoder_.cross->forward({.queries = concat(queries_, 1),
@@ -99,7 +81,8 @@ class RecurrentDecoder::Run {
                              .mask = source_,
                              .context = {.recorder = context_.recorder}});
   }
-  void keep() {
+  /// Stores the states of all layers in the decoder's State.
+  void store_states() {
     for (size_t i = 0; i < states.size(); ++i) state_.states[i] = transpose(states[i], 0, 1);
   }
   Tensor& fed() { return state_.fed; }
@@ -112,7 +95,7 @@ class RecurrentDecoder::Run {
   State& state_;
   AttentionCache* cache_;
   const Tensor& encoded_;
-  Tensor given_;  // encoded_ until it is cached
+  Tensor keys_;  // encoded_ in the first call of attend(), empty afterwards: it is cached
   const Mask& source_;
   const ForwardContext& context_;
   std::vector<Tensor> queries_;
@@ -125,14 +108,15 @@ RecurrentDecoder::RecurrentDecoder(const TransformerConfig& config, const Seq2Se
       dropout_(config.dropout) {
   if (cross && !cross->new_cache()) {
     fail(
-        "seq2seq: this cross-attention cannot go step by step, as a recurrent decoder asks it to. `heed list "
-        "attention` says which can.");
+        "seq2seq: a recurrent decoder needs a cross-attention that decodes step by step, and this one "
+        "cannot. "
+        "`heed list attention` shows which can.");
   }
   const int64_t width = config.d_model;
   for (int64_t layer = 0; layer < config.layers; ++layer)
     cells.push_back(std::make_unique<RecurrentCell>(options.cell, width, width, rng));
   bridge = Linear(width, config.layers * cells[0]->parts() * width, rng, {.init = config.init});
-  if (feeds(options))
+  if (has_fed_input(options))
     fed = Linear(width, cells[0]->gates() * width, rng, {.bias = false, .init = config.init});
   if (options.wiring == Wiring::sutskever) return;
   const bool luong = options.wiring == Wiring::luong;
@@ -159,8 +143,8 @@ Tensor RecurrentDecoder::step_by_step(const Tensor& x, Run& run) const {
   std::vector<Tensor> contexts, states, outputs;
   for (const Tensor& word : unstack(cells[0]->input(transpose(x, 0, 1)))) {
     if (bahdanau) {
-      const Tensor asking = reshape(cells.back()->hidden(run.states.back()), query);
-      run.fed() = reshape(run.attend(asking), row);
+      const Tensor queries = reshape(cells.back()->hidden(run.states.back()), query);
+      run.fed() = reshape(run.attend(queries), row);
       contexts.push_back(run.fed());
     }
     Tensor from_input = word + fed(run.fed());
@@ -175,8 +159,8 @@ Tensor RecurrentDecoder::step_by_step(const Tensor& x, Run& run) const {
       states.push_back(h);
       continue;
     }
-    const Tensor found = reshape(run.attend(reshape(h, query)), row);
-    run.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{found, h}, 1))), dropout_, run.rng());
+    const Tensor attended = reshape(run.attend(reshape(h, query)), row);
+    run.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{attended, h}, 1))), dropout_, run.rng());
     outputs.push_back(run.fed());
   }
   const auto joined = [&](const std::vector<Tensor>& list) {
@@ -184,33 +168,34 @@ Tensor RecurrentDecoder::step_by_step(const Tensor& x, Run& run) const {
   };
   if (!bahdanau) return joined(outputs);
   run.fed() = Tensor();
-  const Tensor seen = concat(std::vector<Tensor>{joined(states), joined(contexts), x}, 2);
-  return dropout(tanh(readout(seen)), dropout_, run.rng());
+  const Tensor inputs = concat(std::vector<Tensor>{joined(states), joined(contexts), x}, 2);
+  return dropout(tanh(readout(inputs)), dropout_, run.rng());
 }
 
-/// The states of the highest layer [B, T, width]; `constant` enters the gates of the lowest at each step.
-Tensor RecurrentDecoder::swept(const Tensor& x, Run& run, const Tensor& constant) const {
+/// The states of the highest layer [B, T, width]; `constant` is added to the gates of the lowest at each
+/// step.
+Tensor RecurrentDecoder::top_states(const Tensor& x, Run& run, const Tensor& constant) const {
   Tensor y = transpose(x, 0, 1);
   for (size_t layer = 0; layer < cells.size(); ++layer) {
     if (layer > 0) y = dropout_of_steps(y, dropout_, run.rng());
-    y = cells[layer]->sweep(y, run.states[layer], {}, Direction::forward, layer == 0 ? constant : Tensor());
+    y = cells[layer]->run(y, run.states[layer], {}, Direction::forward, layer == 0 ? constant : Tensor());
   }
   return contiguous(transpose(y, 0, 1));
 }
 
 Tensor RecurrentDecoder::from_fixed_context(const Tensor& x, Run& run) const {
-  if (options_.wiring == Wiring::sutskever) return dropout(swept(x, run, {}), dropout_, run.rng());
+  if (options_.wiring == Wiring::sutskever) return dropout(top_states(x, run, {}), dropout_, run.rng());
   const Tensor& c = run.fed();  // [B, width]
-  const Tensor states = swept(x, run, fed(c));
+  const Tensor states = top_states(x, run, fed(c));
   const Tensor contexts = expand(reshape(c, Shape{c.extent(0), 1, c.extent(1)}), states.shape());
-  const Tensor seen = concat(std::vector<Tensor>{states, contexts, x}, 2);
-  return dropout(tanh(readout(seen)), dropout_, run.rng());
+  const Tensor inputs = concat(std::vector<Tensor>{states, contexts, x}, 2);
+  return dropout(tanh(readout(inputs)), dropout_, run.rng());
 }
 
 Tensor RecurrentDecoder::all_steps(const Tensor& x, Run& run) const {
-  const Tensor states = swept(x, run, {});
-  const Tensor found = run.attend(states);
-  return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, run.rng());
+  const Tensor states = top_states(x, run, {});
+  const Tensor attended = run.attend(states);
+  return dropout(tanh(readout(concat(std::vector<Tensor>{attended, states}, 2))), dropout_, run.rng());
 }
 
 Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, AttentionCache* cache,
@@ -218,11 +203,11 @@ Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, AttentionCach
                                     const ForwardContext& context) const {
   const ModuleScope within(this);
   Run run(*this, state, cache, encoded, source, context);
-  const Tensor y = !cross                        ? from_fixed_context(x, run)
-                   : goes_step_by_step(options_) ? step_by_step(x, run)
-                                                 : all_steps(x, run);
-  run.keep();
-  run.show();
+  const Tensor y = !cross                    ? from_fixed_context(x, run)
+                   : is_sequential(options_) ? step_by_step(x, run)
+                                             : all_steps(x, run);
+  run.store_states();
+  run.record_map();
   return y;
 }
 
@@ -236,7 +221,7 @@ void RecurrentDecoder::fields(Fields& f) {
 
 namespace {
 
-/// Recurrent networks need no position encoding.
+/// `config` without a position encoding, which recurrent networks do not need.
 TransformerConfig without_positions(TransformerConfig config) {
   config.position = PositionKind::none;
   return config;
@@ -268,9 +253,7 @@ Tensor Seq2Seq::decode(const Tensor& ids, const Tensor& encoded, const Tensor& l
   return decoder(target(ids, 0, context.rng), *state, cache.get(), encoded, Mask::lengths(lengths), context);
 }
 
-Tensor Seq2Seq::logits(const Tensor& hidden) const {
-  return output ? (*output)(hidden) : linear(hidden, target.tokens.weight, {});
-}
+Tensor Seq2Seq::logits(const Tensor& hidden) const { return output_logits(output, target, hidden); }
 
 Decoding Seq2Seq::start(const Tensor& encoded, const Tensor& lengths) const {
   Decoding state{.cache = {}, .source = Mask::lengths(lengths), .encoded = encoded};
@@ -286,7 +269,7 @@ Tensor Seq2Seq::next(const Tensor& ids, Decoding& state) const {
                                 state.encoded, state.source, {.editor = state.editor});
   state.encoded = Tensor();
   state.length += ids.extent(1);
-  return logits(reshape(slice(hidden, 1, ids.extent(1) - 1, ids.extent(1)), Shape{ids.extent(0), -1}));
+  return logits(last_position(hidden));
 }
 
 void Seq2Seq::fields(Fields& f) {

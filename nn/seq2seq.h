@@ -10,8 +10,8 @@ namespace heed {
 /// bahdanau: the query is s_{t-1}; c_t is an input of the cell, and s_t, c_t and y_{t-1} are inputs of the
 /// output layer (Bahdanau et al. 2015, arXiv 1409.0473, with a tanh layer in place of maxout). luong: the
 /// query is s_t; the output is h_t = tanh(W [c_t; s_t]) (Luong et al. 2015, arXiv 1508.04025).
-/// The other two have no attention: the decoder gets the encoder's final state c and nothing else. sutskever:
-/// the initial state is made of c, and the output is s_t (Sutskever et al. 2014, arXiv 1409.3215). cho: c
+/// The other two have no attention, and the decoder gets only the encoder's final state c. sutskever: the
+/// initial state is computed from c, and the output is s_t (Sutskever et al. 2014, arXiv 1409.3215). cho: c
 /// also takes the place of c_t in bahdanau (Cho et al. 2014, arXiv 1406.1078).
 enum class Wiring { bahdanau, luong, sutskever, cho };
 /// True if a decoder with this wiring attends to the encoder's output.
@@ -63,7 +63,7 @@ class RecurrentDecoder final : public Module {
   class Run;
   Tensor step_by_step(const Tensor& x, Run& run) const;
   Tensor all_steps(const Tensor& x, Run& run) const;
-  Tensor swept(const Tensor& x, Run& run, const Tensor& constant) const;
+  Tensor top_states(const Tensor& x, Run& run, const Tensor& constant) const;
   Tensor from_fixed_context(const Tensor& x, Run& run) const;
 
   Seq2SeqOptions options_;

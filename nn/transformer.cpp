@@ -55,8 +55,8 @@ void TransformerConfig::fields(Fields& f) {
 }
 
 const TransformerConfig& TransformerConfig::check() const {
-  TransformerConfig same = *this;  // fields() is for reading and writing
-  check_ranges(same, "model.");
+  TransformerConfig copy = *this;  // fields() needs a mutable object
+  check_ranges(copy, "model.");
   if (head_dim == 0 && d_model % heads != 0) {
     const int64_t below = d_model / heads * heads;
     fail("model.heads = ", heads, " does not divide model.d_model = ", d_model,
@@ -89,6 +89,19 @@ const TransformerConfig& TransformerConfig::check() const {
     fail("model.position_deviation = ", position_deviation, ". It must be at least 0, such as 0.02 or 1.");
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
   return *this;
+}
+
+AttentionConfig TransformerConfig::attention_config() const {
+  return {.d_model = d_model,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = head_dim,
+          .max_length = max_length,
+          .dropout = dropout_of_weights(),
+          .input_bias = attention_bias,
+          .output_bias = attention_bias,
+          .init = init,
+          .modifiers = modifiers};
 }
 
 namespace {
@@ -139,36 +152,28 @@ TransformerStack::TransformerStack(const TransformerConfig& config, Role role, c
   // GPT-2 initialises the last layer of each residual branch smaller, so that their sum keeps its scale.
   const int64_t branches = config.layers * (role.cross ? 3 : 2);
   const double out_gain = config.init == Init::normal ? 1 / std::sqrt(static_cast<double>(branches)) : 1;
-  const auto of_own = std::make_shared<SharedByLayers>(), of_cross = std::make_shared<SharedByLayers>();
+  const auto shared_by_self = std::make_shared<SharedByLayers>(),
+             shared_by_cross = std::make_shared<SharedByLayers>();
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    AttentionConfig attention{.d_model = config.d_model,
-                              .heads = config.heads,
-                              .kv_heads = config.kv_heads,
-                              .head_dim = config.head_dim,
-                              .causal = role.causal,
-                              .max_length = config.max_length,
-                              .layer = layer,
-                              .layers = config.layers,
-                              .dropout = config.dropout_of_weights(),
-                              .input_bias = config.attention_bias,
-                              .output_bias = config.attention_bias,
-                              .init = config.init,
-                              .output_gain = out_gain,
-                              .modifiers = config.modifiers,
-                              .shared = of_own};
+    AttentionConfig attention = config.attention_config();
+    attention.causal = role.causal;
+    attention.layer = layer;
+    attention.layers = config.layers;
+    attention.output_gain = out_gain;
+    attention.shared = shared_by_self;
     if (inside_attention(config.position)) attention.modifiers.position = config.position;
-    auto own = self(attention, rng);
+    auto self_attention = self(attention, rng);
     attention.causal = false;
     attention.cross = true;
-    attention.shared = of_cross;
+    attention.shared = shared_by_cross;
     attention.modifiers.position = PositionKind::none;  // positions in two sequences have no distance
-    auto across = role.cross ? cross(attention, rng) : nullptr;
+    auto cross_attention = role.cross ? cross(attention, rng) : nullptr;
     if (config.identity_projections) {
-      set_identity_projections(*own);
-      if (across) set_identity_projections(*across);
+      set_identity_projections(*self_attention);
+      if (cross_attention) set_identity_projections(*cross_attention);
     }
-    blocks.push_back(
-        std::make_unique<Block>(block_options(config, out_gain), std::move(own), std::move(across), rng));
+    blocks.push_back(std::make_unique<Block>(block_options(config, out_gain), std::move(self_attention),
+                                             std::move(cross_attention), rng));
   }
   if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.d_model, norm_options(config));
 }
@@ -242,6 +247,15 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
                                   LinearOptions{.bias = config.output_bias, .init = config.init});
 }
 
+Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden) {
+  return output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
+}
+
+Tensor last_position(const Tensor& hidden) {
+  const int64_t length = hidden.extent(1);
+  return reshape(slice(hidden, 1, length - 1, length), Shape{hidden.extent(0), -1});
+}
+
 EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary,
                                int64_t target_vocabulary, const Attentions& attentions, Rng& rng)
     : source(source_vocabulary, config, rng),
@@ -260,9 +274,7 @@ Tensor EncoderDecoder::decode(const Tensor& ids, const Tensor& encoded, const Te
                  context);
 }
 
-Tensor EncoderDecoder::logits(const Tensor& hidden) const {
-  return output ? (*output)(hidden) : linear(hidden, target.tokens.weight, {});
-}
+Tensor EncoderDecoder::logits(const Tensor& hidden) const { return output_logits(output, target, hidden); }
 
 Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) const {
   return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = encoded};
@@ -273,8 +285,7 @@ Tensor EncoderDecoder::next(const Tensor& ids, Decoding& state) const {
                                 state.source, &state.cache, {.editor = state.editor});
   state.encoded = Tensor();
   state.length += ids.extent(1);
-  const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
-  return logits(reshape(last, Shape{ids.extent(0), -1}));
+  return logits(last_position(hidden));
 }
 
 std::vector<Tensor> EncoderDecoder::layer_logits(const Tensor& ids, const Tensor& encoded,
@@ -295,24 +306,18 @@ void EncoderDecoder::fields(Fields& f) {
 
 DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
                          const AttentionFactory& attention, Rng& rng)
-    : embedder(vocabulary, config, rng), decoder(config, {.causal = true}, attention, {}, rng) {
-  if (config.tie_embeddings == Tie::none) {
-    output = std::make_unique<Linear>(config.d_model, vocabulary, rng,
-                                      LinearOptions{.bias = config.output_bias, .init = config.init});
-  }
-}
-
-Tensor DecoderOnly::logits(const Tensor& hidden) const {
-  return output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
-}
+    : embedder(vocabulary, config, rng),
+      decoder(config, {.causal = true}, attention, {}, rng),
+      output(tie_tables(config, embedder, embedder, rng)) {}
 
 Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
-  return logits(decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context));
+  const Tensor hidden = decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);
+  return output_logits(output, embedder, hidden);
 }
 
 std::vector<Tensor> DecoderOnly::layer_logits(const Tensor& ids) const {
   std::vector<Tensor> out = decoder.outputs(embedder(ids, 0, nullptr), Mask::causal(), {}, {}, {});
-  for (Tensor& x : out) x = logits(x);
+  for (Tensor& x : out) x = output_logits(output, embedder, x);
   return out;
 }
 
@@ -326,8 +331,7 @@ Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
   const Tensor hidden = decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache,
                                 {.editor = state.editor});
   state.length += ids.extent(1);
-  const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
-  return logits(reshape(last, Shape{ids.extent(0), -1}));
+  return output_logits(output, embedder, last_position(hidden));
 }
 
 void DecoderOnly::fields(Fields& f) {

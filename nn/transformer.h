@@ -24,9 +24,9 @@ struct TransformerConfig {
   std::optional<double> attention_dropout = {};  ///< on attention weights; empty: same as `dropout`
   Activation activation = Activation::relu;      ///< of the feed-forward network
   NormPlace norm = NormPlace::pre;               ///< where a block normalises
-  kernel::NormScale norm_scale = kernel::NormScale::variance;  ///< what norms divide by
+  kernel::NormScale norm_scale = kernel::NormScale::variance;  ///< divisor of the norms
   double norm_epsilon = 1e-5;                                  ///< inside the norms
-  PositionKind position = PositionKind::sinusoid;              ///< position encoding; see PositionKind
+  PositionKind position = PositionKind::sinusoid;              ///< position encoding
   Modifiers modifiers = {};  ///< of every attention; `position` above sets theirs, except in cross-attention
   Init init = Init::xavier;  ///< of all weights, but those that have a deviation of their own
   Tie tie_embeddings = Tie::none;     ///< which matrices are shared
@@ -43,6 +43,8 @@ struct TransformerConfig {
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// Returns *this. Fails on an illegal value, naming it and the legal ones.
   const TransformerConfig& check() const;
+  /// The part of an attention's configuration that all attentions of the model share.
+  AttentionConfig attention_config() const;
 };
 
 /// Token embedding, position encoding and dropout: ids i32 [B, T] -> [B, T, width].
@@ -65,7 +67,7 @@ class Embedder final : public Module {
 /// A stack of blocks, with a final norm when norms are pre.
 class TransformerStack final : public Module {
  public:
-  /// Whether self-attention is causal, and whether blocks have cross-attention.
+  /// The role of a stack in a model.
   struct Role {
     bool causal = false;  ///< no token attends to later ones
     bool cross = false;   ///< blocks attend to an encoder's output, too
@@ -73,11 +75,12 @@ class TransformerStack final : public Module {
   /// `self` and `cross` make the attentions of each block; `cross` may be empty without that role.
   TransformerStack(const TransformerConfig& config, Role role, const AttentionFactory& self,
                    const AttentionFactory& cross, Rng& rng);
-  /// x [B, T, width] -> [B, T, width]; the other arguments as in Block, with one cache per block.
+  /// x [B, T, width] -> [B, T, width]. `encoded` [B, S, width] and its mask are for cross-attention; `cache`
+  /// has one entry per block, or is null.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     std::vector<BlockCache>* cache, const ForwardContext& context) const;
-  /// The output of each block [B, T, width] with the final norm applied as if it were the last one; the
-  /// first is that of x itself. Equal to the stack cut to so many blocks; the last equals operator().
+  /// The outputs [B, T, width] of the stack cut to 0, 1, 2, ... blocks, each with the final norm; the last
+  /// equals operator().
   std::vector<Tensor> outputs(const Tensor& x, const Mask& mask, const Tensor& encoded,
                               const Mask& encoded_mask, const ForwardContext& context) const;
   std::vector<BlockCache> new_cache() const;  ///< one empty cache per block
@@ -97,14 +100,14 @@ struct Decoding {
   void reorder(const std::vector<int32_t>& order);
 };
 
-/// A model that predicts the next token: what decoding needs.
+/// The interface of models that predict the next token, for decoding.
 class AutoregressiveModel : public Module {
  public:
   /// Appends ids i32 [B, T] to the decoded sequences; returns the logits [B, V] of the last position.
   virtual Tensor next(const Tensor& ids, Decoding& state) const = 0;
 };
 
-/// A model from source to target tokens: what translation needs.
+/// The interface of models from source to target tokens, for translation.
 class TranslationModel : public AutoregressiveModel {
  public:
   /// Encodes source i32 [B, S] with lengths i32 [B] -> [B, S, width].
@@ -118,10 +121,14 @@ class TranslationModel : public AutoregressiveModel {
   virtual Decoding start(const Tensor& encoded, const Tensor& lengths) const = 0;
 };
 
-/// Ties the embeddings as config.tie_embeddings says and returns the output layer; null when the target
-/// embedding is the output layer. Fails when tied tables differ in size.
+/// Ties the embeddings by config.tie_embeddings and returns the output layer; null when the target embedding
+/// is the output layer. Fails when tied tables differ in size.
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng);
+/// Logits [..., V] of hidden states [..., width] by the output layer, or by the embedding where it is null.
+Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden);
+/// The hidden state of the last position: [B, T, width] -> [B, width].
+Tensor last_position(const Tensor& hidden);
 
 /// Translation by transformers. Vaswani et al. 2017, arXiv 1706.03762.
 class EncoderDecoder final : public TranslationModel {
@@ -132,8 +139,8 @@ class EncoderDecoder final : public TranslationModel {
     AttentionFactory decoder;  ///< of the decoder's blocks, causal
     AttentionFactory cross;    ///< from decoder to encoder
   };
-  /// Fails for vocabularies that cannot be tied as config says, and for attentions that cannot take their
-  /// role.
+  /// Fails for vocabularies that config.tie_embeddings cannot tie, and for attentions that do not support
+  /// their role.
   EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary, int64_t target_vocabulary,
                  const Attentions& attentions, Rng& rng);
   Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const override;
@@ -142,9 +149,9 @@ class EncoderDecoder final : public TranslationModel {
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
-  /// What each layer of the decoder would predict (nostalgebraist 2020, "interpreting GPT: the logit lens"):
-  /// final norm and output layer on the embeddings, then on each block's output, [B, T, V] each. Arguments
-  /// as of decode(); the last is logits(decode(...)).
+  /// The logits [B, T, V] that each layer of the decoder would predict (nostalgebraist 2020, "interpreting
+  /// GPT: the logit lens"): final norm and output layer on the embeddings, then on each block's output. The
+  /// arguments are those of decode(); the last logits are logits(decode(...)).
   std::vector<Tensor> layer_logits(const Tensor& target, const Tensor& encoded, const Tensor& lengths) const;
   void fields(Fields& f) override;
 
@@ -166,17 +173,14 @@ class DecoderOnly final : public AutoregressiveModel {
   /// The state before the first token.
   Decoding start() const;
   Tensor next(const Tensor& ids, Decoding& state) const override;
-  /// What each layer would predict for ids i32 [B, T], as EncoderDecoder::layer_logits() has it; the last is
-  /// what operator() gives.
+  /// The logits [B, T, V] that each layer would predict for ids i32 [B, T], by the logit lens of
+  /// EncoderDecoder::layer_logits(); the last ones equal operator().
   std::vector<Tensor> layer_logits(const Tensor& ids) const;
   void fields(Fields& f) override;
 
   Embedder embedder;               ///< ids to vectors
   TransformerStack decoder;        ///< causal blocks
   std::unique_ptr<Linear> output;  ///< null when tied to the embedding
-
- private:
-  Tensor logits(const Tensor& hidden) const;
 };
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Weights of one model put into another whose attentions differ.
+// Copies the weights of one model into another whose attentions differ.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace heed {
 
-/// What a transfer of weights did with each tensor.
+/// The names of the tensors that a transfer of weights copied and left out.
 struct WeightTransfer {
-  std::vector<std::string> copied;       ///< tensors of both, whose numbers the model now has
-  std::vector<std::string> initialised;  ///< of an attention of the model; the file lacks them
-  std::vector<std::string> unused;       ///< of an attention of the file; the model lacks them
+  std::vector<std::string> copied;       ///< tensors copied from the file to the model
+  std::vector<std::string> initialised;  ///< tensors of the model's attentions that the file lacks
+  std::vector<std::string> unused;       ///< tensors of the file's attentions that the model lacks
 };
 
 /// Copies the tensors of a model.safetensors (`bytes`) into `model` where names, shapes and types agree. A

@@ -1,10 +1,10 @@
 // Heed for programs: everything that training, inference and looking at attention need, as <heed/heed.h>.
 #pragma once
 
-#include "heed/attention/base/kernelized.h"
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/kernelized_attention.h"
+#include "heed/attention/base/patterned_attention.h"
 #include "heed/attention/base/scaled_dot_product_attention.h"
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/inspect/map_page.h"
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/map_text.h"

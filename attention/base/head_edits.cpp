@@ -1,4 +1,4 @@
-// Replaces the outputs of heads whose maps are edited, and leaves the bits of the others.
+// Replaces the outputs of heads whose maps are edited; the outputs of other heads keep their bits.
 #include "heed/attention/base/head_edits.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 namespace heed {
 namespace {
 
-constexpr const char* instead = " Edit the outputs of its heads instead (edit_heads()).";
+constexpr const char* advice_on_outputs = " Edit the outputs of its heads instead (edit_heads()).";
 
-/// `x` with the chosen heads of `other`, both [B, H, ...].
+/// x with the chosen heads of `other`, both [B, H, ...].
 Tensor with_heads_of(const Tensor& x, const Tensor& other, const std::vector<int64_t>& chosen) {
   std::vector<Tensor> parts;
   for (int64_t head = 0; head < x.extent(1); ++head) {
@@ -19,7 +19,7 @@ Tensor with_heads_of(const Tensor& x, const Tensor& other, const std::vector<int
   return concat(parts, 1);
 }
 
-/// Fails where the map times the values is not what the attention computed: then editing it is meaningless.
+/// Fails where the map times the values differs from the output `y`: then editing the map is meaningless.
 void check_product(const Tensor& expected, const Tensor& y) {
   const std::vector<double> a = contiguous(expected.detach()).to_doubles(),
                             b = contiguous(y.detach()).to_doubles();
@@ -30,7 +30,7 @@ void check_product(const Tensor& expected, const Tensor& y) {
   }
   if (!(difference <= 1e-2 * size + 1e-5))
     fail("editing a map: this attention's map times its values is not its output; they differ by ",
-         difference, ".", instead);
+         difference, ".", advice_on_outputs);
 }
 
 }  // namespace
@@ -41,18 +41,19 @@ Tensor edited_heads(const Module& attention, const AttentionInput& input,
   HeadEditor& editor = *input.context.editor;
   const std::vector<int64_t> chosen = editor.mapped_heads(attention);
   if (chosen.empty()) return editor.edit_heads(attention, attend(input), input);
-  MapRecorder own;
+  MapRecorder recorder;
   AttentionInput recorded = input;
-  recorded.context.recorder = &own;
+  recorded.context.recorder = &recorder;
   Tensor y = attend(recorded);
-  if (own.maps.size() != 1)
-    fail("editing a map: this attention has ", own.maps.size(), " of them, and one is needed.", instead);
-  const Tensor map = own.maps[0].weights;
+  if (recorder.maps.size() != 1)
+    fail("editing a map: this attention has ", recorder.maps.size(), " maps, and one is needed.",
+         advice_on_outputs);
+  const Tensor map = recorder.maps[0].weights;
   for (const int64_t head : chosen) {
     if (head < 0 || head >= map.extent(1))
       fail("editing a map: there is no head ", head, "; heads are 0 to ", map.extent(1) - 1, ".");
   }
-  if (!input.context.training()) check_product(product(map), y);  // dropout would tell them apart
+  if (!input.context.training()) check_product(product(map), y);  // with dropout the products differ
   const Tensor edited = editor.edit_map(attention, map, input);
   if (edited.shape() != map.shape())
     fail("editing a map: it is ", map.shape(), ", and edit_map() gave ", edited.shape(), ".");

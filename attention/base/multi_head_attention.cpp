@@ -1,18 +1,36 @@
-// Multi-head projections.
+// Projections of heads, and helpers that attentions with heads share.
 #include "heed/attention/base/multi_head_attention.h"
 
 #include "heed/attention/base/head_edits.h"
 #include "heed/core/constant_table.h"
-#include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/launch.h"
 
 namespace heed {
 
-Tensor identity(int64_t size, const Tensor& as) {
-  const Tensor made = Tensor::zeros(Shape{1, 1, size, size}, DType::f32, Device::cpu);
-  auto* values = made.data<float>();
+Tensor identity(int64_t size, const Tensor& like) {
+  const Tensor matrix = Tensor::zeros(Shape{1, 1, size, size}, DType::f32, Device::cpu);
+  auto* values = matrix.data<float>();
   for (int64_t i = 0; i < size; ++i) values[i * (size + 1)] = 1;
-  return constant_table(made, as.device(), as.dtype());
+  return constant_table(matrix, like.device(), like.dtype());
+}
+
+Tensor identity_values(const Tensor& x) {
+  const int64_t length = x.extent(2);
+  return expand(identity(length, x), Shape{x.extent(0), x.extent(1), length, length});
+}
+
+Tensor softmax_map(const Tensor& q, const Tensor& k, double scale, const Mask& mask, int64_t first_query) {
+  const Tensor scores = matmul(q, transpose(k, 2, 3)) * scale;
+  const Tensor bias = mask.dense(scores, first_query);
+  return softmax(bias ? scores + bias : scores);
+}
+
+kernel::AttentionParams attention_params(const AttentionInput& input, double scale, double dropout) {
+  kernel::AttentionParams params{.scale = scale};
+  if (input.context.training() && dropout > 0) {
+    params.dropout = dropout;
+    params.draw = input.context.rng->next();
+  }
+  return params;
 }
 
 namespace {
@@ -56,26 +74,24 @@ MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, 
   config_.shared = nullptr;  // only the constructor uses it; do not keep other tensors alive
   const Modifiers& m = config.modifiers;
   if (project == Project::shared_qk && kv_heads() != config.heads)
-    fail(
-        "attention: keys are projected as queries are, so there are as many heads of them. Leave kv_heads "
-        "0.");
+    fail("attention: keys share the projection of queries, so they have as many heads. Leave kv_heads 0.");
   if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
-    fail("attention: keys are queries here, and have their norm already. Set qk_norm to none.");
-  const bool turned = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
+    fail("attention: keys are the queries here, and already have their norm. Set qk_norm to none.");
   const bool no_keys = project == Project::qv || project == Project::v;
-  if (no_keys && (turned || m.qk_norm != QkNorm::none))
+  if (no_keys && (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
     fail(
-        "attention: this score does not look at keys, so rope and qk_norm have nothing to act on. Set them "
+        "attention: this score does not depend on keys, so rope and qk_norm have nothing to act on. Set them "
         "to none.");
+  }
 }
 
 Tensor MultiHeadAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
-// Queries for attentions whose scores do not depend on them, so that shapes are as usual: the input where it
-// is as wide as the heads, zeros otherwise. Their keys are the values.
-Tensor MultiHeadAttention::unread(const Tensor& x) const {
+/// Queries [B, H, Tq, d] of an attention whose scores do not depend on them: the input where it is as wide as
+/// the heads, zeros otherwise.
+Tensor MultiHeadAttention::unused_queries(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
@@ -85,7 +101,7 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{project_ == Project::v ? unread(input.queries) : split(query(input.queries)), {}, {}};
+  Heads heads{project_ == Project::v ? unused_queries(input.queries) : split(query(input.queries)), {}, {}};
   if (input.keys) {
     heads.v = split(value(input.keys));
     if (project_ == Project::qv || project_ == Project::v)
@@ -103,12 +119,12 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
 }
 
 Heads MultiHeadAttention::normalize_and_rotate(Heads heads, const AttentionInput& input) const {
-  const int64_t kept = input.cache != nullptr ? input.cache->length : 0;
-  const int64_t behind =
-      heads.k && input.cache == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
-  if (project_ != Project::v) heads.q = modifiers_.ready_query(heads.q, behind);
+  const int64_t first_key = input.cache != nullptr ? input.cache->length : 0;
+  const bool self_attention = heads.k && input.cache == nullptr && !config_.cross;
+  const int64_t first_query = self_attention ? heads.k.extent(2) - heads.q.extent(2) : first_key;
+  if (project_ != Project::v) heads.q = modifiers_.normalize_and_rotate_query(heads.q, first_query);
   if (heads.k && project_ != Project::qv && project_ != Project::v)
-    heads.k = modifiers_.ready_key(heads.k, kept);
+    heads.k = modifiers_.normalize_and_rotate_key(heads.k, first_key);
   return heads;
 }
 
@@ -118,17 +134,17 @@ Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
     fail("attention: q ", heads.q.shape(), " and k ", heads.k.shape(),
          ". Heads of k must divide those of q.");
   }
-  // A KeyValueCache stores the key-value heads as they are; read_cache() repeats them.
-  const bool remembers = dynamic_cast<KeyValueCache*>(input.cache) != nullptr;
-  if (heads.k && !remembers && !shares_keys()) {
+  // A KeyValueCache stores key-value heads without repetition; read_cache() repeats them.
+  const bool has_key_value_cache = dynamic_cast<KeyValueCache*>(input.cache) != nullptr;
+  if (heads.k && !has_key_value_cache && !shares_keys()) {
     heads.k = repeated(heads.k, num_heads);
     heads.v = repeated(heads.v, num_heads);
   }
-  const bool is_kept =
+  const bool records_heads =
       input.context.recorder != nullptr && input.context.recorder->keep_heads && input.cache == nullptr;
-  if (is_kept) input.context.recorder->calls.push_back({.module = this, .values = heads.v.detach()});
+  if (records_heads) input.context.recorder->calls.push_back({.module = this, .values = heads.v.detach()});
   Tensor y = attend(std::move(heads), input);
-  if (is_kept) {
+  if (records_heads) {
     MapRecorder::HeadCall& call = input.context.recorder->calls.back();
     call.output = y.detach();
     if (recording()) {
@@ -141,12 +157,12 @@ Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
 }
 
 Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
-  const int64_t answered = input.cache != nullptr ? input.cache->queries : 0;
+  const int64_t num_answered = input.cache != nullptr ? input.cache->queries : 0;
   const auto product = [&](const Tensor& map) {
     Tensor values = heads.v;
     if (input.cache != nullptr) {
       auto* cache = dynamic_cast<KeyValueCache*>(input.cache);
-      if (cache == nullptr || cache->forgotten > 0 || cache->values.extent(2) < map.extent(3))
+      if (cache == nullptr || cache->num_evicted > 0 || cache->values.extent(2) < map.extent(3))
         fail(
             "editing a map: the cache of this attention does not hold the values of all keys. Give all keys ",
             "in one call, or edit the outputs of heads.");
@@ -154,36 +170,31 @@ Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionIn
     }
     values = repeated(values, map.extent(1));
     const Tensor y = matmul(map, values);
-    const int64_t first_query = config_.cross ? answered : map.extent(3) - map.extent(2);
-    const Tensor more = modifiers_.of_value_vectors(map, values, first_query);
-    return more ? y + more : y;
+    const int64_t first_query = config_.cross ? num_answered : map.extent(3) - map.extent(2);
+    const Tensor term = modifiers_.value_vector_term(map, values, first_query);
+    return term ? y + term : y;
   };
-  return edited_heads(
-      *this, input, [&](const AttentionInput& asked) { return on_heads(heads, asked); }, product);
+  const auto attend_as = [&](const AttentionInput& call) { return on_heads(heads, call); };
+  return edited_heads(*this, input, attend_as, product);
+}
+
+int64_t MultiHeadAttention::first_query_position(const Heads& heads, const AttentionInput& input) const {
+  if (input.cache != nullptr) return config_.cross ? input.cache->queries : input.cache->length;
+  return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
 }
 
 int64_t MultiHeadAttention::read_cache(Heads& heads, const AttentionInput& input) const {
-  if (input.cache == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
-  auto* cache = cache_of<KeyValueCache>(input);
-  const int64_t first = config_.cross ? cache->queries : cache->length;
-  cache->append_to_cache(heads);
+  const int64_t first_query = first_query_position(heads, input);
+  if (input.cache == nullptr) return first_query;
+  cache_of<KeyValueCache>(input)->append_to_cache(heads);
   if (!shares_keys()) {
     heads.k = repeated(heads.k, heads.q.extent(1));
     heads.v = repeated(heads.v, heads.q.extent(1));
   }
-  return first;
+  return first_query;
 }
 
-kernel::AttentionParams MultiHeadAttention::params(const AttentionInput& input, double scale) const {
-  kernel::AttentionParams params{.scale = scale};
-  if (input.context.training() && config_.dropout > 0) {
-    params.dropout = config_.dropout;
-    params.draw = input.context.rng->next();
-  }
-  return params;
-}
-
-void MultiHeadAttention::refuse_extras(const char* name, const AttentionInput& input) {
+void MultiHeadAttention::refuse_bias_and_cache(const char* name, const AttentionInput& input) {
   if (input.mask.bias()) {
     fail("attention '", name,
          "': it has no score for each pair of positions to add a bias to. Leave the bias out, ",

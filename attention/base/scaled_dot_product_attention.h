@@ -1,22 +1,23 @@
-// ScaledDotProductAttention, rung 2 in tiles: softmax of dot products; a variant may transform q and k in
-// align().
+// ScaledDotProductAttention, rung 2 in tiles: softmax of dot products; a variant may override
+// transform_heads().
 #pragma once
 
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 
 namespace heed {
 
-/// Softmax of scaled dot products without storing the map: memory is linear in the length. The map is
-/// computed only for a MapRecorder and for the gradients listed at needs_map().
+/// softmax(scale q k^T) v without storing the map, so memory is linear in the length. The map is computed
+/// only for a MapRecorder and for the gradients that needs_map() lists.
 class ScaledDotProductAttention : public ScoredAttention {
  protected:
-  /// `scale` multiplies q . k, 1 / sqrt(d) in Vaswani et al. 2017; `project` says which projections exist.
+  /// `scale` multiplies q . k; it is 1 / sqrt(d) in Vaswani et al. 2017.
   ScaledDotProductAttention(const AttentionConfig& config, Rng& rng, double scale,
                             Project project = Project::qkv)
       : ScoredAttention(config, rng, project), scale_(scale) {}
 
-  /// Transforms the queries of this call and all keys before the dot product; the default changes nothing.
-  virtual void align(Heads& heads) const { static_cast<void>(heads); }
+  /// Transforms the queries of this call and all keys before their dot product; by default it changes
+  /// nothing.
+  virtual void transform_heads(Heads& heads) const { static_cast<void>(heads); }
 
   Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const final;
   Tensor attend(Heads heads, const AttentionInput& input) override;

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-class DotScore final : public Score {
+class DotScore final : public ScoreFunction {
  public:
   explicit DotScore(double scale) : scale_(scale) {}
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
@@ -22,7 +22,7 @@ class DotScore final : public Score {
   double scale_;
 };
 
-class GeneralScore final : public Score {
+class GeneralScore final : public ScoreFunction {
  public:
   GeneralScore(const ScoreOptions& o, Rng& rng)
       : matrix_(uniform_parameter(Shape{o.heads, o.width, o.width},
@@ -36,7 +36,7 @@ class GeneralScore final : public Score {
   Tensor matrix_;  // [H, d, d]
 };
 
-class AdditiveScore final : public Score {
+class AdditiveScore final : public ScoreFunction {
  public:
   AdditiveScore(const ScoreOptions& o, Rng& rng) {
     if (o.hidden < 0) fail("attention: hidden = ", o.hidden, ". It must be at least 0.");
@@ -71,7 +71,7 @@ class AdditiveScore final : public Score {
 
 }  // namespace
 
-std::unique_ptr<Score> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng) {
+std::unique_ptr<ScoreFunction> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng) {
   switch (kind) {
     case ScoreKind::softmax:
       return std::make_unique<DotScore>(1 / std::sqrt(static_cast<double>(options.width)));

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Computes a score for each pair of query and key.
-class Score : public Module {
+/// Computes the score of each pair of query and key.
+class ScoreFunction : public Module {
  public:
   /// q [B, H, Tq, d], k [B, H, Tk, d] -> [B, H, Tq, Tk]
   virtual Tensor operator()(const Tensor& q, const Tensor& k) const = 0;
@@ -29,6 +29,6 @@ struct ScoreOptions {
 
 /// Creates a score. Parameters of general: `general` [H, d, d], applied as q W; of additive: `from_query` and
 /// `from_key` [H, d, A], `bias` [H, 1, A], `units` [H, A]. Fails on illegal sizes.
-std::unique_ptr<Score> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng);
+std::unique_ptr<ScoreFunction> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What is structured about a head: its nearest structured maps, beside uniform, identity and zero matrices.
+// The structure of a head's map: its nearest structured maps, and uniform, identity and zero matrices.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace heed {
 
-/// What a map is compared with.
+/// The matrices that a map is compared with.
 struct StructureOptions {
   int64_t width = 3;       ///< w of the band and of the bars
   int64_t num_pos = 2;     ///< number of bars
-  double dropout = 0;      ///< of the band: see FamilyOptions
+  double dropout = 0;      ///< share of a row's band that is zero, as in FamilyOptions
   double eps = 0;          ///< size of an error at most
   int64_t errors = 1;      ///< in a row at most
   int64_t max_width = 32;  ///< of the sweep over w
@@ -55,9 +55,9 @@ struct HeadStructure {
   double nearest() const;
 };
 
-/// Compares a map. `stream` tells heads apart in the random search. Families that do not fit the map (bars in
-/// a short sentence) are left out. Fault::data where a weight is not finite, a usage error for a map above
-/// max_structured_size.
+/// Compares a map. `stream` is a different number for each head of a random search. Families that do not fit
+/// the map (bars in a short sentence) are left out. Fault::data where a weight is not finite, a usage error
+/// for a map above max_structured_size.
 HeadStructure head_structure(const SquareMatrix& map, const StructureOptions& options, uint64_t stream = 0);
 
 /// The means of a head's numbers over several maps of equal or different size; matrices that not all have are

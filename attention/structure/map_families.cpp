@@ -26,12 +26,12 @@ void check_family(const SquareMatrix& map, const FamilyOptions& o) {
   }
 }
 
-/// One row of the nearest matrix: P at columns first..last, of which it keeps the `kept` largest.
+/// The columns of P in one row: at most `kept` of first..last.
 struct RowPlaces {
   int64_t first, last, kept;
 };
 
-/// The nearest row, and what of the row's mass it has.
+/// The nearest row, and the sum of its absolute values.
 struct NearestRow {
   std::vector<double> values;
   double mass = 0;
@@ -76,7 +76,8 @@ RowPlaces band_places(int64_t i, int64_t size, const FamilyOptions& o) {
   return {first, last, static_cast<int64_t>(std::ceil(kept - 1e-9))};
 }
 
-/// gain(a) of every start: what its rows keep with a bar beyond what they keep on the diagonal.
+/// gain(a) of every start a: the mass that its rows have with a bar less the mass that they have on the
+/// diagonal.
 std::vector<double> bar_gains(const SquareMatrix& map, const FamilyOptions& o) {
   std::vector<double> diagonal, out;
   for (int64_t i = 0; i < map.size; ++i) diagonal.push_back(nearest_row(map.row(i), single(i), o).mass);
@@ -93,7 +94,7 @@ std::vector<double> bar_gains(const SquareMatrix& map, const FamilyOptions& o) {
 std::vector<int64_t> best_starts(const std::vector<double>& gains, const FamilyOptions& o) {
   const auto count = static_cast<int64_t>(gains.size());
   constexpr double never = -std::numeric_limits<double>::infinity();
-  // best[k][a]: of k bars whose starts are at least a. A start behind the last leaves no place.
+  // best[k][a]: the greatest gain of k bars whose starts are at least a; -inf where they do not fit.
   std::vector<std::vector<double>> best(static_cast<size_t>(o.num_pos) + 1,
                                         std::vector<double>(gains.size() + 1, never));
   std::fill(best[0].begin(), best[0].end(), 0.0);

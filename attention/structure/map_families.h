@@ -1,7 +1,7 @@
 // The three families of structured maps of Conti 2024, and the nearest member of each to a given map.
 //
 // Conti 2024, "An alternative formulation of the attention pooling function in translation", section 2.1,
-// replaces a map by P + E: P structured, E sparse with |e_ij| <= eps. What nearest means here:
+// replaces a map by P + E: P structured, E sparse with |e_ij| <= eps. The families are:
 //
 //   diagonal         P has free values on its diagonal, nothing else.
 //   band             P has free values where |i - j| <= w; with `dropout` p, at most ceil((1 - p) b) of the b
@@ -15,7 +15,7 @@
 // where P keeps the entries of A at its places (of a thinned band: the largest) and E takes min(|a|, eps) of
 // the largest of the others. For bars the starts remain: a bar at a changes the sum by
 //
-//   gain(a) = sum_{i = a}^{a + w - 1} (what row i keeps with its value in column a - what it keeps otherwise)
+//   gain(a) = sum_{i = a}^{a + w - 1} (mass of row i with its value in column a - its mass otherwise)
 //
 // whatever the other bars are, since no two share a row. So the best starts are those of the greatest sum of
 // gains, by dynamic programming: f(k, a) = max(f(k, a + 1), gain(a) + f(k - 1, a + w)), the best of k starts
@@ -38,7 +38,7 @@ const char* to_string(MapFamily family);
 
 /// A family, and how much of a map its members may have.
 struct FamilyOptions {
-  MapFamily family = MapFamily::band;  ///< the places of P
+  MapFamily family = MapFamily::band;  ///< the positions of P
   int64_t width = 3;                   ///< w: diagonals to either side of a band, or the height of a bar
   int64_t num_pos = 2;                 ///< number of bars
   double dropout = 0;                  ///< of a band: share of a row's entries that are zero, 0 to below 1

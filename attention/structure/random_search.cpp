@@ -45,7 +45,7 @@ int64_t MapGenerator::below(int64_t count) {
 }
 
 void MapGenerator::add_noise(SquareMatrix& map, double size) {
-  // `map.size` distinct places, a share of 1 / n of all; those on the diagonal are dropped.
+  // n = map.size distinct positions of n^2 get noise, except those on the diagonal.
   std::vector<int64_t> places;
   while (static_cast<int64_t>(places.size()) < map.size) {
     const int64_t place = below(map.size * map.size);
@@ -80,8 +80,8 @@ SquareMatrix MapGenerator::band(int64_t size, int64_t width, double noise) {
 SquareMatrix MapGenerator::bars(int64_t size, int64_t num_pos, int64_t width, double weight) {
   SquareMatrix out = SquareMatrix::zeros(size);
   for (int64_t i = 0; i < size; ++i) out.at(i, i) = weight * (0.7 + 0.3 * uniform());
-  // Distinct places among the rows that bars leave, each widened by width - 1: every set of starts at least
-  // `width` apart is equally likely.
+  // Distinct numbers below size - num_pos (width - 1), in ascending order, each shifted by width - 1 for
+  // every earlier bar: every set of starts at least `width` apart is equally likely.
   const int64_t room = size - num_pos * (width - 1);
   std::vector<int64_t> starts;
   while (static_cast<int64_t>(starts.size()) < num_pos) {

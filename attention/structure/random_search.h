@@ -1,8 +1,8 @@
 // The random search of Conti 2024: draws structured matrices and keeps the nearest to a map.
 //
 // The thesis says that tables 6 and 7 are made from 30 random matrices of each family. Its notebook draws 30
-// for each of 1,331 settings of three coefficients in 0, 0.1, ..., 1: about 120,000 candidates a head. That
-// is what is drawn here, from random numbers of our own.
+// for each of 1,331 settings of three coefficients in 0, 0.1, ..., 1: about 120,000 candidates a head. This
+// search draws as many, with another random number generator.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace heed {
 
-/// How long to search, and among what.
+/// Size of the search and parameters of the candidates.
 struct SearchOptions {
   int64_t width = 3;    ///< w of bands and bars
   int64_t num_pos = 2;  ///< number of bars
   int64_t draws = 30;   ///< candidates of each family for each setting of the coefficients
   int64_t grid = 11;    ///< values of each coefficient, from 0 to 1
   uint64_t seed = 1;    ///< equal seeds give equal candidates
-  uint64_t stream = 0;  ///< tells the heads of one search apart
+  uint64_t stream = 0;  ///< a different number for each head of one search
 };
 
 /// The nearest candidate.
@@ -29,7 +29,8 @@ struct SearchResult {
   int64_t candidates = 0;              ///< drawn, with those that were not usable
 };
 
-/// The nearest of draws * grid^3 candidates of each family to a map. Errors as nearest_map().
+/// The nearest of draws * grid^3 candidates of each family to a map. Fails where an option is out of range
+/// and where the bars do not fit.
 SearchResult random_search(const SquareMatrix& map, const SearchOptions& options);
 
 /// Draws members of the families as the notebook of the thesis does. Every matrix is divided by its row sums;

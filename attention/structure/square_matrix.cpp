@@ -18,7 +18,7 @@ SquareMatrix difference(const SquareMatrix& a, const SquareMatrix& b) {
   return out;
 }
 
-/// Rotates two columns until they are orthogonal; true if they were not. Columns are rows of `columns` here.
+/// Rotates two columns p and q of a matrix so that they become orthogonal; false if they already are.
 bool orthogonalise(double* p, double* q, int64_t length) {
   double alpha = 0, beta = 0, gamma = 0;
   for (int64_t i = 0; i < length; ++i) {
@@ -83,7 +83,7 @@ std::vector<double> singular_values(const SquareMatrix& a) {
   if (!std::all_of(a.values.begin(), a.values.end(), [](double x) { return std::isfinite(x); }))
     fail(Fault::data, "structure: a weight of the map is not finite, so it has no singular values.");
   constexpr int max_sweeps = 60;        // ten are usual
-  std::vector<double> rows = a.values;  // those of the transposed matrix, which has the same singular values
+  std::vector<double> rows = a.values;  // columns of the transposed matrix, whose singular values are equal
   bool rotated = true;
   for (int sweep = 0; sweep < max_sweeps && rotated; ++sweep) {
     rotated = false;

@@ -16,7 +16,7 @@ struct SquareMatrix {
   static SquareMatrix zeros(int64_t size);
   /// The identity matrix.
   static SquareMatrix identity(int64_t size);
-  /// 1 / size everywhere: attention that looks at nothing.
+  /// 1 / size everywhere: attention with equal weights.
   static SquareMatrix uniform(int64_t size);
   /// A copy of the size * size weights of one head. Fault::data where there are not as many.
   static SquareMatrix of(int64_t size, std::span<const float> weights);
@@ -31,7 +31,7 @@ struct SquareMatrix {
   }
 };
 
-/// sum_ij |a_ij - b_ij|: the distance of Conti 2024. Fault::usage where the sizes differ, as in those below.
+/// sum_ij |a_ij - b_ij|: the distance of Conti 2024. All distances fail where the sizes differ.
 double entrywise_distance(const SquareMatrix& a, const SquareMatrix& b);
 /// sqrt(sum_ij (a_ij - b_ij)^2).
 double frobenius_distance(const SquareMatrix& a, const SquareMatrix& b);
@@ -41,8 +41,7 @@ double spectral_distance(const SquareMatrix& a, const SquareMatrix& b);
 /// All singular values, the largest first, by one-sided Jacobi rotations (Hestenes 1958): n^3 operations a
 /// sweep, ten sweeps or so. Fault::data where a value is not finite.
 std::vector<double> singular_values(const SquareMatrix& a);
-/// The number of singular values above n * 1.2e-7 times the largest: the rounding of f32, in which maps are
-/// made.
+/// The number of singular values above n * 1.2e-7 times the largest, the rounding of f32 maps.
 int64_t rank(const SquareMatrix& a);
 
 }  // namespace heed

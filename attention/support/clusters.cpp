@@ -37,19 +37,16 @@ Tensor paired(Tensor x) {
   return reshape(x, Shape{x.extent(0), x.extent(1), half, 2, x.extent(3)});
 }
 
+/// [B, H, T, 1, w] -> [B, H, T, w].
 Tensor unpaired(const Tensor& x) {
   return reshape(x, Shape{x.extent(0), x.extent(1), x.extent(2), x.extent(4)});
 }
 
 Tensor pair_sums(const Tensor& x) { return unpaired(sum(paired(x), 3)); }
 
-Tensor number(double value, const Tensor& empty_like) {
-  return Tensor::full(Shape{1, 1, 1, 1}, value, empty_like.dtype(), empty_like.device());
-}
-
 /// Means over children that are not empty; `present` is 1 for those.
 Tensor pair_means(const Tensor& x, const Tensor& present) {
-  return pair_sums(x) / maximum(pair_sums(present), number(1, x));
+  return pair_sums(x) / maximum(pair_sums(present), 1);
 }
 
 }  // namespace
@@ -58,7 +55,7 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
   const int64_t length = k.extent(2);
   ClusterLevels out{.keys = {}, .values = {}, .present = {}, .first = {0}};
   std::vector<Tensor> keys{k}, values{v}, present;
-  // The zero that pads an odd length is empty, too.
+  // Padding to an even length adds empty children.
   if (!clusters.causal)
     present.push_back(kept ? kept : Tensor::full(Shape{1, 1, length, 1}, 1, k.dtype(), k.device()));
   for (int64_t level = 1; level <= clusters.height(length); ++level) {
@@ -66,8 +63,7 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
     values.push_back(pair_sums(values.back()));
     keys.push_back(clusters.causal ? pair_sums(keys.back()) * 0.5 : pair_means(keys.back(), present.back()));
     if (clusters.causal) continue;
-    const Tensor counts = pair_sums(present.back());
-    present.push_back(minimum(counts, 1));
+    present.push_back(minimum(pair_sums(present.back()), 1));
   }
   out.keys = concat(keys, 2);
   out.values = concat(values, 2);
@@ -86,16 +82,15 @@ Tensor cluster_queries(const Clusters& clusters, const Tensor& q, const ClusterL
   return concat(queries, 2);
 }
 
-Gathered gathered(const Tensor& with_sums) {
+ScaledSums scaled_sums(const Tensor& with_sums) {
   const int64_t last = with_sums.rank() - 1, width = with_sums.extent(last) - 1;
-  const Tensor sums = slice(with_sums, last, width, width + 1);
-  const Tensor max_sum = maximum(sums.detach(), number(-1e30, sums));
-  return {slice(with_sums, last, 0, width) * exp(sums - max_sum), max_sum};
+  const Tensor lse = slice(with_sums, last, width, width + 1), log_scale = maximum(lse.detach(), -1e30);
+  return {slice(with_sums, last, 0, width) * exp(lse - log_scale), log_scale};
 }
 
-Tensor per_count(const Tensor& sums) {
+Tensor divided_by_count(const Tensor& sums) {
   const int64_t last = sums.rank() - 1, width = sums.extent(last) - 1;
-  return slice(sums, last, 0, width) / maximum(slice(sums, last, width, width + 1), number(1e-6, sums));
+  return slice(sums, last, 0, width) / maximum(slice(sums, last, width, width + 1), 1e-6);
 }
 
 }  // namespace heed

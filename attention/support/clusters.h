@@ -17,9 +17,9 @@ struct Clusters {
 
   /// The highest level for `length` positions: the last one with more than one block, or 0.
   int64_t height(int64_t length) const;
-  /// The clusters of its level that cluster `index` attends to, at most one run on each side; `count`: the
-  /// clusters of the level. On level 0 its own and both neighbouring blocks; above, the parts of both
-  /// neighbouring blocks that lower levels did not cover.
+  /// The clusters that cluster `index` of a level with `count` clusters attends to, at most one run on each
+  /// side. On level 0 these are its own and both neighbouring blocks; above, the parts of both neighbouring
+  /// blocks that lower levels do not cover.
   std::array<kernel::Pattern::Run, 2> attended(int64_t level, int64_t index, int64_t count) const;
 };
 
@@ -42,14 +42,14 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
 /// first query of each cluster.
 Tensor cluster_queries(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels);
 
-/// Weighted sums of exponentials divided by exp(most); `most` gets no gradient.
-struct Gathered {
-  Tensor sums;  ///< weighted values [B, H, T, dv], divided by exp(most)
-  Tensor most;  ///< log of the divisor, [B, H, T, 1]; -1e30 for a row without keys
+/// Weighted sums of exponentials divided by exp(log_scale), which gets no gradient.
+struct ScaledSums {
+  Tensor sums;       ///< weighted values [B, H, T, dv], divided by exp(log_scale)
+  Tensor log_scale;  ///< [B, H, T, 1]; -1e30 for a row without keys
 };
 /// Converts the result of attention_with_sums(); rows without keys are allowed.
-Gathered gathered(const Tensor& with_sums);
+ScaledSums scaled_sums(const Tensor& with_sums);
 /// Divides by the last column, a sum of weights: [..., w + 1] -> [..., w]; zero where it is zero.
-Tensor per_count(const Tensor& sums);
+Tensor divided_by_count(const Tensor& sums);
 
 }  // namespace heed

@@ -17,50 +17,39 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionParams& params
   std::vector<double> w = normal(rows);
   const std::vector<double> others = normal(rows);
   const size_t n = static_cast<size_t>(d), count = static_cast<size_t>(rows);
-  std::vector<double> wanted(count);
+  std::vector<double> lengths(count);
   for (size_t r = 0; r < count; ++r) {
-    // Lengths come from other normal vectors, because length and direction of a normal vector are
-    // independent.
+    // Lengths of orthogonal rows come from other normal vectors, because length and direction of a normal
+    // vector are independent.
     const double* drawn = params.orthogonal ? &others[r * n] : &w[r * n];
-    wanted[r] =
+    lengths[r] =
         params.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
   }
   for (size_t r = 0; r < count; ++r) {
     double* row = &w[r * n];
     for (size_t other = r / n * n; params.orthogonal && other < r; ++other) {
       const double* unit = &w[other * n];
-      const double along = kernel::lanes::dot(row, unit, d);
-      for (size_t c = 0; c < n; ++c) row[c] -= along * unit[c];
+      const double projection = kernel::lanes::dot(row, unit, d);
+      for (size_t c = 0; c < n; ++c) row[c] -= projection * unit[c];
     }
     const double factor = 1 / std::sqrt(kernel::lanes::dot(row, row, d));
     for (size_t c = 0; c < n; ++c) row[c] *= factor;
   }
-  for (size_t i = 0; i < w.size(); ++i) w[i] *= wanted[i / n];
+  for (size_t i = 0; i < w.size(); ++i) w[i] *= lengths[i / n];
   return Tensor::of<double>(w, Shape{rows, d});
 }
 
-RandomProjection::RandomProjection(int64_t rows, int64_t d, const ProjectionParams& params, int64_t redraw,
-                                   int64_t layer, Rng& rng)
-    : params_(params), redraw_(redraw), layer_(layer) {
-  if (rows < 1) fail("attention: ", rows, " random rows. There must be at least 1.");
-  if (redraw < 0) fail("attention: redraw = ", redraw, ". It must be at least 0.");
-  weight_ = cast(random_projection(rows, d, params, rng), DType::f32);
-}
-
-namespace {
-
-int64_t rows_of(const char* variant, const ProjectionOptions& options, int64_t d) {
-  if (options.m < 0) fail("attention '", variant, "': m = ", options.m, ". It must be at least 0.");
-  return options.m > 0 ? options.m : 2 * d;
-}
-
-}  // namespace
-
 RandomProjection::RandomProjection(const char* variant, const AttentionConfig& config,
                                    const ProjectionOptions& options, bool equal, Rng& rng)
-    : RandomProjection(rows_of(variant, options, config.width_of_head()), config.width_of_head(),
-                       {.orthogonal = options.orthogonal, .equal = equal}, options.redraw, config.layer,
-                       rng) {}
+    : params_{.orthogonal = options.orthogonal, .equal = equal},
+      redraw_(options.redraw),
+      layer_(config.layer) {
+  if (options.m < 0) fail("attention '", variant, "': m = ", options.m, ". It must be at least 0.");
+  const int64_t d = config.width_of_head(), rows = options.m > 0 ? options.m : 2 * d;
+  if (rows < 1) fail("attention: ", rows, " random rows. There must be at least 1.");
+  if (redraw_ < 0) fail("attention: redraw = ", redraw_, ". It must be at least 0.");
+  weight_ = cast(random_projection(rows, d, params_, rng), DType::f32);
+}
 
 Tensor RandomProjection::operator()(const Tensor& x) const {
   if (weight_.extent(1) != x.extent(3)) {
@@ -70,11 +59,11 @@ Tensor RandomProjection::operator()(const Tensor& x) const {
   return matmul(x, transpose(weight_, 0, 1));
 }
 
-void RandomProjection::settle(const ForwardContext& context) {
+void RandomProjection::redraw_if_due(const ForwardContext& context) {
   if (redraw_ == 0 || !context.training()) return;
   const int64_t period = context.rng->tick() / redraw_;
   if (period == period_ || period == 0) return;
-  // The seed depends on the step alone, so a resumed run draws the same as an uninterrupted one.
+  // The seed depends on the step alone, so a resumed run draws the numbers of an uninterrupted one.
   Rng rng(context.rng->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
   const NoGrad no_grad;
   const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), params_, rng);

@@ -26,8 +26,8 @@ struct ProjectionOptions {
   /// Names the three options with their ranges.
   void fields(Fields& f) {
     f("m", m, {0, max_width}, "random directions; 0: twice the head width");
-    f("orthogonal", orthogonal, "directions at right angles to each other");
-    f("redraw", redraw, {0, max_integer}, "steps of training between draws of the directions; 0: never");
+    f("orthogonal", orthogonal, "orthogonal directions");
+    f("redraw", redraw, {0, max_integer}, "training steps between draws of the directions; 0: never");
   }
 };
 
@@ -35,17 +35,15 @@ struct ProjectionOptions {
 /// training steps (0: never).
 class RandomProjection {
  public:
-  /// Draws W; `layer` separates the streams of layers, `redraw` is in training steps (0: never).
-  RandomProjection(int64_t rows, int64_t d, const ProjectionParams& params, int64_t redraw, int64_t layer,
-                   Rng& rng);
-  /// For the head width of `config`; `equal`: rows of length sqrt(d); `variant`: the name in error messages.
+  /// Draws W for the head width of `config`. `variant`: the name in error messages; `equal`: rows have length
+  /// sqrt(d).
   RandomProjection(const char* variant, const AttentionConfig& config, const ProjectionOptions& options,
                    bool equal, Rng& rng);
   void fields(Fields& f) { f("W", weight_); }  ///< names W, a buffer that checkpoints keep
   /// x W^T: [B, H, T, d] -> [B, H, T, rows].
   Tensor operator()(const Tensor& x) const;
-  /// Redraws W if the current training step requires it; call it before each forward pass.
-  void settle(const ForwardContext& context);
+  /// Redraws W if the current training step requires it; to be called before each forward pass.
+  void redraw_if_due(const ForwardContext& context);
 
  private:
   ProjectionParams params_;

@@ -3,12 +3,11 @@
 
 namespace heed {
 
-Tensor ExponentialAttention::raised(ScaledSumCache* cache, const Tensor& scale) {
-  const Tensor given = scale.detach();
-  if (cache == nullptr) return given;
-  Tensor larger = given;
+Tensor ExponentialAttention::raise_scale(ScaledSumCache* cache, const Tensor& scale) {
+  Tensor larger = scale.detach();
+  if (cache == nullptr) return larger;
   if (cache->sums) {
-    larger = maximum(given, cache->scale);
+    larger = maximum(larger, cache->scale);
     cache->sums = cache->sums * transpose(exp(cache->scale - larger), 2, 3);
   }
   cache->scale = larger;
@@ -27,7 +26,7 @@ Tensor ExponentialAttention::running_max(const Tensor& x, const Tensor& before) 
   return before ? maximum(maxima, before) : maxima;
 }
 
-/// Weighted sums of values, and in the last column of ones; updates the cache, which may be null.
+/// Weighted sums of the values and, in the last column, of ones. Updates the cache, which may be null.
 Tensor ExponentialAttention::scan(const Scaled& x, const Tensor& values, ScaledSumCache* cache) const {
   const int64_t keys = x.k.extent(2), queries = x.q.extent(2), f = x.k.extent(3);
   const bool has_cache = cache != nullptr && cache->sums;
@@ -64,23 +63,13 @@ Tensor ExponentialAttention::attend(Heads heads, const AttentionInput& input) {
   Scaled x = scaled(heads, input);
   if (const Tensor kept = input.mask.padding_mask(x.k, cache != nullptr ? cache->length : 0))
     x.k = x.k * kept;
-  const auto weighed = [&](const Tensor& values, ScaledSumCache* state) {
+  const auto attended = [&](const Tensor& values, ScaledSumCache* state) {
     const Tensor sums = scan(x, values, state);
     const int64_t last = sums.extent(3) - 1;
-    return slice(sums, 3, 0, last) / divisor(slice(sums, 3, last, last + 1), polynomial());
+    return slice(sums, 3, 0, last) / row_divisor(slice(sums, 3, last, last + 1), polynomial());
   };
-  if (input.context.recorder != nullptr) {
-    if (cache != nullptr) {
-      fail(
-          "attention: sums do not tell single keys apart, so a step with a memory has no map. Look at a full "
-          "call.");
-    }
-    const NoGrad no_grad;
-    const int64_t keys = x.k.extent(2);
-    const Shape each{x.k.extent(0), x.k.extent(1), keys, keys};
-    input.context.recorder->record(*this, weighed(expand(identity(keys, x.k), each), nullptr));
-  }
-  return weighed(heads.v, cache);
+  record_map(input, [&] { return attended(identity_values(x.k), nullptr); });
+  return attended(heads.v, cache);
 }
 
 }  // namespace heed

@@ -1,14 +1,13 @@
 // ExponentialAttention, rung 2' with exponential features: causal sums are rescaled by a running maximum.
 #pragma once
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 
 namespace heed {
 
-/// The cache: sums of exponentials, divided by e^scale.
+/// A cache of sums of exponentials, divided by e^scale.
 struct ScaledSumCache : SumCache {
   Tensor scale;  ///< [B, H, 1, 1 | f], without a gradient
-  /// Names sums and scale, for copying and reordering rows.
   void fields(Fields& f) override {
     SumCache::fields(f);
     f("scale", scale);
@@ -38,14 +37,16 @@ class ExponentialAttention : public KernelizedAttention {
   virtual Scaled scaled(const Heads& heads, const AttentionInput& input) const = 0;
   Tensor attend(Heads heads, const AttentionInput& input) override;
 
-  /// For features(): returns the larger of `scale` and the cache's scale, and rescales the cache to it.
+  /// Serves features(): returns the larger of `scale` and the cache's scale, and rescales the cache to it.
   /// `cache` may be null.
-  static Tensor raised(ScaledSumCache* cache, const Tensor& scale);
+  static Tensor raise_scale(ScaledSumCache* cache, const Tensor& scale);
   /// The running maximum over rows of x [B, H, T, w], starting with `before` [B, H, 1, 1] or empty:
   /// [B, H, T, 1].
   static Tensor running_max(const Tensor& x, const Tensor& before);
   /// x with -1e30 added at padding; kept is 1 for keys and 0 for padding, or empty.
-  static Tensor seen(const Tensor& x, const Tensor& kept) { return kept ? x + affine(kept, 1e30, -1e30) : x; }
+  static Tensor mask_padding(const Tensor& x, const Tensor& kept) {
+    return kept ? x + affine(kept, 1e30, -1e30) : x;
+  }
 
  private:
   Tensor scan(const Scaled& x, const Tensor& values, ScaledSumCache* cache) const;

@@ -14,15 +14,15 @@ void append(Tensor& tree, int64_t length, const Tensor& rows) {
   const int64_t total = length + rows.extent(2);
   if (!tree || tree.extent(2) < kernel::tree_rows(total)) {
     // A tree filled in one call gets the capacity it needs; one that grows step by step doubles.
-    const int64_t room = tree ? std::max(2 * length, total) : (rows.extent(2) == 1 ? 16 : total);
+    const int64_t capacity = tree ? std::max(2 * length, total) : (rows.extent(2) == 1 ? 16 : total);
     Shape shape = rows.shape();
-    shape[2] = kernel::tree_rows(room);
-    const Tensor wider = Tensor::zeros(shape, rows.dtype(), rows.device());
+    shape[2] = kernel::tree_rows(capacity);
+    const Tensor grown = Tensor::zeros(shape, rows.dtype(), rows.device());
     if (length > 0) {
       const int64_t kept = kernel::tree_rows(length);
-      launch<kernel::Copy>(rows.device(), view::slice(tree, 2, 0, kept), view::slice(wider, 2, 0, kept));
+      launch<kernel::Copy>(rows.device(), view::slice(tree, 2, 0, kept), view::slice(grown, 2, 0, kept));
     }
-    tree = wider;
+    tree = grown;
   }
   launch<kernel::TreeSums>(rows.device(), rows.detach(), length, tree);
 }
@@ -40,8 +40,8 @@ void TreeCache::fields(Fields& f) {
   f("keys", nodes.keys);
   f("values", nodes.values);
   f("features", nodes.features);
-  f("taped_keys", taped_keys);
-  f("taped_values", taped_values);
+  f("recorded_keys", recorded_keys);
+  f("recorded_values", recorded_values);
 }
 
 TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature) {
@@ -53,21 +53,20 @@ TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature) {
 }
 
 TreeNodes TreeCache::append_to_cache(Heads& heads, const Feature& feature) {
-  if (!heads.k && length == 0)
-    fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-  const bool history = recording() && heads.k && (heads.k.node() || heads.v.node());
-  if (history && !taped_keys && length > 0) {
-    taped_keys = leaves_of(nodes.keys, length);
-    taped_values = leaves_of(nodes.values, length);
+  if (!heads.k && length == 0) fail_without_keys();
+  const bool has_history = recording() && heads.k && (heads.k.node() || heads.v.node());
+  if (has_history && !recorded_keys && length > 0) {
+    recorded_keys = leaves_of(nodes.keys, length);
+    recorded_values = leaves_of(nodes.values, length);
     nodes = {};
   }
-  if (history || taped_keys) {
+  if (has_history || recorded_keys) {
     const auto joined = [](const Tensor& before, const Tensor& rows) {
       if (!before || !rows) return before ? before : rows;
       return concat(std::vector<Tensor>{before, rows}, 2);
     };
-    taped_keys = heads.k = joined(taped_keys, heads.k);
-    taped_values = heads.v = joined(taped_values, heads.v);
+    recorded_keys = heads.k = joined(recorded_keys, heads.k);
+    recorded_values = heads.v = joined(recorded_values, heads.v);
     length = heads.k.extent(2);
     return tree_nodes(heads, feature);
   }
@@ -84,10 +83,8 @@ TreeNodes TreeCache::append_to_cache(Heads& heads, const Feature& feature) {
 
 Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeParams params) {
   const NoGrad no_grad;
-  // With the identity as values, the output is the map.
-  const int64_t keys = k.extent(2);
   params.value_nodes = Tensor();
-  return tree_attention(q, k, expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys}), params);
+  return tree_attention(q, k, identity_values(k), params);
 }
 
 }  // namespace heed

@@ -12,17 +12,17 @@ struct TreeNodes {
   Tensor features;  ///< sums over phi of the keys; may be empty
 };
 
-/// A cache of keys and values as trees. Appending a key completes one node on average; attention sums
-/// incomplete nodes itself. While gradients are recorded, keys and values are cached instead, and every call
+/// A cache of keys and values as trees. Appending a key completes one node on average; tree_attention() sums
+/// incomplete nodes. While gradients are recorded, keys and values are cached instead, and every call
 /// rebuilds the trees.
 struct TreeCache final : AttentionCache {
   /// Features of keys whose first row is at position `first`; may return an empty tensor.
   using Feature = std::function<Tensor(const Tensor& keys, int64_t first)>;
 
-  TreeNodes nodes;                  ///< capacity doubles; empty while gradients are recorded
-  Tensor taped_keys;                ///< [B, H, length, d], with gradients; else empty
-  Tensor taped_values;              ///< [B, H, length, dv], with gradients; else empty
-  void fields(Fields& f) override;  ///< names all nodes and rows, for copying and reordering rows
+  TreeNodes nodes;         ///< capacity doubles; empty while gradients are recorded
+  Tensor recorded_keys;    ///< [B, H, length, d], with gradients; else empty
+  Tensor recorded_values;  ///< [B, H, length, dv], with gradients; else empty
+  void fields(Fields& f) override;
 
   /// Appends heads.k and heads.v (where given), sets them to all cached keys and values, and returns the
   /// trees.

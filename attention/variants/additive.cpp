@@ -11,7 +11,7 @@
 // Parameters: from_query [H, d, hidden] A^T, from_key [H, d, hidden] C^T, bias [H, 1, hidden] b, units
 // [H, hidden] u
 #include "heed/attention/base/score_function.h"
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -53,7 +53,7 @@ class AdditiveAttention final : public ScoredAttention {
     return scale_ == 1 ? scores : scores * scale_;
   }
 
-  std::unique_ptr<Score> score_;
+  std::unique_ptr<ScoreFunction> score_;
   double scale_;
 };
 
@@ -61,16 +61,10 @@ class AdditiveAttention final : public ScoredAttention {
 
 Variant variant::additive() {
   return describe<AdditiveAttention, AdditiveOptions>(
-      {.name = "additive",
-       .also = "concat",
-       .paper = "Bahdanau et al. 2015",
-       .idea = "A small network scores each pair of query and key.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 2, .width = 0},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(full_map_traits, {.name = "additive",
+                             .also = "concat",
+                             .paper = "Bahdanau et al. 2015",
+                             .idea = "A small network scores each pair of query and key."}));
 }
 
 }  // namespace heed

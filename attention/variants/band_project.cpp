@@ -9,7 +9,7 @@
 // memory is linear. No parameters of its own.
 #include <cmath>
 
-#include "heed/attention/base/banded.h"
+#include "heed/attention/base/banded_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -21,7 +21,7 @@ struct BandProjectOptions {
   double scale = 0;
   void fields(Fields& f) {
     f("width", width, {0, max_distance}, "w, diagonals to either side that are kept");
-    f("renormalise", renormalise, "divide what is kept by its sum");
+    f("renormalise", renormalise, "divide the kept weights by their sum");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -32,9 +32,9 @@ class BandProject final : public BandedAttention {
       : BandedAttention(config, rng, o.width, o.scale), renormalise_(o.renormalise) {}
 
  private:
-  bool renormalised() const override { return renormalise_; }
+  bool is_renormalised() const override { return renormalise_; }
   Tensor weigh(const Tensor& scores, const Tensor&, const AttentionInput& input) const override {
-    const Tensor band = band_of(scores, first_position(scores, input), band_width());
+    const Tensor band = band_mask(scores, first_position(scores, input), band_width());
     if (renormalise_) return softmax(where(band, scores, -HUGE_VAL));
     return where(band, softmax(scores), 0);
   }
@@ -45,17 +45,15 @@ class BandProject final : public BandedAttention {
 }  // namespace
 
 Variant variant::band_project() {
-  return describe<BandProject, BandProjectOptions>(
+  return describe<BandProject, BandProjectOptions>(like(
+      dot_product_traits,
       {.name = "band_project",
        .paper = "Conti 2024",
        .idea = "The map of softmax, projected onto its band.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
+
        .map = MapKind::signed_,
-       .from = 1024});
+       .from = 1024}));
 }
 
 }  // namespace heed

@@ -10,10 +10,8 @@
 //
 // Fixed draws: places [1, 1, n], i32: the positions of the ones of S in a row-major L x L matrix, L the
 // longest input; shared by the heads.
-#include <cmath>
-
-#include "heed/attention/base/banded.h"
-#include "heed/attention/support/host_copies.h"
+#include "heed/attention/base/banded_attention.h"
+#include "heed/attention/support/host_copy.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -25,7 +23,7 @@ struct BandSparseErrorOptions {
   double scale = 0;
   void fields(Fields& f) {
     f("width", width, {0, max_distance}, "w, diagonals to either side that are kept");
-    f("eps", eps, "what an entry outside the band may weigh at most");
+    f("eps", eps, "largest weight outside the band");
     f("density", density, "the share of pairs that may have such an entry; 0: one over the longest input");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -34,9 +32,9 @@ struct BandSparseErrorOptions {
 class BandSparseError final : public BandedAttention {
  public:
   BandSparseError(const AttentionConfig& config, const BandSparseErrorOptions& o, Rng& rng)
-      : BandedAttention(config, rng, o.width, o.scale), eps_(o.eps), longest_(config.max_length) {
+      : BandedAttention(config, rng, o.width, o.scale), eps_(o.eps), max_length_(config.max_length) {
     if (!(o.eps >= 0)) fail("attention 'band_sparse_error': eps = ", o.eps, ". It must be at least 0.");
-    places_ = sparse_places("band_sparse_error", longest_, o.density, rng);
+    places_ = random_positions("band_sparse_error", max_length_, o.density, rng);
   }
   void fields(Fields& f) override {
     BandedAttention::fields(f);
@@ -49,52 +47,52 @@ class BandSparseError final : public BandedAttention {
 
   Tensor weigh(const Tensor& scores, const Tensor&, const AttentionInput& input) const override {
     const int64_t first = first_position(scores, input), queries = scores.extent(2), keys = scores.extent(3);
-    check_longest("band_sparse_error", std::max(first + queries, keys), longest_);
-    const Tensor map = softmax(scores), band = where(band_of(scores, first, band_width()), map, 0);
+    check_max_length("band_sparse_error", std::max(first + queries, keys), max_length_);
+    const Tensor map = softmax(scores), band = where(band_mask(scores, first, band_width()), map, 0);
     if (!places_) return band;
     const Tensor ones = Tensor::full(Shape{1, 1, places_.extent(2), 1}, 1, scores.dtype(), scores.device());
     const Tensor support =
-        reshape(scatter_add_rows(ones, places_, longest_ * longest_), Shape{longest_, longest_});
-    const Tensor seen = slice(slice(support, 0, first, first + queries), 1, 0, keys);
-    return band + where(outside_band(scores, first, band_width()), clipped(map) * seen, 0);
+        reshape(scatter_add_rows(ones, places_, max_length_ * max_length_), Shape{max_length_, max_length_});
+    const Tensor support_of_call = slice(slice(support, 0, first, first + queries), 1, 0, keys);
+    return band + where(outside_band_mask(scores, first, band_width()), clipped(map) * support_of_call, 0);
   }
 
-  Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
-                   const KeyRange& key_range) const override {
-    check_longest("band_sparse_error", std::max(key_range.first_query + key_range.queries, key_range.keys),
-                  longest_);
-    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, key_range, band_width(), false);
-    if (seen.which.empty()) return {};
-    const Tensor queries = row_ids(seen.queries, lse.device()), keys = row_ids(seen.keys, lse.device());
+  Tensor outside_term(const Heads& heads, const Tensor& lse, const AttentionInput& input,
+                      const KeyRange& key_range) const override {
+    check_max_length("band_sparse_error", std::max(key_range.first_query + key_range.queries, key_range.keys),
+                     max_length_);
+    const VisiblePositions visible =
+        visible_positions(*position_copy_.read(places_), max_length_, key_range, band_width(), false);
+    if (visible.indices.empty()) return {};
+    const Tensor queries = row_indices(visible.queries, lse.device()),
+                 keys = row_indices(visible.keys, lse.device());
     const Tensor products = sum(gather_rows(heads.q, queries) * gather_rows(heads.k, keys), 3);
     // relu keeps weights at most 1 when huge scores are rounded.
-    Tensor logs = -relu(gather_rows(lse, queries) - products * scale(heads.q));  // [B, H, m, 1]
+    Tensor log_weights = -relu(gather_rows(lse, queries) - products * scale(heads.q));  // [B, H, m, 1]
     if (const Tensor kept = input.mask.padding_mask(heads.k, 0))
-      logs = logs + gather_rows(affine(kept, 1e30, -1e30), keys);
-    const Tensor map = dropout(clipped(exp(logs)), config().dropout, input.context.rng);
-    return scatter_add_rows(map * gather_rows(heads.v, keys), queries, key_range.queries);
+      log_weights = log_weights + gather_rows(affine(kept, 1e30, -1e30), keys);
+    const Tensor weights = dropout(clipped(exp(log_weights)), config().dropout, input.context.rng);
+    return scatter_add_rows(weights * gather_rows(heads.v, keys), queries, key_range.queries);
   }
 
   double eps_;
-  int64_t longest_;
+  int64_t max_length_;
   Tensor places_;  // [1, 1, n]
-  KnownNumbers known_places_;
+  HostCopy position_copy_;
 };
 
 }  // namespace
 
 Variant variant::band_sparse_error() {
-  return describe<BandSparseError, BandSparseErrorOptions>(
+  return describe<BandSparseError, BandSparseErrorOptions>(like(
+      dot_product_traits,
       {.name = "band_sparse_error",
        .paper = "Conti 2024",
-       .idea = "The band of the map of softmax, and small errors at a few places elsewhere.",
+       .idea = "The band of the map of softmax, and small errors at a few positions outside it.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
+
        .map = MapKind::signed_,
-       .from = 1024});
+       .from = 1024}));
 }
 
 }  // namespace heed

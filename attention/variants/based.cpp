@@ -11,7 +11,7 @@
 // Parameters: to_query, to_key [H, d, f] project the heads to f features; none when heads are at most f wide.
 #include <cmath>
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -21,10 +21,9 @@ struct BasedOptions {
   int64_t features = 16, window = 64;
   double epsilon = 1e-12;
   void fields(Fields& f) {
-    f("features", features, {0, max_width},
-      "width that queries and keys are narrowed to; 0: they stay as they are");
+    f("features", features, {0, max_width}, "width that queries and keys are projected to; 0: no projection");
     f("window", window, {0, max_distance},
-      "keys that a query of every second layer sees, by softmax; 0: no such layers");
+      "keys of a query in every second layer, which is softmax over a window; 0: no such layers");
     f("epsilon", epsilon, "added to the sum of weights");
   }
 };
@@ -40,7 +39,7 @@ class BasedAttention final : public KernelizedAttention {
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
   static std::unique_ptr<Attention> make(const AttentionConfig& config, const BasedOptions& o, Rng& rng) {
-    params_of(config, o);  // check the options in every layer
+    params_of(config, o);  // checks the options in every layer
     if (o.window == 0 || config.cross || config.layer % 2 == 0)
       return std::make_unique<BasedAttention>(config, o, rng);
     const int64_t left = config.causal ? o.window - 1 : o.window / 2, right = config.causal ? 0 : left;
@@ -74,18 +73,15 @@ class BasedAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::based() {
-  return describe<BasedAttention, BasedOptions>(
+  return describe<BasedAttention, BasedOptions>(like(
+      feature_map_traits,
       {.name = "based",
        .paper = "Arora et al. 2024",
        .idea =
-           "The second-order Taylor polynomial of exp on narrow queries and keys, by turns with a window.",
+           "The second-order Taylor polynomial of exp on narrow queries and keys, alternating with a window.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.77},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact,
-       .from = 1024});
+       .from = 1024}));
 }
 
 }  // namespace heed

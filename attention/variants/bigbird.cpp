@@ -13,8 +13,8 @@
 // shorter input of n blocks, J > n - 2 is replaced by 1 + (J - 1) mod (n - 2).
 #include <algorithm>
 
-#include "heed/attention/base/patterned.h"
-#include "heed/attention/support/host_copies.h"
+#include "heed/attention/base/patterned_attention.h"
+#include "heed/attention/support/host_copy.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -34,75 +34,74 @@ struct BigbirdOptions {
 class BigBird final : public PatternedAttention {
  public:
   BigBird(const AttentionConfig& config, const BigbirdOptions& o, Rng& rng)
-      : PatternedAttention(config, rng, o.scale), o_(o) {
+      : PatternedAttention(config, rng, o.scale), options_(o) {
     if (o.random == 0) return;
-    longest_ = config.max_length > 0 ? (config.max_length + o.block - 1) / o.block : 4096;
-    Rng own(static_cast<uint64_t>(o.seed) * 1000003 + static_cast<uint64_t>(config.layer));
-    random_blocks_ = drawn(o.seed != 0 ? own : rng);
+    max_blocks_ = config.max_length > 0 ? (config.max_length + o.block - 1) / o.block : 4096;
+    Rng seeded(static_cast<uint64_t>(o.seed) * 1000003 + static_cast<uint64_t>(config.layer));
+    random_blocks_ = draw_blocks(o.seed != 0 ? seeded : rng);
   }
   void fields(Fields& f) override {
     PatternedAttention::fields(f);
     f("random_blocks", random_blocks_);
   }
-  std::unique_ptr<AttentionCache> new_cache() const override {
-    return nullptr;
-  }  // queries attend to later keys
+  // There is no cache: queries of an encoder attend to later keys.
+  std::unique_ptr<AttentionCache> new_cache() const override { return nullptr; }
 
  private:
-  Tensor drawn(Rng& rng) const {
-    const int64_t n = longest_;
-    std::vector<int32_t> blocks(static_cast<size_t>(config().heads * n * o_.random), -1);
+  Tensor draw_blocks(Rng& rng) const {
+    const int64_t n = max_blocks_;
+    std::vector<int32_t> blocks(static_cast<size_t>(config().heads * n * options_.random), -1);
     for (int64_t h = 0; h < config().heads; ++h) {
       for (int64_t i = 1; i < n - 1; ++i) {
-        int32_t* own = blocks.data() + (h * n + i) * o_.random;
-        const auto may = [&](int64_t j) {
+        int32_t* of_row = blocks.data() + (h * n + i) * options_.random;
+        const auto is_allowed = [&](int64_t j) {
           const bool opposite = (i == 1 && j == n - 2) || (i == n - 2 && j == 1);
           return std::abs(i - j) > 1 && !opposite;
         };
-        int64_t free = 0;
-        for (int64_t j = 1; j < n - 1 && free < o_.random; ++j) free += may(j) ? 1 : 0;
-        for (int64_t r = 0; r < free;) {
+        int64_t count = 0;  // the smaller of r and the number of allowed blocks
+        for (int64_t j = 1; j < n - 1 && count < options_.random; ++j) count += is_allowed(j) ? 1 : 0;
+        for (int64_t r = 0; r < count;) {
           const auto j = static_cast<int32_t>(1 + rng.below(n - 2));
-          if (may(j) && std::find(own, own + r, j) == own + r) own[r++] = j;
+          if (is_allowed(j) && std::find(of_row, of_row + r, j) == of_row + r) of_row[r++] = j;
         }
       }
     }
-    return Tensor::of<int32_t>(blocks, Shape{config().heads, n, o_.random});
+    return Tensor::of<int32_t>(blocks, Shape{config().heads, n, options_.random});
   }
 
-  bool same_for_all_heads() const override { return o_.random == 0; }
+  bool heads_share_pattern() const override { return options_.random == 0; }
 
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
-    const int64_t b = o_.block, n = (length + b - 1) / b, row = i / b;
-    if (o_.random > 0 && n > longest_) {
-      fail("attention 'bigbird': ", length, " tokens, but its random blocks were drawn for ", longest_ * b,
+    const int64_t b = options_.block, n = (length + b - 1) / b, row = i / b;
+    if (options_.random > 0 && n > max_blocks_) {
+      fail("attention 'bigbird': ", length, " tokens, but its random blocks were drawn for ", max_blocks_ * b,
            ". Raise max_length.");
     }
-    if (row == 0 || row >= n - 1) return out.range(0, length);
-    out.range(0, b);
-    out.range((row - 1) * b, (row + 2) * b);
-    out.range((n - 1) * b, length);
-    if (o_.random == 0) return;
-    const KnownNumbers::Numbers blocks = known_blocks_.last();  // as edition() read them
-    for (int64_t r = 0; r < o_.random; ++r) {
-      int64_t j = (*blocks)[static_cast<size_t>((head * longest_ + row) * o_.random + r)];
+    if (row == 0 || row >= n - 1) return out.add_range(0, length);
+    out.add_range(0, b);
+    out.add_range((row - 1) * b, (row + 2) * b);
+    out.add_range((n - 1) * b, length);
+    if (options_.random == 0) return;
+    const HostCopy::Numbers blocks = block_copy_.last_read();  // by pattern_version()
+    for (int64_t r = 0; r < options_.random; ++r) {
+      int64_t j = (*blocks)[static_cast<size_t>((head * max_blocks_ + row) * options_.random + r)];
       if (j > n - 2) j = 1 + (j - 1) % (n - 2);
-      if (j >= 0) out.range(j * b, (j + 1) * b);
+      if (j >= 0) out.add_range(j * b, (j + 1) * b);
     }
   }
 
-  uint64_t edition() const override {
+  uint64_t pattern_version() const override {
     if (!random_blocks_) return 0;
     uint64_t hash = 1469598103934665603U;
-    const KnownNumbers::Numbers blocks = known_blocks_.of(random_blocks_);
+    const HostCopy::Numbers blocks = block_copy_.read(random_blocks_);
     for (const int64_t block : *blocks) hash = (hash ^ static_cast<uint64_t>(block)) * 1099511628211U;
     return hash;
   }
 
-  BigbirdOptions o_;
-  int64_t longest_ = 0;   // number of blocks with draws
-  Tensor random_blocks_;  // [H, nb, r]
-  KnownNumbers known_blocks_;
+  BigbirdOptions options_;
+  int64_t max_blocks_ = 0;  // number of blocks with draws
+  Tensor random_blocks_;    // [H, nb, r]
+  HostCopy block_copy_;
 };
 
 }  // namespace
@@ -111,7 +110,7 @@ Variant variant::bigbird() {
   return describe<BigBird, BigbirdOptions>(
       {.name = "bigbird",
        .paper = "Zaheer et al. 2020",
-       .idea = "Blocks that see their neighbours, the first and last block, and a few random ones.",
+       .idea = "Blocks that attend to their neighbours, the first and last block, and a few random ones.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .map = MapKind::exact,

@@ -7,7 +7,7 @@
 // sin]. Weights are never negative and decrease with distance. Rows are divided by their sum.
 #include <cmath>
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -19,7 +19,7 @@ struct CosformerOptions {
   double epsilon = 1e-6;
   void fields(Fields& f) {
     f("length", length, {0, max_distance},
-      "M; 0: the longest input of the host, or the call's where it does not say");
+      "M; 0: the model's max_length, or the length of the call where it is unknown");
     f("epsilon", epsilon, "added to the sum of weights");
   }
 };
@@ -32,18 +32,15 @@ class CosformerAttention final : public KernelizedAttention {
  private:
   Heads features(Heads heads, const AttentionInput& input) const override {
     const int64_t queries = heads.q.extent(2), keys = heads.k ? heads.k.extent(2) : 0;
-    int64_t length = length_, first_key = 0, first_query = config().cross ? 0 : keys - queries;
-    if (input.cache != nullptr) {
-      if (length < 1) {
-        fail("attention 'cosformer': a step does not know how long the input gets. Give length=N.");
-      }
-      first_key = input.cache->length;
-      first_query = config().cross ? input.cache->queries : first_key;
-    }
+    int64_t length = length_;
+    if (length < 1 && input.cache != nullptr)
+      fail("attention 'cosformer': the length of the input is unknown when decoding. Give length=N.");
     if (length < 1) length = std::max(queries, keys);
+    const int64_t first_key = input.cache != nullptr ? input.cache->length : 0;
+    const int64_t first_query = first_query_position(heads, input);
     if (first_query < 0 || std::max(first_query + queries, first_key + keys) > length) {
       fail("attention 'cosformer': position ", std::max(first_query + queries, first_key + keys),
-           " of an input that is to have at most ", length, ". Give length=N.");
+           " of an input of at most ", length, " positions. Give length=N.");
     }
     heads.q = rotated(relu(heads.q), first_query, length);
     if (heads.k) heads.k = rotated(relu(heads.k), first_key, length);
@@ -69,16 +66,11 @@ class CosformerAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::cosformer() {
-  return describe<CosformerAttention, CosformerOptions>(
-      {.name = "cosformer",
-       .paper = "Qin et al. 2022",
-       .idea = "Rectified products that fade with the cosine of the distance.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::signed_});
+  return describe<CosformerAttention, CosformerOptions>(like(
+      feature_map_traits, {.name = "cosformer",
+                           .paper = "Qin et al. 2022",
+                           .idea = "Products of ReLU features that decrease with the cosine of the distance.",
+                           .map = MapKind::signed_}));
 }
 
 }  // namespace heed

@@ -39,14 +39,11 @@ struct CosineOptions {
   }
 };
 
-Tensor unit(const Tensor& x) {
-  const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-16, x.dtype(), x.device());
-  return x / sqrt(maximum(sum(square(x), 3), least));
-}
+Tensor unit_vectors(const Tensor& x) { return x / sqrt(maximum(sum(square(x), 3), 1e-16)); }
 
-/// Keys and values, and the weights of the last query.
+/// A key-value cache with the weights of the last query.
 struct AddressingCache final : KeyValueCache {
-  Tensor weights;  ///< [B, H, keys at that query]
+  Tensor weights;  ///< [B, H, number of keys at that query]
   void fields(Fields& f) override {
     KeyValueCache::fields(f);
     f("weights", weights);
@@ -88,7 +85,7 @@ class CosineAttention final : public ScaledDotProductAttention {
   void fields(Fields& f) override {
     ScaledDotProductAttention::fields(f);
     f("sharpness", sharpness_);
-    // An empty field would be listed as a tensor to give, so list only what the options use.
+    // Only the tensors that the options use are listed: an empty field is a tensor that users may give.
     if (options_.predict) f("sharpness_weight", sharpness_weight_);
     if (options_.gate) {
       f("gate_weight", gate_weight_);
@@ -105,11 +102,11 @@ class CosineAttention final : public ScaledDotProductAttention {
   }
 
  private:
-  void align(Heads& heads) const override {
+  void transform_heads(Heads& heads) const override {
     const Tensor sharpness =
         sharpness_weight_ ? matmul(heads.q, sharpness_weight_) + sharpness_ : sharpness_;  // [B, H, Tq, 1]
-    heads.q = unit(heads.q) * softplus(sharpness);
-    heads.k = unit(heads.k);
+    heads.q = unit_vectors(heads.q) * softplus(sharpness);
+    heads.k = unit_vectors(heads.k);
   }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
@@ -117,22 +114,24 @@ class CosineAttention final : public ScaledDotProductAttention {
       return ScaledDotProductAttention::attend(std::move(heads), input);
     if (input.mask.bias() && (options_.gate || options_.shift > 0)) {
       fail(
-          "attention 'cosine': with gate or shift, weight moves to keys whatever their scores are, so a bias "
-          "could not keep it away. Leave the bias out, or gate and shift.");
+          "attention 'cosine': gate and shift move weight to keys whatever their scores are, so a bias "
+          "cannot "
+          "mask keys. Leave the bias out, or gate and shift.");
     }
     const int64_t first_query = read_cache(heads, input);
-    const AddressingSteps steps = steps_of(heads, input);
-    align(heads);
+    const AddressingSteps steps = addressing_steps(heads, input);
+    transform_heads(heads);
     const Tensor map = ntm_addressing(weights(heads, input, first_query), steps,
                                       {.causal = input.mask.is_causal(),
                                        .first_query = first_query,
                                        .key_lengths = input.mask.key_lengths()});
-    if (auto* cache = dynamic_cast<AddressingCache*>(input.cache)) cache->weights = last_of(map);
+    if (auto* cache = dynamic_cast<AddressingCache*>(input.cache)) cache->weights = last_row(map);
     if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
-    return applied(map, heads, input, first_query);
+    return apply_map(map, heads, input, first_query);
   }
 
-  AddressingSteps steps_of(const Heads& heads, const AttentionInput& input) const {
+  /// Gate, shift and sharpness of each query, and the weights of the query before.
+  AddressingSteps addressing_steps(const Heads& heads, const AttentionInput& input) const {
     const Tensor& q = heads.q;
     const Shape queries{q.extent(0), q.extent(1), q.extent(2)};
     AddressingSteps steps;
@@ -142,17 +141,16 @@ class CosineAttention final : public ScaledDotProductAttention {
       steps.sharp = reshape(softplus(matmul(q, sharpen_weight_) + sharpen_bias_) + 1, queries);
     const auto* cache = dynamic_cast<const AddressingCache*>(input.cache);
     if (cache == nullptr || !cache->weights) return steps;
-    // Keys added since have weight 0.
     steps.before = cache->weights;
     const int64_t added = heads.k.extent(2) - steps.before.extent(2);
-    if (added > 0) {
-      const Tensor none = Tensor::zeros(Shape{q.extent(0), q.extent(1), added}, q.dtype(), q.device());
-      steps.before = concat(std::vector<Tensor>{steps.before, none}, 2);
+    if (added > 0) {  // keys added since then have weight 0
+      const Tensor zeros = Tensor::zeros(Shape{q.extent(0), q.extent(1), added}, q.dtype(), q.device());
+      steps.before = concat(std::vector<Tensor>{steps.before, zeros}, 2);
     }
     return steps;
   }
 
-  static Tensor last_of(const Tensor& map) {
+  static Tensor last_row(const Tensor& map) {
     const int64_t queries = map.extent(2);
     return reshape(slice(map, 2, queries - 1, queries), Shape{map.extent(0), map.extent(1), map.extent(3)});
   }
@@ -165,16 +163,10 @@ class CosineAttention final : public ScaledDotProductAttention {
 }  // namespace
 
 Variant variant::cosine() {
-  return describe<CosineAttention, CosineOptions>(
-      {.name = "cosine",
-       .paper = "Graves et al. 2014",
-       .idea = "Softmax of sharpened cosines; addressing by place besides.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+  return describe<CosineAttention, CosineOptions>(like(
+      dot_product_traits, {.name = "cosine",
+                           .paper = "Graves et al. 2014",
+                           .idea = "Softmax of sharpened cosines; optionally with addressing by location."}));
 }
 
 }  // namespace heed

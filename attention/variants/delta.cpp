@@ -9,8 +9,6 @@
 // Parameters: writing.weight [H, width] (B); step.weight [H, width], step.bias [H], log_rate [H] with
 // gated=true; gate.weight [width, width] with gate=true. Optional inputs of one call, instead of those
 // computed from x: beta [B, H, N], and log_decay (log a) [B, H, N] or [B, H, N, D].
-#include <cmath>
-
 #include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 
@@ -18,53 +16,53 @@ namespace heed {
 namespace {
 
 struct DeltaOptions {
-  bool gated = false, unit_keys = true, unit_queries = false, norm = false, gate = false;
+  bool gated = false, unit_keys = true, unit_queries = false;
   double scale = 0;
+  DecayAttention::OutputOptions output;
   void fields(Fields& f) {
-    f("gated", gated, "the state fades by a_t, made from the input");
+    f("gated", gated, "the state decays by a_t, computed from the input");
     f("unit_keys", unit_keys, "divide keys by their length");
     f("unit_queries", unit_queries, "divide queries by their length");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
-    f("norm", norm, "divide each head by its root mean square");
-    f("gate", gate, "multiply by silu of a projection of the input");
+    output.fields(f);
   }
 };
 
 class DeltaAttention final : public DecayAttention {
  public:
   DeltaAttention(const AttentionConfig& config, const DeltaOptions& o, Rng& rng)
-      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
+      : DecayAttention(config, o.output, rng),
         options_(o),
-        writing_(config.d_model, config.heads, rng, {.bias = false, .init = config.init}) {
+        beta_layer_(config.d_model, config.heads, rng, {.bias = false, .init = config.init}) {
     if (o.gated) rates_ = std::make_unique<StepRates>(config, rng);
   }
   void fields(Fields& f) override {
     DecayAttention::fields(f);
-    f("writing", writing_);
+    f("writing", beta_layer_);
     if (rates_) rates_->fields(f);
     f("beta", beta_);
     f("log_decay", log_decay_);
   }
 
  private:
-  static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), 3) + 1e-6); }
+  static Tensor unit_vectors(const Tensor& x) { return x / sqrt(sum(square(x), 3) + 1e-6); }
 
   ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
-    const double d = static_cast<double>(heads.q.extent(3));
-    Tensor beta = given(beta_, "beta", heads), log_decay = given(log_decay_, "log_decay", heads);
-    if (!beta) beta = each_head(sigmoid(writing_(layer_input(input, "beta"))));
+    Tensor beta = given_tensor(beta_, "beta", heads),
+           log_decay = given_tensor(log_decay_, "log_decay", heads);
+    if (!beta) beta = per_head(sigmoid(beta_layer_(required_layer_input(input, "beta"))));
     if (!log_decay && rates_)
-      log_decay = each_head(rates_->log_decay(rates_->steps(layer_input(input, "log_decay"))));
-    return {.q = (options_.unit_queries ? unit(heads.q) : heads.q) *
-                 (options_.scale != 0 ? options_.scale : 1 / std::sqrt(d)),
-            .k = options_.unit_keys ? unit(heads.k) : heads.k,
+      log_decay = per_head(rates_->log_decay(rates_->step_sizes(required_layer_input(input, "log_decay"))));
+    const Tensor q = options_.unit_queries ? unit_vectors(heads.q) : heads.q;
+    return {.q = q * attention_scale(options_.scale, q.extent(3)),
+            .k = options_.unit_keys ? unit_vectors(heads.k) : heads.k,
             .log_decay = log_decay,
             .beta = beta,
-            .amount = {}};
+            .value_scale = {}};
   }
 
   DeltaOptions options_;
-  Linear writing_;
+  Linear beta_layer_;
   std::unique_ptr<StepRates> rates_;
   Tensor beta_, log_decay_;  // [B, H, N] or empty; the second also [B, H, N, D]
 };
@@ -73,16 +71,9 @@ class DeltaAttention final : public DecayAttention {
 
 Variant variant::delta() {
   return describe<DeltaAttention, DeltaOptions>(
-      {.name = "delta",
-       .paper = "Schlag et al. 2021",
-       .idea = "A state that corrects what it holds for a key, instead of adding to it.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .full = false,
-       .cross = false,
-       .steps = true,
-       .map = MapKind::signed_});
+      like(decay_traits, {.name = "delta",
+                          .paper = "Schlag et al. 2021",
+                          .idea = "A state that replaces the value of a key instead of adding to it."}));
 }
 
 }  // namespace heed

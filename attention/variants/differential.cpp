@@ -34,7 +34,7 @@ class DifferentialAttention final : public MultiHeadAttention {
     if (!(o.epsilon > 0)) fail("attention 'differential': epsilon = ", o.epsilon, ". It must be above 0.");
     if (!(o.lambda >= 0 && o.lambda < 1))
       fail("attention 'differential': lambda = ", o.lambda, ". It must be at least 0 and below 1.");
-    start_ = o.lambda > 0 ? o.lambda : 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(config.layer));
+    lambda_init_ = o.lambda > 0 ? o.lambda : 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(config.layer));
     for (Tensor* each : {&lq1_, &lk1_, &lq2_, &lk2_}) *each = normal_parameter(Shape{(d + 1) / 2}, 0.1, rng);
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
@@ -51,54 +51,43 @@ class DifferentialAttention final : public MultiHeadAttention {
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
     const int64_t first_query = read_cache(heads, input), half = (heads.q.extent(3) + 1) / 2;
-    const Tensor lambda = exp(sum(lq1_ * lk1_)) - exp(sum(lq2_ * lk2_)) + start_;
-    kernel::AttentionParams params{
-        .scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(half)),
-        .causal = input.mask.is_causal(),
-        .first_query = first_query,
-        .key_lengths = input.mask.key_lengths(),
-        .bias = input.mask.bias()};
-    const auto one = [&](int64_t n) {
-      if (input.context.training() && config().dropout > 0) {
-        params.dropout = config().dropout;
-        params.draw = input.context.rng->next();
-      }
-      return attention(part(heads.q, n), part(heads.k, n), heads.v, params);
+    const Tensor lambda = exp(sum(lq1_ * lk1_)) - exp(sum(lq2_ * lk2_)) + lambda_init_;
+    const double scale = attention_scale(options_.scale, half);
+    const auto attend_to_half = [&](int64_t n) {
+      kernel::AttentionParams call = params(input, scale);
+      call.causal = input.mask.is_causal();
+      call.first_query = first_query;
+      call.key_lengths = input.mask.key_lengths();
+      call.bias = input.mask.bias();
+      return attention(half_of_heads(heads.q, n), half_of_heads(heads.k, n), heads.v, call);
     };
-    const Tensor first = one(0);
-    const Tensor y = first - one(1) * lambda;
-    if (input.context.recorder != nullptr) show(heads, input, params, lambda);
-    return options_.norm ? y * shrink(y) : y;
+    const Tensor first = attend_to_half(0);
+    const Tensor y = first - attend_to_half(1) * lambda;
+    record_map(input, [&] {
+      const int64_t num_heads = heads.q.extent(1);
+      const Tensor keys = repeated(heads.k, num_heads);
+      const auto map_of_half = [&](int64_t n) {
+        return softmax_map(half_of_heads(heads.q, n), half_of_heads(keys, n), scale, input.mask, first_query);
+      };
+      const Tensor map = map_of_half(0) - map_of_half(1) * lambda;
+      return options_.norm ? map * norm_factor(matmul(map, repeated(heads.v, num_heads))) : map;
+    });
+    return options_.norm ? y * norm_factor(y) : y;
   }
 
-  /// Half n (0 or 1) of the vectors of a head.
-  static Tensor part(const Tensor& x, int64_t n) {
+  /// The first (n = 0) or second (n = 1) half of the vectors of a head.
+  static Tensor half_of_heads(const Tensor& x, int64_t n) {
     const int64_t d = x.extent(3), half = (d + 1) / 2;
     return slice(x, 3, n * (d - half), n * (d - half) + half);
   }
 
-  /// The factor of each row: (1 - lambda_init) / its root mean square.
-  Tensor shrink(const Tensor& y) const {
-    return (1 - start_) * reciprocal(sqrt(mean(square(y), 3) + options_.epsilon));
-  }
-
-  void show(const Heads& heads, const AttentionInput& input, const kernel::AttentionParams& params,
-            const Tensor& lambda) const {
-    const NoGrad no_grad;
-    const int64_t all = heads.q.extent(1);
-    const Tensor keys = repeated(heads.k, all);
-    const auto map = [&](int64_t n) {
-      const Tensor scores = matmul(part(heads.q, n), transpose(part(keys, n), 2, 3)) * params.scale;
-      const Tensor mask = input.mask.dense(scores, params.first_query);
-      return softmax(mask ? scores + mask : scores);
-    };
-    const Tensor both = map(0) - map(1) * lambda;
-    input.context.recorder->record(
-        *this, options_.norm ? both * shrink(matmul(both, repeated(heads.v, all))) : both);
+  /// (1 - lambda_init) / root mean square of each row of y.
+  Tensor norm_factor(const Tensor& y) const {
+    return (1 - lambda_init_) * reciprocal(sqrt(mean(square(y), 3) + options_.epsilon));
   }
 
   DifferentialOptions options_;
-  double start_ = 0;
+  double lambda_init_ = 0;
   Tensor lq1_, lk1_, lq2_, lk2_;  // [(d + 1) / 2]
 };
 
@@ -106,15 +95,10 @@ class DifferentialAttention final : public MultiHeadAttention {
 
 Variant variant::differential() {
   return describe<DifferentialAttention, DifferentialOptions>(
-      {.name = "differential",
-       .paper = "Ye et al. 2024",
-       .idea = "The difference of two softmax maps: what both pay for nothing cancels.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::signed_});
+      like(dot_product_traits, {.name = "differential",
+                                .paper = "Ye et al. 2024",
+                                .idea = "The difference of two softmax maps, in which common noise cancels.",
+                                .map = MapKind::signed_}));
 }
 
 }  // namespace heed

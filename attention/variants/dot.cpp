@@ -22,15 +22,10 @@ class DotAttention final : public ScaledDotProductAttention {
 }  // namespace
 
 Variant variant::dot() {
-  return describe<DotAttention, DotOptions>({.name = "dot",
-                                             .paper = "Luong et al. 2015",
-                                             .idea = "Softmax of dot products as they are, in tiles.",
-                                             .time = {.length = 2, .width = 1},
-                                             .memory = {.length = 1, .width = 1},
-                                             .causal = true,
-                                             .cross = true,
-                                             .steps = true,
-                                             .map = MapKind::exact});
+  return describe<DotAttention, DotOptions>(
+      like(dot_product_traits, {.name = "dot",
+                                .paper = "Luong et al. 2015",
+                                .idea = "Softmax of dot products as they are, in tiles."}));
 }
 
 }  // namespace heed

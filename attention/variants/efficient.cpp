@@ -20,60 +20,53 @@ class EfficientAttention final : public ExponentialAttention {
   /// Keys become exp(k - scale), queries rho(q) / sum_j exp(k_j - scale), elementwise.
   Heads features(Heads heads, const AttentionInput& input) const override {
     auto* cache = cache_of<ScaledSumCache>(input);
-    Tensor scale;
     if (heads.k) {
       const Tensor kept = input.mask.padding_mask(heads.k, cache != nullptr ? cache->length : 0);
-      const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
-      scale = raised(cache, max(k, 2));
-      heads.k = exp(k - scale);
+      const Tensor k = mask_padding(kept ? heads.k * kept : heads.k, kept);
+      heads.k = exp(k - raise_scale(cache, max(k, 2)));
       if (kept) heads.k = heads.k * kept;
     }
-    Tensor total = remembered(cache);
+    Tensor total = cached_total(cache);
     if (heads.k) total = total ? total + sum(heads.k, 2) : sum(heads.k, 2);
-    if (!total) fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-    heads.q = softmax(heads.q) / maximum(total, without_keys);
+    if (!total) fail_without_keys();
+    heads.q = softmax(heads.q) / maximum(total, min_divisor);
     return heads;
   }
 
   Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
     const auto* cache = cache_of<ScaledSumCache>(input);
     const Tensor kept = input.mask.padding_mask(heads.k, cache != nullptr ? cache->length : 0);
-    const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
+    const Tensor k = mask_padding(kept ? heads.k * kept : heads.k, kept);
     Tensor scale, total = cumulative_exp_sum(k, scale);
-    if (const Tensor before = remembered(cache)) {
-      const Tensor own = scale;
-      scale = maximum(own, cache->scale);
-      total = total * exp(own - scale) + before * exp(cache->scale - scale);
+    if (const Tensor before = cached_total(cache)) {
+      const Tensor scale_of_call = scale;
+      scale = maximum(scale_of_call, cache->scale);
+      total = total * exp(scale_of_call - scale) + before * exp(cache->scale - scale);
     }
     const int64_t length = total.extent(2), num_queries = heads.q.extent(2);
     total = slice(total, 2, length - num_queries, length);
-    return {.q = softmax(heads.q) / maximum(total, without_keys), .k = exp(k - scale), .scale = scale};
+    return {.q = softmax(heads.q) / maximum(total, min_divisor), .k = exp(k - scale), .scale = scale};
   }
 
   /// sum_j exp(k_j - scale) over the cached keys, [B, H, 1, f]; empty when there are none.
-  static Tensor remembered(const ScaledSumCache* cache) {
+  static Tensor cached_total(const ScaledSumCache* cache) {
     if (cache == nullptr || !cache->sums) return {};
     const int64_t d = cache->sums.extent(3) - 1;
     return transpose(slice(cache->sums, 3, d, d + 1), 2, 3);
   }
 
   /// Lower bound of divisors: sums contain exp(0) = 1 unless a query has no keys.
-  static constexpr double without_keys = 1e-3;
+  static constexpr double min_divisor = 1e-3;
 };
 
 }  // namespace
 
 Variant variant::efficient() {
-  return describe<EfficientAttention>(
+  return describe<EfficientAttention>(like(
+      feature_map_traits,
       {.name = "efficient",
        .paper = "Shen et al. 2018",
-       .idea = "Softmax of queries over features and of keys over positions, multiplied from the right.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+       .idea = "Softmax of queries over features and of keys over positions, multiplied from the right."}));
 }
 
 }  // namespace heed

@@ -13,7 +13,7 @@
 //   scaled   x divided by the largest norm of all tokens, later ones too, times `lim`
 #include <cmath>
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -33,8 +33,9 @@ struct FastmaxOptions {
   void fields(Fields& f) {
     f("p", p, {0, 64}, "degree of the polynomial, 0 or more");
     f("normalise", Choice(normalise, {"std", "maxnorm", "none", "l2", "scaled"}),
-      "what is done to queries and keys");
-    f("centre", Choice(centre, {"tokens", "features"}), "of maxnorm: over what the mean is taken away");
+      "normalisation of queries and keys");
+    f("centre", Choice(centre, {"tokens", "features"}),
+      "of maxnorm: the axis of the mean that is subtracted");
     f("score_scale", score_scale, "multiplies s");
     f("denum_term", denum_term, "of none: s is divided by it and by sqrt(d)");
     f("lim", lim, "of scaled: multiplies the largest norm");
@@ -42,11 +43,10 @@ struct FastmaxOptions {
     f("a1", a1, "coefficient of s");
     f("a2", a2, "coefficient of s^2; later ones are 1 / l!");
     f("epsilon", epsilon, "added to the sum of weights");
-    f("guard", guard, "sums of weights nearer to zero than delta are moved out to it");
-    f("delta", delta, "of guard");
+    f("guard", guard, "sums of weights have an absolute value of at least delta");
+    f("delta", delta, "smallest absolute value with guard");
     f("dropout", Choice(dropout, {"auto", "quadratic", "standard", "1d"}),
-      "what the host's dropout drops: monomials of degree 2 and more, entries, or tokens; auto: the first "
-      "for p >= 2, "
+      "what dropout drops: monomials of degree 2 and more, entries, or tokens; auto: the first for p >= 2, "
       "else the second");
   }
 };
@@ -84,28 +84,28 @@ class Fastmax final : public KernelizedAttention {
   }
 
   Heads features(Heads heads, const AttentionInput& input) const override {
-    const bool largest = options_.normalise == FastmaxOptions::Normalise::maxnorm ||
-                         options_.normalise == FastmaxOptions::Normalise::scaled;
-    if (!largest) return heads;
+    const bool needs_largest_norm = options_.normalise == FastmaxOptions::Normalise::maxnorm ||
+                                    options_.normalise == FastmaxOptions::Normalise::scaled;
+    if (!needs_largest_norm) return heads;
     if (input.cache != nullptr) {
       fail(
           "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "
           "normalise=std.");
     }
-    heads.q = over_largest(heads.q, config().cross ? Tensor() : input.mask.padding_mask(heads.q, 0));
-    heads.k = over_largest(heads.k, input.mask.padding_mask(heads.k, 0));
+    heads.q =
+        divided_by_largest_norm(heads.q, config().cross ? Tensor() : input.mask.padding_mask(heads.q, 0));
+    heads.k = divided_by_largest_norm(heads.k, input.mask.padding_mask(heads.k, 0));
     return heads;
   }
   /// x divided by the largest norm of its tokens; `kept` [B, 1, T, 1] is 0 at padding, or empty.
-  Tensor over_largest(const Tensor& x, const Tensor& kept) const {
+  Tensor divided_by_largest_norm(const Tensor& x, const Tensor& kept) const {
     Tensor y = kept ? x * kept : x;
     if (options_.normalise == FastmaxOptions::Normalise::maxnorm &&
         options_.centre == FastmaxOptions::Centre::features) {
       y = y - mean(y, -1);
     } else if (options_.normalise == FastmaxOptions::Normalise::maxnorm) {
       const Tensor total = sum(y, 2);
-      y = y - (kept ? total / maximum(sum(kept, 2), Tensor::full(Shape{1}, 1, x.dtype(), x.device()))
-                    : total / static_cast<double>(x.extent(2)));
+      y = y - (kept ? total / maximum(sum(kept, 2), 1) : total / static_cast<double>(x.extent(2)));
       if (kept) y = y * kept;
     }
     const Tensor norm = sqrt(sum(square(y), -1) + 1e-24);
@@ -116,8 +116,8 @@ class Fastmax final : public KernelizedAttention {
   Heads feature_dropout(Heads phi, PolynomialParams& params, Rng& rng) const override {
     using Drop = FastmaxOptions::Drop;
     using kernel::PolynomialDropout;
-    const Drop fitting = options_.p >= 2 ? Drop::quadratic : Drop::standard;
-    const Drop drop = options_.dropout == Drop::automatic ? fitting : options_.dropout;
+    const Drop automatic = options_.p >= 2 ? Drop::quadratic : Drop::standard;
+    const Drop drop = options_.dropout == Drop::automatic ? automatic : options_.dropout;
     params.drops = drop == Drop::quadratic  ? PolynomialDropout::monomials
                    : drop == Drop::standard ? PolynomialDropout::entries
                                             : PolynomialDropout::tokens;
@@ -132,18 +132,13 @@ class Fastmax final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::fastmax() {
-  return describe<Fastmax, FastmaxOptions>(
+  return describe<Fastmax, FastmaxOptions>(like(
+      feature_map_traits,
       {.name = "fastmax",
        .paper = "Gerami et al. 2024",
-       .idea = "A polynomial of normalised scores instead of exp, so that sums "
-               "over monomials of the keys serve all "
-               "queries.",
-       .time = {.length = 1, .width = 3},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+       .idea =
+           "A polynomial of normalised scores instead of exp, so that all queries share sums over monomials.",
+       .time = {.length = 1, .width = 3}}));
 }
 
 }  // namespace heed

@@ -4,14 +4,14 @@
 //   block:    i div l = j div l
 //   summary:  j mod l >= l - c           the last c keys of each block summarise it
 //
-// The paper's pattern is that of a decoder, j <= i. An encoder looks to both sides, or back only with
-// look=back, as in the Long Range Arena. merged: both in each head. interleave: the block in even layers
+// The paper's pattern is that of a decoder, j <= i. Queries of an encoder attend to both sides, or back only
+// with look=back, as in the Long Range Arena. merged: both in each head. interleave: the block in even layers
 // (from 0), summaries in odd ones; there a query that looks back from before the first summary has no keys
 // and gives zeros. multihead: the block, and c summary keys that differ by head: head h takes sub-block h mod
 // verts of c keys, counted from the end of a block. No parameters of its own.
 #include <cmath>
 
-#include "heed/attention/base/sparse_transformer.h"
+#include "heed/attention/base/sparse_transformer_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -25,65 +25,62 @@ struct FixedOptions {
     f("block", block, {0, max_distance},
       "l; 0: the root of the longest input, or 128 where that is not known");
     f("summary", summary, {1, max_distance},
-      "c, keys of a block that queries of other blocks see; with block = 0 at most a block");
-    f("verts", verts, {1, max_distance}, "multihead: how many different summaries the heads take by turns");
+      "c, keys of a block that queries of other blocks attend to; with block = 0 at most a block");
+    f("verts", verts, {1, max_distance},
+      "multihead: number of different summaries, assigned to heads in turn");
     f("include_block_start", include_block_start, "the first key of each block is a summary too");
     shared.fields(
         f,
-        "block and summaries together, by turns of layers, or together with summaries that differ by head");
+        "block and summaries together, alternating by layer, or together with summaries that differ by head");
   }
 };
 
 class Fixed final : public SparseTransformerAttention {
  public:
   Fixed(const AttentionConfig& config, const FixedOptions& o, Rng& rng)
-      : SparseTransformerAttention(config, o.shared, rng), o_(o) {
-    if (o.shared.usage != Usage::multihead) o_.verts = 1;
+      : SparseTransformerAttention(config, o.shared, rng), options_(o) {
+    if (o.shared.usage != Usage::multihead) options_.verts = 1;
     if (o.block == 0) {
-      o_.block = config.max_length == 0
-                     ? 128
-                     : std::llround(std::ceil(std::sqrt(static_cast<double>(config.max_length))));
-      o_.summary = std::min(o_.summary, o_.block);
-      o_.verts = std::min(o_.verts, o_.block / o_.summary);
+      options_.block = config.max_length == 0
+                           ? 128
+                           : std::llround(std::ceil(std::sqrt(static_cast<double>(config.max_length))));
+      options_.summary = std::min(options_.summary, options_.block);
+      options_.verts = std::min(options_.verts, options_.block / options_.summary);
     }
-    if (o_.summary * o_.verts > o_.block) {
-      fail("attention 'fixed': ", o_.verts, " summaries of ", o_.summary, " keys in a block of ", o_.block,
-           ". Make the block larger, or summary or verts smaller.");
+    if (options_.summary * options_.verts > options_.block) {
+      fail("attention 'fixed': ", options_.verts, " summaries of ", options_.summary, " keys in a block of ",
+           options_.block, ". Make the block larger, or summary or verts smaller.");
     }
   }
 
  private:
-  bool block() const { return shared().usage != Usage::interleave || config().layer % 2 == 0; }
-  bool summaries() const { return shared().usage != Usage::interleave || !block(); }
+  bool has_block() const { return shared().usage != Usage::interleave || config().layer % 2 == 0; }
+  bool has_summaries() const { return shared().usage != Usage::interleave || !has_block(); }
 
   void pattern_keys(int64_t head, int64_t i, int64_t first, int64_t end, KeySet& out) const override {
-    const int64_t l = o_.block, own = first + (i - first) / l * l;
-    if (block()) out.range(own, std::min(own + l, end));
-    if (!summaries()) return;
-    const int64_t stop = l - o_.summary * (head % o_.verts);
+    const int64_t l = options_.block, block_start = first + (i - first) / l * l;
+    if (has_block()) out.add_range(block_start, std::min(block_start + l, end));
+    if (!has_summaries()) return;
+    const int64_t stop = l - options_.summary * (head % options_.verts);
     for (int64_t start = first; start < end; start += l) {
-      out.range(start + stop - o_.summary, std::min(start + stop, end));
-      if (o_.include_block_start) out.one(start);
+      out.add_range(start + stop - options_.summary, std::min(start + stop, end));
+      if (options_.include_block_start) out.add(start);
     }
   }
-  int64_t reach() const override { return summaries() ? -1 : o_.block - 1; }
+  int64_t window() const override { return has_summaries() ? -1 : options_.block - 1; }
 
-  FixedOptions o_;
+  FixedOptions options_;
 };
 
 }  // namespace
 
 Variant variant::fixed() {
   return describe<Fixed, FixedOptions>(
-      {.name = "fixed",
-       .paper = "Child et al. 2019",
-       .idea = "Blocks, and the last keys of each block, which sum it up for all others.",
-       .time = {.length = 1.5, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .steps = true,
-       .map = MapKind::exact,
-       .from = 1024});
+      like(sparse_pattern_traits,
+           {.name = "fixed",
+            .paper = "Child et al. 2019",
+            .idea = "Blocks, and the last keys of each block, which summarise it for all other blocks.",
+            .time = {.length = 1.5, .width = 1}}));
 }
 
 }  // namespace heed

@@ -30,7 +30,7 @@ class GeneralAttention final : public ScaledDotProductAttention {
   }
 
  private:
-  void align(Heads& heads) const override { heads.q = matmul(heads.q, matrix_); }
+  void transform_heads(Heads& heads) const override { heads.q = matmul(heads.q, matrix_); }
 
   Tensor matrix_;  // [H, d, d]
 };
@@ -39,15 +39,9 @@ class GeneralAttention final : public ScaledDotProductAttention {
 
 Variant variant::general() {
   return describe<GeneralAttention, GeneralOptions>(
-      {.name = "general",
-       .paper = "Luong et al. 2015",
-       .idea = "Softmax of dot products with a learned matrix between.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(dot_product_traits, {.name = "general",
+                                .paper = "Luong et al. 2015",
+                                .idea = "Softmax of dot products with a learned matrix between."}));
 }
 
 }  // namespace heed

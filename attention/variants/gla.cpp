@@ -7,8 +7,6 @@
 // Parameters: decay_down.weight [rank, width] (W_1), decay_up.weight [width, rank] (W_2) and decay_up.bias
 // [width] (b); gate.weight [width, width] with gate=true. Optional input of one call, instead of that
 // computed from x: log_decay (log alpha) [B, H, N, D] or [B, H, N].
-#include <cmath>
-
 #include "heed/attention/base/decay_attention.h"
 #include "heed/attention/variant.h"
 
@@ -18,13 +16,13 @@ namespace {
 struct GlaOptions {
   int64_t rank = 16;
   double temperature = 16, scale = 0;
-  bool norm = false, gate = false;
+  DecayAttention::OutputOptions output;
   void fields(Fields& f) {
-    f("rank", rank, {1, max_width}, "width between the two matrices that make the decays");
-    f("temperature", temperature, "root taken of the sigmoid: the larger, the longer the memory");
+    f("rank", rank, {1, max_width}, "rank of the projection that gives the decays");
+    f("temperature", temperature,
+      "decays are the sigmoid to the power 1 / temperature; larger values remember longer");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
-    f("norm", norm, "divide each head by its root mean square");
-    f("gate", gate, "multiply by silu of a projection of the input");
+    output.fields(f);
   }
 };
 
@@ -36,7 +34,7 @@ const GlaOptions& checked(const GlaOptions& o) {
 class GatedLinearAttention final : public DecayAttention {
  public:
   GatedLinearAttention(const AttentionConfig& config, const GlaOptions& o, Rng& rng)
-      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
+      : DecayAttention(config, o.output, rng),
         options_(checked(o)),
         down_(config.d_model, o.rank, rng, {.bias = false, .init = config.init}),
         up_(o.rank, config.inner_width(), rng, {.init = config.init}) {}
@@ -49,15 +47,15 @@ class GatedLinearAttention final : public DecayAttention {
 
  private:
   ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
-    const double d = static_cast<double>(heads.q.extent(3));
-    Tensor log_decay = given(log_decay_, "log_decay", heads);
+    Tensor log_decay = given_tensor(log_decay_, "log_decay", heads);
     if (!log_decay)
-      log_decay = split(softplus(-up_(down_(layer_input(input, "log_decay"))))) * (-1 / options_.temperature);
-    return {.q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(d)),
+      log_decay = split(softplus(-up_(down_(required_layer_input(input, "log_decay"))))) *
+                  (-1 / options_.temperature);
+    return {.q = heads.q * attention_scale(options_.scale, heads.q.extent(3)),
             .k = heads.k,
             .log_decay = log_decay,
             .beta = {},
-            .amount = {}};
+            .value_scale = {}};
   }
 
   GlaOptions options_;
@@ -69,16 +67,9 @@ class GatedLinearAttention final : public DecayAttention {
 
 Variant variant::gla() {
   return describe<GatedLinearAttention, GlaOptions>(
-      {.name = "gla",
-       .paper = "Yang et al. 2023",
-       .idea = "A state whose rows fade as the input says, each at its own rate.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .full = false,
-       .cross = false,
-       .steps = true,
-       .map = MapKind::signed_});
+      like(decay_traits, {.name = "gla",
+                          .paper = "Yang et al. 2023",
+                          .idea = "A state whose rows decay at rates computed from the input."}));
 }
 
 }  // namespace heed

@@ -48,16 +48,13 @@ struct ClusterCache final : AttentionCache {
 class HTransformer final : public MultiHeadAttention {
  public:
   HTransformer(const AttentionConfig& config, const HTransformerOptions& o, Rng& rng)
-      : MultiHeadAttention(config, rng),
-        block_(o.block),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
+      : MultiHeadAttention(config, rng), block_(o.block), scale_(attention_scale(o.scale, head_dim())) {
     if (o.block % 2 != 0) fail("attention 'h_transformer': block = ", o.block, ". It must be even.");
     if (!o.bias) return;
     if (config.max_length < 1)
       fail(
           "attention 'h_transformer': a bias has a row for each level of the longest input, which is not "
-          "known "
-          "here. Set max_length, or bias=false.");
+          "known here. Set max_length, or bias=false.");
     const int64_t levels = Clusters{.block = block_}.height(config.max_length) + 1;
     bias_ = constant_parameter(Shape{levels, config.heads, 4 * block_ - 1}, 0);
   }
@@ -69,22 +66,22 @@ class HTransformer final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override;
-  Tensor full_call(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels, bool padded,
-                   Rng* rng);
+  Tensor attend_to_all(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels, bool padded,
+                       Rng* rng);
   Tensor level_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                          const std::shared_ptr<const kernel::Pattern>& pattern, Rng* rng) const;
-  Tensor step(Heads heads, const AttentionInput& input);
+  Tensor attend_to_cache(Heads heads, const AttentionInput& input);
 
   kernel::Pattern make_pattern(const Clusters& clusters, const ClusterLevels& levels) const;
 
   /// The index of a cluster modulo three blocks: unique among the keys of a query, which are in three
   /// adjacent blocks.
-  int32_t place(int64_t index) const { return static_cast<int32_t>(index % (3 * block_)); }
-  int32_t query_place(int64_t level, int64_t index) const {
-    return static_cast<int32_t>(level * 3 * block_) + place(index);
+  int32_t slot(int64_t index) const { return static_cast<int32_t>(index % (3 * block_)); }
+  int32_t query_slot(int64_t level, int64_t index) const {
+    return static_cast<int32_t>(level * 3 * block_) + slot(index);
   }
-  Tensor with_bias(const Tensor& queries, const std::vector<int32_t>& query_places) const;
-  Tensor with_places(const Tensor& keys, const std::vector<int32_t>& places) const;
+  Tensor with_bias(const Tensor& queries, const std::vector<int32_t>& query_slots) const;
+  Tensor with_slots(const Tensor& keys, const std::vector<int32_t>& slots) const;
 
   int64_t block_;
   double scale_;
@@ -94,20 +91,23 @@ class HTransformer final : public MultiHeadAttention {
 
 namespace {
 
+/// Row indices i32 [1, 1, n] on the device of x.
+Tensor row_ids(const std::vector<int32_t>& rows, const Tensor& x) {
+  return constant_table<int32_t>(rows, Shape{1, 1, static_cast<int64_t>(rows.size())}, x.device());
+}
+
 /// x [B, H, n, d] with rows of a table [1, 1 or H, T, w] appended as columns: [B, H, n, d + w].
-Tensor beside(const Tensor& x, const Tensor& table, const std::vector<int32_t>& rows) {
-  const Tensor ids =
-      constant_table<int32_t>(rows, Shape{1, 1, static_cast<int64_t>(rows.size())}, x.device());
+Tensor with_columns(const Tensor& x, const Tensor& table, const std::vector<int32_t>& rows) {
   Shape wide = x.shape();
   wide[3] = table.extent(3);
-  return concat(std::vector<Tensor>{x, expand(gather_rows(table, ids), wide)}, 3);
+  return concat(std::vector<Tensor>{x, expand(gather_rows(table, row_ids(rows, x)), wide)}, 3);
 }
 
 }  // namespace
 
-/// Queries with the bias of each place() of a key appended as columns; `query_places`: query_place() of each
+/// Queries with the bias of each slot() of a key appended as columns; `query_slots`: query_slot() of each
 /// query.
-Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>& query_places) const {
+Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>& query_slots) const {
   const int64_t levels = bias_.extent(0), heads = bias_.extent(1), distances = bias_.extent(2),
                 period = 3 * block_;
   std::vector<int32_t> cells;
@@ -117,21 +117,20 @@ Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>
         // The key's block is the query's own or adjacent to it.
         int64_t blocks = j / block_ - i / block_;
         blocks += blocks > 1 ? -3 : blocks < -1 ? 3 : 0;
-        const int64_t away = blocks * block_ + j % block_ - i % block_;
-        cells.push_back(static_cast<int32_t>(level * distances + away + 2 * block_ - 1));
+        const int64_t distance = blocks * block_ + j % block_ - i % block_;
+        cells.push_back(static_cast<int32_t>(level * distances + distance + 2 * block_ - 1));
       }
     }
   }
   const Tensor all = reshape(transpose(bias_, 0, 1), Shape{1, heads, levels * distances, 1});
-  const Tensor ids =
-      constant_table<int32_t>(cells, Shape{1, 1, static_cast<int64_t>(cells.size())}, bias_.device());
-  const Tensor table = reshape(gather_rows(all, ids), Shape{1, heads, levels * period, period});
-  return beside(queries, table * (1 / scale_), query_places);
+  const Tensor table =
+      reshape(gather_rows(all, row_ids(cells, bias_)), Shape{1, heads, levels * period, period});
+  return with_columns(queries, table * (1 / scale_), query_slots);
 }
 
-/// Keys with a one-hot vector of their place() appended as columns, which selects the bias in q . k.
-Tensor HTransformer::with_places(const Tensor& keys, const std::vector<int32_t>& places) const {
-  return beside(keys, identity(3 * block_, keys), places);
+/// Keys with a one-hot vector of their slot() appended as columns, which selects the bias in q . k.
+Tensor HTransformer::with_slots(const Tensor& keys, const std::vector<int32_t>& slots) const {
+  return with_columns(keys, identity(3 * block_, keys), slots);
 }
 
 kernel::Pattern HTransformer::make_pattern(const Clusters& clusters, const ClusterLevels& levels) const {
@@ -167,19 +166,19 @@ Tensor HTransformer::level_attention(const Tensor& queries, const Tensor& keys, 
                 3);
 }
 
-Tensor HTransformer::full_call(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
-                               bool padded, Rng* rng) {
+Tensor HTransformer::attend_to_all(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
+                                   bool padded, Rng* rng) {
   Tensor queries = cluster_queries(clusters, q, levels), keys = levels.keys;
   if (bias_) {
-    std::vector<int32_t> query_places, key_places;
+    std::vector<int32_t> query_slots, key_slots;
     for (size_t level = 0; level < levels.first.size(); ++level) {
       for (int64_t index = 0; index < levels.count(level); ++index) {
-        query_places.push_back(query_place(static_cast<int64_t>(level), index));
-        key_places.push_back(place(index));
+        query_slots.push_back(query_slot(static_cast<int64_t>(level), index));
+        key_slots.push_back(slot(index));
       }
     }
-    queries = with_bias(queries, query_places);
-    keys = with_places(keys, key_places);
+    queries = with_bias(queries, query_slots);
+    keys = with_slots(keys, key_slots);
   }
   if (padded && levels.present) {  // an extra column masks clusters that are all padding
     const Shape column{q.extent(0), q.extent(1), keys.extent(2), 1};
@@ -190,150 +189,146 @@ Tensor HTransformer::full_call(const Clusters& clusters, const Tensor& q, const 
       patterns_.get({levels.keys.extent(2), clusters.causal}, [&] { return make_pattern(clusters, levels); });
   const Tensor all = level_attention(queries, keys, levels.values, pattern, rng);
   // From the coarsest level down: the result of a cluster is added to those of both its children.
-  Gathered total;
+  ScaledSums total;
   for (size_t level = levels.first.size(); level-- > 0;) {
     const int64_t count = levels.count(level);
-    const Gathered own = gathered(slice(all, 2, levels.first[level], levels.first[level] + count));
+    const ScaledSums of_level = scaled_sums(slice(all, 2, levels.first[level], levels.first[level] + count));
     if (!total.sums) {
-      total = own;
+      total = of_level;
       continue;
     }
-    const auto twice = [count](const Tensor& x) {
+    const auto repeat_for_children = [count](const Tensor& x) {
       const int64_t half = x.extent(2), width = x.extent(3);
       const Tensor pairs = expand(reshape(x, Shape{x.extent(0), x.extent(1), half, 1, width}),
                                   Shape{x.extent(0), x.extent(1), half, 2, width});
       return slice(reshape(pairs, Shape{x.extent(0), x.extent(1), 2 * half, width}), 2, 0, count);
     };
-    const Tensor above = twice(total.most), max_sum = maximum(above, own.most);
-    total = {twice(total.sums) * exp(above - max_sum) + own.sums * exp(own.most - max_sum), max_sum};
+    const Tensor coarser = repeat_for_children(total.log_scale),
+                 log_scale = maximum(coarser, of_level.log_scale);
+    total = {repeat_for_children(total.sums) * exp(coarser - log_scale) +
+                 of_level.sums * exp(of_level.log_scale - log_scale),
+             log_scale};
   }
-  return per_count(total.sums);
+  return divided_by_count(total.sums);
 }
 
-Tensor HTransformer::step(Heads heads, const AttentionInput& input) {
+Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
   auto* cache = cache_of<ClusterCache>(input);
   if (!input.mask.is_causal())
-    fail("attention 'h_transformer': steps look back only. Give all keys in one call instead of a memory.");
-  if (input.context.recorder != nullptr)
     fail(
-        "attention: sums do not tell single keys apart, so a step with a memory has no map. Look at a full "
-        "call.");
-  if (heads.k && heads.k.extent(2) != heads.q.extent(2))
-    fail("attention 'h_transformer': ", heads.q.extent(2), " queries with ", heads.k.extent(2),
-         " keys. Give each query its key.");
-  const int64_t before = cache->length, fresh = heads.q.extent(2);
+        "attention 'h_transformer': it decodes step by step only with a causal mask. Give all keys in one "
+        "call instead of a cache.");
+  refuse_map_of_cached_call(input);
+  if (heads.k)
+    check_equal_lengths("h_transformer", heads.q.extent(2), heads.k.extent(2), "Give each query its key.");
+  const int64_t before = cache->length, added = heads.q.extent(2);
   const TreeNodes nodes = cache->tree.append_to_cache(heads, [](const Tensor&, int64_t) { return Tensor(); });
   const int64_t length = cache->length = cache->tree.length;
-  if (length != before + fresh)
-    fail("attention 'h_transformer': ", fresh, " queries without their keys. Give each query its key.");
+  if (length != before + added)
+    fail("attention 'h_transformer': ", added, " queries without their keys. Give each query its key.");
   // While gradients are recorded, cluster levels are rebuilt; otherwise the tree holds them as sums.
-  const bool taped = static_cast<bool>(cache->tree.taped_keys);
+  const bool has_history = static_cast<bool>(cache->tree.recorded_keys);
   const Clusters clusters{.block = block_, .causal = true};
-  const ClusterLevels levels = taped ? cluster_levels(clusters, heads.k, heads.v, {}) : ClusterLevels{};
-  const int64_t high = clusters.height(length) + 1;
+  const ClusterLevels levels = has_history ? cluster_levels(clusters, heads.k, heads.v, {}) : ClusterLevels{};
+  const int64_t num_levels = clusters.height(length) + 1;
   auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->queries = fresh * high;
-  pattern->keys = taped ? levels.keys.extent(2) : kernel::tree_rows(length);
+  pattern->queries = added * num_levels;
+  pattern->keys = has_history ? levels.keys.extent(2) : kernel::tree_rows(length);
   pattern->first.push_back(0);
-  const int64_t kept = cache->firsts ? cache->firsts.extent(2) : 0;
-  // The row of the first query of the cluster of position i.
+  const int64_t num_cached = cache->firsts ? cache->firsts.extent(2) : 0;
+  // The row, among the cached first queries and the queries of this call, of the first query of the cluster
+  // of position i.
   const auto first_of = [&](int64_t level, int64_t i) {
     const int64_t begin = i >> level << level;
-    return static_cast<int32_t>(begin >= before ? kept + begin - before : level - 1);
+    return static_cast<int32_t>(begin >= before ? num_cached + begin - before : level - 1);
   };
-  std::vector<int32_t> query_rows, firsts;
-  std::vector<int32_t> query_places, key_places,
-      key_rows;  // with a bias: query_place() of queries, place() of keys, and their rows
-  std::vector<double> shares;
+  // Each position has one query per level, which attends to clusters of that level; a cluster is one row of
+  // the tree, or with a bias one entry of key_rows.
+  std::vector<int32_t> query_rows, query_slots, key_rows, key_slots;
+  std::vector<double> factors;  // 1 / number of keys in a cluster, whose node holds their sum
   for (int64_t i = before; i < length; ++i) {
-    for (int64_t level = 0; level < high; ++level) {
-      const size_t own = pattern->runs.size();
+    for (int64_t level = 0; level < num_levels; ++level) {
+      const size_t first_run = pattern->runs.size();
       for (const auto& run : clusters.attended(level, i >> level, length)) {
         for (int32_t n = run.begin; n < run.end; ++n) {
-          auto row = static_cast<int32_t>(taped ? levels.first[static_cast<size_t>(level)] + n
-                                                : kernel::TreeNode{level, n}.row());
+          auto row = static_cast<int32_t>(has_history ? levels.first[static_cast<size_t>(level)] + n
+                                                      : kernel::TreeNode{level, n}.row());
           if (bias_) {
             key_rows.push_back(row);
-            key_places.push_back(place(n));
+            key_slots.push_back(slot(n));
             row = static_cast<int32_t>(key_rows.size()) - 1;
           }
           pattern->runs.push_back({row, row + 1});
         }
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
-      query_rows.push_back(pattern->runs.size() > own ? first_of(level, i) : -1);
-      shares.push_back(taped ? 1 : std::ldexp(1.0, static_cast<int>(-level)));
-      if (bias_) query_places.push_back(query_place(level, i >> level));
+      query_rows.push_back(pattern->runs.size() > first_run ? first_of(level, i) : -1);
+      factors.push_back(has_history ? 1 : std::ldexp(1.0, static_cast<int>(-level)));
+      if (bias_) query_slots.push_back(query_slot(level, i >> level));
     }
   }
-  for (int64_t level = 1; level < high; ++level) firsts.push_back(first_of(level, length - 1));
-  const Tensor source = kept > 0 ? concat(std::vector<Tensor>{cache->firsts, heads.q}, 2) : heads.q;
-  const auto picked = [&](const std::vector<int32_t>& ids) {
-    const auto count = static_cast<int64_t>(ids.size());
-    return gather_rows(source, constant_table<int32_t>(ids, Shape{1, 1, count}, source.device()));
+  std::vector<int32_t> first_rows;  // of the current cluster on each level
+  for (int64_t level = 1; level < num_levels; ++level) first_rows.push_back(first_of(level, length - 1));
+  const Tensor source = num_cached > 0 ? concat(std::vector<Tensor>{cache->firsts, heads.q}, 2) : heads.q;
+  const auto picked = [&](const std::vector<int32_t>& rows) {
+    return gather_rows(source, row_ids(rows, source));
   };
-  const Tensor share =
-      constant_table<double>(shares, Shape{1, 1, fresh * high, 1}, source.device(), source.dtype());
-  Tensor keys = taped ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
-  Tensor values = taped ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
-  Tensor queries = picked(query_rows) * share;
-  if (bias_) {  // append places only to the keys in use
-    const Tensor ids =
-        constant_table<int32_t>(key_rows, Shape{1, 1, static_cast<int64_t>(key_rows.size())}, keys.device());
+  const Tensor factor =
+      constant_table<double>(factors, Shape{1, 1, added * num_levels, 1}, source.device(), source.dtype());
+  Tensor keys = has_history ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
+  Tensor values = has_history ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
+  Tensor queries = picked(query_rows) * factor;
+  if (bias_) {  // slots are appended only to the keys in use
+    const Tensor ids = row_ids(key_rows, keys);
     pattern->keys = static_cast<int64_t>(key_rows.size());
-    queries = with_bias(queries, query_places);
-    keys = with_places(gather_rows(keys, ids), key_places);
+    queries = with_bias(queries, query_slots);
+    keys = with_slots(gather_rows(keys, ids), key_slots);
     values = gather_rows(values, ids);
   }
   const Tensor all = level_attention(queries, keys, values, pattern, input.context.rng);
-  cache->firsts = firsts.empty() ? Tensor() : picked(firsts);
-  const Gathered own =
-      gathered(reshape(all, Shape{all.extent(0), all.extent(1), fresh, high, all.extent(3)}));
-  const Tensor total = sum(own.sums * exp(own.most - max(own.most, 3)), 3);
-  return per_count(reshape(total, Shape{all.extent(0), all.extent(1), fresh, total.extent(4)}));
+  cache->firsts = first_rows.empty() ? Tensor() : picked(first_rows);
+  const ScaledSums levels_of_query =
+      scaled_sums(reshape(all, Shape{all.extent(0), all.extent(1), added, num_levels, all.extent(3)}));
+  const Tensor total =
+      sum(levels_of_query.sums * exp(levels_of_query.log_scale - max(levels_of_query.log_scale, 3)), 3);
+  return divided_by_count(reshape(total, Shape{all.extent(0), all.extent(1), added, total.extent(4)}));
 }
 
 Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
   if (bias_) {
-    const int64_t reached =
+    const int64_t num_keys =
         (input.cache != nullptr ? input.cache->length : 0) + (heads.k ? heads.k.extent(2) : 0);
-    if (Clusters{.block = block_}.height(reached) >= bias_.extent(0))
-      fail("attention 'h_transformer': ", reached, " keys, but the bias is there for ", bias_.extent(0),
+    if (Clusters{.block = block_}.height(num_keys) >= bias_.extent(0))
+      fail("attention 'h_transformer': ", num_keys, " keys, but the bias has only ", bias_.extent(0),
            " levels of clusters. Raise max_length.");
   }
-  if (input.mask.bias())
-    fail("attention: clusters of tokens take no bias on their scores. Leave the bias out, or use softmax.");
+  refuse_bias(input, "a cluster of tokens");
   const int64_t before = input.cache != nullptr ? input.cache->length : 0;
   const bool causal = input.mask.is_causal();
   Tensor kept;
-  const auto counted = [&](const Tensor& v) {
+  // Values with a column of ones, which counts keys; both are 0 at padding.
+  const auto with_count = [&](const Tensor& v) {
     Shape column = v.shape();
     column[-1] = 1;
-    const Tensor wide = concat(std::vector<Tensor>{v, Tensor::full(column, 1, v.dtype(), v.device())}, 3);
-    return kept ? wide * kept : wide;
+    const Tensor joined = concat(std::vector<Tensor>{v, Tensor::full(column, 1, v.dtype(), v.device())}, 3);
+    return kept ? joined * kept : joined;
   };
   if (heads.k) {
     kept = input.mask.padding_mask(heads.k, before);
     if (kept) heads.k = heads.k * kept;
     if (kept && !causal) heads.q = heads.q * kept;
-    heads.v = counted(heads.v);
+    heads.v = with_count(heads.v);
   }
-  if (input.cache != nullptr) return step(std::move(heads), input);
+  if (input.cache != nullptr) return attend_to_cache(std::move(heads), input);
   const int64_t length = heads.k.extent(2);
-  if (heads.q.extent(2) != length)
-    fail("attention 'h_transformer': ", heads.q.extent(2), " queries for ", length,
-         " keys. Both are cut into the same blocks, so give as many.");
+  check_equal_lengths("h_transformer", heads.q.extent(2), length,
+                      "Both are cut into the same blocks, so give as many.");
   const Clusters clusters{.block = block_, .causal = causal};
   const auto run = [&](const Tensor& values, Rng* rng) {
-    return full_call(clusters, heads.q, cluster_levels(clusters, heads.k, values, kept),
-                     static_cast<bool>(kept), rng);
+    return attend_to_all(clusters, heads.q, cluster_levels(clusters, heads.k, values, kept),
+                         static_cast<bool>(kept), rng);
   };
-  if (input.context.recorder != nullptr) {
-    const NoGrad no_grad;
-    const Shape whole{heads.q.extent(0), heads.q.extent(1), length, length};
-    const Tensor values = counted(expand(identity(length, heads.q), whole));
-    input.context.recorder->record(*this, run(values, nullptr));
-  }
+  record_map(input, [&] { return run(with_count(identity_values(heads.q)), nullptr); });
   return run(heads.v, input.context.rng);
 }
 
@@ -343,11 +338,10 @@ Variant variant::h_transformer() {
   return describe<HTransformer, HTransformerOptions>(
       {.name = "h_transformer",
        .paper = "Zhu and Soricut 2021",
-       .idea = "Neighbours meet as tokens, what is farther as means of ever larger clusters.",
+       .idea = "Exact attention between neighbours, and between means of ever larger clusters further away.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
-       .cross = false,
        .steps = true,
        .last_row = false,
        .map = MapKind::exact});

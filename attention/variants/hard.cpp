@@ -5,21 +5,20 @@
 //
 // mode=sample learns by REINFORCE: each sequence with log-likelihood L adds to the loss
 //   - reward (L - b) log p(s) - entropy H(a) + coverage sum over j of (1 - sum over i of a_ij)^2,
-// with log p(s) and H summed over heads and queries, all divided by what the loss is a mean over; b follows L
-// by b <- decay b + (1 - decay) L. Padding does not count, except queries of cross-attention, whose padding
-// is unknown. With probability `soft` a batch uses the expectation instead of a sample. When evaluating,
-// `test` chooses the expectation or the most likely key. Without ForwardContext::losses, samples do not train
-// the scores. mode=straight_through samples by Gumbel noise, mode=argmax takes the most likely key; both pass
-// the gradient to the soft weights. mode=expect is soft attention.
+// with log p(s) and H summed over heads and queries, all divided by the number of tokens or examples that the
+// loss is a mean over; b follows L by b <- decay b + (1 - decay) L. Padding does not count, except queries of
+// cross-attention, whose padding is unknown. With probability `soft` a batch uses the expectation instead of
+// a sample. When evaluating, `test` chooses the expectation or the most likely key. Without
+// ForwardContext::losses, samples do not train the scores. mode=straight_through samples by Gumbel noise,
+// mode=argmax takes the most likely key; both pass the gradient to the soft weights. mode=expect is soft
+// attention.
 //
 // Parameters: those of the score. score=general: general [H, d, d], applied as q W; score=additive:
 // from_query [H, d, hidden], from_key [H, d, hidden], bias [H, 1, hidden], units [H, hidden]. Buffers:
 // baseline [2], a sum of rewards and of its weights: b is their ratio. Fixed draw: choices i32 [B, H, Tq],
 // the keys to take
-#include <cmath>
-
 #include "heed/attention/base/score_function.h"
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/kernels/content/hard_choice.h"
 
@@ -39,14 +38,14 @@ struct HardOptions {
     f("score", Choice(score, {"softmax", "dot", "general", "additive"}),
       "of a pair; softmax: q . k / sqrt(d)");
     f("hidden", hidden, {0, max_width}, "of score=additive: units that score a pair; 0: the width of a head");
-    f("mode", Choice(mode, {"sample", "argmax", "expect", "straight_through"}), "how keys are taken");
+    f("mode", Choice(mode, {"sample", "argmax", "expect", "straight_through"}), "how keys are chosen");
     f("test", Choice(test, {"expect", "argmax"}), "of mode=sample and straight_through, without noise");
     f("temperature", temperature, "multiplies the scores");
-    f("soft", soft, "how often a batch takes the expectation");
+    f("soft", soft, "probability that a batch takes the expectation");
     f("reward", reward, "weight of the reward");
     f("decay", decay, "of the moving baseline");
-    f("entropy", entropy, "weight of the weights' entropy");
-    f("coverage", coverage, "weight of what keys lack of being looked at once");
+    f("entropy", entropy, "weight of the entropy of the weights");
+    f("coverage", coverage, "weight of the squared differences of each key's total weight from 1");
   }
 };
 
@@ -65,7 +64,8 @@ class HardAttention final : public ScoredAttention {
     if (!(o.temperature > 0))
       fail("attention 'hard': temperature = ", o.temperature, ". It must be above 0.");
     if (config.modifiers.sink != Sink::none)
-      fail("attention 'hard': a query takes one key, and a sink is none. Set sink to none.");
+      fail(
+          "attention 'hard': a query takes the value of one key, and a sink has no value. Set sink to none.");
     if (o.mode == HardMode::sample) baseline_ = Tensor::zeros(Shape{2});
   }
   bool modifies_scores() const override { return false; }  // a sink is not a key that can be sampled
@@ -85,30 +85,30 @@ class HardAttention final : public ScoredAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override {
     const int64_t first_query = read_cache(heads, input);
     Tensor scores = score(heads.q, heads.k, input);
-    if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
     if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
     const Tensor map = softmax(scores);
-    const Tensor taken = take(scores, map, input);  // u8; empty: the expectation
-    if (input.context.recorder != nullptr) show(map, taken, input);
-    if (!taken) return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
-    const Tensor one_hot = cast(taken, map.dtype());
+    const Tensor picked = pick_keys(scores, map, input);  // u8; empty: the expectation
+    record(map, picked, input);
+    if (!picked) return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
+    const Tensor one_hot = cast(picked, map.dtype());
     if (options_.mode != HardMode::sample) return matmul(one_hot + (map - map.detach()), heads.v);
-    if (input.context.losses != nullptr && recording()) teach(scores, map, taken, heads.k, input);
+    if (input.context.losses != nullptr && recording()) add_losses(scores, map, picked, heads.k, input);
     return matmul(one_hot, heads.v);
   }
 
   /// Records the weights and the sampled keys when training, and the effective map when evaluating.
-  void show(const Tensor& map, const Tensor& taken, const AttentionInput& input) const {
+  void record(const Tensor& map, const Tensor& picked, const AttentionInput& input) const {
+    if (input.context.recorder == nullptr) return;
     const NoGrad no_grad;
-    if (!taken) return input.context.recorder->record(*this, map);
-    const Tensor one_hot = cast(taken, map.dtype());
-    input.context.recorder->record(*this, !input.context.training() ? one_hot : map, one_hot);
+    if (!picked) return input.context.recorder->record(*this, map);
+    const Tensor one_hot = cast(picked, map.dtype());
+    input.context.recorder->record(*this, input.context.training() ? map : one_hot, one_hot);
   }
 
   /// The sampled keys as one-hot u8 [B, H, Tq, Tk]; empty for the expectation.
-  Tensor take(const Tensor& scores, const Tensor& map, const AttentionInput& input) {
+  Tensor pick_keys(const Tensor& scores, const Tensor& map, const AttentionInput& input) {
     if (options_.mode == HardMode::expect) return {};
-    if (choices_) return chosen(map);
+    if (choices_) return given_choices(map);
     const NoGrad no_grad;
     Rng* rng = input.context.rng;
     if (options_.mode == HardMode::argmax || (rng == nullptr && options_.test == Test::argmax))
@@ -123,13 +123,15 @@ class HardAttention final : public ScoredAttention {
     return pick(map, rng->next());
   }
 
+  /// One key of each row as one-hot u8: the largest weight, or one sampled by `draw`.
   static Tensor pick(const Tensor& map, const Draw& draw) {
     const Tensor picked(map.shape(), DType::u8, map.device());
     launch<kernel::Pick>(map.device(), contiguous(map.detach()), draw, picked);
     return picked;
   }
 
-  Tensor chosen(const Tensor& map) const {
+  /// The keys in the field `choices` as one-hot u8 [B, H, Tq, Tk].
+  Tensor given_choices(const Tensor& map) const {
     const int64_t keys = map.extent(3), rows = map.size() / std::max<int64_t>(keys, 1);
     const std::vector<double> choices = choices_.to_doubles();
     if (static_cast<int64_t>(choices.size()) != rows) {
@@ -147,52 +149,53 @@ class HardAttention final : public ScoredAttention {
   }
 
   /// Adds the REINFORCE, entropy and coverage terms of a sample to the auxiliary losses.
-  void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, const Tensor& k,
-             const AttentionInput& input) {
-    AuxiliaryLosses& terms = *input.context.losses;
+  void add_losses(const Tensor& scores, const Tensor& map, const Tensor& picked, const Tensor& k,
+                  const AttentionInput& input) {
+    AuxiliaryLosses& losses = *input.context.losses;
     const Tensor keys = input.mask.padding_mask(k, 0),
                  queries = config().cross ? Tensor() : input.mask.padding_mask(map, 0);
-    const auto of_sequences = [](const Tensor& x, const Tensor& kept) {  // [B]
+    const auto sum_per_sequence = [](const Tensor& x, const Tensor& kept) {  // [B]
       const Tensor counted = kept ? x * kept : x;
       return reshape(sum(reshape(counted, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});
     };
-    const Tensor log_chance = of_sequences(sum(where(taken, log_softmax(scores), 0), 3), queries);
-    Tensor own;  // terms without the reward, [B]
-    if (options_.entropy != 0) {
-      const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, map.dtype(), map.device());
-      own = of_sequences(sum(map * log(maximum(map, least)), 3), queries) * options_.entropy;
-    }
+    const Tensor log_probability = sum_per_sequence(sum(where(picked, log_softmax(scores), 0), 3), queries);
+    Tensor regularisation;  // entropy and coverage, [B]
+    if (options_.entropy != 0)
+      regularisation = sum_per_sequence(sum(map * log(maximum(map, 1e-30)), 3), queries) * options_.entropy;
     if (options_.coverage != 0) {
-      const Tensor seen = sum(queries ? map * queries : map, 2);  // [B, H, 1, Tk]
-      const Tensor lacking = of_sequences(square(affine(seen, -1, 1)), keys ? transpose(keys, 2, 3) : keys);
-      own = own ? own + lacking * options_.coverage : lacking * options_.coverage;
+      const Tensor attended = sum(queries ? map * queries : map, 2);  // [B, H, 1, Tk]
+      const Tensor coverage =
+          sum_per_sequence(square(affine(attended, -1, 1)), keys ? transpose(keys, 2, 3) : keys) *
+          options_.coverage;
+      regularisation = regularisation ? regularisation + coverage : coverage;
     }
-    terms.add("hard", [this, &terms, log_chance, own](const Likelihood& likelihood) {
-      const Tensor reinforced = advantage(likelihood, terms.dry_run) * log_chance * -options_.reward;
-      return sum((own ? reinforced + own : reinforced) * likelihood.real) / likelihood.weight;
+    losses.add("hard", [this, &losses, log_probability, regularisation](const Likelihood& likelihood) {
+      const Tensor reinforced = advantage(likelihood, losses.dry_run) * log_probability * -options_.reward;
+      return sum((regularisation ? reinforced + regularisation : reinforced) * likelihood.has_targets) /
+             likelihood.weight;
     });
   }
 
-  /// Returns L - b [B], then updates b from the real sequences of the batch, except in a dry run.
+  /// Returns L - b [B], then updates b from the sequences of the batch that have targets, except in a dry
+  /// run.
   Tensor advantage(const Likelihood& likelihood, bool dry_run) {
     const NoGrad no_grad;
-    const Tensor& reward = likelihood.of_sequences;
+    const Tensor& reward = likelihood.log_likelihood;
     const Tensor total = cast(slice(baseline_, 0, 0, 1), reward.dtype());
     const Tensor weight = cast(slice(baseline_, 0, 1, 2), reward.dtype());
-    const Tensor least = Tensor::full(Shape{1}, 1e-30, reward.dtype(), reward.device());
-    const Tensor gain = reward - total / maximum(weight, least);
+    const Tensor advantage = reward - total / maximum(weight, 1e-30);
     if (!dry_run) {
       const double rest = 1 - options_.decay;
-      const Tensor mean = sum(reward * likelihood.real) / sum(likelihood.real);
+      const Tensor mean = sum(reward * likelihood.has_targets) / sum(likelihood.has_targets);
       const Tensor next[] = {total * options_.decay + reshape(mean, Shape{1}) * rest,
                              weight * options_.decay + rest};
       baseline_ = cast(concat(next, 0), baseline_.dtype());
     }
-    return gain;
+    return advantage;
   }
 
   HardOptions options_;
-  std::unique_ptr<Score> score_;
+  std::unique_ptr<ScoreFunction> score_;
   Tensor baseline_, choices_;  // [2]; i32 [B, H, Tq] or empty
 };
 
@@ -200,15 +203,9 @@ class HardAttention final : public ScoredAttention {
 
 Variant variant::hard() {
   return describe<HardAttention, HardOptions>(
-      {.name = "hard",
-       .paper = "Xu et al. 2015",
-       .idea = "One key a query, drawn from the weights of any score.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 2, .width = 0},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(full_map_traits, {.name = "hard",
+                             .paper = "Xu et al. 2015",
+                             .idea = "One key per query, sampled from the weights of any score."}));
 }
 
 }  // namespace heed

@@ -16,7 +16,6 @@
 // Parameters: samples [N, U], optional: the indices of the keys that each query samples, for all heads.
 // Otherwise they depend on the length alone, or are redrawn at each training step (resample).
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
@@ -35,11 +34,10 @@ struct InformerOptions {
   bool resample = false;
   double scale = 0;
   void fields(Fields& f) {
-    f("factor", factor, {1, max_width}, "c: queries and samples a logarithm of the length");
+    f("factor", factor, {1, max_width}, "c: c log(length) queries are selected, by as many sampled keys");
     f("lazy", Choice(lazy, {"published", "mean"}),
-      "what the other queries of a decoder get: the sum of the values so "
-      "far, or their mean");
-    f("strict", strict, "a decoder's choice does not depend on later tokens");
+      "output of the other queries of a decoder: the sum of the values so far, or their mean");
+    f("strict", strict, "a decoder's selection does not depend on later tokens");
     f("resample", resample, "new samples at each call while training");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -48,9 +46,7 @@ struct InformerOptions {
 class InformerAttention final : public MultiHeadAttention {
  public:
   InformerAttention(const AttentionConfig& config, const InformerOptions& o, Rng& rng)
-      : MultiHeadAttention(config, rng),
-        options_(o),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {}
+      : MultiHeadAttention(config, rng), options_(o), scale_(attention_scale(o.scale, head_dim())) {}
 
   void fields(Fields& f) override {
     MultiHeadAttention::fields(f);
@@ -59,38 +55,37 @@ class InformerAttention final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    refuse_extras("informer", input);
+    refuse_bias_and_cache("informer", input);
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
     const bool causal = input.mask.is_causal();
     if (causal && queries != keys)
       fail("attention 'informer': ", queries, " causal queries for ", keys, " keys. Give as many of each.");
-    const Tensor which = chosen(heads, input);
-    const Shape each{heads.q.extent(0), heads.q.extent(1), which.extent(2), 1};
-    const Tensor exact =
-        scatter_add_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
-    const Tensor kept = input.mask.padding_mask(heads.k, 0);
-    kernel::AttentionParams given = params(input, scale_);
-    given.key_lengths = input.mask.key_lengths();
-    const Tensor q = gather_rows(heads.q, which);
+    const Tensor ids = selected_queries(heads, input), kept = input.mask.padding_mask(heads.k, 0);
+    const Shape rows{heads.q.extent(0), heads.q.extent(1), ids.extent(2), 1};
+    const Tensor is_selected =
+        scatter_add_rows(Tensor::full(rows, 1, heads.q.dtype(), heads.q.device()), ids, queries);
+    kernel::AttentionParams call = params(input, scale_);
+    call.key_lengths = input.mask.key_lengths();
+    const Tensor q = gather_rows(heads.q, ids);
     if (causal) {
-      given.bias = empty_like(q, Shape{each[0], each[1], each[2], keys});
-      launch<kernel::LookBack>(q.device(), which, given.bias);
+      call.bias = empty_like(q, Shape{rows[0], rows[1], rows[2], keys});
+      launch<kernel::LookBack>(q.device(), ids, call.bias);
     }
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
-      Tensor scores = matmul(q, transpose(heads.k, 2, 3)) * scale_;
-      if (given.bias) scores = scores + given.bias;
-      if (given.key_lengths) scores = scores + Mask::lengths(given.key_lengths).dense(scores, 0);
-      const Tensor idle = idle_map(heads, kept, causal);
-      input.context.recorder->record(*this,
-                                     idle * (-exact + 1) + scatter_add_rows(softmax(scores), which, queries));
-    }
-    return idle(heads.v, kept, queries, causal) * (-exact + 1) +
-           scatter_add_rows(attention(q, heads.k, heads.v, given), which, queries);
+    // Joins the outputs of lazy queries [B, H, N, w] and of selected queries [B, H, n, w].
+    const auto joined = [&](const Tensor& lazy, const Tensor& selected) {
+      return lazy * (-is_selected + 1) + scatter_add_rows(selected, ids, queries);
+    };
+    record_map(input, [&] {
+      Mask mask = call.key_lengths ? Mask::lengths(call.key_lengths) : Mask::none();
+      if (call.bias) mask = mask.with(call.bias);
+      return joined(lazy_output(identity_values(heads.k), kept, queries, causal),
+                    softmax_map(q, heads.k, scale_, mask, 0));
+    });
+    return joined(lazy_output(heads.v, kept, queries, causal), attention(q, heads.k, heads.v, call));
   }
 
   /// The queries that attend to all keys: i32 [B, H, n], -1 for none.
-  Tensor chosen(const Heads& heads, const AttentionInput& input) const {
+  Tensor selected_queries(const Heads& heads, const AttentionInput& input) const {
     const NoGrad no_grad;
     const Device device = heads.q.device();
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
@@ -102,11 +97,11 @@ class InformerAttention final : public MultiHeadAttention {
     }
     if (!samples) {
       // A row of samples does not depend on the number of rows, nor on padding when max_length is known.
-      const int64_t longest = std::max({config().max_length, queries, keys});
+      const int64_t max_length = std::max({config().max_length, queries, keys});
       Rng fixed(static_cast<uint64_t>(config().layer) + 1, device);
-      const bool anew = options_.resample && input.context.training();
-      samples = empty_like(heads.q, Shape{queries, kernel::logarithmic(options_.factor, longest)});
-      fill_uniform(samples, 0, 1, anew ? *input.context.rng : fixed);
+      const bool is_redrawn = options_.resample && input.context.training();
+      samples = empty_like(heads.q, Shape{queries, kernel::logarithmic(options_.factor, max_length)});
+      fill_uniform(samples, 0, 1, is_redrawn ? *input.context.rng : fixed);
     }
     const Tensor measure = empty_like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
     const Tensor& lengths = input.mask.key_lengths();
@@ -118,37 +113,30 @@ class InformerAttention final : public MultiHeadAttention {
                                                    .same_tokens = !config().cross},
                                   measure);
     const int64_t count = kernel::logarithmic(options_.factor, queries);
-    const Tensor which(
+    const Tensor ids(
         Shape{measure.extent(0), measure.extent(1), strict ? std::min(queries, 2 * count) : count},
         DType::i32, device);
-    const Tensor of_queries = config().cross ? Tensor() : lengths;
+    const Tensor query_lengths = config().cross ? Tensor() : lengths;
     if (strict)
-      launch<kernel::Records>(device, measure, of_queries, options_.factor, which);
+      launch<kernel::Records>(device, measure, query_lengths, options_.factor, ids);
     else
-      launch<kernel::Standouts>(device, measure, of_queries, options_.factor, which);
-    return which;
+      launch<kernel::Standouts>(device, measure, query_lengths, options_.factor, ids);
+    return ids;
   }
 
   static Tensor rows(const Tensor& x) { return x.strides()[-1] == 1 ? x.detach() : contiguous(x.detach()); }
 
-  /// The output of lazy queries: [B, H, N, dv].
-  Tensor idle(const Tensor& values, const Tensor& kept, int64_t queries, bool causal) const {
+  /// The output of lazy queries [B, H, N, dv]: the mean of the values or, when causal, their sum (or mean) so
+  /// far.
+  Tensor lazy_output(const Tensor& values, const Tensor& kept, int64_t queries, bool causal) const {
     const Tensor v = kept ? values * kept : values;
-    const Tensor counted = kept ? kept : Tensor::full(Shape{1, 1, v.extent(2), 1}, 1, v.dtype(), v.device());
-    const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, v.dtype(), v.device());
+    const Tensor ones = kept ? kept : Tensor::full(Shape{1, 1, v.extent(2), 1}, 1, v.dtype(), v.device());
     if (!causal) {
-      const Shape all{v.extent(0), v.extent(1), queries, v.extent(3)};
-      return expand(sum(v, 2) / maximum(sum(counted, 2), one), all);
+      const Shape shape{v.extent(0), v.extent(1), queries, v.extent(3)};
+      return expand(sum(v, 2) / maximum(sum(ones, 2), 1), shape);
     }
-    const Tensor so_far = cumulative_sum(v, 2);
-    return options_.lazy == Lazy::mean ? so_far / maximum(cumulative_sum(counted, 2), one) : so_far;
-  }
-
-  /// The map of idle(): [B, H, N, M].
-  Tensor idle_map(const Heads& heads, const Tensor& kept, bool causal) const {
-    const int64_t keys = heads.k.extent(2);
-    const Shape whole{heads.q.extent(0), heads.q.extent(1), keys, keys};
-    return idle(expand(identity(keys, heads.q), whole), kept, heads.q.extent(2), causal);
+    const Tensor sum_so_far = cumulative_sum(v, 2);
+    return options_.lazy == Lazy::mean ? sum_so_far / maximum(cumulative_sum(ones, 2), 1) : sum_so_far;
   }
 
   InformerOptions options_;
@@ -162,7 +150,8 @@ Variant variant::informer() {
   return describe<InformerAttention, InformerOptions>(
       {.name = "informer",
        .paper = "Zhou et al. 2021",
-       .idea = "Only queries whose sampled scores stand out look at all keys; the others take the mean.",
+       .idea = "Only queries with peaked sampled scores attend to all keys; the others get the mean of the "
+               "values.",
        .time = {.length = 1.1, .width = 1},       // N log N
        .memory = {.length = 1.05, .width = 0.9},  // the causal mask of selected queries does not depend on d
        .causal = true,

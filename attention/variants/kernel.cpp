@@ -14,10 +14,8 @@
 // The whole map is computed. linear, and poly and taylor of odd degree, may be negative: then weights can be
 // outside [0, 1], and a row whose sum is near 0 gets very large ones. Nothing is clamped. symmetric=true
 // projects keys as queries, so that k(x, y) = k(y, x).
-#include <cmath>
-
-#include "heed/attention/base/kernelized.h"
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/kernelized_attention.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/support/gaussian_kernel.h"
 #include "heed/attention/variant.h"
 
@@ -44,11 +42,10 @@ class KernelAttention final : public ScoredAttention {
  public:
   KernelAttention(const AttentionConfig& config, const KernelOptions& o, Rng& rng)
       : ScoredAttention(config, rng, o.symmetric ? Project::shared_qk : Project::qkv), options_(o) {
-    if (options_.scale == 0)
-      options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_dim()));
+    if (options_.scale == 0) options_.scale = o.kernel == Kind::linear ? 1 : attention_scale(0, head_dim());
   }
   bool modifies_scores() const override {
-    return options_.kernel == Kind::exp || options_.kernel == Kind::rbf;
+    return options_.kernel == Kind::exp || options_.kernel == Kind::rbf;  // a softmax of log kernels
   }
 
  private:
@@ -60,48 +57,47 @@ class KernelAttention final : public ScoredAttention {
   }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    if (modifies_scores())  // k is an exponential
-      return ScoredAttention::attend(std::move(heads), input);
+    if (modifies_scores()) return ScoredAttention::attend(std::move(heads), input);
     const int64_t first_query = read_cache(heads, input);
     Tensor scores = score(heads.q, heads.k, input);
     Mask structure = input.mask.is_causal() ? Mask::causal() : Mask::none();
     if (input.mask.key_lengths()) structure = structure & Mask::lengths(input.mask.key_lengths());
-    Tensor open = structure.dense(scores, first_query);  // 1 where a query may attend, else 0
-    if (open) open = exp(open);
-    Tensor weight = powers(scores, open);
-    if (const Tensor mask = input.mask.dense(scores, first_query)) weight = weight * exp(mask);
-    const Tensor total = sum(weight, 3);
+    Tensor allowed = structure.dense(scores, first_query);
+    if (allowed) allowed = exp(allowed);  // 1 where a query may attend, else 0
+    Tensor weights = kernel_of(scores, allowed);
+    if (const Tensor mask = input.mask.dense(scores, first_query)) weights = weights * exp(mask);
+    const Tensor total = sum(weights, 3);
     const Tensor map =
-        weight / (total + one_for_zero(total));  // a row without keys or with zero weights is 0
+        weights / (total + zero_indicator(total));  // a row without keys or with zero weights is 0
     if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
     return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 
-  /// The largest absolute value of each row, at least `least`: [B, H, Tq, 1].
-  static Tensor size_of(const Tensor& x, double least) {
+  /// The largest absolute value of each row, at least `min_size`: [B, H, Tq, 1].
+  static Tensor row_size(const Tensor& x, double min_size) {
     const NoGrad no_grad;
-    const Tensor floor = Tensor::full(Shape{1, 1, 1, 1}, least, x.dtype(), x.device());
-    return maximum(max(abs(x.detach()), 3), floor);
+    return maximum(max(abs(x.detach()), 3), min_size);
   }
 
   /// The kernel of each pair, each row divided by a number: the map stays the same, and powers do not
-  /// overflow. Masked scores may be anything and are set to 0 first.
-  Tensor powers(const Tensor& scores, const Tensor& open) const {
-    const auto seen = [&open](const Tensor& x) { return open ? x * open : x; };
+  /// overflow. Masked scores may have any value and are set to 0 first.
+  Tensor kernel_of(const Tensor& scores, const Tensor& allowed) const {
+    const auto masked = [&allowed](const Tensor& x) { return allowed ? x * allowed : x; };
     if (options_.kernel == Kind::taylor) {
-      const Tensor s = seen(scores), size = size_of(s, 1), part = s / size, rest = reciprocal(size);
-      Tensor total = rest + part, power = part;  // (1 + s) / size
+      // The sum over n of s^n / n!, divided by size^degree.
+      const Tensor s = masked(scores), size = row_size(s, 1), ratio = s / size, inverse = reciprocal(size);
+      Tensor total = inverse + ratio, power = ratio;
       for (int64_t n = 2; n <= options_.degree; ++n) {
-        power = power * part * (1 / static_cast<double>(n));
-        total = total * rest + power;
+        power = power * ratio * (1 / static_cast<double>(n));
+        total = total * inverse + power;
       }
       return total;
     }
     const bool linear = options_.kernel == Kind::linear;
-    const Tensor base = seen(linear ? scores : scores + options_.offset);
-    const Tensor size = size_of(base, 0), part = base / (size + one_for_zero(size));
-    Tensor power = part;
-    for (int64_t n = 2; n <= (linear ? 1 : options_.degree); ++n) power = power * part;
+    const Tensor base = masked(linear ? scores : scores + options_.offset);
+    const Tensor size = row_size(base, 0), ratio = base / (size + zero_indicator(size));
+    Tensor power = ratio;
+    for (int64_t n = 2; n <= (linear ? 1 : options_.degree); ++n) power = power * ratio;
     return power;
   }
 
@@ -111,17 +107,12 @@ class KernelAttention final : public ScoredAttention {
 }  // namespace
 
 Variant variant::kernel() {
-  return describe<KernelAttention, KernelOptions>(
+  return describe<KernelAttention, KernelOptions>(like(
+      full_map_traits,
       {.name = "kernel",
        .also = "tsai",
        .paper = "Tsai et al. 2019",
-       .idea = "Any kernel of query and key, divided by its sum: rbf, exp, polynomial, Taylor, linear.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 2, .width = 0},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+       .idea = "Any kernel of query and key, divided by its sum: rbf, exp, polynomial, Taylor, linear."}));
 }
 
 }  // namespace heed

@@ -6,7 +6,7 @@
 // The first-order Taylor polynomial of exp of the cosine, so weights are between 0 and 2: fastmax of degree 1
 // with l2 normalisation. epsilon is for a query opposite to its only key, where both sums are rounding
 // errors. With epsilon = 0 the formula is exact.
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -36,15 +36,9 @@ class LiAttention final : public KernelizedAttention {
 
 Variant variant::li() {
   return describe<LiAttention, LiOptions>(
-      {.name = "li",
-       .paper = "Li et al. 2020",
-       .idea = "One plus the cosine of query and key: the beginning of exp.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(feature_map_traits, {.name = "li",
+                                .paper = "Li et al. 2020",
+                                .idea = "One plus the cosine of query and key: the beginning of exp."}));
 }
 
 }  // namespace heed

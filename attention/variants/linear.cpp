@@ -5,7 +5,7 @@
 //
 // No T x T map is computed; a causal decoder caches S = sum phi(k) v^T and z = sum phi(k). The kernel
 // computes the features as it reads queries and keys.
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -34,16 +34,11 @@ class LinearAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::linear() {
-  return describe<LinearAttention, LinearAttentionOptions>(
+  return describe<LinearAttention, LinearAttentionOptions>(like(
+      feature_map_traits,
       {.name = "linear",
        .paper = "Katharopoulos et al. 2020",
-       .idea = "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+       .idea = "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries."}));
 }
 
 }  // namespace heed

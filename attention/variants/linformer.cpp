@@ -5,7 +5,7 @@
 //
 // The map has k columns. Each position has its own column in E and F: shorter inputs use the first columns,
 // longer ones are an error. The projection mixes all positions, so there is no causal form. Padded keys and
-// values count as zeros; slots that mix only zeros keep their share of the softmax, as in the paper.
+// values count as zeros; slots of zeros keep their share of the softmax, as in the paper.
 //
 // Parameters: E [H or 1, k, length] for keys, F [H or 1, k, length] for values. sharing = none: separate per
 // head; headwise: one E and one F; key_value: one E for keys and values; layerwise: the same E in all layers
@@ -27,11 +27,10 @@ struct LinformerOptions {
   int64_t length = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("k", k, {1, max_width}, "slots that keys and values are mixed into; at most the length");
-    f("sharing", Choice(sharing, {"none", "headwise", "key_value", "layerwise"}),
-      "what E and F serve together");
+    f("k", k, {1, max_width}, "slots that keys and values are projected to; at most the length");
+    f("sharing", Choice(sharing, {"none", "headwise", "key_value", "layerwise"}), "what shares E and F");
     f("length", length, {0, max_positions},
-      "positions that E and F are made for; 0: the longest input of the host");
+      "number of positions that E and F have columns for; 0: the model's max_length");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -50,23 +49,20 @@ class LinformerAttention final : public MultiHeadAttention {
   LinformerAttention(const AttentionConfig& config, const LinformerOptions& o, Rng& rng)
       : MultiHeadAttention(config, rng),
         length_(o.length > 0 ? o.length : config.max_length),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
+        scale_(attention_scale(o.scale, head_dim())) {
     if (length_ < 1) {
-      fail("attention 'linformer': the host does not say how long inputs get, and E has a column for each ",
-           "position. Give length=N.");
+      fail("attention 'linformer': E has a column for each position, and the model has no max_length. ",
+           "Give length=N.");
     }
     const int64_t slots = std::min(o.k, length_);
     const Shape shape{o.sharing == Sharing::none ? config.heads : 1, slots, length_};
     const double bound = 1 / std::sqrt(static_cast<double>(slots));
-    if (o.sharing == Sharing::layerwise && config.shared) {
-      Tensor& e = config.shared->tensors["linformer.E"];
-      if (!e) e = uniform_parameter(shape, bound, rng);
-      e_ = e;
-    } else {
-      e_ = uniform_parameter(shape, bound, rng);
-    }
-    const bool two = o.sharing == Sharing::none || o.sharing == Sharing::headwise;
-    if (two) f_ = uniform_parameter(shape, bound, rng);
+    const bool is_shared_by_layers = o.sharing == Sharing::layerwise && config.shared;
+    Tensor& e = is_shared_by_layers ? config.shared->tensors["linformer.E"] : e_;
+    if (!e) e = uniform_parameter(shape, bound, rng);
+    e_ = e;
+    if (o.sharing == Sharing::none || o.sharing == Sharing::headwise)
+      f_ = uniform_parameter(shape, bound, rng);
   }
 
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<SlotCache>(); }
@@ -78,34 +74,29 @@ class LinformerAttention final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    AttentionInput plain = input;
-    plain.cache = nullptr;
-    refuse_extras("linformer", plain);
+    refuse_bias(input, "a projection of all keys");
     auto* cache = cache_of<SlotCache>(input);
     SlotCache own;
     SlotCache& slots = cache != nullptr ? *cache : own;
-    if (heads.k) mix(heads, input.mask, slots);
-    if (slots.length == 0)
-      fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
+    if (heads.k) fill_slots(heads, input.mask, slots);
+    if (slots.length == 0) fail_without_keys();
+    record_map(input, [&] {
       const Tensor f = slice(f_ ? f_ : e_, 2, 0, slots.length);
       const Tensor positions =
           Tensor::zeros(Shape{heads.q.extent(0), 1, slots.length, 1}, f.dtype(), f.device());
       const Tensor kept = input.mask.padding_mask(positions, 0);
-      const Tensor seen = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
-      const Tensor weights = softmax(matmul(heads.q, transpose(slots.keys, 2, 3)) * scale_);
-      input.context.recorder->record(*this, matmul(weights, seen));
-    }
+      const Tensor masked_f = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
+      return matmul(softmax_map(heads.q, slots.keys, scale_, Mask::none(), 0), masked_f);
+    });
     return attention(heads.q, slots.keys, slots.values, params(input, scale_));
   }
 
   /// Projects all keys and values into slots. Fails when slots exist already, and on too many keys.
-  void mix(const Heads& heads, const Mask& mask, SlotCache& slots) const {
+  void fill_slots(const Heads& heads, const Mask& mask, SlotCache& slots) const {
     const int64_t length = heads.k.extent(2);
     if (slots.length > 0) {
-      fail("attention 'linformer': its slots are mixed of all keys at once, and ", slots.length,
-           " were given before. Give all of them in the first call.");
+      fail("attention 'linformer': its slots are computed from all keys at once, and ", slots.length,
+           " keys were given before. Give all of them in the first call.");
     }
     if (length > length_) {
       fail("attention 'linformer': ", length, " keys, but E has columns for ", length_,
@@ -113,14 +104,14 @@ class LinformerAttention final : public MultiHeadAttention {
     }
     const Tensor e = slice(e_, 2, 0, length), f = f_ ? slice(f_, 2, 0, length) : e;
     const Tensor kept = mask.padding_mask(heads.k, 0);
-    slots.keys = mixed(e, kept ? heads.k * kept : heads.k);
-    slots.values = mixed(f, kept ? heads.v * kept : heads.v);
+    slots.keys = projected(e, kept ? heads.k * kept : heads.k);
+    slots.values = projected(f, kept ? heads.v * kept : heads.v);
     slots.length = length;
   }
 
   /// E [H or 1, k, M] times x [B, H, M, d] -> [B, H, k, d]. The batch becomes columns of one product, so that
   /// E gets one gradient instead of one per sequence.
-  static Tensor mixed(const Tensor& e, const Tensor& x) {
+  static Tensor projected(const Tensor& e, const Tensor& x) {
     const int64_t b = x.extent(0), h = x.extent(1), m = x.extent(2), d = x.extent(3), k = e.extent(1);
     if (e.extent(0) == h) {
       const Tensor columns = reshape(permute(x, {1, 2, 0, 3}), Shape{h, m, b * d});
@@ -141,7 +132,7 @@ Variant variant::linformer() {
   return describe<LinformerAttention, LinformerOptions>(
       {.name = "linformer",
        .paper = "Wang et al. 2020",
-       .idea = "Keys and values are mixed into k slots by trained matrices.",
+       .idea = "Keys and values are projected to k slots by trained matrices.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .cross = true,

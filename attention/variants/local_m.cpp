@@ -9,20 +9,20 @@
 // Parameters: with score=general: general [H, d, d], applied as q W
 #include <cmath>
 
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/patterned_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
 
-enum class Product { dot, general };
+enum class LocalScore { dot, general };
 
 struct LocalMOptions {
   int64_t window = 10;
-  Product score = Product::dot;
+  LocalScore score = LocalScore::dot;
   double scale = 1;
   void fields(Fields& f) {
-    f("window", window, {0, max_distance}, "D: how far from its own place a query looks");
+    f("window", window, {0, max_distance}, "D: largest distance of a key from the position of its query");
     f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
     f("scale", scale, "multiplies the scores");
   }
@@ -32,12 +32,9 @@ class LocalMonotonicAttention final : public PatternedAttention {
  public:
   LocalMonotonicAttention(const AttentionConfig& config, const LocalMOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), window_(o.window) {
-    if (o.scale == 0)
-      fail(
-          "attention 'local_m': scale = 0. It multiplies the scores: give "
-          "another number.");
+    if (o.scale == 0) fail("attention 'local_m': scale = 0. It multiplies the scores: give another number.");
     const int64_t d = head_dim();
-    if (o.score == Product::general) {
+    if (o.score == LocalScore::general) {
       matrix_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
     }
   }
@@ -48,9 +45,9 @@ class LocalMonotonicAttention final : public PatternedAttention {
 
  private:
   void keys(int64_t, int64_t i, int64_t, KeySet& out) const override {
-    out.range(i - window_, i + window_ + 1);
+    out.add_range(i - window_, i + window_ + 1);
   }
-  int64_t reach() const override { return window_; }
+  int64_t window() const override { return window_; }
   Tensor attend(Heads heads, const AttentionInput& input) override {
     if (matrix_) heads.q = matmul(heads.q, matrix_);
     return PatternedAttention::attend(std::move(heads), input);
@@ -63,16 +60,11 @@ class LocalMonotonicAttention final : public PatternedAttention {
 }  // namespace
 
 Variant variant::local_m() {
-  return describe<LocalMonotonicAttention, LocalMOptions>({.name = "local_m",
-                                                           .paper = "Luong et al. 2015",
-                                                           .idea = "Each query looks at the keys beside it.",
-                                                           .time = {.length = 1, .width = 1},
-                                                           .memory = {.length = 1, .width = 1},
-                                                           .causal = true,
-                                                           .cross = true,
-                                                           .steps = true,
-                                                           .map = MapKind::exact,
-                                                           .from = 1024});
+  return describe<LocalMonotonicAttention, LocalMOptions>(
+      like(sparse_pattern_traits, {.name = "local_m",
+                                   .paper = "Luong et al. 2015",
+                                   .idea = "Each query attends to the keys around its position.",
+                                   .cross = true}));
 }
 
 }  // namespace heed

@@ -24,24 +24,24 @@ namespace {
 enum class Convention { paper, code };
 enum class Span { convention, length, last };
 enum class Centre { convention, real, floor };
-enum class Score { dot, general };
+enum class PredictiveScore { dot, general };
 
 struct LocalPOptions {
   int64_t window = 10, hidden = 0;
   double sigma = 0, scale = 1;
-  Score score = Score::dot;
+  PredictiveScore score = PredictiveScore::dot;
   Convention convention = Convention::paper;
   Span span = Span::convention;
   Centre window_center = Centre::convention;
   kernel::Gauss gauss = kernel::Gauss::post;
   void fields(Fields& f) {
-    f("window", window, {0, max_distance}, "D: how far from p keys are looked at");
+    f("window", window, {0, max_distance}, "D: largest distance of a key from p");
     f("sigma", sigma, "of the Gaussian; 0: window / 2");
     f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
     f("scale", scale, "multiplies the scores");
     f("hidden", hidden, {0, max_width}, "units that predict p; 0: the width of a head");
     f("convention", Choice(convention, {"paper", "code"}), "of span and window_center");
-    f("span", Choice(span, {"convention", "S", "S-1"}), "what sigmoid is multiplied by; paper: S, code: S-1");
+    f("span", Choice(span, {"convention", "S", "S-1"}), "factor of the sigmoid; paper: S, code: S-1");
     f("window_center", Choice(window_center, {"convention", "real", "floor"}),
       "the window lies around p or floor(p); paper: real, code: floor");
     f("gauss", Choice(gauss, {"none", "post", "pre_score"}),
@@ -59,7 +59,7 @@ class LocalPredictiveAttention final : public MultiHeadAttention {
     const auto bound = [](int64_t in, int64_t out) { return std::sqrt(6.0 / static_cast<double>(in + out)); };
     place_hidden_ = uniform_parameter(Shape{h, d, hidden}, bound(d, hidden), rng);
     place_units_ = uniform_parameter(Shape{h, hidden, 1}, bound(hidden, 1), rng);
-    if (o.score == Score::general) matrix_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
+    if (o.score == PredictiveScore::general) matrix_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
@@ -71,62 +71,54 @@ class LocalPredictiveAttention final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    if (input.mask.bias())
-      fail("attention 'local_p': a window takes no bias on its scores. Leave the bias out, or use softmax.");
+    refuse_bias(input, "a window around a predicted position");
     const int64_t first_query = read_cache(heads, input);
     const Tensor centre = centres(heads, input, first_query);
     const Tensor q = matrix_ ? matmul(heads.q, matrix_) : heads.q;
-    const bool code = options_.convention == Convention::code;
-    const bool floor =
-        options_.window_center == Centre::convention ? code : options_.window_center == Centre::floor;
+    const bool is_code = options_.convention == Convention::code;
+    const bool is_floored =
+        options_.window_center == Centre::convention ? is_code : options_.window_center == Centre::floor;
     const kernel::LocalParams params{
         .scale = options_.scale,
         .reach = options_.window,
         .sigma =
             options_.sigma > 0 ? options_.sigma : std::max(static_cast<double>(options_.window) / 2, 0.5),
-        .window = floor ? kernel::WindowCentre::floor : kernel::WindowCentre::real,
+        .window = is_floored ? kernel::WindowCentre::floor : kernel::WindowCentre::real,
         .gauss = options_.gauss,
         .causal = input.mask.is_causal(),
         .first_query = first_query,
         .key_lengths = input.mask.key_lengths()};
-    if (input.context.recorder != nullptr) {
-      // With the identity as values, the output is the map.
-      const NoGrad no_grad;
-      const int64_t keys = heads.k.extent(2);
-      const Tensor values = expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys});
-      input.context.recorder->record(*this, local_attention(q, heads.k, values, centre, params));
-    }
+    record_map(input, [&] { return local_attention(q, heads.k, identity_values(heads.k), centre, params); });
     return local_attention(q, heads.k, heads.v, centre, params);
   }
 
   /// p of each query, [B, H, Tq].
   Tensor centres(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
     const Tensor& q = heads.q;
-    const Tensor share = sigmoid(matmul(tanh(matmul(q, place_hidden_)), place_units_));  // [B, H, Tq, 1]
-    const bool code = options_.convention == Convention::code;
-    const bool last = options_.span == Span::convention ? code : options_.span == Span::last;
-    Tensor span = open(heads, input, first_query);
-    if (last) span = span - 1;
-    return reshape(share * span, Shape{q.extent(0), q.extent(1), q.extent(2)});
+    const Tensor fraction = sigmoid(matmul(tanh(matmul(q, place_hidden_)), place_units_));  // [B, H, Tq, 1]
+    const bool is_code = options_.convention == Convention::code;
+    const bool ends_at_last = options_.span == Span::convention ? is_code : options_.span == Span::last;
+    Tensor span = num_allowed_keys(heads, input, first_query);
+    if (ends_at_last) span = span - 1;
+    return reshape(fraction * span, Shape{q.extent(0), q.extent(1), q.extent(2)});
   }
 
   /// The number of keys that each query may attend to, [1|B, 1, 1|Tq, 1], computed without reading the
   /// device.
-  static Tensor open(const Heads& heads, const AttentionInput& input, int64_t first_query) {
+  static Tensor num_allowed_keys(const Heads& heads, const AttentionInput& input, int64_t first_query) {
     const Tensor& q = heads.q;
     const auto keys = static_cast<double>(heads.k.extent(2));
-    Tensor open = Tensor::full(Shape{1, 1, 1, 1}, keys, q.dtype(), q.device());
+    Tensor count = Tensor::full(Shape{1, 1, 1, 1}, keys, q.dtype(), q.device());
     if (input.mask.is_causal()) {
       std::vector<double> counts;
       for (int64_t i = 0; i < q.extent(2); ++i)
         counts.push_back(std::min(static_cast<double>(first_query + i + 1), keys));
-      open = constant_table<double>(counts, Shape{1, 1, q.extent(2), 1}, q.device(), q.dtype());
+      count = constant_table<double>(counts, Shape{1, 1, q.extent(2), 1}, q.device(), q.dtype());
     }
     if (const Tensor lengths = input.mask.key_lengths()) {
-      const Tensor own = reshape(cast(lengths, q.dtype()), Shape{lengths.extent(0), 1, 1, 1});
-      open = minimum(open, own);
+      count = minimum(count, reshape(cast(lengths, q.dtype()), Shape{lengths.extent(0), 1, 1, 1}));
     }
-    return open;
+    return count;
   }
 
   LocalPOptions options_;
@@ -138,15 +130,12 @@ class LocalPredictiveAttention final : public MultiHeadAttention {
 
 Variant variant::local_p() {
   return describe<LocalPredictiveAttention, LocalPOptions>(
-      {.name = "local_p",
-       .paper = "Luong et al. 2015",
-       .idea = "Each query predicts a place and looks around it, more softly further away.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::signed_});
+      like(dot_product_traits,
+           {.name = "local_p",
+            .paper = "Luong et al. 2015",
+            .idea = "Each query predicts a position and attends around it, with Gaussian weights.",
+            .time = {.length = 1, .width = 2},
+            .map = MapKind::signed_}));
 }
 
 }  // namespace heed

@@ -31,7 +31,7 @@ class LocationAttention final : public ScaledDotProductAttention {
     const int64_t length = o.length > 0 ? o.length : config.max_length;
     if (length < 1) {
       fail("attention 'location': length = ", o.length,
-           ", and the model names no longest input. It has a weight for each place: set length.");
+           ", and the model has no max_length. It has weights for each position: set length.");
     }
     places_ = uniform_parameter(Shape{config.heads, length, head_dim()},
                                 std::sqrt(3.0 / static_cast<double>(head_dim())), rng);
@@ -42,17 +42,17 @@ class LocationAttention final : public ScaledDotProductAttention {
   }
 
  private:
-  void align(Heads& heads) const override {
-    const int64_t keys = heads.v.extent(2), known = places_.extent(1);
-    if (keys > known) {
-      fail("attention 'location': ", keys, " keys, but it knows ", known,
-           " places. Set length (or model.max_length) to the longest source.");
+  void transform_heads(Heads& heads) const override {
+    const int64_t keys = heads.v.extent(2), length = places_.extent(1);
+    if (keys > length) {
+      fail("attention 'location': ", keys, " keys, but it has weights for ", length,
+           " positions. Set length (or model.max_length) to the longest source.");
     }
     const Tensor rows = reshape(slice(places_, 1, 0, keys), Shape{1, places_.extent(0), keys, -1});
     heads.k = expand(rows, Shape{heads.q.extent(0), heads.q.extent(1), keys, heads.q.extent(3)});
   }
 
-  bool shares_keys() const override { return false; }  // `places` differs by head
+  bool shares_keys() const override { return false; }  // every head has keys of its own
 
   Tensor places_;  // [H, length, d]
 };
@@ -61,15 +61,9 @@ class LocationAttention final : public ScaledDotProductAttention {
 
 Variant variant::location() {
   return describe<LocationAttention, LocationOptions>(
-      {.name = "location",
-       .paper = "Luong et al. 2015",
-       .idea = "The query alone says which places to look at.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(dot_product_traits, {.name = "location",
+                                .paper = "Luong et al. 2015",
+                                .idea = "The query alone determines the weights of positions."}));
 }
 
 }  // namespace heed

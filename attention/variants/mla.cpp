@@ -4,10 +4,10 @@
 //   c_t = norm(W_down x_t),      k_t,h = [W_uk,h c_t, rope(W_kr x_t)],      v_t,h = W_uv,h c_t,
 //   q_t,h = [W_q,h x_t, rope(W_qr,h x_t)],      scores q . k / sqrt(d + r)
 //
-// All heads share one rotated key of width r. A decoder caches c and that key only: it applies W_uk to
-// queries and W_uv to outputs, so that c itself is the shared key and value. Parameters: query.weight [H (d +
-// r), width], down.weight [rank, width], gain [rank], up_key.weight [H d, rank], up_value.weight [H d, rank],
-// turned_key.weight [r, width], output.weight [width, width].
+// All heads share one rotated key of width r = `turned`. A decoder caches c and that key only: it applies
+// W_uk to queries and W_uv to outputs, so that c itself is the shared key and value. Parameters: query.weight
+// [H (d + r), width], down.weight [rank, width], gain [rank], up_key.weight [H d, rank], up_value.weight [H
+// d, rank], turned_key.weight [r, width], output.weight [width, width].
 #include <algorithm>
 #include <cmath>
 
@@ -22,14 +22,14 @@ struct MlaOptions {
   int64_t rank = 0, turned = 0;
   double base = 10000;
   void fields(Fields& f) {
-    f("rank", rank, {0, max_width}, "width of what is remembered of keys and values; 0: four heads");
-    f("turned", turned, {0, max_width},
-      "width of the shared key that turns with its position, even; 0: half a head");
-    f("base", base, "its slowest pair turns by about 1 / base a position");
+    f("rank", rank, {0, max_width}, "width of the cached latent vector; 0: four heads");
+    f("turned", turned, {0, max_width}, "width of the shared rotated key, even; 0: half a head");
+    f("base", base, "its slowest pair rotates by about 1 / base per position");
   }
 };
 
-MlaOptions settled(MlaOptions o, const AttentionConfig& config) {
+/// Checks the options and replaces zeros by their defaults.
+MlaOptions with_defaults(MlaOptions o, const AttentionConfig& config) {
   if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
     fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.d_model,
          ". Use a divisor of it.");
@@ -46,7 +46,7 @@ class LatentAttention final : public Attention {
  public:
   LatentAttention(const AttentionConfig& config, const MlaOptions& options, Rng& rng)
       : config_(config),
-        options_(settled(options, config)),
+        options_(with_defaults(options, config)),
         d_(config.width_of_head()),
         query_(config.d_model, config.heads * (d_ + options_.turned), rng,
                {.bias = config.input_bias, .init = config.init}),
@@ -77,29 +77,31 @@ class LatentAttention final : public Attention {
     const int64_t first_query = cache != nullptr ? first : input.keys.extent(1) - input.queries.extent(1);
     const Tensor q = by_heads(query_(input.queries), config_.heads);  // [B, H, Tq, d + r]
     const Tensor plain = slice(q, 3, 0, d_);
-    const Tensor turned = turn(slice(q, 3, d_, d_ + options_.turned), first_query);
+    const Tensor rotated = rotate(slice(q, 3, d_, d_ + options_.turned), first_query);
     // The cache: the shared rotated key and the latent vector, as one key-value head.
     const Tensor c = down_(input.keys);
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
-    Heads kept{{}, turn(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
+    Heads cached{{}, rotate(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
     if (cache != nullptr) {
-      cache->append_to_cache(kept);
+      cache->append_to_cache(cached);
       cache->queries += input.queries.extent(1);
     }
-    const auto of_latent = [&](const Tensor& y) { return matmul(y, transpose(by_rows(up_value_), 1, 2)); };
-    const auto attended = [&](const AttentionInput& asked) {
+    const auto values_of_latent = [&](const Tensor& y) {
+      return matmul(y, transpose(by_rows(up_value_), 1, 2));
+    };
+    const auto attended = [&](const AttentionInput& call) {
       if (cache != nullptr) {
         const Tensor latent_q = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
-        return of_latent(
-            attend(joined(latent_q, turned), joined(kept.v, kept.k), kept.v, asked, first_query));
+        return values_of_latent(
+            attend(joined(latent_q, rotated), joined(cached.v, cached.k), cached.v, call, first_query));
       }
       const Tensor keys = by_heads(up_key_(latent), config_.heads),
                    values = by_heads(up_value_(latent), config_.heads);
-      return attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, asked,
+      return attend(joined(plain, rotated), joined(keys, repeated(cached.k, config_.heads)), values, call,
                     first_query);
     };
     const auto product = [&](const Tensor& map) {
-      return of_latent(matmul(map, repeated(kept.v, config_.heads)));
+      return values_of_latent(matmul(map, repeated(cached.v, config_.heads)));
     };
     const Tensor y =
         input.context.editor == nullptr ? attended(input) : edited_heads(*this, input, attended, product);
@@ -115,7 +117,7 @@ class LatentAttention final : public Attention {
   Tensor by_rows(const Linear& linear) const {
     return reshape(linear.weight, Shape{config_.heads, d_, options_.rank});
   }
-  Tensor turn(const Tensor& x, int64_t first) const {
+  Tensor rotate(const Tensor& x, int64_t first) const {
     return rotary(x, angles_.at(x, first, first + x.extent(2), options_.turned, options_.base),
                   kernel::RotaryPairs::halves);
   }
@@ -123,27 +125,22 @@ class LatentAttention final : public Attention {
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& input,
                 int64_t first_query) {
     const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
-    const bool trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
+    const bool has_trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
     const auto map = [&] {
-      const Tensor scores = matmul(q, transpose(repeated(k, config_.heads), 2, 3)) * scale;
-      const Tensor mask = input.mask.dense(scores, first_query);
-      return softmax(mask ? scores + mask : scores);
+      return softmax_map(q, repeated(k, config_.heads), scale, input.mask, first_query);
     };
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
       input.context.recorder->record(*this, map());
     }
-    if (trained_bias)
+    if (has_trained_bias)
       return matmul(dropout(map(), config_.dropout, input.context.rng), repeated(v, config_.heads));
-    const bool drop = input.context.training() && config_.dropout > 0;
-    return attention(q, k, v,
-                     {.scale = scale,
-                      .causal = input.mask.is_causal(),
-                      .first_query = first_query,
-                      .key_lengths = input.mask.key_lengths(),
-                      .bias = input.mask.bias(),
-                      .dropout = drop ? config_.dropout : 0,
-                      .draw = drop ? input.context.rng->next() : Draw{}});
+    kernel::AttentionParams call = attention_params(input, scale, config_.dropout);
+    call.causal = input.mask.is_causal();
+    call.first_query = first_query;
+    call.key_lengths = input.mask.key_lengths();
+    call.bias = input.mask.bias();
+    return attention(q, k, v, call);
   }
 
   AttentionConfig config_;
@@ -161,11 +158,10 @@ Variant variant::mla() {
       {.name = "mla",
        .also = "latent",
        .paper = "DeepSeek-AI 2024",
-       .idea = "Keys and values of all heads come from one short vector, and only that is remembered.",
+       .idea = "Keys and values of all heads are projected from one latent vector, and only that is cached.",
        .time = {.length = 2, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
-       .cross = false,
        .steps = true,
        .map = MapKind::exact});
 }

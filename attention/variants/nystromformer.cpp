@@ -19,17 +19,18 @@
 #include <vector>
 
 #include "heed/attention/base/multi_head_attention.h"
+#include "heed/attention/support/iterated_inverse.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
 
-enum class Start { exact, original };
+enum class InverseInit { exact, original };
 
 struct NystromformerOptions {
   int64_t landmarks = 64;
   int64_t iterations = 6;
-  Start init = Start::exact;
+  InverseInit init = InverseInit::exact;
   int64_t kernel = 0;
   int64_t segment = 0;
   double scale = 0;
@@ -42,8 +43,8 @@ struct NystromformerOptions {
       "all maps: an output then depends on the other sequences of its batch");
     f("kernel", kernel, {0, max_rounds - 1}, "width of a convolution of the values, odd; 0: none");
     f("segment", segment, {0, max_width},
-      "positions of a segment, which then lies at a fixed place, as in the authors' code, with padding as "
-      "zeros, up to landmarks x segment positions in all; 0: equal shares of what is no padding");
+      "positions of a segment at a fixed place, as in the authors' code, with padding as zeros, up to "
+      "landmarks x segment positions in all; 0: segments are equal shares of the tokens without padding");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -56,15 +57,14 @@ class NystromformerAttention final : public MultiHeadAttention {
         iterations_(o.iterations),
         init_(o.init),
         segment_(o.segment),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
+        scale_(attention_scale(o.scale, head_dim())) {
     if (o.kernel > 0 && o.kernel % 2 == 0) {
       fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
     }
     if (o.kernel > 0 && config.cross) {
       fail(
-          "attention 'nystromformer': a convolution of the values needs a query for each of them, and here "
-          "keys ",
-          "come from elsewhere. Leave kernel at 0.");
+          "attention 'nystromformer': a convolution of the values needs a query for each value, which "
+          "cross-attention lacks. Leave kernel at 0.");
     }
     if (o.kernel > 0)
       conv_ =
@@ -78,33 +78,30 @@ class NystromformerAttention final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    refuse_extras("nystromformer", input);
+    refuse_bias_and_cache("nystromformer", input);
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     if (kept) heads.v = heads.v * kept;
     const Landmarks marks = landmarks(heads, input.mask);
-    const Tensor inverse = inverted(corner(marks), marks.lengths ? kept : Tensor());
-    const kernel::AttentionParams of_marks{.scale = scale_, .key_lengths = marks.lengths};
+    const Tensor inverse = pseudo_inverse(landmark_map(marks), marks.lengths ? kept : Tensor());
     const kernel::AttentionParams of_keys{.scale = scale_, .key_lengths = input.mask.key_lengths()};
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
-      const int64_t keys = heads.k.extent(2);
-      const Tensor whole =
-          expand(identity(keys, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), keys, keys});
-      const Tensor values = kept ? whole * kept : whole;
-      const Tensor map = attention(
-          heads.q, marks.keys, matmul(inverse, attention(marks.queries, heads.k, values, of_keys)), of_marks);
-      input.context.recorder->record(*this, conv_ ? map + convolved(values) : map);
-    }
-    kernel::AttentionParams dropped = params(input, scale_);
-    dropped.key_lengths = marks.lengths;
-    const Tensor mixed =
-        matmul(inverse, attention(marks.queries, heads.k, heads.v, of_keys));  // [B, H, m, d]
-    const Tensor y = attention(heads.q, marks.keys, mixed, dropped);
-    return conv_ ? y + convolved(heads.v) : y;
+    // softmax(Q K~^T s) A+ softmax(Q~ K^T s) `values`, with the dropout of `of_marks`.
+    const auto approximated = [&](const Tensor& values, const kernel::AttentionParams& of_marks) {
+      const Tensor mixed =
+          matmul(inverse, attention(marks.queries, heads.k, values, of_keys));  // [B, H, m, d]
+      const Tensor y = attention(heads.q, marks.keys, mixed, of_marks);
+      return conv_ ? y + convolved(values) : y;
+    };
+    record_map(input, [&] {
+      const Tensor identity = identity_values(heads.k);
+      return approximated(kept ? identity * kept : identity, {.scale = scale_, .key_lengths = marks.lengths});
+    });
+    kernel::AttentionParams of_marks = params(input, scale_);
+    of_marks.key_lengths = marks.lengths;
+    return approximated(heads.v, of_marks);
   }
 
-  /// Means of segments [B, H, m, d]. Of a sequence with fewer than m positions only the first are landmarks,
-  /// as many as it is long; `lengths` (i32 [B]) is then its, or empty where all count.
+  /// Means of segments [B, H, m, d]. A sequence of n < m positions has n landmarks, the first ones; `lengths`
+  /// (i32 [B]) holds the numbers of positions, and is empty where all landmarks count.
   struct Landmarks {
     Tensor queries, keys, lengths;
   };
@@ -112,56 +109,49 @@ class NystromformerAttention final : public MultiHeadAttention {
   Landmarks landmarks(const Heads& heads, const Mask& mask) const {
     // In self-attention queries are padded like keys. In cross-attention all queries are real, and cut into
     // as many segments as the keys.
-    const bool crosses = config().cross;
+    const bool is_cross = config().cross;
     if (segment_ > 0) {
       const Tensor kept = mask.padding_mask(heads.k, 0);
-      return {fixed_means(kept && !crosses ? heads.q * kept : heads.q),
+      return {fixed_means(kept && !is_cross ? heads.q * kept : heads.q),
               fixed_means(kept ? heads.k * kept : heads.k),
               {}};
     }
     const int64_t m = std::min({landmarks_, heads.q.extent(2), heads.k.extent(2)});
     const Tensor& lengths = mask.key_lengths();
-    return {segment_mean(heads.q, m, crosses ? Tensor() : lengths, crosses ? lengths : Tensor()),
+    return {segment_mean(heads.q, m, is_cross ? Tensor() : lengths, is_cross ? lengths : Tensor()),
             segment_mean(heads.k, m, lengths, {}), lengths};
   }
 
   /// Means of x [B, H, T, d] with zeros behind it, over segments of a fixed size: [B, H, landmarks, d].
   Tensor fixed_means(const Tensor& x) const {
-    const int64_t T = x.extent(2), most = landmarks_ * segment_;
-    if (T > most)
+    const int64_t T = x.extent(2), max_positions = landmarks_ * segment_;
+    if (T > max_positions)
       fail("attention 'nystromformer': ", T, " positions do not fit into ", landmarks_, " landmarks of ",
            segment_, ". landmarks x segment must be at least as many.");
-    const Tensor whole = T == most ? x : concat(std::vector<Tensor>{x, padding(x, most - T)}, 2);
+    const Tensor whole =
+        T == max_positions ? x : concat(std::vector<Tensor>{x, padding(x, max_positions - T)}, 2);
     return segment_mean(whole, landmarks_, {}, {});
   }
 
   /// A = softmax(Q~ K~^T s); zero in rows and columns of landmarks that a sequence does not have.
-  Tensor corner(const Landmarks& marks) const {
-    Tensor scores = matmul(marks.queries, transpose(marks.keys, 2, 3)) * scale_;
-    if (!marks.lengths) return softmax(scores);
+  Tensor landmark_map(const Landmarks& marks) const {
     // A sequence of n < m positions has n landmarks, so its length masks rows and columns.
-    const Mask some = Mask::lengths(marks.lengths);
-    scores = scores + some.dense(scores, 0);
-    return softmax(scores) * some.padding_mask(scores, 0);
+    const Mask mask = marks.lengths ? Mask::lengths(marks.lengths) : Mask::none();
+    const Tensor map = softmax_map(marks.queries, marks.keys, scale_, mask, 0);
+    return marks.lengths ? map * mask.padding_mask(map, 0) : map;
   }
 
   /// The pseudo-inverse of a map whose rows sum to 1, or to 0 beyond the last landmark.
-  Tensor inverted(const Tensor& a, const Tensor& kept) const {
+  Tensor pseudo_inverse(const Tensor& a, const Tensor& kept) const {
     Tensor largest = max(sum(a, 2), 3);                         // [B, H, 1, 1]
     if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // without keys divide by 1
-    if (init_ == Start::original) largest = max(max(largest, 0), 1);
-    Tensor z = transpose(a, 2, 3) / largest;
-    const Tensor one = identity(a.extent(2), a);
-    for (int64_t i = 0; i < iterations_; ++i) {
-      const Tensor az = matmul(a, z);
-      z = matmul(z, one * 13.0 - matmul(az, one * 15.0 - matmul(az, one * 7.0 - az))) * 0.25;
-    }
-    return z;
+    if (init_ == InverseInit::original) largest = max(max(largest, 0), 1);
+    return iterated_inverse(a, largest, iterations_);
   }
 
-  /// Convolves the values of each head over time, zero-padded: [B, H, T, d] -> [B, H, T, d]. Chunks of C
-  /// positions, each with the `halo` positions around it, are columns that one Toeplitz matrix is multiplied
-  /// by: some passes over the values in place of several for each tap.
+  /// Convolves the values of each head over time, zero-padded: [B, H, T, d] -> [B, H, T, d]. Each chunk of C
+  /// positions, with the `halo` positions around it, becomes columns of one product with a Toeplitz matrix,
+  /// which takes fewer passes over the values than a sum over taps.
   Tensor convolved(const Tensor& v) const {
     const int64_t B = v.extent(0), H = v.extent(1), T = v.extent(2), d = v.extent(3);
     const int64_t halo = conv_.extent(1) - 1;
@@ -199,7 +189,7 @@ class NystromformerAttention final : public MultiHeadAttention {
   }
 
   int64_t landmarks_, iterations_;
-  Start init_;
+  InverseInit init_;
   int64_t segment_;
   double scale_;
   Tensor conv_;
@@ -211,7 +201,7 @@ Variant variant::nystromformer() {
   return describe<NystromformerAttention, NystromformerOptions>(
       {.name = "nystromformer",
        .paper = "Xiong et al. 2021",
-       .idea = "Averages of segments stand for all queries and keys; a pseudo-inverse joins the two halves.",
+       .idea = "The map approximated from means of segments of queries and keys, joined by a pseudo-inverse.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .cross = true,

@@ -62,12 +62,12 @@ class PerformerAttention final : public ExponentialAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    w_.settle(input.context);
+    w_.redraw_if_due(input.context);
     return ExponentialAttention::attend(std::move(heads), input);
   }
 
   /// x' of the exponents.
-  Tensor scaled_down(const Tensor& x) const {
+  Tensor prescaled(const Tensor& x) const {
     const double d = static_cast<double>(x.extent(3));
     return x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
   }
@@ -79,66 +79,65 @@ class PerformerAttention final : public ExponentialAttention {
 
   Heads features(Heads heads, const AttentionInput& input) const override {
     auto* cache = cache_of<PerformerCache>(input);
-    if (!heads.k && !cache->sums)
-      fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+    if (!heads.k && !cache->sums) fail_without_keys();
     Tensor largest = cache != nullptr ? cache->largest : Tensor();
     if (heads.k) {
-      const Exponents a = of_keys(heads.k, input, cache);
-      const Tensor own = max(a.most, 2);
-      largest = largest ? maximum(own, largest) : own;
-      heads.k = keys(a, largest);
-      raised(cache, scale_of(largest, a.projected));
+      const Exponents a = key_exponents(heads.k, input, cache);
+      const Tensor largest_of_call = max(a.largest, 2);
+      largest = largest ? maximum(largest_of_call, largest) : largest_of_call;
+      heads.k = key_features(a, largest);
+      raise_scale(cache, scale_of(largest, a.projected));
       if (cache != nullptr) cache->largest = largest;
     }
-    heads.q = queries(heads.q, largest);
+    heads.q = query_features(heads.q, largest);
     return heads;
   }
 
   Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
     auto* cache = cache_of<PerformerCache>(input);
-    const Exponents a = of_keys(heads.k, input, cache);
-    const Tensor largest = running_max(a.most, cache != nullptr ? cache->largest : Tensor());
+    const Exponents a = key_exponents(heads.k, input, cache);
+    const Tensor largest = running_max(a.largest, cache != nullptr ? cache->largest : Tensor());
     const int64_t length = largest.extent(2), num_queries = heads.q.extent(2);
     if (cache != nullptr) cache->largest = slice(largest, 2, length - 1, length);
-    return {.q = queries(heads.q, slice(largest, 2, length - num_queries, length)),
-            .k = keys(a, largest),
+    return {.q = query_features(heads.q, slice(largest, 2, length - num_queries, length)),
+            .k = key_features(a, largest),
             .scale = scale_of(largest, a.projected)};
   }
 
-  /// The exponents `projected` - `half` of keys, not subtracted yet: `half` has one number for each key where
-  /// `projected` has one for each feature, so what goes off both is joined to `half` first.
+  /// The exponents `projected` - `half` of keys before the subtraction, which is done together with that of
+  /// the largest exponent, because `half` has one number per key and `projected` one per feature.
   struct Exponents {
     Tensor projected;  ///< W x': [B, H, T, f]
     Tensor half;       ///< |x'|^2 / 2: [B, H, T, 1]
-    Tensor most;       ///< the largest exponent of each key, about -1e30 at padding: [B, H, T, 1]
+    Tensor largest;    ///< the largest exponent of each key, about -1e30 at padding: [B, H, T, 1]
     Tensor kept;       ///< 1 for keys and 0 for padding; empty: all are keys
   };
-  Exponents of_keys(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
+  Exponents key_exponents(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
     const Tensor kept = input.mask.padding_mask(k, cache != nullptr ? cache->length : 0);
-    const Tensor x = scaled_down(kept ? k * kept : k), half = sum(square(x), -1) * 0.5, y = projected(x);
-    return {y, half, ExponentialAttention::seen(max(y, 3) - half, kept), kept};
+    const Tensor x = prescaled(kept ? k * kept : k), half = sum(square(x), -1) * 0.5, y = projected(x);
+    return {y, half, mask_padding(max(y, 3) - half, kept), kept};
   }
 
-  /// Key features e^(a - largest), with a column of ones for epsilon's term. Padding, where a is 0, stays
-  /// below 1.
-  Tensor keys(const Exponents& a, const Tensor& largest) const {
+  /// Key features e^(a - largest), with a column of ones for the term of epsilon. At padding, where a is 0,
+  /// they are at most 1.
+  Tensor key_features(const Exponents& a, const Tensor& largest) const {
     Tensor offset = a.half + largest.detach();
     if (a.kept) offset = maximum(offset, a.kept * -1e30);  // at least 0 at padding
     const Tensor phi = exp(a.projected - offset);
     if (options_.epsilon == 0) return phi;
     return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, phi.dtype(), phi.device()));
   }
-  /// The scale of keys(): the log of their divisor; 0 for the column of ones.
+  /// The scale of key_features(): the log of their divisor; 0 for the column of ones.
   Tensor scale_of(const Tensor& largest, const Tensor& a) const {
     const Tensor scale = largest.detach();
     if (options_.epsilon == 0) return scale;
     const Shape expanded{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
     return with_column(expand(scale, expanded), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
   }
-  /// Query features, of which |q'|^2 / 2 cancels; their extra column is epsilon sum(phi(q)), for epsilon's
-  /// term after division by e^(M_i).
-  Tensor queries(const Tensor& q, const Tensor& largest) const {
-    const Tensor b = projected(scaled_down(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
+  /// Query features without |q'|^2 / 2, which cancels; their extra column is epsilon sum(phi(q)), the term of
+  /// epsilon after division by e^(M_i).
+  Tensor query_features(const Tensor& q, const Tensor& largest) const {
+    const Tensor b = projected(prescaled(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
     if (options_.epsilon == 0) return phi;
     return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
   }
@@ -154,16 +153,10 @@ class PerformerAttention final : public ExponentialAttention {
 }  // namespace
 
 Variant variant::performer() {
-  return describe<PerformerAttention, PerformerOptions>(
-      {.name = "performer",
-       .paper = "Choromanski et al. 2020",
-       .idea = "Random positive features whose products are exp(q . k) on average.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+  return describe<PerformerAttention, PerformerOptions>(like(
+      feature_map_traits, {.name = "performer",
+                           .paper = "Choromanski et al. 2020",
+                           .idea = "Random positive features whose products are exp(q . k) on average."}));
 }
 
 }  // namespace heed

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <optional>
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/attention/support/random_projections.h"
 #include "heed/attention/variant.h"
 
@@ -51,13 +51,13 @@ class ReluAttention final : public KernelizedAttention {
   static kernel::PolynomialParams params_of(const PerformerReluOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'performer_relu': epsilon = ", o.epsilon,
-           ". It must be above 0, or a query that no direction likes divides by zero.");
+           ". It must be above 0, or a query with negative projections on all directions divides by zero.");
     }
     if (o.scale < 0) fail("attention 'performer_relu': scale = ", o.scale, ". It must be at least 0.");
     return {.coefficients = {0, 1}, .epsilon = o.form == Form::casinoformer ? o.epsilon : 0};
   }
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    if (w_) w_->settle(input.context);
+    if (w_) w_->redraw_if_due(input.context);
     return KernelizedAttention::attend(std::move(heads), input);
   }
   Tensor feature(const Tensor& x) const override {
@@ -79,15 +79,9 @@ class ReluAttention final : public KernelizedAttention {
 
 Variant variant::performer_relu() {
   return describe<ReluAttention, PerformerReluOptions>(
-      {.name = "performer_relu",
-       .paper = "Choromanski et al. 2020",
-       .idea = "Rectified random projections: a kernel of the angle.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(feature_map_traits, {.name = "performer_relu",
+                                .paper = "Choromanski et al. 2020",
+                                .idea = "Rectified random projections: a kernel of the angle."}));
 }
 
 }  // namespace heed

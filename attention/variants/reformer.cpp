@@ -17,7 +17,7 @@
 // on_heads(), k is used as given, and a token is in the bucket of its query.
 #include <algorithm>
 
-#include "heed/attention/base/bucketed.h"
+#include "heed/attention/base/bucketed_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -37,14 +37,13 @@ struct ReformerOptions {
   void fields(Fields& f) {
     f("rounds", rounds, {1, 64}, "hashes, each with its own sorting");
     f("chunk", chunk, {1, max_block},
-      "tokens that meet: a chunk and the one before, or the last ones of a bucket");
+      "tokens of a chunk, which attends to itself and the one before, or last tokens of a bucket");
     f("buckets", buckets, {0, 512},
       "of a round, even; 0: two a chunk of the longest input, at most 128; 64 if it is not known");
     f("by", Choice(by, {"bucket", "chunk"}),
-      "what a decoder sees: bucket never depends on later tokens, chunk is as "
-      "published");
-    f("ring", ring, "the first chunk looks back at the last one of the round before, not of its own");
-    f("once", once, "a key met in several rounds counts once");
+      "keys of a decoder's query: bucket never depends on later tokens, chunk is as published");
+    f("ring", ring, "the first chunk attends to the last one of the round before, not of its own round");
+    f("once", once, "a key selected in several rounds counts once");
     f("redraw", redraw, "new rotations at each call while training");
     f("scale", scale, "multiplies the scores");
   }
@@ -76,15 +75,12 @@ class ReformerAttention final : public BucketedAttention {
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
     const bool causal = input.mask.is_causal(), by_bucket = causal && options_.by == By::bucket;
-    const bool stepping = input.cache != nullptr && by_bucket && !input.mask.bias();
-    if (!stepping) refuse_extras("reformer", input);
-    if (!heads.k)
-      fail("attention 'reformer': each token is a query and a key, so keys must come along. Give them.");
-    if (heads.q.extent(2) != heads.k.extent(2)) {
-      fail("attention 'reformer': ", heads.q.extent(2), " queries for ", heads.k.extent(2),
-           " keys. Queries serve as keys, so there must be as many of each.");
-    }
-    const Rules rules{
+    const bool is_cached = input.cache != nullptr && by_bucket && !input.mask.bias();
+    if (!is_cached) refuse_bias_and_cache("reformer", input);
+    if (!heads.k) fail("attention 'reformer': each token is a query and a key. Give keys, too.");
+    check_equal_lengths("reformer", heads.q.extent(2), heads.k.extent(2),
+                        "Queries serve as keys, so there must be as many of each.");
+    const BucketParams bucket_params{
         .bucket_window = {.window = options_.chunk,
                           .tile = by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
                           .by_bucket = by_bucket,
@@ -94,18 +90,18 @@ class ReformerAttention final : public BucketedAttention {
                           .once = options_.once},
         .buckets = options_.buckets,
         .scale = options_.scale};
-    heads.k = unit(heads.k);
-    const Tensor buckets = hashed(heads.q, stepping ? input.cache->length : 0, input);
-    return stepping ? attend_to_recent_in_buckets(std::move(heads), buckets, rules, input)
-                    : attend_in_buckets(heads, buckets, rules, input);
+    heads.k = unit_vectors(heads.k);
+    const Tensor buckets = hash_buckets(heads.q, is_cached ? input.cache->length : 0, input);
+    return is_cached ? attend_to_recent_in_buckets(std::move(heads), buckets, bucket_params, input)
+                     : attend_in_buckets(heads, buckets, bucket_params, input);
   }
 
-  static Tensor unit(const Tensor& x) {
+  static Tensor unit_vectors(const Tensor& x) {
     return x / sqrt(sum(square(x), 3) + 1e-6 * static_cast<double>(x.extent(3)));
   }
 
   /// The bucket of each token in each round, i32 [B, H, R, T].
-  Tensor hashed(const Tensor& q, int64_t first, const AttentionInput& input) const {
+  Tensor hash_buckets(const Tensor& q, int64_t first, const AttentionInput& input) const {
     const NoGrad no_grad;
     Tensor rotations = rotations_;
     if (options_.redraw && input.context.training()) {
@@ -126,7 +122,7 @@ Variant variant::reformer() {
   return describe<ReformerAttention, ReformerOptions>(
       {.name = "reformer",
        .paper = "Kitaev et al. 2020",
-       .idea = "Queries that are their own keys are hashed and sorted, and meet their neighbours only.",
+       .idea = "Queries that are their own keys are hashed and sorted, and attend to their neighbours only.",
        .time = {.length = 1, .width = 0.9},  // values and their sum are padded to whole vectors
        .memory = {.length = 1, .width = 0.85},
        .causal = true,

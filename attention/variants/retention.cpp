@@ -17,13 +17,13 @@ namespace heed {
 namespace {
 
 struct RetentionOptions {
-  bool rotate = true, norm = true, gate = false;
+  bool rotate = true;
   double base = 10000, scale = 0;
+  DecayAttention::OutputOptions output{.norm = true};
   void fields(Fields& f) {
-    f("rotate", rotate, "turn pairs of neighbours in q and k by their position");
-    f("base", base, "the slowest pair turns by about 1 / base a position");
-    f("norm", norm, "divide each head by its root mean square");
-    f("gate", gate, "multiply by silu of a projection of the input");
+    f("rotate", rotate, "rotate pairs of adjacent elements of q and k by their position");
+    f("base", base, "the slowest pair rotates by about 1 / base per position");
+    output.fields(f);
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -31,7 +31,7 @@ struct RetentionOptions {
 class RetentionAttention final : public DecayAttention {
  public:
   RetentionAttention(const AttentionConfig& config, const RetentionOptions& o, Rng& rng)
-      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng), options_(o) {
+      : DecayAttention(config, o.output, rng), options_(o) {
     if (!(o.base > 1)) fail("attention 'retention': base = ", o.base, ". It must be above 1.");
   }
   void fields(Fields& f) override {
@@ -43,21 +43,21 @@ class RetentionAttention final : public DecayAttention {
   ScanInputs scan_inputs(const Heads& heads, const AttentionInput&, int64_t first) const override {
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), length = heads.q.extent(2),
                   d = heads.q.extent(3);
-    Tensor q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(d)));
+    Tensor q = heads.q * attention_scale(options_.scale, d);
     Tensor k = heads.k;
     if (options_.rotate && d > 1) {
       const Tensor table = angles_.at(q, first, first + length, d / 2 * 2, options_.base);
       q = rotary(q, table, kernel::RotaryPairs::neighbours);
       k = rotary(k, table, kernel::RotaryPairs::neighbours);
     }
-    Tensor log_decay = given(log_decay_, "log_decay", heads);
+    Tensor log_decay = given_tensor(log_decay_, "log_decay", heads);
     if (!log_decay) {
       std::vector<double> logs;
       for (int64_t h = 0; h < H; ++h) logs.push_back(std::log1p(-std::exp2(-5.0 - static_cast<double>(h))));
       const Tensor gammas = constant_table<double>(logs, Shape{1, H, 1, 1}, q.device(), q.dtype());
       log_decay = expand(gammas, Shape{B, H, length, 1});
     }
-    return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .amount = {}};
+    return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .value_scale = {}};
   }
 
   RetentionOptions options_;
@@ -68,17 +68,11 @@ class RetentionAttention final : public DecayAttention {
 }  // namespace
 
 Variant variant::retention() {
-  return describe<RetentionAttention, RetentionOptions>(
+  return describe<RetentionAttention, RetentionOptions>(like(
+      decay_traits,
       {.name = "retention",
        .paper = "Sun et al. 2023",
-       .idea = "Products of turned queries and keys fade at a fixed rate for each head; no softmax.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .full = false,
-       .cross = false,
-       .steps = true,
-       .map = MapKind::signed_});
+       .idea = "Products of rotated queries and keys decay at a fixed rate for each head; no softmax."}));
 }
 
 }  // namespace heed

@@ -23,8 +23,8 @@ struct RffOptions {
   double delta = 1e-6, longest = 10, scale = 0;
   void fields(Fields& f) {
     projection.fields(f);
-    f("delta", delta, "sums of weights nearer to zero are moved out to it");
-    f("longest", longest, "keys count as no longer than this in exp(x'.x' / 2)");
+    f("delta", delta, "smallest absolute value of a sum of weights");
+    f("longest", longest, "largest length of a key in exp(x'.x' / 2)");
     f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
   }
 };
@@ -47,7 +47,7 @@ class FourierAttention final : public ExponentialAttention {
     return {.coefficients = {0, 1}, .guard = o.delta};
   }
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    w_.settle(input.context);
+    w_.redraw_if_due(input.context);
     return ExponentialAttention::attend(std::move(heads), input);
   }
   Tensor prescaled(const Tensor& x) const {
@@ -63,22 +63,22 @@ class FourierAttention final : public ExponentialAttention {
 
   Heads features(Heads heads, const AttentionInput& input) const override {
     auto* cache = cache_of<ScaledSumCache>(input);
-    heads.q = of_queries(heads, input);
+    heads.q = query_features(heads, input);
     if (!heads.k) return heads;
-    const Keys keys = of_keys(heads.k, input);
-    heads.k = keys.waves * exp(keys.half - raised(cache, max(keys.half, 2)));
+    const Keys keys = key_waves(heads.k, input);
+    heads.k = keys.waves * exp(keys.half - raise_scale(cache, max(keys.half, 2)));
     return heads;
   }
 
   Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
     const auto* cache = cache_of<ScaledSumCache>(input);
-    const Keys keys = of_keys(heads.k, input);
+    const Keys keys = key_waves(heads.k, input);
     const Tensor scale = running_max(keys.half.detach(), cache != nullptr ? cache->scale : Tensor());
-    return {.q = of_queries(heads, input), .k = keys.waves * exp(keys.half - scale), .scale = scale};
+    return {.q = query_features(heads, input), .k = keys.waves * exp(keys.half - scale), .scale = scale};
   }
 
-  Tensor of_queries(const Heads& heads, const AttentionInput& input) const {
-    // sin and cos of garbage may be NaN, so padded queries of self-attention are set to zero, too.
+  Tensor query_features(const Heads& heads, const AttentionInput& input) const {
+    // sin and cos of padding may be NaN, so padded queries of self-attention are set to zero.
     if (config().cross) return waves(prescaled(heads.q));
     const int64_t first =
         input.cache != nullptr ? input.cache->length : heads.k.extent(2) - heads.q.extent(2);
@@ -89,7 +89,7 @@ class FourierAttention final : public ExponentialAttention {
   struct Keys {
     Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding is zero
   };
-  Keys of_keys(const Tensor& k, const AttentionInput& input) const {
+  Keys key_waves(const Tensor& k, const AttentionInput& input) const {
     const Tensor kept = input.mask.padding_mask(k, input.cache != nullptr ? input.cache->length : 0);
     const Tensor x = prescaled(kept ? k * kept : k);
     return {waves(x), minimum(sum(square(x), -1) * 0.5, options_.longest * options_.longest / 2)};
@@ -103,16 +103,11 @@ class FourierAttention final : public ExponentialAttention {
 
 Variant variant::rff() {
   return describe<FourierAttention, RffOptions>(
-      {.name = "rff",
-       .paper = "Peng et al. 2021",
-       .idea = "Sines and cosines of random projections: unbiased, and signed.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::signed_,
-       .tolerance = 100});
+      like(feature_map_traits, {.name = "rff",
+                                .paper = "Peng et al. 2021",
+                                .idea = "Sines and cosines of random projections: unbiased, and signed.",
+                                .map = MapKind::signed_,
+                                .tolerance = 100}));
 }
 
 }  // namespace heed

@@ -14,7 +14,7 @@
 // Parameters: centroids [H, C, d], unit vectors, a buffer: no gradient.
 #include <cmath>
 
-#include "heed/attention/base/bucketed.h"
+#include "heed/attention/base/bucketed_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/kernels/content/sort.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -37,14 +37,13 @@ struct RoutingOptions {
     f("clusters", clusters, {0, max_width},
       "centroids of a head; 0: the root of the longest input, 16 if it is not known");
     f("window", window, {0, 2048},
-      "tokens that a cluster takes; 0: the longest input over the clusters, 32 if it is not known");
+      "tokens of a cluster; 0: the longest input over the clusters, 32 if it is not known");
     f("init", init, {0, max_rounds},
-      "rounds of k-means on the first batch of a run, which place the centroids");
+      "rounds of k-means on the first batch of a run, which initialise the centroids");
     f("by", Choice(by, {"nearest", "cluster"}),
-      "what a decoder sees: nearest never depends on later tokens, cluster "
-      "is as published");
-    f("decay", decay, "of the running mean that is a centroid");
-    f("commitment", commitment, "share of the squared distances to centroids in the loss");
+      "keys of a decoder's query: nearest never depends on later tokens, cluster is as published");
+    f("decay", decay, "of the running mean of the vectors of a centroid");
+    f("commitment", commitment, "weight of the squared distances to centroids in the loss");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -55,16 +54,16 @@ class RoutingAttention final : public BucketedAttention {
       : BucketedAttention(config, rng, config.causal ? Project::shared_qk : Project::qkv), options_(o) {
     if (!(o.decay >= 0 && o.decay <= 1))
       fail("attention 'routing': decay = ", o.decay, ". It must be from 0 to 1.");
-    const int64_t longest = config.max_length;
+    const int64_t length = config.max_length;
     if (o.clusters == 0)
       options_.clusters =
-          longest == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(longest))));
+          length == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(length))));
     if (o.window == 0)
-      options_.window = longest == 0 ? 32 : (longest + options_.clusters - 1) / options_.clusters;
-    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_dim()));
+      options_.window = length == 0 ? 32 : (length + options_.clusters - 1) / options_.clusters;
+    options_.scale = attention_scale(o.scale, head_dim());
     const Tensor start(Shape{config.heads, options_.clusters, head_dim()});
     fill_normal(start, 0, 1, rng);
-    centroids_ = unit(start);
+    centroids_ = unit_vectors(start);
   }
 
   std::unique_ptr<AttentionCache> new_cache() const override {
@@ -76,144 +75,142 @@ class RoutingAttention final : public BucketedAttention {
   }
 
  private:
-  static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), -1) + 1e-12); }
+  static Tensor unit_vectors(const Tensor& x) { return x / sqrt(sum(square(x), -1) + 1e-12); }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
     const bool nearest = input.mask.is_causal() && options_.by == Grouping::nearest;
-    const bool stepping = input.cache != nullptr && nearest && !input.mask.bias();
-    if (!stepping) refuse_extras("routing", input);
+    const bool is_cached = input.cache != nullptr && nearest && !input.mask.bias();
+    if (!is_cached) refuse_bias_and_cache("routing", input);
     if (!heads.v || heads.q.extent(2) != heads.v.extent(2)) {
       fail("attention 'routing': ", heads.q.extent(2), " queries for ", heads.v ? heads.v.extent(2) : 0,
            " keys. Each token is both, so give as many keys as queries.");
     }
-    const bool rehearsed = input.context.losses != nullptr && input.context.losses->dry_run;
-    const bool learns = input.context.training() && recording() && !rehearsed;
-    if (learns && !stepping && !input.context.rng->past(1) && input.context.rng->tick() == 1)
-      settle(heads, input);
-    const Tensor nearness = routed(heads.q, input);  // [B, H, T, C]
-    const Tensor nearness_of_keys = input.mask.is_causal() ? nearness : routed(heads.k, input);
+    const bool is_dry_run = input.context.losses != nullptr && input.context.losses->dry_run;
+    const bool updates_centroids = input.context.training() && recording() && !is_dry_run && !is_cached;
+    if (updates_centroids && !input.context.rng->past(1) && input.context.rng->tick() == 1)
+      init_centroids(heads, input);
+    const Tensor query_cosines = cosines(heads.q, input);  // [B, H, T, C]
+    const Tensor key_cosines = input.mask.is_causal() ? query_cosines : cosines(heads.k, input);
     Tensor y;
     if (nearest) {
-      const Rules rules{.bucket_window = {.window = options_.window,
-                                          .tile = std::max<int64_t>(1, options_.window / 4),
-                                          .by_bucket = true,
-                                          .causal = true},
-                        .buckets = options_.clusters,
-                        .scale = options_.scale};
-      const Tensor buckets = belongs(nearness, input, stepping ? input.cache->length : 0);
-      y = stepping ? attend_to_recent_in_buckets(heads, buckets, rules, input)
-                   : attend_in_buckets(heads, buckets, rules, input);
+      const BucketParams bucket_params{.bucket_window = {.window = options_.window,
+                                                         .tile = std::max<int64_t>(1, options_.window / 4),
+                                                         .by_bucket = true,
+                                                         .causal = true},
+                                       .buckets = options_.clusters,
+                                       .scale = options_.scale};
+      const Tensor buckets = nearest_centroids(query_cosines, input, is_cached ? input.cache->length : 0);
+      y = is_cached ? attend_to_recent_in_buckets(heads, buckets, bucket_params, input)
+                    : attend_in_buckets(heads, buckets, bucket_params, input);
     } else {
-      y = clustered(heads, nearness, nearness_of_keys, input);
+      y = attend_in_clusters(heads, query_cosines, key_cosines, input);
     }
-    if (learns && !stepping) {
-      commit(heads.q, nearness, input);
-      if (!input.mask.is_causal()) commit(heads.k, nearness_of_keys, input);
+    if (updates_centroids) {
+      update_centroids(heads.q, query_cosines, input);
+      if (!input.mask.is_causal()) update_centroids(heads.k, key_cosines, input);
     }
     return y;
   }
 
   /// Cosines with the centroids [B, H, T, C]; -inf at padding.
-  Tensor routed(const Tensor& x, const AttentionInput& input) const {
+  Tensor cosines(const Tensor& x, const AttentionInput& input) const {
     const NoGrad no_grad;
-    const Tensor cosines = matmul(unit(x.detach()), transpose(centroids_, 1, 2));
+    const Tensor products = matmul(unit_vectors(x.detach()), transpose(centroids_, 1, 2));
     const Tensor& lengths = input.mask.key_lengths();
-    if (!lengths || input.cache != nullptr) return cosines;
-    const Tensor turned = transpose(cosines, 2, 3);
-    return transpose(turned + Mask::lengths(lengths).dense(turned, 0), 2, 3);
+    if (!lengths || input.cache != nullptr) return products;
+    const Tensor transposed = transpose(products, 2, 3);
+    return transpose(transposed + Mask::lengths(lengths).dense(transposed, 0), 2, 3);
   }
 
   /// The nearest centroid of each token: i32 [B, H, 1, T].
-  Tensor belongs(const Tensor& nearness, const AttentionInput& input, int64_t first) const {
-    const Shape one_round{nearness.extent(0), nearness.extent(1), 1, nearness.extent(2), nearness.extent(3)};
-    return buckets_of(reshape(nearness, one_round), false, input.mask, first, options_.clusters);
+  Tensor nearest_centroids(const Tensor& cosines, const AttentionInput& input, int64_t first) const {
+    const Shape one_round{cosines.extent(0), cosines.extent(1), 1, cosines.extent(2), cosines.extent(3)};
+    return buckets_of(reshape(cosines, one_round), false, input.mask, first, options_.clusters);
   }
 
-  /// The tokens that each centroid takes: i32 [B, H, C, w].
-  Tensor taken(const Tensor& nearness) const {
-    const Tensor of_centroids = contiguous(transpose(nearness, 2, 3));
-    const Tensor which(Shape{nearness.extent(0), nearness.extent(1), options_.clusters,
-                             std::min(options_.window, nearness.extent(2))},
-                       DType::i32, nearness.device());
-    launch<kernel::Largest>(nearness.device(), of_centroids, which);
-    return which;
+  /// The w tokens with the largest cosine of each centroid: i32 [B, H, C, w].
+  Tensor members(const Tensor& cosines) const {
+    const Tensor of_centroids = contiguous(transpose(cosines, 2, 3));
+    const Tensor ids(Shape{cosines.extent(0), cosines.extent(1), options_.clusters,
+                           std::min(options_.window, cosines.extent(2))},
+                     DType::i32, cosines.device());
+    launch<kernel::Largest>(cosines.device(), of_centroids, ids);
+    return ids;
   }
 
-  Tensor clustered(const Heads& heads, const Tensor& nearness, const Tensor& nearness_of_keys,
-                   const AttentionInput& input) const {
+  /// The mean over clusters of the softmax between the queries and the keys of a cluster.
+  Tensor attend_in_clusters(const Heads& heads, const Tensor& query_cosines, const Tensor& key_cosines,
+                            const AttentionInput& input) const {
     const bool causal = input.mask.is_causal();
-    const Tensor queries = taken(nearness), keys = causal ? queries : taken(nearness_of_keys);
+    const Tensor queries = members(query_cosines), keys = causal ? queries : members(key_cosines);
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = queries.extent(2),
                   w = queries.extent(3);
     const Tensor bias = empty_like(heads.q, Shape{B, H, C, causal ? w : 1, w});
     launch<kernel::GroupBias>(heads.q.device(), queries, keys, causal, bias);
-    const Tensor of_queries = view::reshape(queries, Shape{B, H, C * w}),
-                 of_keys = view::reshape(keys, Shape{B, H, C * w});
-    const auto grouped = [&](const Tensor& x, const Tensor& ids) {
+    const Tensor query_ids = view::reshape(queries, Shape{B, H, C * w}),
+                 key_ids = view::reshape(keys, Shape{B, H, C * w});
+    const auto in_clusters = [&](const Tensor& x, const Tensor& ids) {
       return reshape(gather_rows(x, ids), Shape{B * H, C, w, x.extent(3)});
     };
-    const Tensor q = grouped(heads.q, of_queries), k = grouped(heads.k, of_keys),
-                 v = grouped(heads.v, of_keys);
-    kernel::AttentionParams given = params(input, options_.scale);
-    given.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
-    const Tensor each = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
-    const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, q.dtype(), q.device());
+    const Tensor q = in_clusters(heads.q, query_ids), k = in_clusters(heads.k, key_ids),
+                 v = in_clusters(heads.v, key_ids);
+    kernel::AttentionParams call = params(input, options_.scale);
+    call.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
+    const Tensor ones = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
     const Tensor share =
-        1.0 * reciprocal(maximum(scatter_add_rows(each, of_queries, T), one));  // [B, H, T, 1]
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
-      const Tensor map =
-          softmax(matmul(q, transpose(k, 2, 3)) * options_.scale + given.bias);  // [B H, C, w, w]
-      // Scatter columns to their keys, then rows to their queries.
-      const Tensor repeated =
+        1.0 * reciprocal(maximum(scatter_add_rows(ones, query_ids, T), 1));  // 1 / clusters of a query
+    record_map(input, [&] {
+      const Tensor map = softmax_map(q, k, options_.scale, Mask::none().with(call.bias), 0);
+      // Columns [B H, C, w, w] are scattered to their keys, then rows to their queries.
+      const Tensor column_ids =
           contiguous(view::expand(view::reshape(keys, Shape{B * H, C, 1, w}), map.shape()));
-      const Tensor wide = scatter_add_rows(reshape(map, Shape{B * H, C * w, w, 1}),
-                                           view::reshape(repeated, Shape{B * H, C * w, w}), T);
-      input.context.recorder->record(
-          *this, scatter_add_rows(reshape(wide, Shape{B, H, C * w, T}), of_queries, T) * share);
-    }
-    const Tensor y = reshape(attention(q, k, v, given), Shape{B, H, C * w, heads.v.extent(3)});
-    return scatter_add_rows(y, of_queries, T) * share;
+      const Tensor rows = scatter_add_rows(reshape(map, Shape{B * H, C * w, w, 1}),
+                                           view::reshape(column_ids, Shape{B * H, C * w, w}), T);
+      return scatter_add_rows(reshape(rows, Shape{B, H, C * w, T}), query_ids, T) * share;
+    });
+    const Tensor y = reshape(attention(q, k, v, call), Shape{B, H, C * w, heads.v.extent(3)});
+    return scatter_add_rows(y, query_ids, T) * share;
   }
 
   /// Moves centroids to the vectors nearest to them, and adds the commitment loss that pulls vectors to them.
-  void commit(const Tensor& x, const Tensor& nearness, const AttentionInput& input) {
+  void update_centroids(const Tensor& x, const Tensor& cosines, const AttentionInput& input) {
     const int64_t B = x.extent(0), H = x.extent(1), T = x.extent(2), d = x.extent(3), C = options_.clusters;
-    const Tensor nearest_id = view::reshape(belongs(nearness, input, 0), Shape{B, H, T});  // C for padding
-    const Tensor vectors = unit(x);
+    const Tensor nearest_id =
+        view::reshape(nearest_centroids(cosines, input, 0), Shape{B, H, T});  // C for padding
+    const Tensor vectors = unit_vectors(x);
     if (input.context.losses != nullptr && options_.commitment > 0) {
-      const Tensor nowhere = Tensor::zeros(Shape{H, 1, d}, centroids_.dtype(), centroids_.device());
+      const Tensor zeros = Tensor::zeros(Shape{H, 1, d}, centroids_.dtype(), centroids_.device());  // padding
       const Tensor all =
-          expand(reshape(concat(std::vector<Tensor>{centroids_, nowhere}, 1), Shape{1, H, C + 1, d}),
+          expand(reshape(concat(std::vector<Tensor>{centroids_, zeros}, 1), Shape{1, H, C + 1, d}),
                  Shape{B, H, C + 1, d});
       const Tensor kept = input.mask.padding_mask(x, 0);
-      const Tensor apart = square(vectors - gather_rows(all, nearest_id));
-      const Tensor of_real =
-          kept ? sum(apart * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(apart);
-      input.context.losses->add("commitment", of_real * options_.commitment);
+      const Tensor distances = square(vectors - gather_rows(all, nearest_id));
+      const Tensor mean_distance =
+          kept ? sum(distances * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(distances);
+      input.context.losses->add("commitment", mean_distance * options_.commitment);
     }
     const NoGrad no_grad;
-    move(of_clusters(vectors.detach(), nearest_id), 1 - options_.decay);
+    move_centroids(cluster_sums(vectors.detach(), nearest_id), 1 - options_.decay);
   }
 
   /// Sums of the vectors of each cluster, [1, H, C, d].
-  Tensor of_clusters(const Tensor& vectors, const Tensor& nearest_id) const {
+  Tensor cluster_sums(const Tensor& vectors, const Tensor& nearest_id) const {
     const int64_t C = options_.clusters;
     return slice(sum(scatter_add_rows(vectors, nearest_id, C + 1), 0), 2, 0, C);
   }
 
   /// Moves centroids by `share` of the way to the normalised sums; centroids without vectors stay.
-  void move(const Tensor& sums, double share) {
+  void move_centroids(const Tensor& sums, double share) {
     const Tensor squares = sum(square(sums), 3);
-    const Tensor ones = Tensor::full(squares.shape(), 1, squares.dtype(), squares.device());
-    const Shape each{sums.extent(1), sums.extent(2), 1};
-    const Tensor moves = reshape(squares / maximum(squares, ones * 1e-12), each) * share;
-    const Tensor target = reshape(unit(sums), centroids_.shape());
-    launch<kernel::Copy>(centroids_.device(), unit(centroids_ + (target - centroids_) * moves), centroids_);
+    const Shape per_centroid{sums.extent(1), sums.extent(2), 1};
+    const Tensor steps = reshape(squares / maximum(squares, 1e-12), per_centroid) * share;
+    const Tensor target = reshape(unit_vectors(sums), centroids_.shape());
+    launch<kernel::Copy>(centroids_.device(), unit_vectors(centroids_ + (target - centroids_) * steps),
+                         centroids_);
   }
 
   /// Initialises centroids by spherical k-means, starting from random tokens of the batch.
-  void settle(const Heads& heads, const AttentionInput& input) {
+  void init_centroids(const Heads& heads, const AttentionInput& input) {
     if (options_.init == 0) return;
     const NoGrad no_grad;
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = options_.clusters;
@@ -222,17 +219,17 @@ class RoutingAttention final : public BucketedAttention {
     for (int64_t c = 0; c < C; ++c) tokens.push_back(static_cast<int32_t>(pick.below(B * T)));
     const Tensor ids = Tensor::of<int32_t>(tokens, Shape{1, 1, C}, heads.q.device());
     const auto unit_rows = [&](const Tensor& x) {  // zero at padding
-      const Tensor kept = input.mask.padding_mask(x, 0), rows = unit(x.detach());
+      const Tensor kept = input.mask.padding_mask(x, 0), rows = unit_vectors(x.detach());
       return kept ? rows * kept : rows;
     };
     const Tensor q = unit_rows(heads.q), k = input.mask.is_causal() ? Tensor() : unit_rows(heads.k);
-    move(gather_rows(reshape(transpose(q, 0, 1), Shape{1, H, B * T, q.extent(3)}), ids), 1);
+    move_centroids(gather_rows(reshape(transpose(q, 0, 1), Shape{1, H, B * T, q.extent(3)}), ids), 1);
     for (int64_t round = 0; round < options_.init; ++round) {
       const auto sums = [&](const Tensor& x) {
-        const Tensor nearest_id = belongs(routed(x, input), input, 0);
-        return of_clusters(x, view::reshape(nearest_id, Shape{B, H, T}));
+        const Tensor nearest_id = nearest_centroids(cosines(x, input), input, 0);
+        return cluster_sums(x, view::reshape(nearest_id, Shape{B, H, T}));
       };
-      move(k ? sums(q) + sums(k) : sums(q), 1);
+      move_centroids(k ? sums(q) + sums(k) : sums(q), 1);
     }
   }
 

@@ -41,10 +41,10 @@ class SinkhornAttention final : public MultiHeadAttention {
       : MultiHeadAttention(config, rng), options_(o) {
     if (!(o.temperature > 0))
       fail("attention 'sinkhorn': temperature = ", o.temperature, ". It must be above 0.");
-    const auto longest = static_cast<double>(config.max_length);
+    const auto max_length = static_cast<double>(config.max_length);
     if (o.block == 0)
-      options_.block = config.max_length == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(longest)));
-    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_dim()));
+      options_.block = max_length == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(max_length)));
+    options_.scale = attention_scale(o.scale, head_dim());
   }
 
   void fields(Fields& f) override {
@@ -54,31 +54,28 @@ class SinkhornAttention final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    refuse_extras("sinkhorn", input);
+    refuse_bias_and_cache("sinkhorn", input);
     const int64_t N = heads.q.extent(2), b = options_.block, blocks = (N + b - 1) / b;
-    if (heads.v.extent(2) != N)
-      fail("attention 'sinkhorn': ", N, " queries for ", heads.v.extent(2), " keys. Give as many of each.");
-    const Tensor given = input.mask.padding_mask(heads.k, 0);
+    check_equal_lengths("sinkhorn", N, heads.v.extent(2), "Give as many of each.");
+    const Tensor padding = input.mask.padding_mask(heads.k, 0);
     const Tensor all = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
-    const Tensor kept = in_blocks(given ? given : all, blocks);  // [B or 1, 1, n, b, 1]
-    const auto real = [&](const Tensor& x) { return in_blocks(given ? x * given : x, blocks); };
-    const Tensor q = real(heads.q), k = real(heads.k), v = real(heads.v);
-    const Tensor order = sorted(q, k, kept, input);
-    const Tensor keys = mixed(order, k),
-                 bias = bias_of(kept, q, input.mask.is_causal(), static_cast<bool>(given));
-    const auto attended = [&](const Tensor& values, const kernel::AttentionParams& params) {
-      const Tensor y = attention(grouped(q), keys, mixed(order, values), params);
+    const Tensor kept = in_blocks(padding ? padding : all, blocks);  // [B or 1, 1, n, b, 1]
+    const auto masked_blocks = [&](const Tensor& x) { return in_blocks(padding ? x * padding : x, blocks); };
+    const Tensor q = masked_blocks(heads.q), k = masked_blocks(heads.k), v = masked_blocks(heads.v);
+    const Tensor order = sort_matrix(q, k, kept, input);
+    const Tensor keys = sorted_and_own(order, k),
+                 bias = block_bias(kept, q, input.mask.is_causal(), static_cast<bool>(padding));
+    const auto attended = [&](const Tensor& values, const kernel::AttentionParams& call) {
+      const Tensor y = attention(join_batch_and_heads(q), keys, sorted_and_own(order, values), call);
       const Shape flat{heads.q.extent(0), heads.q.extent(1), blocks * b, values.extent(4)};
       return slice(reshape(y, flat), 2, 0, N);
     };
-    kernel::AttentionParams params = this->params(input, options_.scale);
-    params.bias = bias;
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
-      const Tensor whole = expand(identity(N, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), N, N});
-      input.context.recorder->record(*this, attended(real(whole), {.scale = options_.scale, .bias = bias}));
-    }
-    return attended(v, params);
+    kernel::AttentionParams call = params(input, options_.scale);
+    call.bias = bias;
+    record_map(input, [&] {
+      return attended(masked_blocks(identity_values(heads.v)), {.scale = options_.scale, .bias = bias});
+    });
+    return attended(v, call);
   }
 
   /// [B, H, N, d] -> [B, H, n, b, d], zero-padded.
@@ -90,27 +87,29 @@ class SinkhornAttention final : public MultiHeadAttention {
     return reshape(concat(std::vector<Tensor>{x, Tensor::zeros(rest, x.dtype(), x.device())}, 2), shape);
   }
 
-  static Tensor grouped(const Tensor& x) {
+  /// [B, H, n, b, d] -> [B H, n, b, d].
+  static Tensor join_batch_and_heads(const Tensor& x) {
     return reshape(x, Shape{x.extent(0) * x.extent(1), x.extent(2), x.extent(3), x.extent(4)});
   }
 
-  /// The keys (or values) of each block: the blocks that R mixes from x [B, H, n, b, d], then x itself:
-  /// [B H, n, 2 b, d].
-  static Tensor mixed(const Tensor& order, const Tensor& x) {
+  /// The keys (or values) of each block [B H, n, 2 b, d]: those that R sorts to it from x [B, H, n, b, d],
+  /// then its own.
+  static Tensor sorted_and_own(const Tensor& order, const Tensor& x) {
     const int64_t n = x.extent(2), b = x.extent(3), d = x.extent(4);
     const Tensor rows = reshape(x, Shape{x.extent(0), x.extent(1), n, b * d});
-    return grouped(concat(std::vector<Tensor>{reshape(matmul(order, rows), x.shape()), x}, 3));
+    return join_batch_and_heads(concat(std::vector<Tensor>{reshape(matmul(order, rows), x.shape()), x}, 3));
   }
 
   /// 1 where row block i may mix block j: [1, 1, n, n].
-  static Tensor allowed(int64_t n, bool causal, const Tensor& as) {
+  static Tensor allowed(int64_t n, bool causal, const Tensor& like) {
     std::vector<float> values(static_cast<size_t>(n * n));
     for (int64_t i = 0; i < n * n; ++i) values[static_cast<size_t>(i)] = !causal || i % n < i / n ? 1 : 0;
-    return constant_table<float>(values, Shape{1, 1, n, n}, as.device(), as.dtype());
+    return constant_table<float>(values, Shape{1, 1, n, n}, like.device(), like.dtype());
   }
 
   /// R: [B, H, n, n], or [1, 1 or H, n, n] if it is given.
-  Tensor sorted(const Tensor& q, const Tensor& k, const Tensor& kept, const AttentionInput& input) const {
+  Tensor sort_matrix(const Tensor& q, const Tensor& k, const Tensor& kept,
+                     const AttentionInput& input) const {
     const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), d = q.extent(4);
     const bool causal = input.mask.is_causal();
     if (sort_) {
@@ -121,61 +120,59 @@ class SinkhornAttention final : public MultiHeadAttention {
              ", ", n, ", ", n, "].");
       return reshape(sort_, Shape{1, sort_.extent(0), n, n}) * allowed(n, causal, q);
     }
-    const Tensor one = Tensor::full(Shape{1, 1, 1, 1, 1}, 1, q.dtype(), q.device());
-    const Tensor counted = maximum(sum(kept, 3), one);
+    const Tensor counts = maximum(sum(kept, 3), 1);
     const Shape means{B, H, n, d};
-    const Tensor of_keys = reshape(sum(k, 3) / counted, means);
-    const Tensor of_queries = reshape(causal ? slice(q, 3, 0, 1) : sum(q, 3) / counted, means);
-    Tensor logits = matmul(of_queries, transpose(of_keys, 2, 3)) * (1 / std::sqrt(static_cast<double>(d)));
+    const Tensor key_means = reshape(sum(k, 3) / counts, means);
+    const Tensor query_means = reshape(causal ? slice(q, 3, 0, 1) : sum(q, 3) / counts, means);
+    Tensor logits = matmul(query_means, transpose(key_means, 2, 3)) * (1 / std::sqrt(static_cast<double>(d)));
     if (options_.gumbel && input.context.training()) {
-      const Tensor chance = empty_like(logits);
-      fill_uniform(chance, 1e-6, 1 - 1e-6, *input.context.rng);
-      logits = logits - log(-log(chance));
+      const Tensor u = empty_like(logits);
+      fill_uniform(u, 1e-6, 1 - 1e-6, *input.context.rng);
+      logits = logits - log(-log(u));
     }
     // A block is real if its first token is not padding.
     const Tensor real = reshape(slice(kept, 3, 0, 1), Shape{kept.extent(0), 1, n, 1});
-    const Tensor open = allowed(n, causal, q) * real * transpose(real, 2, 3);
-    return balanced(logits * (1 / options_.temperature), cast(open.detach(), DType::u8), causal);
+    const Tensor can_mix = allowed(n, causal, q) * real * transpose(real, 2, 3);
+    return balanced(logits * (1 / options_.temperature), cast(can_mix.detach(), DType::u8), causal);
   }
 
-  /// exp(logits) after dividing rows and columns by their sums, alternately; 0 where `open` is 0.
-  Tensor balanced(Tensor logits, const Tensor& open, bool causal) const {
-    constexpr double hidden = -std::numeric_limits<double>::infinity();
-    const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, logits.dtype(), logits.device());
-    const auto weights = [&] { return where(open, logits, hidden); };
-    logits = logits - max(where(open, logits, -1e30), 3).detach();
+  /// exp(logits) after dividing rows and columns by their sums, alternately; 0 where `can_mix` is 0.
+  Tensor balanced(Tensor logits, const Tensor& can_mix, bool causal) const {
+    constexpr double min_sum = 1e-30;
+    const auto masked = [&] { return where(can_mix, logits, -std::numeric_limits<double>::infinity()); };
+    logits = logits - max(where(can_mix, logits, -1e30), 3).detach();
     for (int64_t i = 0; i < options_.iterations; ++i) {
-      logits = logits - log(maximum(sum(exp(weights()), 3), least));
-      const Tensor columns = exp(weights());
-      logits = logits - log(maximum(causal ? cumulative_sum(columns, 2) : sum(columns, 2), least));
+      logits = logits - log(maximum(sum(exp(masked()), 3), min_sum));
+      const Tensor columns = exp(masked());
+      logits = logits - log(maximum(causal ? cumulative_sum(columns, 2) : sum(columns, 2), min_sum));
     }
-    return exp(weights());
+    return exp(masked());
   }
 
   /// 0 or -inf for the keys of each block: [1 or B H, n, 1 or b, 2 b].
-  Tensor bias_of(const Tensor& kept, const Tensor& q, bool causal, bool padded) const {
+  Tensor block_bias(const Tensor& kept, const Tensor& q, bool causal, bool padded) const {
     const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), b = q.extent(3);
-    // A mixed key is real if any block has that position, and the first block has every position that any
-    // block has. When causal it is real if there is an earlier block, which is always full.
+    // A sorted key exists if any block has a token at its place in the block; the first block has the most
+    // tokens. When causal it exists if there is an earlier block, which is always full.
     const Tensor own = transpose(kept, 3, 4);  // [B or 1, 1, n, 1, b]
-    Tensor other = expand(slice(own, 2, 0, 1), own.shape());
+    Tensor sorted = expand(slice(own, 2, 0, 1), own.shape());
     if (causal) {
       std::vector<float> later(static_cast<size_t>(n), 1);
       later[0] = 0;
-      other = other * constant_table<float>(later, Shape{1, 1, n, 1, 1}, q.device(), q.dtype());
+      sorted = sorted * constant_table<float>(later, Shape{1, 1, n, 1, 1}, q.device(), q.dtype());
     }
-    Tensor seen = concat(std::vector<Tensor>{other, own}, 4);
+    Tensor visible = concat(std::vector<Tensor>{sorted, own}, 4);
     if (causal) {
       std::vector<float> before(static_cast<size_t>(2 * b * b), 1);
       for (int64_t i = 0; i < b * b; ++i)
         before[static_cast<size_t>(i / b * 2 * b + b + i % b)] = i % b <= i / b ? 1 : 0;
-      seen = seen * constant_table<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
+      visible = visible * constant_table<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
     }
-    const Tensor bias = where(cast(seen, DType::u8), Tensor::zeros(seen.shape(), q.dtype(), q.device()),
+    const Tensor bias = where(cast(visible, DType::u8), Tensor::zeros(visible.shape(), q.dtype(), q.device()),
                               -std::numeric_limits<double>::infinity());
-    if (!padded) return reshape(bias, Shape{1, n, seen.extent(3), 2 * b});
-    return reshape(expand(bias, Shape{B, H, n, seen.extent(3), 2 * b}),
-                   Shape{B * H, n, seen.extent(3), 2 * b});
+    if (!padded) return reshape(bias, Shape{1, n, visible.extent(3), 2 * b});
+    return reshape(expand(bias, Shape{B, H, n, visible.extent(3), 2 * b}),
+                   Shape{B * H, n, visible.extent(3), 2 * b});
   }
 
   SinkhornOptions options_;
@@ -188,8 +185,8 @@ Variant variant::sinkhorn() {
   return describe<SinkhornAttention, SinkhornOptions>(
       {.name = "sinkhorn",
        .paper = "Tay et al. 2020",
-       .idea =
-           "A doubly stochastic matrix sorts blocks; a query sees its own and the one sorted to its place.",
+       .idea = "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one sorted "
+               "to it.",
        .time = {.length = 1.5, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,

@@ -1,4 +1,4 @@
-// Skyformer: kernelized attention (see kernelized.cpp) approximated from sampled tokens. Chen et al. 2021,
+// Skyformer: kernelized attention (kernelized.cpp) approximated from sampled tokens. Chen et al. 2021,
 // "Skyformer: remodel self-attention with Gaussian kernel and Nystrom method", arXiv 2111.00035, section 4.
 //
 //   Y = K(Q, S) D Z D K(S, K) V,      K(x, y) = exp(-|x - y|^2 s / 2),  s = 1 / sqrt(d)
@@ -13,13 +13,11 @@
 // evaluating too; here the draw is a buffer that checkpoints keep, with redraw a new one at each call while
 // training. A sequence of fewer than m / 2 tokens has as many samples as tokens.
 //
-// Parameters: samples [m], fixed: places between 0 and 1, times the length, of the queries' and the keys'
+// Parameters: samples [m], fixed: positions between 0 and 1, times the length, of the queries' and the keys'
 // samples, for all heads and sequences.
-#include <cmath>
-#include <vector>
-
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/support/gaussian_kernel.h"
+#include "heed/attention/support/iterated_inverse.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -41,8 +39,7 @@ struct SkyformerOptions {
     f("gamma", gamma, "added to the diagonal of the samples' kernel before it is inverted");
     f("init", Choice(init, {"exact", "original"}),
       "the inverse starts with the largest column sum of each map, or, as the authors' code does, with that "
-      "of "
-      "all maps: an output then depends on the other sequences of its batch");
+      "of all maps: an output then depends on the other sequences of its batch");
     f("redraw", redraw, "new samples at each call while training");
     f("scale", scale, "s, above 0; half of it multiplies squared distances; 0: 1 / sqrt(d)");
   }
@@ -51,9 +48,7 @@ struct SkyformerOptions {
 class SkyformerAttention final : public MultiHeadAttention {
  public:
   SkyformerAttention(const AttentionConfig& config, const SkyformerOptions& o, Rng& rng)
-      : MultiHeadAttention(config, rng),
-        options_(o),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
+      : MultiHeadAttention(config, rng), options_(o), scale_(attention_scale(o.scale, head_dim())) {
     if (!(o.scale >= 0))
       fail("attention 'skyformer': scale = ", o.scale, ". It must be above 0, or 0 for 1 / sqrt(d).");
     if (!(o.gamma >= 0)) fail("attention 'skyformer': gamma = ", o.gamma, ". It must be at least 0.");
@@ -67,37 +62,36 @@ class SkyformerAttention final : public MultiHeadAttention {
   }
 
  private:
-  /// Places of samples in a sequence: i32 [B or 1, 1, m], -1 for none, and where there are none some 1 for
-  /// each that is real and 0 for the others [B or 1, 1, m, 1]; empty where all are real.
-  struct Places {
-    Tensor ids, real;
+  /// Positions of samples in a sequence.
+  struct Samples {
+    Tensor ids;   ///< i32 [B or 1, 1, m], -1 for samples that a short sequence lacks
+    Tensor real;  ///< [B, 1, m, 1]: 1 for samples that the sequence has, else 0; empty where all are real
   };
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    refuse_extras("skyformer", input);
+    refuse_bias_and_cache("skyformer", input);
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     const Tensor centre = centre_of_keys(heads.k, input.mask);
     const Tensor q = heads.q - centre, k = heads.k - centre, v = kept ? heads.v * kept : heads.v;
     Tensor real;  // [B, 1, m, 1]
-    const Tensor s = sampled(q, k, input, real);
-    const Tensor columns = real ? transpose(real, 2, 3) : Tensor();
+    const Tensor s = sampled_rows(q, k, input, real);
+    const Tensor real_columns = real ? transpose(real, 2, 3) : Tensor();
     const auto kernel = [&](const Tensor& x) {  // K(x, S): [B, H, T, d] -> [B, H, T, m]
       const Tensor y = exp(log_gaussian(x, s, scale_ / 2));
-      return columns ? y * columns : y;
+      return real_columns ? y * real_columns : y;
     };
     const Tensor from_q = kernel(q), from_k = kernel(k);
     const Tensor of_samples = kernel(s);
-    const Tensor middle = inverted(real ? of_samples * real : of_samples, real);  // D Z D
-    if (input.context.recorder != nullptr) {
-      const NoGrad no_grad;
+    const Tensor middle = regularised_inverse(real ? of_samples * real : of_samples, real);  // D Z D
+    record_map(input, [&] {
       const Tensor map = matmul(matmul(from_q, middle), transpose(from_k, 2, 3));
-      input.context.recorder->record(*this, kept ? map * transpose(kept, 2, 3) : map);
-    }
+      return kept ? map * transpose(kept, 2, 3) : map;
+    });
     return matmul(from_q, matmul(middle, matmul(transpose(from_k, 2, 3), v)));
   }
 
   /// The rows S of q and k: [B, H, m, d]. `real` receives 1 for each row that its sequence has.
-  Tensor sampled(const Tensor& q, const Tensor& k, const AttentionInput& input, Tensor& real) const {
+  Tensor sampled_rows(const Tensor& q, const Tensor& k, const AttentionInput& input, Tensor& real) const {
     Tensor draw = samples_;
     if (options_.redraw && input.context.training()) {
       draw = empty_like(samples_);
@@ -106,10 +100,10 @@ class SkyformerAttention final : public MultiHeadAttention {
     const int64_t half = options_.features / 2;
     const Tensor& lengths = input.mask.key_lengths();
     // In cross-attention all queries are real.
-    const Places of_queries =
-        places(slice(draw, 0, 0, std::min(half, q.extent(2))), config().cross ? Tensor() : lengths, q);
-    const Places of_keys =
-        places(slice(draw, 0, half, half + std::min(options_.features - half, k.extent(2))), lengths, k);
+    const Samples of_queries =
+        samples_of(slice(draw, 0, 0, std::min(half, q.extent(2))), config().cross ? Tensor() : lengths, q);
+    const Samples of_keys =
+        samples_of(slice(draw, 0, half, half + std::min(options_.features - half, k.extent(2))), lengths, k);
     if (of_keys.real) {
       const auto ones = [&](const Tensor& ids) {
         return Tensor::full(Shape{of_keys.real.extent(0), 1, ids.extent(2), 1}, 1, q.dtype(), q.device());
@@ -120,8 +114,9 @@ class SkyformerAttention final : public MultiHeadAttention {
     return concat(std::vector<Tensor>{gather_rows(q, of_queries.ids), gather_rows(k, of_keys.ids)}, 2);
   }
 
-  /// Places in x [B, H, T, d] of draws [m] between 0 and 1, in f32, which holds lengths exactly.
-  static Places places(const Tensor& draws, const Tensor& lengths, const Tensor& x) {
+  /// The samples in x [B, H, T, d] of draws [m] between 0 and 1; computed in f32, which holds lengths
+  /// exactly.
+  static Samples samples_of(const Tensor& draws, const Tensor& lengths, const Tensor& x) {
     const NoGrad no_grad;
     const int64_t m = draws.extent(0);
     const Tensor u = reshape(cast(draws, DType::f32), Shape{1, 1, m});
@@ -129,18 +124,18 @@ class SkyformerAttention final : public MultiHeadAttention {
         lengths ? reshape(cast(lengths, DType::f32), Shape{lengths.extent(0), 1, 1})
                 : Tensor::full(Shape{1, 1, 1}, static_cast<double>(x.extent(2)), DType::f32, x.device());
     // The product may round up to the length.
-    const Tensor place = cast(minimum(u * length, length - 1.0), DType::i32);
-    if (!lengths) return {.ids = place, .real = {}};
+    const Tensor position = cast(minimum(u * length, length - 1.0), DType::i32);
+    if (!lengths) return {.ids = position, .real = {}};
     std::vector<float> numbers(static_cast<size_t>(m));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
     const Tensor before = constant_table<float>(numbers, Shape{1, 1, m}, x.device(), DType::f32);
     const Tensor real = minimum(relu(length - before), 1.0);  // [B, 1, m]
-    const Tensor ids = cast((cast(place, DType::f32) + 1.0) * real - 1.0, DType::i32);
+    const Tensor ids = cast((cast(position, DType::f32) + 1.0) * real - 1.0, DType::i32);
     return {.ids = ids, .real = cast(reshape(real, Shape{real.extent(0), 1, m, 1}), x.dtype())};
   }
 
   /// D Z D from the samples' kernel [B, H, m, m], whose rows and columns of samples that are not real are 0.
-  Tensor inverted(const Tensor& kernel, const Tensor& real) const {
+  Tensor regularised_inverse(const Tensor& kernel, const Tensor& real) const {
     const Tensor one = identity(kernel.extent(2), kernel);
     // A sample that is not real gets 1 on the diagonal, apart from all others: it changes no column sum's
     // maximum, since D M D has the eigenvalue 1.
@@ -149,12 +144,7 @@ class SkyformerAttention final : public MultiHeadAttention {
     const Tensor both = root * transpose(root, 2, 3), a = m * both;
     Tensor largest = max(sum(a, 2), 3);  // [B, H, 1, 1]
     if (options_.init == SkyformerOptions::Init::original) largest = max(max(largest, 0), 1);
-    Tensor z = transpose(a, 2, 3) / largest;
-    for (int64_t i = 0; i < options_.iterations; ++i) {
-      const Tensor az = matmul(a, z);
-      z = matmul(z, one * 13.0 - matmul(az, one * 15.0 - matmul(az, one * 7.0 - az))) * 0.25;
-    }
-    return z * both;
+    return iterated_inverse(a, largest, options_.iterations) * both;
   }
 
   SkyformerOptions options_;

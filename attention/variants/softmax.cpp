@@ -4,9 +4,6 @@
 //   y_i = sum_j a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d))
 //
 // Computed in tiles without storing the map; for a MapRecorder the map is computed separately.
-#include <algorithm>
-#include <cmath>
-
 #include "heed/attention/base/scaled_dot_product_attention.h"
 #include "heed/attention/variant.h"
 
@@ -21,25 +18,17 @@ struct SoftmaxOptions {
 class SoftmaxAttention final : public ScaledDotProductAttention {
  public:
   SoftmaxAttention(const AttentionConfig& config, const SoftmaxOptions& o, Rng& rng)
-      : ScaledDotProductAttention(
-            config, rng,
-            o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width_of_head()))) {}
+      : ScaledDotProductAttention(config, rng, attention_scale(o.scale, config.width_of_head())) {}
 };
 
 }  // namespace
 
 Variant variant::softmax() {
   return describe<SoftmaxAttention, SoftmaxOptions>(
-      {.name = "softmax",
-       .also = "tiled",
-       .paper = "Vaswani et al. 2017",
-       .idea = "Softmax of scaled dot products, in tiles that never hold a map.",
-       .time = {.length = 2, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact});
+      like(dot_product_traits, {.name = "softmax",
+                                .also = "tiled",
+                                .paper = "Vaswani et al. 2017",
+                                .idea = "Softmax of scaled dot products, in tiles that never hold a map."}));
 }
 
 }  // namespace heed

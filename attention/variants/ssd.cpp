@@ -14,18 +14,10 @@
 namespace heed {
 namespace {
 
-struct SsdOptions {
-  bool norm = false, gate = false;
-  void fields(Fields& f) {
-    f("norm", norm, "divide each head by its root mean square");
-    f("gate", gate, "multiply by silu of a projection of the input");
-  }
-};
-
 class SsdAttention final : public DecayAttention {
  public:
-  SsdAttention(const AttentionConfig& config, const SsdOptions& o, Rng& rng)
-      : DecayAttention(config, {.norm = o.norm, .gate = o.gate}, rng), rates_(config, rng) {}
+  SsdAttention(const AttentionConfig& config, const OutputOptions& o, Rng& rng)
+      : DecayAttention(config, o, rng), rates_(config, rng) {}
   void fields(Fields& f) override {
     DecayAttention::fields(f);
     rates_.fields(f);
@@ -35,13 +27,14 @@ class SsdAttention final : public DecayAttention {
 
  private:
   ScanInputs scan_inputs(const Heads& heads, const AttentionInput& input, int64_t) const override {
-    Tensor log_decay = given(log_decay_, "log_decay", heads), amount = given(steps_, "steps", heads);
+    Tensor log_decay = given_tensor(log_decay_, "log_decay", heads),
+           value_scale = given_tensor(steps_, "steps", heads);
     if (!log_decay) {
-      const Tensor steps = rates_.steps(layer_input(input, "log_decay"));
-      log_decay = each_head(rates_.log_decay(steps));
-      amount = each_head(steps);
+      const Tensor step_sizes = rates_.step_sizes(required_layer_input(input, "log_decay"));
+      log_decay = per_head(rates_.log_decay(step_sizes));
+      value_scale = per_head(step_sizes);
     }
-    return {.q = heads.q, .k = heads.k, .log_decay = log_decay, .beta = {}, .amount = amount};
+    return {.q = heads.q, .k = heads.k, .log_decay = log_decay, .beta = {}, .value_scale = value_scale};
   }
 
   StepRates rates_;
@@ -51,17 +44,11 @@ class SsdAttention final : public DecayAttention {
 }  // namespace
 
 Variant variant::ssd() {
-  return describe<SsdAttention, SsdOptions>(
+  return describe<SsdAttention, DecayAttention::OutputOptions>(like(
+      decay_traits,
       {.name = "ssd",
        .paper = "Dao and Gu 2024",
-       .idea = "Mamba-2's dual: products fade by one gate for each head, made from the input.",
-       .time = {.length = 1, .width = 2},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .full = false,
-       .cross = false,
-       .steps = true,
-       .map = MapKind::signed_});
+       .idea = "Mamba-2 as attention: products decay by one gate for each head, computed from the input."}));
 }
 
 }  // namespace heed

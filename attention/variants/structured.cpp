@@ -12,10 +12,9 @@
 // with start=uniform; error [1, H, n, 1], the values of E (with eps > 0). Fixed draws: places [1, 1, n], i32:
 // their positions in a row-major L x L matrix. L is the longest input.
 #include <algorithm>
-#include <cmath>
 
-#include "heed/attention/base/banded.h"
-#include "heed/attention/support/host_copies.h"
+#include "heed/attention/base/banded_attention.h"
+#include "heed/attention/support/host_copy.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
 
@@ -39,26 +38,26 @@ struct StructuredOptions {
   }
 };
 
-/// Sums over keys of w v, and of |w|.
-struct Sums {
-  Tensor values, sizes;  ///< [B, H, Tq, dv], [1|B, H, Tq, 1]
+/// RowSums over keys of w v, and of |w|.
+struct RowSums {
+  Tensor values, absolute;  ///< [B, H, Tq, dv], [1|B, H, Tq, 1]
 };
 
 class Structured final : public MultiHeadAttention {
  public:
   Structured(const AttentionConfig& config, const StructuredOptions& o, Rng& rng)
-      : MultiHeadAttention(config, rng, Project::v), longest_(config.max_length), eps_(o.eps) {
-    if (longest_ < 1)
+      : MultiHeadAttention(config, rng, Project::v), max_length_(config.max_length), eps_(o.eps) {
+    if (max_length_ < 1)
       fail(
-          "attention 'structured': P is made for the longest input, which is not known here. Set "
+          "attention 'structured': P has rows for the longest input, which is not known here. Set "
           "max_length.");
     if (!(o.eps >= 0)) fail("attention 'structured': eps = ", o.eps, ". It must be at least 0.");
-    whole_ = o.start == Family::uniform;
-    if (o.start == Family::band) width_ = std::min(o.width, longest_ - 1);
-    const Shape shape{config.heads, longest_, whole_ ? longest_ : 2 * width_ + 1};
+    is_full_ = o.start == Family::uniform;
+    if (o.start == Family::band) width_ = std::min(o.width, max_length_ - 1);
+    const Shape shape{config.heads, max_length_, is_full_ ? max_length_ : 2 * width_ + 1};
     structure_ = o.learn ? constant_parameter(shape, 1) : Tensor::full(shape, 1, DType::f32);
     if (eps_ == 0) return;
-    places_ = sparse_places("structured", longest_, o.density, rng);
+    places_ = random_positions("structured", max_length_, o.density, rng);
     if (places_) error_ = constant_parameter(Shape{1, config.heads, places_.extent(2), 1}, 0);
   }
   void fields(Fields& f) override {
@@ -69,17 +68,13 @@ class Structured final : public MultiHeadAttention {
   }
   std::unique_ptr<AttentionCache> new_cache() const override {
     auto cache = std::make_unique<KeyValueCache>();
-    if (!whole_ && !error_ && config().causal) cache->reach = width_;
+    if (!is_full_ && !error_ && config().causal) cache->window = width_;
     return cache;
   }
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    if (input.mask.bias()) {
-      fail(
-          "attention 'structured': it has no scores that a bias could be added to. Leave the bias out, or "
-          "use softmax.");
-    }
+    refuse_bias(input, "a map without scores");
     const int64_t first = read_cache(heads, input), keys = heads.v.extent(2);
     const int64_t total = input.cache != nullptr ? input.cache->length : keys;
     const KeyRange key_range{.first_query = first,
@@ -87,21 +82,20 @@ class Structured final : public MultiHeadAttention {
                              .first_key = total - keys,
                              .keys = keys,
                              .causal = input.mask.is_causal()};
-    check_longest("structured", std::max(first + key_range.queries, total), longest_);
-    if (input.context.recorder != nullptr) {
-      // With the identity as values, the output is the map.
-      const NoGrad no_grad;
-      const int64_t batch = heads.v.extent(0), all = heads.v.extent(1);
+    check_max_length("structured", std::max(first + key_range.queries, total), max_length_);
+    record_map(input, [&] {
+      // Rows of the identity matrix for the keys of this call, among all keys.
       std::vector<float> unit(static_cast<size_t>(keys * total), 0.0f);
       for (int64_t j = 0; j < keys; ++j) unit[static_cast<size_t>(j * total + total - keys + j)] = 1;
-      const Tensor one =
+      const Tensor rows =
           constant_table<float>(unit, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
-      input.context.recorder->record(
-          *this, run(expand(one, Shape{batch, all, keys, total}), input.mask, key_range, nullptr));
-    }
+      return run(expand(rows, Shape{heads.v.extent(0), heads.v.extent(1), keys, total}), input.mask,
+                 key_range, nullptr);
+    });
     return run(heads.v, input.mask, key_range, input.context.rng);
   }
 
+  /// y for values v [B, H, keys, dv]: weighted sums, divided by the sums of absolute weights.
   Tensor run(const Tensor& v, const Mask& mask, const KeyRange& key_range, Rng* rng) const {
     const Tensor kept = mask.padding_mask(v, key_range.first_key);
     const Tensor values = kept ? v * kept : v;
@@ -114,40 +108,41 @@ class Structured final : public MultiHeadAttention {
       each[0] = v.extent(0);
       return dropout(expand(w, each), config().dropout, rng);
     };
-    Sums sums = of_structure(values, present, key_range, rng, dropped);
-    if (error_ && !whole_) add_errors(sums, values, present, key_range, dropped);
-    // A short input may show no place of E. Its gradient is 0 then; without this term there would be none.
-    if (error_) sums.sizes = sums.sizes + sum(error_, 2) * 0;
-    // A row without keys is divided by this small number.
-    const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-15, v.dtype(), v.device());
-    return sums.values / maximum(sums.sizes, least);
+    RowSums sums = sums_of_structure(values, present, key_range, rng, dropped);
+    if (error_ && !is_full_) add_errors(sums, values, present, key_range, dropped);
+    // A short input may contain no position of E. This term makes its gradient 0 then instead of missing.
+    if (error_) sums.absolute = sums.absolute + sum(error_, 2) * 0;
+    return sums.values / maximum(sums.absolute, 1e-15);  // a row without keys is divided by 1e-15
   }
 
-  /// The clipped values of E at the positions of `seen`: [1, H, m, 1].
-  Tensor errors(const SeenPlaces& seen) const {
-    const Tensor values = gather_rows(error_, row_ids(seen.which, error_.device()));
+  /// The clipped values of E at the positions of `visible`: [1, H, m, 1].
+  Tensor errors(const VisiblePositions& visible) const {
+    const Tensor values = gather_rows(error_, row_indices(visible.indices, error_.device()));
     return maximum(minimum(values, eps_), -eps_);
   }
 
   /// The sums of P, and of E at positions where P is stored.
   template <class Dropped>
-  Sums of_structure(const Tensor& values, const Tensor& present, const KeyRange& key_range, Rng* rng,
-                    const Dropped& dropped) const {
+  RowSums sums_of_structure(const Tensor& values, const Tensor& present, const KeyRange& key_range, Rng* rng,
+                            const Dropped& dropped) const {
     const int64_t rows = key_range.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
     Tensor w = reshape(abs(slice(structure_, 1, key_range.first_query, key_range.first_query + rows)), shape);
-    const SeenPlaces seen = error_ ? seen_places(*known_places_.of(places_), longest_, key_range,
-                                                 whole_ ? longest_ : width_, true)
-                                   : SeenPlaces();
-    if (!seen.which.empty()) {
+    const VisiblePositions visible = error_
+                                         ? visible_positions(*position_copy_.read(places_), max_length_,
+                                                             key_range, is_full_ ? max_length_ : width_, true)
+                                         : VisiblePositions();
+    if (!visible.indices.empty()) {
       std::vector<int32_t> cells;
-      for (size_t n = 0; n < seen.which.size(); ++n) {
-        const int64_t i = key_range.first_query + seen.queries[n], j = key_range.first_key + seen.keys[n];
-        cells.push_back(static_cast<int32_t>(seen.queries[n] * columns + (whole_ ? j : j - i + width_)));
+      for (size_t n = 0; n < visible.indices.size(); ++n) {
+        const int64_t i = key_range.first_query + visible.queries[n],
+                      j = key_range.first_key + visible.keys[n];
+        cells.push_back(static_cast<int32_t>(visible.queries[n] * columns + (is_full_ ? j : j - i + width_)));
       }
-      w = w + reshape(scatter_add_rows(errors(seen), row_ids(cells, w.device()), rows * columns), shape);
+      w = w +
+          reshape(scatter_add_rows(errors(visible), row_indices(cells, w.device()), rows * columns), shape);
     }
-    if (whole_) {
+    if (is_full_) {
       w = slice(w, 3, 0, key_range.keys);
       if (key_range.causal) w = w * exp(Mask::causal().dense(w, key_range.first_query));
       return {matmul(dropped(w), values), matmul(abs(w), present)};
@@ -163,24 +158,26 @@ class Structured final : public MultiHeadAttention {
 
   /// Adds the sums of E at positions where P is not stored.
   template <class Dropped>
-  void add_errors(Sums& sums, const Tensor& values, const Tensor& present, const KeyRange& key_range,
+  void add_errors(RowSums& sums, const Tensor& values, const Tensor& present, const KeyRange& key_range,
                   const Dropped& dropped) const {
-    const SeenPlaces seen = seen_places(*known_places_.of(places_), longest_, key_range, width_, false);
-    if (seen.which.empty()) return;
-    const Tensor queries = row_ids(seen.queries, values.device()), keys = row_ids(seen.keys, values.device());
-    const Tensor w = errors(seen);
+    const VisiblePositions visible =
+        visible_positions(*position_copy_.read(places_), max_length_, key_range, width_, false);
+    if (visible.indices.empty()) return;
+    const Tensor queries = row_indices(visible.queries, values.device()),
+                 keys = row_indices(visible.keys, values.device());
+    const Tensor w = errors(visible);
     sums.values =
         sums.values + scatter_add_rows(dropped(w) * gather_rows(values, keys), queries, key_range.queries);
-    sums.sizes =
-        sums.sizes + scatter_add_rows(abs(w) * gather_rows(present, keys), queries, key_range.queries);
+    sums.absolute =
+        sums.absolute + scatter_add_rows(abs(w) * gather_rows(present, keys), queries, key_range.queries);
   }
 
-  int64_t longest_, width_ = 0;
+  int64_t max_length_, width_ = 0;
   double eps_;
-  bool whole_ = false;
+  bool is_full_ = false;
   Tensor structure_, error_;  // [H, L, 2 w + 1] or [H, L, L], [1, H, n, 1]
   Tensor places_;             // [1, 1, n]
-  KnownNumbers known_places_;
+  HostCopy position_copy_;
 };
 
 }  // namespace
@@ -190,7 +187,7 @@ Variant variant::structured() {
       {.name = "structured",
        .paper = "Conti 2024",
        .idea =
-           "A map that does not look at the input: a structured matrix, and a sparse one of small errors.",
+           "A map that does not depend on the input: a structured matrix plus a sparse one of small errors.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.71},  // the entries of the band do not depend on d
        .causal = true,

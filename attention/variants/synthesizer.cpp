@@ -1,4 +1,4 @@
-// Synthesizer: scores that no key takes part in. Tay et al. 2020, "Synthesizer: rethinking self-attention in
+// Synthesizer: scores that do not depend on keys. Tay et al. 2020, "Synthesizer: rethinking self-attention in
 // transformer models", arXiv 2005.00743, section 3.
 //
 //   Y = softmax(B) V,  causal or padded as any other
@@ -6,7 +6,7 @@
 //   factorized_random:  B = R1 R2,      R1 [L, k], R2 [k, L]
 //   dense:              B_i = relu(q_i + b) W + c,          [d] -> [L], q_i = x_i W^Q
 //   factorized_dense:   B_ij = a_i[j mod n] e_i[j div n],   a_i = relu(q_i + b) W_a + c_a of n numbers, e_i
-//                       alike of ceil(L / n)
+//                       computed alike, of ceil(L / n) numbers
 //   dense+random:       their sum
 //   dot_product=true:   q_i . k_j / sqrt(d) is added: the mixtures of section 3.5, whose shares are not
 //   trained
@@ -14,16 +14,16 @@
 // Each position has its own row and column: shorter inputs use the first ones, longer ones are an error.
 // There is no cross-attention: random scores would not depend on the queries' tokens at all. Defaults are
 // those of google-research/long-range-arena, models/synthesizer/synthesizer_attention.py; the models there
-// ask for random with dot_product=true. There dense has one W for all heads, and reads its scores in another
-// order than it made them; here each head has its own, as in the paper. With dot_product=true one W^Q serves
-// both terms.
+// use random with dot_product=true. There dense has one W for all heads, and reads its scores in another
+// order than it computes them; here each head has its own, as in the paper. With dot_product=true one W^Q
+// serves both terms.
 //
 // Parameters: those of the mode. random [H, L, L]; random1 [H, L, k], random2 [H, k, L]; hidden_bias [H, 1,
 // d] with to_places [H, d, L] and places_bias [H, 1, L], or with to_columns [H, d, n], columns_bias [H, 1,
 // n], to_rows [H, d, L / n], rows_bias [H, 1, L / n].
 #include <cmath>
 
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -38,12 +38,12 @@ struct SynthesizerOptions {
   double scale = 0;
   void fields(Fields& f) {
     f("mode", Choice(mode, {"random", "factorized_random", "dense", "factorized_dense", "dense+random"}),
-      "what makes the scores");
+      "computation of the scores");
     f("dot_product", dot_product, "dot products of queries and keys are added");
-    f("trained", trained, "random scores are trained; false: they stay as drawn");
+    f("trained", trained, "random scores are trained; false: they keep their random values");
     f("k", k, {1, max_width}, "rank of factorized_random");
     f("columns", columns, {0, max_width}, "n of factorized_dense; 0: the root of the length");
-    f("length", length, {0, max_width}, "L, positions that there are scores for; 0: the longest input");
+    f("length", length, {0, max_width}, "L, number of positions with scores; 0: the longest input");
     f("scale", scale, "multiplies the dot products; 0: 1 / sqrt(d)");
   }
 };
@@ -61,15 +61,15 @@ class SynthesizerAttention final : public ScoredAttention {
     if (options_.length == 0) options_.length = config.max_length;
     if (options_.length < 1) {
       fail("attention 'synthesizer': length = ", o.length,
-           ", and the model names no longest input. It has scores for each position: set length.");
+           ", and the model has no max_length. It has scores for each position: set length.");
     }
-    if (options_.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_dim()));
+    options_.scale = attention_scale(o.scale, head_dim());
     refuse_modifiers(config.modifiers);
     if (o.mode == Mode::random || o.mode == Mode::dense_random) {
-      random_ = drawn(options_.length, options_.length, rng);
+      random_ = random_scores(options_.length, options_.length, rng);
     } else if (o.mode == Mode::factorized_random) {
-      random1_ = drawn(options_.length, o.k, rng);
-      random2_ = drawn(o.k, options_.length, rng);
+      random1_ = random_scores(options_.length, o.k, rng);
+      random2_ = random_scores(o.k, options_.length, rng);
     }
     if (!is_dense(o.mode)) return;
     hidden_bias_ = constant_parameter(Shape{config.heads, 1, head_dim()}, 0);
@@ -116,20 +116,19 @@ class SynthesizerAttention final : public ScoredAttention {
         (m.position == PositionKind::shaw || m.position == PositionKind::shaw_keys)) {
       fail(
           "attention 'synthesizer': shaw scores queries, and its random modes have none. Choose another "
-          "position, ",
-          "or dot_product=true.");
+          "position, or dot_product=true.");
     }
-    const bool turned = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
-    if (options_.dot_product && is_dense(options_.mode) && (turned || m.qk_norm != QkNorm::none)) {
+    if (options_.dot_product && is_dense(options_.mode) &&
+        (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
       fail(
-          "attention 'synthesizer': its dense modes take queries as they are, so rope and qk_norm cannot "
-          "change ",
-          "them for the dot product. Set them to none, or choose mode=random.");
+          "attention 'synthesizer': its dense modes use queries without rope and qk_norm, so these cannot "
+          "act on "
+          "the dot product alone. Set them to none, or choose mode=random.");
     }
   }
 
   /// Random scores of all heads, [H, rows, columns].
-  Tensor drawn(int64_t rows, int64_t columns, Rng& rng) const {
+  Tensor random_scores(int64_t rows, int64_t columns, Rng& rng) const {
     const Shape shape{config().heads, rows, columns};
     const double bound = std::sqrt(6 / static_cast<double>(config().heads * (rows + columns)));
     if (options_.trained) return uniform_parameter(shape, bound, rng);
@@ -159,7 +158,7 @@ class SynthesizerAttention final : public ScoredAttention {
     return expand(scores, Shape{q.extent(0), q.extent(1), queries, keys});
   }
 
-  /// Scores of the first `keys` places: [B, H, T, d] -> [B, H, T, keys].
+  /// Scores of the first `keys` positions: [B, H, T, d] -> [B, H, T, keys].
   Tensor dense(const Tensor& hidden, int64_t keys) const {
     if (places_.weight) return places_(hidden, keys);
     const int64_t n = columns_.weight.extent(2), rows = (keys + n - 1) / n;
@@ -180,7 +179,7 @@ Variant variant::synthesizer() {
   return describe<SynthesizerAttention, SynthesizerOptions>(
       {.name = "synthesizer",
        .paper = "Tay et al. 2020",
-       .idea = "Scores are trained for pairs of places, or made from the query alone: no key takes part.",
+       .idea = "Scores are trained for pairs of positions, or computed from the query alone, without keys.",
        .time = {.length = 2, .width = 0.5},
        .memory = {.length = 2, .width = 0},
        .causal = true,

@@ -9,7 +9,7 @@
 // attention sinks", arXiv 2309.17453 (4 of them); here they keep their positions in the text.
 //
 // No parameters of its own. A decoder caches the last left * dilation keys and values, and the first ones.
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/patterned_attention.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -19,11 +19,11 @@ struct WindowOptions {
   int64_t left = 64, right = 64, dilation = 1, first = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("left", left, {0, max_distance}, "how many keys before its own a query sees");
-    f("right", right, {0, max_distance}, "how many after it; a decoder sees none of them");
-    f("dilation", dilation, {1, max_distance}, "the distance between keys that it sees");
+    f("left", left, {0, max_distance}, "number of keys before its own that a query attends to");
+    f("right", right, {0, max_distance}, "number of keys after it; none in a decoder");
+    f("dilation", dilation, {1, max_distance}, "distance between neighbouring keys of the window");
     f("first", first, {0, max_distance},
-      "how many keys at the start every query sees besides: attention sinks");
+      "number of first keys that every query also attends to: attention sinks");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -31,37 +31,32 @@ struct WindowOptions {
 class Window final : public PatternedAttention {
  public:
   Window(const AttentionConfig& config, const WindowOptions& o, Rng& rng)
-      : PatternedAttention(config, rng, o.scale), o_(o) {}
+      : PatternedAttention(config, rng, o.scale), options_(o) {}
 
  private:
   void keys(int64_t, int64_t i, int64_t length, KeySet& out) const override {
-    out.range(0, o_.first);
-    if (o_.dilation == 1) return out.range(i - o_.left, i + o_.right + 1);
-    const int64_t back = std::min(o_.left, i / o_.dilation);
-    const int64_t last = std::min(i + o_.right * o_.dilation, length - 1);
-    for (int64_t j = i - back * o_.dilation; j <= last; j += o_.dilation) out.one(j);
+    out.add_range(0, options_.first);
+    if (options_.dilation == 1) return out.add_range(i - options_.left, i + options_.right + 1);
+    const int64_t num_left = std::min(options_.left, i / options_.dilation);
+    const int64_t last = std::min(i + options_.right * options_.dilation, length - 1);
+    for (int64_t j = i - num_left * options_.dilation; j <= last; j += options_.dilation) out.add(j);
   }
-  int64_t reach() const override { return o_.left * o_.dilation; }
-  int64_t anchors() const override { return o_.first; }
+  int64_t window() const override { return options_.left * options_.dilation; }
+  int64_t num_first_keys() const override { return options_.first; }
 
-  WindowOptions o_;
+  WindowOptions options_;
 };
 
 }  // namespace
 
 Variant variant::window() {
   return describe<Window, WindowOptions>(
-      {.name = "window",
-       .also = "band",
-       .paper = "Beltagy et al. 2020",
-       .idea = "Softmax over the neighbours of a query: a band of the map, dilated or not.",
-       .time = {.length = 1, .width = 1},
-       .memory = {.length = 1, .width = 1},
-       .causal = true,
-       .cross = true,
-       .steps = true,
-       .map = MapKind::exact,
-       .from = 1024});
+      like(sparse_pattern_traits,
+           {.name = "window",
+            .also = "band",
+            .paper = "Beltagy et al. 2020",
+            .idea = "Softmax over the keys around a query: a band of the map, optionally dilated.",
+            .cross = true}));
 }
 
 }  // namespace heed

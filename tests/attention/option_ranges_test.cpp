@@ -51,7 +51,7 @@ Taken taken_by(const battery::Setting& setting) {
   host.forward({.rng = &noise});  // training: some loops run there only
   const auto made = static_cast<double>(Count::flops().load());
   const auto held = static_cast<double>(memory_use(Device::cpu).peak - before);
-  const Spent step = count_step(*host.attention, host.mask(), host.queries, host.keys);
+  const StepCost step = count_step(*host.attention, host.mask(), host.queries, host.keys);
   return {.operations = made + step.operations, .bytes = std::max(held, step.bytes)};
 }
 

@@ -1,5 +1,5 @@
 // Attentions that a program registers.
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/tests/catch.h"
 

@@ -31,8 +31,8 @@ TEST_CASE("terms: what waits gets the likelihood of each sequence") {
   AuxiliaryLosses terms;
   std::vector<double> seen;
   terms.add("seen", [&](const Likelihood& likelihood) {
-    CHECK_FALSE(likelihood.of_sequences.node());
-    seen = likelihood.of_sequences.to_doubles();
+    CHECK_FALSE(likelihood.log_likelihood.node());
+    seen = likelihood.log_likelihood.to_doubles();
     return likelihood.weight * 2;
   });
   const Tensor trained = leaf(logits);
@@ -54,7 +54,7 @@ TEST_CASE("terms: sequences of unlike length, one of them empty") {
   AuxiliaryLosses terms;
   std::vector<double> seen;
   terms.add("seen", [&](const Likelihood& likelihood) {
-    seen = likelihood.of_sequences.to_doubles();
+    seen = likelihood.log_likelihood.to_doubles();
     return likelihood.weight;
   });
   resolve_auxiliary_losses(&terms, logits, Tensor::of<int32_t>(targets, Shape{4}), rows);

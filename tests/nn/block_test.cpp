@@ -98,10 +98,10 @@ TEST_CASE("block: an attention without steps is refused when decoding starts") {
   const DefaultDevice device(any_device());
   Rng rng(3);
   const Block block({.width = 6, .feed_forward = 4}, std::make_unique<AllAtOnce>(), nullptr, rng);
-  CHECK_THROWS_WITH(block.new_cache(), containing("cannot go step by step"));
+  CHECK_THROWS_WITH(block.new_cache(), containing("cannot decode step by step"));
   const Block half({.width = 6, .feed_forward = 4}, plain_attention({.d_model = 6}, rng),
                    std::make_unique<AllAtOnce>(), rng);
-  CHECK_THROWS_WITH(half.new_cache(), containing("cannot go step by step"));
+  CHECK_THROWS_WITH(half.new_cache(), containing("cannot decode step by step"));
 }
 
 TEST_CASE("memory: rows follow the order, repeated, dropped, and with their history") {

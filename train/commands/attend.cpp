@@ -138,7 +138,7 @@ bool is_projection(const std::string& name) {
 /// The attention's own parameters and draws by name; empty ones are places that --param may fill.
 std::vector<Named> own_tensors(Attention& attention) {
   std::vector<Named> out;
-  visit_places(attention, [&](const std::string& name, Tensor& tensor) {
+  visit_optional_tensors(attention, [&](const std::string& name, Tensor& tensor) {
     if (!is_projection(name)) out.push_back({name, &tensor});
   });
   return out;

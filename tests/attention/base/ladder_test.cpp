@@ -1,8 +1,8 @@
 // Runs the battery on attentions defined in this file, one on each rung of the ladder.
 #include <cmath>
 
-#include "heed/attention/base/kernelized.h"
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/kernelized_attention.h"
+#include "heed/attention/base/patterned_attention.h"
 #include "heed/tests/attention/battery/battery.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/plain_attention.h"
@@ -32,7 +32,7 @@ class Window final : public PatternedAttention {
 
  private:
   void keys(int64_t, int64_t i, int64_t, KeySet& out) const override {
-    out.range(i - reach_, i + reach_ + 1);
+    out.add_range(i - reach_, i + reach_ + 1);
   }
   int64_t reach_;
 };
@@ -43,12 +43,12 @@ class Mixed final : public PatternedAttention {
   Mixed(const AttentionConfig& config, const NoOptions&, Rng& rng) : PatternedAttention(config, rng) {}
 
  private:
-  bool same_for_all_heads() const override { return false; }
+  bool heads_share_pattern() const override { return false; }
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
-    out.range(i - 2 - head, i + 1);
-    out.one(i);
-    out.range(0, 3);
-    out.range(length, length + 5);
+    out.add_range(i - 2 - head, i + 1);
+    out.add(i);
+    out.add_range(0, 3);
+    out.add_range(length, length + 5);
   }
 };
 

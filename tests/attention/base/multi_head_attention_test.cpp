@@ -78,7 +78,7 @@ TEST_CASE("headed: a memory grows in place without a tape, and keeps history wit
   CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.node());
 }
 
-TEST_CASE("headed: what was taped before a memory grows stays as it was") {
+TEST_CASE("headed: what was recorded before a memory grows stays as it was") {
   // Frozen keys, a query that is trained: rows are written in place while the tape still holds earlier ones.
   const auto attention = made({.d_model = 4, .heads = 2, .causal = true});
   for (Linear* frozen : {&headed(*attention).key, &headed(*attention).value})

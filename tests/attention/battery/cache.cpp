@@ -61,14 +61,14 @@ Report steps(const Setting& setting) {
       host.lengths = padded ? lengths_of({static_cast<int32_t>(length), 3}, setting.device) : Tensor();
       const Tensor full = host.forward().detach();
       for (const auto& portions : {single(length), portions_of(length)}) {
-        for (const bool taped : {false, true}) {
+        for (const bool recorded : {false, true}) {
           const auto cache = started(host, report);
           if (!cache) return report;
-          std::unique_ptr<NoGrad> quiet = taped ? nullptr : std::make_unique<NoGrad>();
+          std::unique_ptr<NoGrad> quiet = recorded ? nullptr : std::make_unique<NoGrad>();
           const double off = distance(walk(host, *cache, portions), full);
           if (off > allowed(setting)) {
             note(report, portions.size(), " steps of ", length, " positions differ by ", off,
-                 " from one call", taped ? ", on the tape" : "", padded ? ", with padding" : "");
+                 " from one call", recorded ? ", on the tape" : "", padded ? ", with padding" : "");
           }
           if (cache->length != length || cache->queries != length) {
             note(report, "after ", length, " positions the memory counts ", cache->length, " keys and ",

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/base/scored.h"
+#include "heed/attention/base/scored_attention.h"
 #include "heed/tests/attention/battery/battery.h"
 #include "heed/tests/catch.h"
 
@@ -77,7 +77,7 @@ class Flawed final : public ScoredAttention {
       if (flaw == Flaw::draws_when_seen && input.context.training()) input.context.rng->next();
       input.context.recorder->record(*this, flaw == Flaw::lying_map ? softmax(map) : map);
     }
-    if (flaw != Flaw::deaf_to_modifiers) return applied(map, heads, input, first);
+    if (flaw != Flaw::deaf_to_modifiers) return apply_map(map, heads, input, first);
     return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 

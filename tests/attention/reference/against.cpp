@@ -55,7 +55,7 @@ void check_values(const Example& e, const Values& values, const MapFormula& form
 
 void put_in(Module& module, const std::string& name, const Tensor& tensor) {
   bool done = false;
-  visit_places(module, [&](const std::string& place, Tensor& there) {
+  visit_optional_tensors(module, [&](const std::string& place, Tensor& there) {
     if (place != name) return;
     there = tensor;
     done = true;

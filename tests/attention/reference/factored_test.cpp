@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 #include "heed/core/operation_count.h"
 #include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/attention/reference/against.h"

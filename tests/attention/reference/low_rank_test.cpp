@@ -162,7 +162,7 @@ TEST_CASE("linformer: slots are kept for later queries, and take all keys at onc
   const Tensor first = one->forward({.queries = x, .keys = source, .cache = cache.get()});
   CHECK(distance(one->forward({.queries = x, .cache = cache.get()}), first) == 0);
   CHECK_THROWS_WITH(one->forward({.queries = x, .keys = source, .cache = cache.get()}),
-                    containing("50 were given before"));
+                    containing("50 keys were given before"));
   int64_t numbers = 0;
   struct Sizes final : Fields {
     explicit Sizes(int64_t& total) : total_(total) {}

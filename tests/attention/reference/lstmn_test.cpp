@@ -148,7 +148,7 @@ TEST_CASE("lstmn: forced to look at the last slot it is an ordinary LSTM", "[lst
     const Tensor x = normal(Shape{2, 13, 6}, 3);
     Tensor state;
     const Tensor expected =
-        transpose(plain.sweep(contiguous(transpose(x, 0, 1)), state, {}, Direction::forward), 0, 1);
+        transpose(plain.run(contiguous(transpose(x, 0, 1)), state, {}, Direction::forward), 0, 1);
     const Tensor y = made.attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
     CHECK(worst(y.to_doubles(), expected.to_doubles()) < 1e-12);
     // With all slots the output is another.

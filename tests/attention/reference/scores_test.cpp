@@ -264,12 +264,13 @@ TEST_CASE("closed form: a shift by one place turns the weights, and a closed gat
   for (size_t i = 0; i < 15; ++i) CHECK(kept[i] == Approx(content[i % 5]).epsilon(1e-5));
 }
 
-TEST_CASE("closed form: location looks at places, not at keys, and knows only so many", "[scores]") {
+TEST_CASE("closed form: location has weights for positions, not for keys, and for a fixed number of them",
+          "[scores]") {
   const Tensor q = normal(Shape{1, 1, 4, 3}, 9);
   CHECK(map_on("location:length=6", q, normal(Shape{1, 1, 6, 3}, 10)) ==
         map_on("location:length=6", q, normal(Shape{1, 1, 6, 3}, 11)));
   CHECK_THROWS_WITH(map_on("location:length=6", q, normal(Shape{1, 1, 7, 3}, 10)),
-                    containing("7 keys") && containing("6 places"));
+                    containing("7 keys") && containing("6 positions"));
   Rng rng(1);
   CHECK_THROWS_WITH(make_attention("location", {.d_model = 4}, rng), containing("set length"));
 }

@@ -330,9 +330,9 @@ TEST_CASE("hard: a sequence of which no target counts is not real", "[hard]") {
   const Tensor targets = Tensor::of<int32_t>(std::vector<int32_t>{1, -1, -1, -1, 0, 3}, Shape{3, 2});
   AuxiliaryLosses terms;
   terms.add("t", [&](const Likelihood& of) {
-    CHECK(of.real.to_doubles() == std::vector<double>{1, 0, 1});
+    CHECK(of.has_targets.to_doubles() == std::vector<double>{1, 0, 1});
     CHECK(of.weight.item() == 3);
-    CHECK(of.of_sequences.to_doubles()[1] == 0);
+    CHECK(of.log_likelihood.to_doubles()[1] == 0);
     return of.weight;
   });
   resolve_auxiliary_losses(&terms, logits, targets);

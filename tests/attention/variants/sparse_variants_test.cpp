@@ -501,7 +501,7 @@ TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed
   const auto attention = made("longformer", config);
   const Inputs in({1, 2, 9, 4, 4}, DType::f32);
   CHECK_THROWS_WITH(headed(*attention).on_heads(in.heads, {.mask = Mask::causal()}),
-                    containing("global tokens look ahead"));
+                    containing("global tokens attend to later ones"));
 }
 
 }  // namespace heed

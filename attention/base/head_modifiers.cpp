@@ -1,10 +1,11 @@
-// Rope, query-key norm, alibi, t5, shaw, softcap and sink.
-#include "heed/attention/base/modifiers.h"
-#include "heed/core/constant_table.h"
+// Applies rope, query-key norm, alibi, t5, shaw, softcap and sink.
+#include "heed/attention/base/head_modifiers.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+
+#include "heed/core/constant_table.h"
 
 namespace heed {
 
@@ -20,27 +21,26 @@ std::vector<double> alibi_slopes(int64_t heads) {
 }
 
 int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span) {
-  int64_t first = 0, away = -distance;
-  if (causal) {
-    away = std::max<int64_t>(away, 0);
-  } else {
+  // Bidirectional attention has half of the buckets for later keys.
+  int64_t first_bucket = 0, magnitude = std::max<int64_t>(-distance, 0);
+  if (!causal) {
     buckets /= 2;
-    if (distance > 0) first = buckets;
-    away = std::abs(distance);
+    if (distance > 0) first_bucket = buckets;
+    magnitude = std::abs(distance);
   }
-  const int64_t exact = buckets / 2;
-  if (away < exact) return first + away;
-  if (exact == 0) return first;
-  const double share = std::log(static_cast<double>(away) / static_cast<double>(exact)) /
-                       std::log(static_cast<double>(span) / static_cast<double>(exact));
-  const auto beyond = static_cast<int64_t>(share * static_cast<double>(buckets - exact));
-  return first + std::min(exact + beyond, buckets - 1);
+  const int64_t num_exact = buckets / 2;
+  if (magnitude < num_exact) return first_bucket + magnitude;
+  if (num_exact == 0) return first_bucket;
+  const double fraction = std::log(static_cast<double>(magnitude) / static_cast<double>(num_exact)) /
+                          std::log(static_cast<double>(span) / static_cast<double>(num_exact));
+  const auto logarithmic = static_cast<int64_t>(fraction * static_cast<double>(buckets - num_exact));
+  return first_bucket + std::min(num_exact + logarithmic, buckets - 1);
 }
 
 Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const {
-  const auto reaches = [&](const Tensor& table) { return table.extent(0) >= end; };
+  const auto is_long_enough = [&](const Tensor& table) { return table.extent(0) >= end; };
   const auto make = [&] {
-    // Up to a power of two, so that decoding step by step makes few tables.
+    // The length is a power of two, so that decoding step by step makes few tables.
     const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(end)));
     const int64_t pairs = d / 2;
     std::vector<double> values(static_cast<size_t>(length * d));
@@ -53,27 +53,27 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
     }
     return cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
   };
-  const auto table = tables_.get({x.dtype(), x.device()}, reaches, make);
+  const auto table = tables_.get({x.dtype(), x.device()}, is_long_enough, make);
   keep_for_replays(*table);  // a longer table may replace it
   return view::slice(*table, 0, first, end);
 }
 
 Tensor repeated(const Tensor& x, int64_t heads) {
-  const int64_t own = x.extent(1), group = heads / own;
-  if (own == heads) return x;
-  if (own == 1) return expand(x, Shape{x.extent(0), heads, x.extent(2), x.extent(3)});
-  const Shape apart{x.extent(0), own, 1, x.extent(2), x.extent(3)};
-  const Shape wide{x.extent(0), own, group, x.extent(2), x.extent(3)};
-  return reshape(expand(reshape(x, apart), wide), Shape{x.extent(0), heads, x.extent(2), x.extent(3)});
+  const int64_t kv_heads = x.extent(1);
+  const Shape shape{x.extent(0), heads, x.extent(2), x.extent(3)};
+  if (kv_heads == heads) return x;
+  if (kv_heads == 1) return expand(x, shape);
+  const Shape separate{x.extent(0), kv_heads, 1, x.extent(2), x.extent(3)};
+  const Shape groups{x.extent(0), kv_heads, heads / kv_heads, x.extent(2), x.extent(3)};
+  return reshape(expand(reshape(x, separate), groups), shape);
 }
 
 HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
     : modifiers_(config.modifiers), heads_(config.heads), causal_(config.causal) {
   const int64_t d = config.width_of_head();
   const Modifiers& m = modifiers_;
-  const bool turns = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
-  if (turns && d % 2 != 0) {
-    fail("attention: rope turns pairs, but a head is ", d, " wide (width ", config.d_model, ", ",
+  if (is_rotary(m.position) && d % 2 != 0) {
+    fail("attention: rope rotates pairs, but a head is ", d, " wide (width ", config.d_model, ", ",
          config.heads, " heads). Choose heads of an even width.");
   }
   if (m.qk_norm == QkNorm::rms) {
@@ -85,45 +85,46 @@ HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
   }
   if (m.position == PositionKind::t5)
     position_bias_ = normal_parameter(Shape{m.position_buckets, config.heads}, 0.02, rng);
-  const Shape of_distances{2 * m.position_span + 1, d};
-  const bool both = m.position == PositionKind::shaw;
-  if (both || m.position == PositionKind::shaw_keys)
-    position_vectors_ = normal_parameter(of_distances, 0.02, rng);
-  if (both) value_vectors_ = normal_parameter(of_distances, 0.02, rng);
+  const Shape by_distance{2 * m.position_span + 1, d};
+  const bool has_values = m.position == PositionKind::shaw;
+  if (has_values || m.position == PositionKind::shaw_keys)
+    position_vectors_ = normal_parameter(by_distance, 0.02, rng);
+  if (has_values) value_vectors_ = normal_parameter(by_distance, 0.02, rng);
   if (m.sink == Sink::learned) sink_ = constant_parameter(Shape{config.heads}, 0);
 }
 
 void HeadModifiers::fields(Fields& f) {
-  const auto used = [&f](const char* name, Tensor& tensor) {
-    if (tensor) f(name, tensor);  // an empty field would be listed as a tensor to give
+  // An empty field would be listed as a tensor that users may give.
+  const auto list = [&f](const char* name, Tensor& tensor) {
+    if (tensor) f(name, tensor);
   };
-  used("query_gain", query_gain_);
-  used("key_gain", key_gain_);
-  used("position_bias", position_bias_);
-  used("position_vectors", position_vectors_);
-  used("value_vectors", value_vectors_);
-  used("sink", sink_);
+  list("query_gain", query_gain_);
+  list("key_gain", key_gain_);
+  list("position_bias", position_bias_);
+  list("position_vectors", position_vectors_);
+  list("value_vectors", value_vectors_);
+  list("sink", sink_);
 }
 
 Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
   if (modifiers_.qk_norm == QkNorm::none) return x;
-  const bool unit = modifiers_.qk_norm == QkNorm::l2;
-  const Tensor y = x / sqrt((unit ? sum(square(x), 3) : mean(square(x), 3)) + 1e-6);
+  const bool to_unit_length = modifiers_.qk_norm == QkNorm::l2;
+  const Tensor y = x / sqrt((to_unit_length ? sum(square(x), 3) : mean(square(x), 3)) + 1e-6);
   return gain ? y * gain : y;
 }
 
 Tensor HeadModifiers::rotated(const Tensor& x, int64_t first) const {
+  if (!is_rotary(modifiers_.position)) return x;
   const bool halves = modifiers_.position == PositionKind::rope;
-  if (!halves && modifiers_.position != PositionKind::rope_interleaved) return x;
   return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base),
                 halves ? kernel::RotaryPairs::halves : kernel::RotaryPairs::neighbours);
 }
 
-bool HeadModifiers::on_scores() const {
+bool HeadModifiers::acts_on_scores() const {
   return by_distance(modifiers_.position) || modifiers_.softcap > 0 || modifiers_.sink != Sink::none;
 }
 
-Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_query) const {
+Tensor HeadModifiers::distance_bias(const Tensor& q, int64_t keys, int64_t first_query) const {
   const int64_t span = q.extent(2) + keys - 1;
   const auto distance = [&](int64_t n) { return keys - 1 - first_query - n; };  // key minus query
   if (modifiers_.position == PositionKind::alibi) {
@@ -145,56 +146,57 @@ Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_quer
   return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
 }
 
-/// Vectors by distance as rows [Tq + Tk, d]: row Tq - 1 - i + j is for query i and key j.
-Tensor HeadModifiers::by_place(const Tensor& vectors, int64_t queries, int64_t keys,
-                               int64_t first_query) const {
-  const int64_t span = modifiers_.position_span, wide = queries + keys;
+/// The vectors of all distances as rows [Tq + Tk, d]: row Tq - 1 - i + j is for query i and key j.
+Tensor HeadModifiers::vectors_by_distance(const Tensor& vectors, int64_t queries, int64_t keys,
+                                          int64_t first_query) const {
+  const int64_t span = modifiers_.position_span, num_rows = queries + keys;
   std::vector<int32_t> rows;
-  for (int64_t n = 0; n < wide; ++n) {
-    const int64_t away = n - (queries - 1) - first_query;  // key minus query
-    rows.push_back(static_cast<int32_t>(std::clamp(away, -span, span) + span));
+  for (int64_t n = 0; n < num_rows; ++n) {
+    const int64_t distance = n - (queries - 1) - first_query;  // key minus query
+    rows.push_back(static_cast<int32_t>(std::clamp(distance, -span, span) + span));
   }
-  return embedding(vectors, constant_table<int32_t>(rows, Shape{wide}, vectors.device()));
+  return embedding(vectors, constant_table<int32_t>(rows, Shape{num_rows}, vectors.device()));
 }
 
-Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const {
-  const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), wide = queries + keys;
-  const Tensor vectors = by_place(position_vectors_, queries, keys, first_query);
-  const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, wide]
+/// q_i . vector(j - i) / sqrt(d) for all pairs: [B, H, Tq, Tk].
+Tensor HeadModifiers::position_vector_scores(const Tensor& q, int64_t keys, int64_t first_query) const {
+  const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), width = queries + keys;
+  const Tensor vectors = vectors_by_distance(position_vectors_, queries, keys, first_query);
+  const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, width]
   // Row i starts at column Tq - 1 - i: skip Tq - 1 numbers and read rows shorter by one to align them.
-  const Tensor line = slice(reshape(all, Shape{b, h, queries * wide}), 2, queries - 1, queries * wide - 1);
-  const Tensor skewed = slice(reshape(line, Shape{b, h, queries, wide - 1}), 3, 0, keys);
+  const Tensor flat = slice(reshape(all, Shape{b, h, queries * width}), 2, queries - 1, queries * width - 1);
+  const Tensor skewed = slice(reshape(flat, Shape{b, h, queries, width - 1}), 3, 0, keys);
   return skewed * (1 / std::sqrt(static_cast<double>(q.extent(3))));
 }
 
-Tensor HeadModifiers::of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const {
+Tensor HeadModifiers::value_vector_term(const Tensor& map, const Tensor& v, int64_t first_query) const {
   if (!value_vectors_) return {};
   if (v.extent(3) != value_vectors_.extent(1)) {
     fail("attention: values are ", v.extent(3), " wide, and the vectors that shaw adds to them ",
          value_vectors_.extent(1), ". Give values of that width, or use shaw_keys.");
   }
   const int64_t b = map.extent(0), h = map.extent(1), queries = map.extent(2), keys = map.extent(3),
-                wide = queries + keys;
-  // The inverse of from_vectors(): read rows longer by one, so that row i starts at column Tq - 1 - i.
-  const auto blank = [&](int64_t columns, const Shape& as) {
-    Shape shape = as;
+                width = queries + keys;
+  // The inverse of position_vector_scores(): read rows longer by one, so that row i starts at column Tq - 1 -
+  // i.
+  const auto zeros = [&](int64_t columns, Shape shape) {
     shape[-1] = columns;
     return Tensor::zeros(shape, map.dtype(), map.device());
   };
-  const Tensor rows = concat(std::vector<Tensor>{map, blank(queries - 1, map.shape())}, 3);
-  const Tensor line = reshape(rows, Shape{b, h, queries * (wide - 1)});
+  const Tensor rows = concat(std::vector<Tensor>{map, zeros(queries - 1, map.shape())}, 3);
+  const Tensor flat = reshape(rows, Shape{b, h, queries * (width - 1)});
   const Tensor all =
-      concat(std::vector<Tensor>{blank(queries - 1, line.shape()), line, blank(1, line.shape())}, 2);
-  return matmul(reshape(all, Shape{b, h, queries, wide}),
-                by_place(value_vectors_, queries, keys, first_query));
+      concat(std::vector<Tensor>{zeros(queries - 1, flat.shape()), flat, zeros(1, flat.shape())}, 2);
+  return matmul(reshape(all, Shape{b, h, queries, width}),
+                vectors_by_distance(value_vectors_, queries, keys, first_query));
 }
 
-Tensor HeadModifiers::scores(const Tensor& plain, const Tensor& q, int64_t first_query) const {
+Tensor HeadModifiers::modified_scores(const Tensor& plain, const Tensor& q, int64_t first_query) const {
   const int64_t queries = plain.extent(2), keys = plain.extent(3);
   Tensor out = plain;
-  if (position_vectors_) out = out + from_vectors(q, keys, first_query);
+  if (position_vectors_) out = out + position_vector_scores(q, keys, first_query);
   if (modifiers_.softcap > 0) out = tanh(out * (1 / modifiers_.softcap)) * modifiers_.softcap;
-  if (const Tensor by_distance = relative(q, keys, first_query)) {
+  if (const Tensor by_distance = distance_bias(q, keys, first_query)) {
     std::vector<int32_t> index;
     for (int64_t i = 0; i < queries; ++i) {
       for (int64_t j = 0; j < keys; ++j) index.push_back(static_cast<int32_t>(i - j + keys - 1));
@@ -211,7 +213,7 @@ Tensor HeadModifiers::sink(const Tensor& q) const {
   return sink_;
 }
 
-Tensor HeadModifiers::shared_with_sink(const Tensor& weights, const Tensor& scores) const {
+Tensor HeadModifiers::with_sink(const Tensor& weights, const Tensor& scores) const {
   const Tensor logit = sink(scores);
   if (!logit) return weights;
   const int64_t keys = scores.extent(3);

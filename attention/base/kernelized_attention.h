@@ -8,9 +8,10 @@ namespace heed {
 
 /// The cache of a kernelized attention: sums of constant size.
 struct SumCache : AttentionCache {
-  Tensor sums;  ///< [B, H, f, d + 1]: sum over keys of phi(k) [v, 1]^T; with all monomials of phi where f(s)
-                ///< needs them
-  void fields(Fields& f) override { f("sums", sums); }  ///< names the sums, for copying and reordering rows
+  /// [B, H, f, d + 1]: sum over keys of phi(k) [v, 1]^T; where f(s) is no monomial s, of all monomials of
+  /// phi.
+  Tensor sums;
+  void fields(Fields& f) override { f("sums", sums); }
 };
 
 /// y_i = sum_j f(s_ij) v_j / (sum_j f(s_ij) + epsilon) with s_ij = phi(q_i) . phi(k_j) and a polynomial f, in
@@ -18,18 +19,18 @@ struct SumCache : AttentionCache {
 /// where f(s) = s.
 class KernelizedAttention : public MultiHeadAttention {
  public:
-  /// With f(s) = s.
+  /// f(s) = s.
   KernelizedAttention(const AttentionConfig& config, double epsilon, Rng& rng);
-  /// With f, epsilon and the preparation of features from `params`; mask, lengths and random draws come with
-  /// each call.
+  /// f, epsilon and the preparation of features are those of `params`; mask, lengths and random draws come
+  /// with each call.
   KernelizedAttention(const AttentionConfig& config, const kernel::PolynomialParams& params, Rng& rng);
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<SumCache>(); }
 
  protected:
-  virtual Tensor feature(const Tensor& x) const { return x; }  ///< [B, H, T, d] -> [B, H, T, f]
-  /// Features of queries and keys (k may be empty); feature() of both unless overridden.
+  virtual Tensor feature(const Tensor& x) const { return x; }  ///< phi: [B, H, T, d] -> [B, H, T, f]
+  /// Features of queries and keys (k may be empty); by default feature() of both.
   virtual Heads features(Heads heads, const AttentionInput& input) const;
-  /// Applies dropout to features when training, or sets params.dropout; the default does neither.
+  /// Applies dropout to features in training, or sets params.dropout; by default it does neither.
   virtual Heads feature_dropout(Heads features, kernel::PolynomialParams& params, Rng& rng) const;
   Tensor attend(Heads heads, const AttentionInput& input) override;
   /// Fails on an additive bias, on lengths of another batch size, and on more causal queries than keys.
@@ -38,19 +39,21 @@ class KernelizedAttention : public MultiHeadAttention {
   const kernel::PolynomialParams& polynomial() const { return params_; }
 
  private:
-  Tensor step(const Heads& phi, kernel::PolynomialParams params, const AttentionInput& input) const;
-  void show(const Heads& phi, const AttentionInput& input) const;
+  Tensor attend_to_cache(const Heads& phi, kernel::PolynomialParams params,
+                         const AttentionInput& input) const;
+
   kernel::PolynomialParams params_;
 };
 
-/// 1 where x [..., 1] is 0, 0 elsewhere, without a gradient: added to divisors of empty sums.
-Tensor one_for_zero(const Tensor& x);
+/// 1 where x [..., 1] is 0, else 0, without a gradient: added to divisors so that empty sums are divided
+/// by 1.
+Tensor zero_indicator(const Tensor& x);
 /// The divisor of a row in the fused kernel, from its sum of weights [..., 1]: with epsilon and guard; 1
 /// where that is 0.
-Tensor divisor(const Tensor& total, const kernel::PolynomialParams& params);
+Tensor row_divisor(const Tensor& total, const kernel::PolynomialParams& params);
 /// The fused kernel's preparation of queries and keys [B, H, T, d], in plain ops.
-Tensor prepared(const Tensor& x, const kernel::PolynomialParams& params);
-/// The attention map [B, H, Tq, Tk] from features, in plain ops: for MapRecorder.
+Tensor feature_map(const Tensor& x, const kernel::PolynomialParams& params);
+/// The attention map [B, H, Tq, Tk] from features, in plain ops.
 Tensor polynomial_map(const Tensor& q, const Tensor& k, const kernel::PolynomialParams& params,
                       const Mask& mask, int64_t first_query);
 

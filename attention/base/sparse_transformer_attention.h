@@ -1,27 +1,29 @@
-// SparseTransformerAttention: what the strided and the fixed pattern of the Sparse Transformer share.
+// SparseTransformerAttention: base class of the strided and the fixed pattern of the Sparse Transformer.
 #pragma once
 
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/patterned_attention.h"
 
 namespace heed {
 
 /// Options of both patterns of the Sparse Transformer.
 struct SparseTransformerOptions {
-  /// Whether the patterns of a layer act together, or by turns of layers or heads.
+  /// merged: both patterns in each head; interleave, multihead: one of them, alternating by layer or by head.
   enum class Usage { merged, interleave, multihead };
-  /// Where a query of an encoder looks: to both sides, or back only, as in a decoder.
+  /// The keys of an encoder's query: on both sides, or earlier ones only, as in a decoder.
   enum class Look { both, back };
 
-  Usage usage = Usage::merged;  ///< both patterns in each head, or by turns of layers or heads
-  Look look = Look::both;       ///< of an encoder
-  bool cls = false;             ///< the first token is outside of the pattern, sees all and is seen by all
-  double scale = 0;             ///< multiplies the scores; 0: 1 / sqrt(d)
+  Usage usage = Usage::merged;  ///< how the two patterns are combined
+  Look look = Look::both;       ///< in an encoder
+  bool cls = false;  ///< the first token attends to all and all to it; the pattern starts at the second
+  double scale = 0;  ///< multiplies the scores; 0: 1 / sqrt(d)
   /// Names the options; `about_usage` is the help text of usage.
   void fields(Fields& f, const char* about_usage) {
     f("usage", Choice(usage, {"merged", "interleave", "multihead"}), about_usage);
-    f("look", Choice(look, {"both", "back"}), "where an encoder's queries look; a decoder's look back");
+    f("look", Choice(look, {"both", "back"}),
+      "the keys of an encoder's query: on both sides, or earlier ones only; a decoder has earlier ones only");
     f("cls", cls,
-      "the first token sees all (in a decoder itself) and is seen by all; the pattern starts at the second");
+      "the first token attends to all (in a decoder to itself), and all attend to it; the pattern starts at "
+      "the second");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -31,7 +33,7 @@ struct SparseTransformerOptions {
 /// lra_benchmarks/models/sparse_transformer/sparse_attention.py); the pattern counts from the second.
 class SparseTransformerAttention : public PatternedAttention {
  public:
-  /// `config` says whether this is a decoder, `options` where its queries look.
+  /// In a decoder (config.causal), queries always look back only.
   SparseTransformerAttention(const AttentionConfig& config, const SparseTransformerOptions& options, Rng& rng)
       : PatternedAttention(config, rng, options.scale), shared_(options) {}
 
@@ -45,15 +47,15 @@ class SparseTransformerAttention : public PatternedAttention {
 
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const final {
     const bool back = config().causal || shared_.look == SparseTransformerOptions::Look::back;
-    if (shared_.cls) out.one(0);
+    if (shared_.cls) out.add(0);
     if (shared_.cls && i == 0) {
-      if (!config().causal) out.range(0, length);
+      if (!config().causal) out.add_range(0, length);
       return;
     }
     pattern_keys(head, i, shared_.cls ? 1 : 0, back ? std::min(i + 1, length) : length, out);
   }
-  bool same_for_all_heads() const override { return shared_.usage != Usage::multihead; }
-  int64_t anchors() const override { return shared_.cls ? 1 : 0; }
+  bool heads_share_pattern() const override { return shared_.usage != Usage::multihead; }
+  int64_t num_first_keys() const override { return shared_.cls ? 1 : 0; }
 
  private:
   SparseTransformerOptions shared_;

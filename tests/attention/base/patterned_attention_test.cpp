@@ -1,5 +1,5 @@
 // Patterned attentions: what their maps take of memory.
-#include "heed/attention/base/patterned.h"
+#include "heed/attention/base/patterned_attention.h"
 
 #include <charconv>
 

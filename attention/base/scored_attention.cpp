@@ -1,5 +1,5 @@
-// Attention by a map: scores, weights, product with the values.
-#include "heed/attention/base/scored.h"
+// Attention by a full map: scores, weights, product with the values.
+#include "heed/attention/base/scored_attention.h"
 
 namespace heed {
 
@@ -14,9 +14,9 @@ int64_t ScoredAttention::first_position(const Tensor& scores, const AttentionInp
 
 Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
   Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), input);
-  if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
+  if (modifiers().acts_on_scores()) scores = modifiers().modified_scores(scores, heads.q, first_query);
   if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
-  return modifiers().shared_with_sink(weigh(scores, heads.q, input), scores);
+  return modifiers().with_sink(weigh(scores, heads.q, input), scores);
 }
 
 Tensor ScoredAttention::attend(Heads heads, const AttentionInput& input) {
@@ -27,15 +27,15 @@ Tensor ScoredAttention::attend(Heads heads, const AttentionInput& input) {
 Tensor ScoredAttention::attend_by_map(const Heads& heads, const AttentionInput& input, int64_t first_query) {
   const Tensor map = weights(heads, input, first_query);
   if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
-  return applied(map, heads, input, first_query);
+  return apply_map(map, heads, input, first_query);
 }
 
-Tensor ScoredAttention::applied(const Tensor& map, const Heads& heads, const AttentionInput& input,
-                                int64_t first_query) const {
+Tensor ScoredAttention::apply_map(const Tensor& map, const Heads& heads, const AttentionInput& input,
+                                  int64_t first_query) const {
   const Tensor dropped = dropout(map, config().dropout, input.context.rng);
   const Tensor y = matmul(dropped, repeated(heads.v, heads.q.extent(1)));
-  const Tensor more = modifiers().of_value_vectors(dropped, heads.v, first_query);
-  return more ? y + more : y;
+  const Tensor term = modifiers().value_vector_term(dropped, heads.v, first_query);
+  return term ? y + term : y;
 }
 
 }  // namespace heed

@@ -1,6 +1,6 @@
-// Tests attention/base/modifiers.h: positions in attention, shared keys, caps and sinks, against known
+// Tests attention/base/head_modifiers.h: positions in attention, shared keys, caps and sinks, against known
 // results.
-#include "heed/attention/base/modifiers.h"
+#include "heed/attention/base/head_modifiers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,14 +48,15 @@ TEST_CASE("modified: products of turned vectors depend on their distance only") 
     const HeadModifiers modifiers({.d_model = 6, .heads = 1, .modifiers = {.position = kind}}, rng);
     const Tensor q = expand(random(Shape{1, 1, 1, 6}, 2), Shape{1, 1, 40, 6}),
                  k = expand(random(Shape{1, 1, 1, 6}, 3), Shape{1, 1, 40, 6});
-    const Tensor products = matmul(modifiers.ready_query(q, 0), transpose(modifiers.ready_key(k, 0), 2, 3));
+    const Tensor products = matmul(modifiers.normalize_and_rotate_query(q, 0),
+                                   transpose(modifiers.normalize_and_rotate_key(k, 0), 2, 3));
     for (int64_t i = 0; i + 1 < 40; ++i) {
       for (int64_t j = 0; j + 1 < 40; ++j)
         CHECK(at(products, i + 1, j + 1) == Approx(at(products, i, j)).margin(1e-12));
     }
     CHECK(at(products, 7, 0) != Approx(at(products, 0, 7)).margin(1e-3));
-    const Tensor later = modifiers.ready_query(slice(q, 2, 0, 3), 30);
-    const auto part = modifiers.ready_query(q, 0).to_doubles(), found = later.to_doubles();
+    const Tensor later = modifiers.normalize_and_rotate_query(slice(q, 2, 0, 3), 30);
+    const auto part = modifiers.normalize_and_rotate_query(q, 0).to_doubles(), found = later.to_doubles();
     for (size_t n = 0; n < 18; ++n) CHECK(found[n] == part[30 * 6 + n]);
     for (size_t n = 0; n < 6; ++n) CHECK(part[n] == q.to_doubles()[n]);  // position 0 stays
   }
@@ -70,7 +71,7 @@ TEST_CASE("modified: angles of rope are position times base^(-2 i / d), in both 
          .modifiers = {.position = halves ? PositionKind::rope : PositionKind::rope_interleaved,
                        .position_base = 100}},
         rng);
-    const auto y = modifiers.ready_key(ones, 0).to_doubles();
+    const auto y = modifiers.normalize_and_rotate_key(ones, 0).to_doubles();
     for (size_t t = 0; t < 4; ++t) {
       for (size_t pair = 0; pair < 2; ++pair) {
         const double angle = static_cast<double>(t) * (pair == 0 ? 1 : 0.1);
@@ -323,7 +324,7 @@ TEST_CASE("modified: what makes no sense is refused with the reason") {
     return "";
   };
   CHECK_THAT(refused("softmax", {.d_model = 8, .cross = true, .modifiers = {.position = PositionKind::rope}}),
-             containing("places in two inputs have no distance"));
+             containing("positions in two inputs have no distance"));
   CHECK_THAT(refused("linear", {.d_model = 8, .modifiers = {.position = PositionKind::alibi}}),
              containing("no bias by position"));
   CHECK_THAT(refused("linear", {.d_model = 8, .modifiers = {.softcap = 5}}), containing("no softcap"));

@@ -1,5 +1,4 @@
-// HeadModifiers: positions inside attention, query-key norm, softcap and sink, which combine with most
-// attentions.
+// HeadModifiers: positions inside attention, query-key norm, softcap and sink, for most attentions.
 #pragma once
 
 #include "heed/core/parallel/recent_values.h"
@@ -27,42 +26,44 @@ class RotaryAngles {
 ///   sink                  [H] for sink = learned
 class HeadModifiers {
  public:
-  /// Makes the parameters that config.modifiers asks for; fails for a rope width that does not fit the head.
+  /// Creates the parameters of config.modifiers; fails for rope with heads of odd width.
   HeadModifiers(const AttentionConfig& config, Rng& rng);
   void fields(Fields& f);  ///< names the parameters above, those that exist
 
-  /// Normalises and rotates q [B, H, T, d] or k [B, Hk, T, d]; `first` is the position of row 0.
-  Tensor ready_query(const Tensor& q, int64_t first) const {
+  /// Normalises and rotates queries [B, H, T, d]; `first` is the position of row 0.
+  Tensor normalize_and_rotate_query(const Tensor& q, int64_t first) const {
     return rotated(normalised(q, query_gain_), first);
   }
-  /// The same for k [B, Hk, T, d]; `first` is the position of row 0.
-  Tensor ready_key(const Tensor& k, int64_t first) const { return rotated(normalised(k, key_gain_), first); }
+  /// Normalises and rotates keys [B, Hk, T, d]; `first` is the position of row 0.
+  Tensor normalize_and_rotate_key(const Tensor& k, int64_t first) const {
+    return rotated(normalised(k, key_gain_), first);
+  }
 
   /// True when a modifier acts on scores.
-  bool on_scores() const;
+  bool acts_on_scores() const;
   /// The bias by distance of alibi or t5, [H, Tq + Tk - 1], else empty: entry i - j + Tk - 1 is for query i,
   /// whose position is first_query + i, and key j.
-  Tensor relative(const Tensor& q, int64_t keys, int64_t first_query) const;
-  /// True when relative() is the learned bias of t5, which wants a gradient.
-  bool relative_is_trained() const { return static_cast<bool>(position_bias_); }
+  Tensor distance_bias(const Tensor& q, int64_t keys, int64_t first_query) const;
+  /// True when distance_bias() is the learned bias of t5, which needs a gradient.
+  bool has_trained_bias() const { return static_cast<bool>(position_bias_); }
   /// Scores [B, H, Tq, Tk] with shaw, softcap, alibi and t5 applied; without mask and sink.
-  Tensor scores(const Tensor& plain, const Tensor& q, int64_t first_query) const;
+  Tensor modified_scores(const Tensor& plain, const Tensor& q, int64_t first_query) const;
   /// True with the position vectors of shaw or shaw_keys.
-  bool has_vectors() const { return static_cast<bool>(position_vectors_); }
+  bool has_position_vectors() const { return static_cast<bool>(position_vectors_); }
   /// Shaw's value term: a map [B, H, Tq, Tk] times the value vectors by distance -> [B, H, Tq, d]; empty
   /// without them. Fails when values are not d wide.
-  Tensor of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const;
+  Tensor value_vector_term(const Tensor& map, const Tensor& v, int64_t first_query) const;
   double softcap() const { return modifiers_.softcap; }  ///< c in c tanh(score / c); 0: no softcap
   /// The sink's logits [H] in the dtype of q; empty without a sink.
   Tensor sink(const Tensor& q) const;
   /// Weights [B, H, Tq, Tk] of masked scores, reduced by the sink's share of each row.
-  Tensor shared_with_sink(const Tensor& weights, const Tensor& scores) const;
+  Tensor with_sink(const Tensor& weights, const Tensor& scores) const;
 
  private:
   Tensor normalised(const Tensor& x, const Tensor& gain) const;
   Tensor rotated(const Tensor& x, int64_t first) const;
-  Tensor from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const;
-  Tensor by_place(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
+  Tensor position_vector_scores(const Tensor& q, int64_t keys, int64_t first_query) const;
+  Tensor vectors_by_distance(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
 
   Modifiers modifiers_;
   int64_t heads_;
@@ -71,7 +72,8 @@ class HeadModifiers {
   RotaryAngles angles_;
 };
 
-/// x [B, Hk, T, d] with each head repeated H / Hk times in a row -> [B, H, T, d]; x itself when Hk = H.
+/// Repeats each head of x [B, Hk, T, d] H / Hk times in a row -> [B, H, T, d], H = `heads`; x itself when Hk
+/// = H.
 Tensor repeated(const Tensor& x, int64_t heads);
 
 /// Alibi's slopes: 2^(-8 (h + 1) / H) when H is a power of two; otherwise those of the next lower power, then

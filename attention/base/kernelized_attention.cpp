@@ -1,5 +1,5 @@
 // Linear attention by feature maps: full calls, decoding step by step, maps.
-#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/kernelized_attention.h"
 
 #include "heed/core/kernels/content/hard_choice.h"
 #include "heed/core/launch.h"
@@ -28,48 +28,49 @@ Heads KernelizedAttention::features(Heads heads, const AttentionInput&) const {
 Heads KernelizedAttention::feature_dropout(Heads features, PolynomialParams&, Rng&) const { return features; }
 
 void KernelizedAttention::check(const Heads& heads, const AttentionInput& input) {
-  if (input.mask.bias())
-    fail(
-        "attention: a map that factors cannot take a bias on its scores. Leave the bias out, or use "
-        "softmax.");
+  refuse_bias(input, "a map that factors");
   if (input.mask.key_lengths() && input.mask.key_lengths().extent(0) != heads.q.extent(0)) {
     fail("attention: ", input.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
          ". Give one length a sequence.");
   }
-  const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
-  if (input.mask.is_causal() && earlier < 0) {
+  if (input.mask.is_causal() && heads.k && heads.k.extent(2) < heads.q.extent(2)) {
     fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
          " keys. The last query belongs to the last key, so there must be as many keys.");
   }
+  refuse_map_of_cached_call(input);
 }
 
 Tensor KernelizedAttention::attend(Heads heads, const AttentionInput& input) {
   check(heads, input);
-  const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
+  const int64_t num_earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
   Heads phi = features(std::move(heads), input);
-  if (input.context.recorder != nullptr) show(phi, input);
+  record_map(input, [&] {
+    input.context.recorder->factors(*this, feature_map(phi.q, params_), feature_map(phi.k, params_),
+                                    params_.scale);
+    return polynomial_map(phi.q, phi.k, params_, input.mask, input.mask.is_causal() ? num_earlier : 0);
+  });
   PolynomialParams params = params_;
   params.key_lengths = input.mask.key_lengths();
   if (input.context.training() && config().dropout > 0)
     phi = feature_dropout(std::move(phi), params, *input.context.rng);
-  if (input.cache != nullptr) return step(phi, params, input);
+  if (input.cache != nullptr) return attend_to_cache(phi, params, input);
   params.causal = input.mask.is_causal();
-  if (!params.causal || earlier == 0) return polynomial_attention(phi.q, phi.k, phi.v, params);
-  const auto part = [&](const Tensor& x, bool before) {
-    return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
-  };
-  PolynomialParams before = params;
-  if (params.dropout > 0) before.draw = input.context.rng->next();  // keys of both parts count from 0
-  const Tensor sums = polynomial_sums(part(phi.k, true), part(phi.v, true), before);
-  params.first_key = earlier;
-  return polynomial_attention(phi.q, part(phi.k, false), part(phi.v, false), params, sums);
+  if (!params.causal || num_earlier == 0) return polynomial_attention(phi.q, phi.k, phi.v, params);
+  // Keys before the first query are summed, and the others attended to causally.
+  const auto earlier = [&](const Tensor& x) { return slice(x, 2, 0, num_earlier); };
+  const auto later = [&](const Tensor& x) { return slice(x, 2, num_earlier, x.extent(2)); };
+  PolynomialParams params_of_earlier = params;
+  if (params.dropout > 0)  // the keys of both parts count from 0, so each needs a draw of its own
+    params_of_earlier.draw = input.context.rng->next();
+  const Tensor sums = polynomial_sums(earlier(phi.k), earlier(phi.v), params_of_earlier);
+  params.first_key = num_earlier;
+  return polynomial_attention(phi.q, later(phi.k), later(phi.v), params, sums);
 }
 
-Tensor KernelizedAttention::step(const Heads& phi, PolynomialParams params,
-                                 const AttentionInput& input) const {
+Tensor KernelizedAttention::attend_to_cache(const Heads& phi, PolynomialParams params,
+                                            const AttentionInput& input) const {
   auto* cache = cache_of<SumCache>(input);
-  if (!phi.k && !cache->sums)
-    fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+  if (!phi.k && !cache->sums) fail_without_keys();
   const Tensor before = cache->sums;
   if (phi.k) {
     params.first_key = cache->length;
@@ -85,19 +86,7 @@ Tensor KernelizedAttention::step(const Heads& phi, PolynomialParams params,
   return polynomial_attention(phi.q, Tensor(), Tensor(), params, cache->sums);
 }
 
-void KernelizedAttention::show(const Heads& phi, const AttentionInput& input) const {
-  if (input.cache != nullptr) {
-    fail(
-        "attention: sums do not tell single keys apart, so a step with a memory has no map. Look at a full "
-        "call.");
-  }
-  const NoGrad no_grad;
-  const int64_t first = input.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
-  input.context.recorder->factors(*this, prepared(phi.q, params_), prepared(phi.k, params_), params_.scale);
-  input.context.recorder->record(*this, polynomial_map(phi.q, phi.k, params_, input.mask, first));
-}
-
-Tensor prepared(const Tensor& x, const PolynomialParams& params) {
+Tensor feature_map(const Tensor& x, const PolynomialParams& params) {
   const double e = params.prepare_epsilon;
   switch (params.prepare) {
     case FeatureMap::none:
@@ -114,29 +103,29 @@ Tensor prepared(const Tensor& x, const PolynomialParams& params) {
   return x;
 }
 
-Tensor one_for_zero(const Tensor& x) {
+Tensor zero_indicator(const Tensor& x) {
   const NoGrad no_grad;
-  const Tensor sizes = abs(contiguous(x.detach())), any(x.shape(), DType::u8, x.device());
-  launch<kernel::Pick>(x.device(), sizes, Draw{}, any);
-  return affine(cast(any, x.dtype()), -1, 1);
+  // kernel::Pick marks the largest element of each row unless it is 0; the rows here have one element.
+  const Tensor sizes = abs(contiguous(x.detach())), is_nonzero(x.shape(), DType::u8, x.device());
+  launch<kernel::Pick>(x.device(), sizes, Draw{}, is_nonzero);
+  return affine(cast(is_nonzero, x.dtype()), -1, 1);
 }
 
 Tensor polynomial_map(const Tensor& q, const Tensor& k, const PolynomialParams& params, const Mask& mask,
                       int64_t first_query) {
-  const Tensor s = matmul(prepared(q, params), transpose(prepared(k, params), 2, 3)) * params.scale;
+  const Tensor s = matmul(feature_map(q, params), transpose(feature_map(k, params), 2, 3)) * params.scale;
   Tensor weights = Tensor::full(s.shape(), params.coefficients.back(), s.dtype(), s.device());
   for (size_t l = params.coefficients.size() - 1; l-- > 0;) weights = weights * s + params.coefficients[l];
-  if (const Tensor hidden = mask.dense(s, first_query)) weights = weights * exp(hidden);
-  return weights / divisor(sum(weights, 3), params);
+  if (const Tensor bias = mask.dense(s, first_query)) weights = weights * exp(bias);
+  return weights / row_divisor(sum(weights, 3), params);
 }
 
-Tensor divisor(const Tensor& total, const PolynomialParams& params) {
-  const Tensor all = total + params.epsilon;
-  if (params.guard == 0) return all + one_for_zero(all);
-  const Tensor sizes = abs(all.detach());
-  const Tensor signs =
-      all.detach() / (sizes + one_for_zero(sizes)) + one_for_zero(sizes);  // the sign of 0 is 1
-  return maximum(abs(all), params.guard) * signs;
+Tensor row_divisor(const Tensor& total, const PolynomialParams& params) {
+  const Tensor shifted = total + params.epsilon;
+  if (params.guard == 0) return shifted + zero_indicator(shifted);
+  const Tensor sizes = abs(shifted.detach()), is_zero = zero_indicator(sizes);
+  const Tensor signs = shifted.detach() / (sizes + is_zero) + is_zero;  // the sign of 0 is 1
+  return maximum(abs(shifted), params.guard) * signs;
 }
 
 }  // namespace heed
