@@ -105,9 +105,9 @@ Tensor feature_map(const Tensor& x, const PolynomialParams& params) {
 
 Tensor zero_indicator(const Tensor& x) {
   const NoGrad no_grad;
-  // kernel::Pick marks the largest element of each row unless it is 0; the rows here have one element.
+  // kernel::HardChoice marks the largest element of each row unless it is 0; the rows here have one element.
   const Tensor sizes = abs(contiguous(x.detach())), is_nonzero(x.shape(), DType::u8, x.device());
-  launch<kernel::Pick>(x.device(), sizes, Draw{}, is_nonzero);
+  launch<kernel::HardChoice>(x.device(), sizes, Draw{}, is_nonzero);
   return affine(cast(is_nonzero, x.dtype()), -1, 1);
 }
 

@@ -215,7 +215,7 @@ class Casinoformer final : public MultiHeadAttention {
                              is_aligned ? nodes.keys : nodes.features, params, buds);
     return buds;
   }
-  kernel::BudParams params_of(const kernel::TreeReach& reach) const;
+  kernel::BudParams params_of(const kernel::VisibleLeaves& visible) const;
   /// Sets the random draws of the splits of this call, for `queries` queries.
   void set_draws(kernel::BudParams& params, int64_t queries, const ForwardContext& context) const;
 
@@ -245,7 +245,7 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
   const Tensor phi_q = is_of_moments(options_.mass) ? Tensor() : features_(heads.q, first);
   const kernel::TreeParams tree{.scale = scale_,
                                 .counted = options_.denominator == CasinoformerOptions::counted,
-                                .reach = params.reach,
+                                .visible = params.visible,
                                 .buds = select_buds(heads.q, phi_q, nodes, params),
                                 .key_nodes = nodes.keys,
                                 .value_nodes = nodes.values};
@@ -261,8 +261,8 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
   return tree_attention(heads.q, heads.k, heads.v, tree);
 }
 
-kernel::BudParams Casinoformer::params_of(const kernel::TreeReach& reach) const {
-  return {.reach = reach,
+kernel::BudParams Casinoformer::params_of(const kernel::VisibleLeaves& visible) const {
+  return {.visible = visible,
           .mass = options_.mass == TreeMass::uniform    ? kernel::BudMass::uniform
                   : options_.mass == TreeMass::edh      ? kernel::BudMass::decay
                   : options_.mass <= TreeMass::posalign ? kernel::BudMass::exponential
@@ -282,7 +282,7 @@ void Casinoformer::set_draws(kernel::BudParams& params, int64_t queries,
     const int64_t wanted = kernel::bud_draws(params);
     if (draws_.rank() != 2 || draws_.extent(0) != queries || draws_.extent(1) < wanted) {
       fail("attention 'casinoformer': draws ", draws_.shape(), " for ", queries, " queries and ",
-           params.reach.keys, " keys. They must be [", queries, ", ", wanted, "] or wider.");
+           params.visible.keys, " keys. They must be [", queries, ", ", wanted, "] or wider.");
     }
     params.draws = contiguous(cast(draws_.detach(), DType::f64));
   } else if (context.training()) {

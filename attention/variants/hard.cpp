@@ -126,7 +126,7 @@ class HardAttention final : public ScoredAttention {
   /// One key of each row as one-hot u8: the largest weight, or one sampled by `draw`.
   static Tensor pick(const Tensor& map, const Draw& draw) {
     const Tensor picked(map.shape(), DType::u8, map.device());
-    launch<kernel::Pick>(map.device(), contiguous(map.detach()), draw, picked);
+    launch<kernel::HardChoice>(map.device(), contiguous(map.detach()), draw, picked);
     return picked;
   }
 

@@ -69,7 +69,7 @@ class InformerAttention final : public MultiHeadAttention {
     const Tensor q = gather_rows(heads.q, ids);
     if (causal) {
       call.bias = empty_like(q, Shape{rows[0], rows[1], rows[2], keys});
-      launch<kernel::LookBack>(q.device(), ids, call.bias);
+      launch<kernel::PrefixBias>(q.device(), ids, call.bias);
     }
     // Joins the outputs of lazy queries [B, H, N, w] and of selected queries [B, H, n, w].
     const auto joined = [&](const Tensor& lazy, const Tensor& selected) {
@@ -105,22 +105,22 @@ class InformerAttention final : public MultiHeadAttention {
     }
     const Tensor measure = empty_like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
     const Tensor& lengths = input.mask.key_lengths();
-    launch<kernel::SampledSpread>(device, rows(heads.q), rows(heads.k),
-                                  contiguous(cast(samples, measure.dtype())), lengths,
-                                  kernel::Sampling{.factor = samples_ ? 0 : options_.factor,
-                                                   .fractions = !samples_,
-                                                   .look_back = strict,
-                                                   .same_tokens = !config().cross},
-                                  measure);
+    launch<kernel::SparsityMeasure>(device, rows(heads.q), rows(heads.k),
+                                    contiguous(cast(samples, measure.dtype())), lengths,
+                                    kernel::Sampling{.factor = samples_ ? 0 : options_.factor,
+                                                     .fractions = !samples_,
+                                                     .causal = strict,
+                                                     .same_tokens = !config().cross},
+                                    measure);
     const int64_t count = kernel::logarithmic(options_.factor, queries);
     const Tensor ids(
         Shape{measure.extent(0), measure.extent(1), strict ? std::min(queries, 2 * count) : count},
         DType::i32, device);
     const Tensor query_lengths = config().cross ? Tensor() : lengths;
     if (strict)
-      launch<kernel::Records>(device, measure, query_lengths, options_.factor, ids);
+      launch<kernel::CausalTopQueries>(device, measure, query_lengths, options_.factor, ids);
     else
-      launch<kernel::Standouts>(device, measure, query_lengths, options_.factor, ids);
+      launch<kernel::TopQueries>(device, measure, query_lengths, options_.factor, ids);
     return ids;
   }
 

@@ -80,7 +80,7 @@ class LocalPredictiveAttention final : public MultiHeadAttention {
         options_.window_center == Centre::convention ? is_code : options_.window_center == Centre::floor;
     const kernel::LocalParams params{
         .scale = options_.scale,
-        .reach = options_.window,
+        .half_width = options_.window,
         .sigma =
             options_.sigma > 0 ? options_.sigma : std::max(static_cast<double>(options_.window) / 2, 0.5),
         .window = is_floored ? kernel::WindowCentre::floor : kernel::WindowCentre::real,

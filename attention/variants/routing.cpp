@@ -134,7 +134,7 @@ class RoutingAttention final : public BucketedAttention {
     const Tensor ids(Shape{cosines.extent(0), cosines.extent(1), options_.clusters,
                            std::min(options_.window, cosines.extent(2))},
                      DType::i32, cosines.device());
-    launch<kernel::Largest>(cosines.device(), of_centroids, ids);
+    launch<kernel::TopK>(cosines.device(), of_centroids, ids);
     return ids;
   }
 

@@ -115,7 +115,7 @@ Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, c
   return -reshape(sum_to(lost, Shape{1, sink.extent(0), 1, 1}), sink.shape());
 }
 
-/// log-sum-exp of all rows, followed by their rounding errors: see kernel::RowLog.
+/// log-sum-exp of all rows, followed by their rounding errors: see kernel::RowLse.
 Tensor room_for_logs(const Tensor& q) {
   return empty_like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)});
 }
@@ -243,11 +243,11 @@ Tensor tree_of(const Tensor& leaves) {
 
 Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeParams params) {
   check("tree_attention", q, k, v);
-  check_lengths("tree_attention", params.reach.key_lengths, q);
+  check_lengths("tree_attention", params.visible.key_lengths, q);
   const Tensor& buds = params.buds;
   if (!buds || buds.dtype() != DType::i32 || buds.rank() != 3 || buds.extent(0) != q.extent(0) ||
-      buds.extent(1) != q.extent(2) || params.reach.keys != k.extent(2)) {
-    fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", params.reach.keys,
+      buds.extent(1) != q.extent(2) || params.visible.keys != k.extent(2)) {
+    fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", params.visible.keys,
          " leaves for q ", q.shape(), " and k ", k.shape(),
          "; they must be i32 [B, Tq, most], of as many leaves as keys.");
   }
@@ -259,8 +259,8 @@ Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel:
   launch<kernel::TreeAttention>(q.device(), rq, params, out, lse);
   return record("tree_attention", out, {&q, &k, &v}, [rq, params, out, lse](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
-    const Tensor dk = heads_like(rq, params.reach.keys, rq.extent(3));
-    const Tensor dv = heads_like(rq, params.reach.keys, out.extent(3));
+    const Tensor dk = heads_like(rq, params.visible.keys, rq.extent(3));
+    const Tensor dv = heads_like(rq, params.visible.keys, out.extent(3));
     launch<kernel::TreeAttentionBack>(
         rq.device(),
         kernel::TreeAttentionBackTensors{

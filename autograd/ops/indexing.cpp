@@ -1,7 +1,6 @@
 // Ops that gather and scatter rows by index, and dropout.
 #include "heed/autograd/ops.h"
 #include "heed/core/kernels/content/gather.h"
-#include "heed/core/kernels/content/gather_heads.h"
 #include "heed/core/kernels/content/segment_mean.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/launch.h"

@@ -54,7 +54,8 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
          "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv], [B, H, Tq].");
   }
   for (const Tensor* other : {&k, &v, &centre}) agree(op, q, *other);
-  if (given.reach < 0) fail(op, ": a reach of ", given.reach, ". It must be at least 0.");
+  if (given.half_width < 0)
+    fail(op, ": a window of half width ", given.half_width, ". It must be at least 0.");
   if (!(given.sigma > 0)) fail(op, ": sigma = ", given.sigma, ". It must be above 0.");
   kernel::LocalParams params = given;
   params.key_lengths = settled(op, given.key_lengths, q.extent(0));

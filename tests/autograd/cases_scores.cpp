@@ -46,7 +46,7 @@ Plain local(const Plains& x, const kernel::LocalParams& params, const Open& open
     for (int64_t j = 0; j < std::min(Tk, open(head / H, row % Tq)); ++j) {
       const double off = static_cast<double>(j) - p;
       const double from = params.window == kernel::WindowCentre::real ? p : std::floor(p);
-      if (std::abs(static_cast<double>(j) - from) > static_cast<double>(params.reach)) continue;
+      if (std::abs(static_cast<double>(j) - from) > static_cast<double>(params.half_width)) continue;
       double score = 0;
       for (int64_t c = 0; c < d; ++c) score += params.scale * q[row * d + c] * k[(head * Tk + j) * d + c];
       bell[static_cast<size_t>(j)] = std::exp(-off * off / (2 * params.sigma * params.sigma));
@@ -165,12 +165,12 @@ std::vector<OpCase> score_cases() {
            .reference = additive,
            .looser = 4,
            .looser_gradient = 50},
-          local_case("weights times a Gaussian", {.scale = 0.5, .reach = 2, .sigma = 1}, false),
-          local_case("scores times a Gaussian, masked", {.reach = 3, .sigma = 2, .gauss = Gauss::pre_score},
-                     true),
-          local_case("around whole places, masked", {.reach = 2, .sigma = 1.5, .window = WindowCentre::floor},
-                     true),
-          local_case("without a Gaussian", {.scale = 0.3, .reach = 40, .gauss = Gauss::none}, false),
+          local_case("weights times a Gaussian", {.scale = 0.5, .half_width = 2, .sigma = 1}, false),
+          local_case("scores times a Gaussian, masked",
+                     {.half_width = 3, .sigma = 2, .gauss = Gauss::pre_score}, true),
+          local_case("around whole places, masked",
+                     {.half_width = 2, .sigma = 1.5, .window = WindowCentre::floor}, true),
+          local_case("without a Gaussian", {.scale = 0.3, .half_width = 40, .gauss = Gauss::none}, false),
           addressing_case("all steps", false),
           addressing_case("all steps, masked", true)};
 }

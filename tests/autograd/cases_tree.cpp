@@ -26,20 +26,20 @@ Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv
 /// Four keys a bud, the last of a query cut where it has fewer.
 kernel::TreeParams tree_for(const Tensor& q, const Tensor& k, bool causal, bool counted) {
   const int64_t B = q.extent(0), Tq = q.extent(2), Tk = k.extent(2);
-  kernel::TreeReach reach{.keys = Tk,
-                          .causal = causal,
-                          .self = counted,
-                          .first_query = causal ? Tk - Tq : 0,
-                          .key_lengths = causal ? Tensor() : lengths_for(q, k).to(Device::cpu)};
+  kernel::VisibleLeaves visible{.keys = Tk,
+                                .causal = causal,
+                                .self = counted,
+                                .first_query = causal ? Tk - Tq : 0,
+                                .key_lengths = causal ? Tensor() : lengths_for(q, k).to(Device::cpu)};
   std::vector<int32_t> buds;
   for (int64_t row = 0; row < B * Tq; ++row) {
     for (int64_t n = 0; n < (Tk + 3) / 4; ++n)
-      buds.push_back(4 * n < reach.leaves(row / Tq, row % Tq) ? static_cast<int32_t>(8 * n + 3) : -1);
+      buds.push_back(4 * n < visible.count(row / Tq, row % Tq) ? static_cast<int32_t>(8 * n + 3) : -1);
   }
-  reach.key_lengths = reach.key_lengths.to(q.device());
+  visible.key_lengths = visible.key_lengths.to(q.device());
   return {.scale = 0.5,
           .counted = counted,
-          .reach = reach,
+          .visible = visible,
           .buds = Tensor::of<int32_t>(buds, Shape{B, Tq, (Tk + 3) / 4}, q.device())};
 }
 

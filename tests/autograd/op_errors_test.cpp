@@ -94,7 +94,7 @@ TEST_CASE("ops: attention that does not fit together is refused") {
                     containing("0 queries and 0 keys for q [2, 1, 3, 4]"));
   CHECK_THROWS_WITH(tree_attention(q, k, v, {}), containing("they must be i32 [B, Tq, most]"));
   const Tensor buds = Tensor::zeros({q.extent(0), 3, 1}, DType::i32);
-  CHECK_THROWS_WITH(tree_attention(q, k, v, {.reach = {.keys = 4}, .buds = buds}),
+  CHECK_THROWS_WITH(tree_attention(q, k, v, {.visible = {.keys = 4}, .buds = buds}),
                     containing("of 4 leaves for q"));
   const NoGrad no_grad;
   CHECK_NOTHROW(attention(q, k, v, {.bias = leaf(ones({1, 1, 3, 5}))}));

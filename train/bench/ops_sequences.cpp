@@ -1,6 +1,6 @@
 // heed bench ops: kernels that reduce, sort and gather, and scans along a sequence.
 #include "heed/core/kernels/content/bucket.h"
-#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/segment_mean.h"
 #include "heed/core/kernels/content/sort.h"
 #include "heed/core/kernels/content/tree_attention.h"
@@ -43,7 +43,7 @@ void head_ops(Ops& ops, Rng& rng) {
                few(Shape{batch, heads, 32}, DType::i32), none;
   ops.time("sort", list.size(), 1, 1, [&] { launch<kernel::Argsort>(default_device, keys, order); });
   ops.time("largest 32", list.size(), 1, 32.0 / static_cast<double>(length),
-           [&] { launch<kernel::Largest>(default_device, keys, few); });
+           [&] { launch<kernel::TopK>(default_device, keys, few); });
   launch<kernel::Argsort>(default_device, keys, order);
   ops.time("take of rows", n, 1 + each, 1, [&] { launch<kernel::GatherRows>(default_device, x, order, y); });
   ops.time(

@@ -14,7 +14,7 @@ namespace heed::cuda {
 /// Arguments of a kernel that grows buds, whatever their mass.
 struct BudCall {
   int64_t batch, queries, capacity, slots;
-  Reach reach;
+  kernel::VisibleLeavesView visible;
   double exponent;
   bool greedy;
   int64_t parallel, draws_each = 0;
@@ -26,8 +26,8 @@ struct BudCall {
       : batch(buds.extent(0)),
         queries(buds.extent(1)),
         capacity(kernel::bud_capacity(params)),
-        slots(params.greedy ? 1 : kernel::SumSlots::enough(capacity)),
-        reach(params.reach),
+        slots(params.greedy ? 1 : kernel::SumHeapView::num_slots(capacity)),
+        visible(params.visible),
         exponent(params.exponent),
         greedy(params.greedy),
         parallel(params.parallel),
@@ -57,7 +57,7 @@ class BudGrowth {
         drawn_(rows_ + call.capacity),
         b_(b),
         i_(i),
-        leaves_(call.reach.leaves(b, i)) {}
+        leaves_(call.visible.count(b, i)) {}
 
   /// Grows the buds and writes them to `out` in order of their leaves, then -1.
   __device__ void grow(int32_t* out, int64_t room) {
@@ -129,7 +129,7 @@ class BudGrowth {
     const int64_t n = drawn_so_far_++;
     if (call_.draws != nullptr) return call_.draws[i_ * call_.draws_each + n];
     const bool by_position = call_.tick == nullptr;
-    const uint64_t row = by_position ? static_cast<uint64_t>(call_.reach.first_query + i_)
+    const uint64_t row = by_position ? static_cast<uint64_t>(call_.visible.first_query + i_)
                                      : call_.skipped + static_cast<uint64_t>(b_ * call_.queries + i_);
     const Philox bits = Philox::at(call_.seed, (row << 24) + static_cast<uint64_t>(n),
                                    Draw::high(call_.stream, by_position ? 0 : *call_.tick));
@@ -178,7 +178,7 @@ class BudGrowth {
   const BudCall& call_;
   const Masses& mass_of_;
   double* masses_;
-  kernel::SumSlots heap_;
+  kernel::SumHeapView heap_;
   int32_t *rows_, *drawn_;
   int64_t b_, i_, leaves_, count_ = 0, drawn_so_far_ = 0, open_ = 0;  // open: buds that can be split
 };

@@ -8,30 +8,8 @@
 
 namespace heed::cuda {
 
-/// kernel::TreeReach as an argument of kernels.
-struct Reach {
-  int64_t keys, first_query;
-  const int32_t* lengths;
-  bool causal, self;
-
-  explicit Reach(const kernel::TreeReach& reach)
-      : keys(reach.keys),
-        first_query(reach.first_query),
-        lengths(pointer<int32_t>(reach.key_lengths)),
-        causal(reach.causal),
-        self(reach.self) {}
-  /// Leaves before query i of sequence b.
-  __device__ int64_t leaves(int64_t b, int64_t i) const {
-    int64_t count = keys;
-    if (causal) count = std::min(count, first_query + i + (self ? 1 : 0));
-    if (lengths != nullptr) count = std::min<int64_t>(count, lengths[b]);
-    return std::max<int64_t>(count, 0);
-  }
-};
-
-/// Column `column` of the sum over those of the node's leaves that are among the first `leaves`. `nodes`
-/// holds the sums of full nodes, `width` numbers per row; the sum of a node with later leaves is added up
-/// from full nodes below it.
+/// Column `column` of the sum over the node's leaves among the first `leaves` of all. Full nodes lie in
+/// `nodes`, `width` numbers a row; one that the last leaf cuts is summed from the full ones below it.
 template <class T>
 __device__ T node_sum(const T* nodes, int64_t width, kernel::TreeNode node, int64_t leaves, int64_t column) {
   if (node.end() <= leaves) return nodes[node.row() * width + column];

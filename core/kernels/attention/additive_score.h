@@ -1,4 +1,4 @@
-// Scores of a hidden layer for each pair, without keeping what the layer makes of a pair.
+// Additive scores: a hidden layer for each pair of query and key, whose values are not stored.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -6,26 +6,38 @@
 
 namespace heed::kernel {
 
-/// score_ij = sum over a of units_a tanh(left_ia + right_aj). left [B, H, Tq, A], right [B, H, A, Tk], units
-/// [H, A], score [B, H, Tq, Tk]; all contiguous. Bahdanau et al. 2015, arXiv 1409.0473, appendix A.1.2.
+/// score_ij = sum over hidden units a of units_a tanh(left_ia + right_aj), where left are projected queries
+/// and right projected keys. left [B, H, Tq, A], right [B, H, A, Tk], units [H, A], score [B, H, Tq, Tk]; all
+/// contiguous. Bahdanau et al. 2015, arXiv 1409.0473, appendix A.1.2.
 struct AdditiveScore {
   template <Isa>
   static void cpu(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score);
   static void cuda(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score);
 };
 
-/// What additive scores are made of, or the gradients of it. Contiguous.
+/// Inputs of additive scores, or their gradients. Contiguous.
 struct AdditiveInputs {
   Tensor left;   ///< [B, H, Tq, A]
   Tensor right;  ///< [B, H, A, Tk]
   Tensor units;  ///< [H, A]; its gradient [B, H, A], one part for each sequence
 };
 
-/// Writes dx from dscore [B, H, Tq, Tk]; it computes each tanh again.
+/// Gradients dx of the inputs from dscore [B, H, Tq, Tk]; computes each tanh again.
 struct AdditiveScoreBack {
   template <Isa>
   static void cpu(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx);
   static void cuda(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx);
+};
+
+/// Extents of a call.
+struct AdditiveExtents {
+  int64_t num_heads, heads, queries, units, keys;  ///< num_heads = B H
+  AdditiveExtents(const Tensor& left, const Tensor& right)
+      : num_heads(left.extent(0) * left.extent(1)),
+        heads(left.extent(1)),
+        queries(left.extent(2)),
+        units(left.extent(3)),
+        keys(right.extent(3)) {}
 };
 
 }  // namespace heed::kernel

@@ -21,13 +21,13 @@ struct AttentionParams {
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
+  Rounding rounding = Rounding::none;  ///< of the factors of products on devices; the CPU does not round
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,
 /// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
-/// the log of each row's sum. A row with no key gives zeros, and lse = -inf or the sink. Where it is
-/// [2, B, H, Tq], its second half keeps what rounding took from the first (kernel::RowLog), without which
+/// the log-sum-exp of each row. A row with no key gives zeros, and lse = -inf or the sink. Where lse is
+/// [2, B, H, Tq], its second half keeps the rounding errors of the first (kernel::RowLse), without which
 /// gradients are wrong at scores of 1e5 and more in f32.
 struct Attention {
   template <Isa>
@@ -37,7 +37,7 @@ struct Attention {
                    const Tensor& out, const Tensor& lse);
 };
 
-/// What AttentionBack and PatternAttentionBack read and write. Shapes and strides as in Attention; the
+/// Tensors of AttentionBack and PatternAttentionBack. Shapes and strides as in Attention; the
 /// gradients have the shapes of what they belong to and are overwritten.
 struct AttentionBackTensors {
   Tensor q, k, v;

@@ -1,5 +1,6 @@
 // Tiled attention backward on a device without rounding: one kernel computes dq per tile of queries, another
-// dk and dv per tile of keys. No two blocks add to one number, so sums have a fixed order.
+// dk and dv per tile of keys, with keys as rows of tiles. No two blocks add to one number, so sums have a
+// fixed order.
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/attention/attention_backward_device.h"
 #include "heed/core/kernels/attention/attention_tensor_core_device.h"
@@ -11,114 +12,142 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// dq_i = scale sum_j ds_ij k_j of 64 queries and D columns, by one block that loops over tiles of 64 keys.
-/// ds_ij is the gradient of the scaled product; with `diagonals` also its sums along i - j.
+/// Inputs and outputs of the backward kernels of dense attention without tensor cores.
+template <class T>
+struct BackCall : AttentionScores<T> {
+  HeadView<const T> qs, ks, vs, douts;
+  HeadView<T> dqs, dks, dvs;
+  DeviceDraw dropout;
+  const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
+  T* diagonals =
+      nullptr;  ///< [B, H, tiles of queries, Tk + 63]: gradients of scores summed by i - j; or null
+
+  BackCall(const AttentionBackTensors& t, const AttentionParams& params)
+      : AttentionScores<T>(t.q, t.k, t.v, params),
+        qs(t.q),
+        ks(t.k),
+        vs(t.v),
+        douts(t.dout),
+        dqs(t.dq),
+        dks(t.dk),
+        dvs(t.dv),
+        dropout(params.dropout, params.draw) {}
+};
+
+/// dq_i = scale sum_j ds_ij k_j for 64 queries of a head and D columns, by one block that loops over tiles of
+/// 64 keys. ds_ij is the gradient of the scaled product; with `diagonals` also its sums by i - j. Each thread
+/// has eight rows of dq [64, D] and of the scores [64, 64].
 template <class T, int D>
-__global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBackCall<T> x) {
-  constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
+__global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x) {
+  constexpr int ld = cuda::tile_ld(D), ld_pairs = cuda::tile_ld(tile_rows), C = D / 16;
   T* q_tile = cuda::shared<T>();
   T* dout_tile = q_tile + cuda::tile_size(D);
   T* k_tile = dout_tile + cuda::tile_size(D);
   T* v_tile = k_tile + cuda::tile_size(D);
-  T* map_tile = v_tile + cuda::tile_size(D);
-  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+  T* pair_tile = v_tile + cuda::tile_size(D);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
 
-  const cuda::Share me;
-  const int64_t tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / tiles;
-  const int64_t b = head / x.H, h = head % x.H, shared_head = h / x.group;
-  const int64_t first = (tiles - 1 - blockIdx.x % tiles) * tile_rows;
-  const int64_t queries = min(x.Tq - first, int64_t{tile_rows}), column = int64_t{blockIdx.y} * D;
-  const int64_t keys = x.keys_before(b, first + queries);
-  const bool whole = x.d <= D && x.dv <= D;
+  const cuda::Share thread;
+  const int64_t num_tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / num_tiles;
+  const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
+  const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
+  const int64_t num_queries = min(x.Tq - query_begin, int64_t{tile_rows}),
+                column_begin = int64_t{blockIdx.y} * D;
+  const int64_t key_end = x.num_keys_before(b, query_begin + num_queries);
+  const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
 
   const auto fetch_q = [&](int64_t c) {
-    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, first) + c, x.qs.ld, queries, x.d - c);
+    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, query_begin) + c, x.qs.ld, num_queries, x.d - c);
   };
   const auto fetch_dout = [&](int64_t c) {
-    cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, h, first) + c, x.douts.ld, queries, x.dv - c);
+    cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, h, query_begin) + c, x.douts.ld, num_queries, x.dv - c);
   };
   const auto fetch_k = [&](int64_t j, int64_t c) {
-    cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, shared_head, j) + c, x.ks.ld, keys - j, x.d - c);
+    cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, kv_head, j) + c, x.ks.ld, key_end - j, x.d - c);
   };
   const auto fetch_v = [&](int64_t j, int64_t c) {
-    cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, shared_head, j) + c, x.vs.ld, keys - j, x.dv - c);
+    cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, kv_head, j) + c, x.vs.ld, key_end - j, x.dv - c);
   };
 
-  RowStats<T> row[rows_per_thread];
+  RowStats<T> stats[rows_per_thread];
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
-    const int64_t i = first + me.row(r);
-    row[r] = i < x.Tq ? x.stats[head * x.Tq + i] : RowStats<T>{infinity<T>, T(0)};
+    const int64_t i = query_begin + thread.row(r);
+    stats[r] = i < x.Tq ? x.stats[head * x.Tq + i] : RowStats<T>{infinity<T>, T(0)};
   }
-  T* diagonals = x.diagonals == nullptr || column > 0
+  T* diagonals = x.diagonals == nullptr || column_begin > 0
                      ? nullptr
-                     : x.diagonals + (head * tiles + first / tile_rows) * (x.Tk + tile_rows - 1);
-  T sum[rows_per_thread][C];
-  cuda::clear(sum);
-  if (whole && keys > 0) {
+                     : x.diagonals + (head * num_tiles + query_begin / tile_rows) * (x.Tk + tile_rows - 1);
+  T dq[rows_per_thread][C];
+  cuda::clear(dq);
+  if (fits_tile && key_end > 0) {
     fetch_q(0);
     fetch_dout(0);
     fetch_k(0, 0);
     fetch_v(0, 0);
     cuda::commit_copies();
   }
-  for (int64_t j = 0; j < keys; j += tile_rows) {
-    T map[rows_per_thread][4], dmap[rows_per_thread][4];
-    cuda::clear(map);
-    cuda::clear(dmap);
-    // The dropout mask of the tile [64 queries, 64 keys], and its products map = q . k and dmap = dout . v.
-    if (x.dropped) {
-      keep_mask.draw(x.drawn, static_cast<int>(queries), static_cast<int>(min(keys - j, int64_t{tile_rows})),
-                     [&](int i) { return x.element(b, h, first + i, j); });
+  for (int64_t j = 0; j < key_end; j += tile_rows) {
+    T scores[rows_per_thread][4], grad_scores[rows_per_thread][4];
+    cuda::clear(scores);
+    cuda::clear(grad_scores);
+    // The dropout mask of the tile, and its products [64 queries, 64 keys]: scores = q . k, grad_scores =
+    // dout . v.
+    if (x.has_dropout) {
+      keep_mask.draw(x.dropout, static_cast<int>(num_queries),
+                     static_cast<int>(min(key_end - j, int64_t{tile_rows})),
+                     [&](int i) { return x.dropout_index(b, h, query_begin + i, j); });
     }
-    if (whole) {
+    if (fits_tile) {
       cuda::wait_for_copies<0>();
       __syncthreads();
-      cuda::dots<T, ld, ld>(me, q_tile, k_tile, static_cast<int>((x.d + 3) / 4 * 4), map);
-      cuda::dots<T, ld, ld>(me, dout_tile, v_tile, static_cast<int>((x.dv + 3) / 4 * 4), dmap);
+      cuda::dots<T, ld, ld>(thread, q_tile, k_tile, static_cast<int>((x.d + 3) / 4 * 4), scores);
+      cuda::dots<T, ld, ld>(thread, dout_tile, v_tile, static_cast<int>((x.dv + 3) / 4 * 4), grad_scores);
     } else {
       cuda::dots_of_slices<T, D>(
-          me, q_tile, k_tile, x.d, fetch_q, [&](int64_t c) { fetch_k(j, c); }, map);
+          thread, q_tile, k_tile, x.d, fetch_q, [&](int64_t c) { fetch_k(j, c); }, scores);
       cuda::dots_of_slices<T, D>(
-          me, dout_tile, v_tile, x.dv, fetch_dout, [&](int64_t c) { fetch_v(j, c); }, dmap);
-      fetch_k(j, column);
+          thread, dout_tile, v_tile, x.dv, fetch_dout, [&](int64_t c) { fetch_v(j, c); }, grad_scores);
+      fetch_k(j, column_begin);
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
-    // In place: map becomes the gradient of the scaled products.
+    // In place: scores becomes the gradients of the scaled products.
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
-      const int64_t i = first + me.row(r);
+      const int64_t i = query_begin + thread.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const int64_t key = j + me.key(n);
-        const bool pair = i < x.Tq && key < keys && x.sees(i, key);
-        T cap_grad = T(0), score_grad = T(0);
-        if (pair) {
-          const T score = score_of(x, scale_log2, b, h, i, key, map[r][n], cap_grad);
-          const T keep = !x.dropped ? T(1) : keep_mask.has(me.row(r), me.key(n)) ? x.keep_scale : T(0);
-          score_grad = score_gradient(score, dmap[r][n], keep, row[r]).score_grad;
+        const int64_t key = j + thread.key(n);
+        const bool is_pair = i < x.Tq && key < key_end && x.sees(i, key);
+        T softcap_grad = T(0), grad_score = T(0);
+        if (is_pair) {
+          const T score = score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad);
+          const T keep = !x.has_dropout                                ? T(1)
+                         : keep_mask.has(thread.row(r), thread.key(n)) ? x.keep_scale
+                                                                       : T(0);
+          grad_score = score_gradient(score, grad_scores[r][n], keep, stats[r]).grad_score;
         }
-        map[r][n] = score_grad * cap_grad;
+        scores[r][n] = grad_score * softcap_grad;
       }
     }
-    cuda::put_map(me, map, map_tile);
+    cuda::put_map(thread, scores, pair_tile);
     __syncthreads();
-    if (whole && j + tile_rows < keys) fetch_v(j + tile_rows, 0);
+    if (fits_tile && j + tile_rows < key_end) fetch_v(j + tile_rows, 0);
     // One thread per diagonal i - j of the tile sums the gradients along it.
     if (diagonals != nullptr && threadIdx.x < 2 * tile_rows - 1) {
-      const int apart = static_cast<int>(threadIdx.x) - (tile_rows - 1);  // i - j within the tile
-      T along = T(0);
-      for (int i = max(apart, 0); i < min(apart, 0) + tile_rows; ++i)
-        along += map_tile[i * ld_map + i - apart];
-      const int64_t at = apart - j + x.Tk - 1;  // negative past the last key, where gradients are zero
-      if (at >= 0) diagonals[at] += along;
+      const int diagonal = static_cast<int>(threadIdx.x) - (tile_rows - 1);  // i - j within the tile
+      T sum = T(0);
+      for (int i = max(diagonal, 0); i < min(diagonal, 0) + tile_rows; ++i)
+        sum += pair_tile[i * ld_pairs + i - diagonal];
+      const int64_t n = diagonal - j + x.Tk - 1;  // negative past the last key, where gradients are zero
+      if (n >= 0) diagonals[n] += sum;
     }
-    // sum [64 queries, D] += map k.
-    cuda::gather<T, ld_map, ld>(me, map_tile, k_tile, tile_rows, sum);
+    // dq [64 queries, D] += scores k.
+    cuda::gather<T, ld_pairs, ld>(thread, pair_tile, k_tile, tile_rows, dq);
     __syncthreads();
-    if (whole && j + tile_rows < keys) {
+    if (fits_tile && j + tile_rows < key_end) {
       fetch_k(j + tile_rows, 0);
       cuda::commit_copies();
     }
@@ -126,62 +155,201 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
-    for (int n = 0; n < C; ++n) sum[r][n] *= x.scale;
-    const int64_t i = first + me.row(r);
-    if (i < x.Tq) cuda::put_columns(me, sum[r], x.d - column, x.dqs.at(b, h, i) + column);
+    for (int n = 0; n < C; ++n) dq[r][n] *= x.scale;
+    const int64_t i = query_begin + thread.row(r);
+    if (i < x.Tq) cuda::put_columns(thread, dq[r], x.d - column_begin, x.dqs.at(b, h, i) + column_begin);
   }
 }
 
-/// Adds the diagonals of all tiles of queries into to [H, Tq + Tk - 1], in order of batch rows and tiles.
-template <class T>
-__global__ void sum_diagonals(AttentionShape x, const T* from, T* to) {
-  const int64_t span = x.Tq + x.Tk - 1, tiles = cuda::tiles_of(x.Tq), width = x.Tk + tile_rows - 1;
-  const int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (at >= x.H * span) return;
-  const int64_t h = at / span, place = at % span;
-  T sum = T(0);
-  for (int64_t b = 0; b < x.B; ++b) {
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t within = place - tile * tile_rows;
-      if (within >= 0 && within < width) sum += from[((b * x.H + h) * tiles + tile) * width + within];
+/// dk_j = scale sum_i ds_ij q_i and dv_j = sum_i w_ij dout_i for 64 keys and D columns: w_ij are weights
+/// after dropout, ds_ij the gradients of scaled products. One block per 64 keys of a key head (b, h / group)
+/// loops over tiles of 64 queries of all heads that share it. Each thread has eight rows of dk, dv [64, D]
+/// and of the scores [64 keys, 64 queries].
+template <class T, int D>
+__global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
+  constexpr int ld = cuda::tile_ld(D), ld_pairs = cuda::tile_ld(tile_rows), C = D / 16;
+  T* k_tile = cuda::shared<T>();
+  T* v_tile = k_tile + cuda::tile_size(D);
+  T* q_tile = v_tile + cuda::tile_size(D);
+  T* dout_tile = q_tile + cuda::tile_size(D);
+  T* pair_tile = dout_tile + cuda::tile_size(D);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
+
+  const cuda::Share thread;
+  const int64_t num_tiles = cuda::tiles_of(x.Tk), key_head = blockIdx.x / num_tiles, kv_heads = x.H / x.group;
+  const int64_t b = key_head / kv_heads, kv_head = key_head % kv_heads;
+  const int64_t key_begin = blockIdx.x % num_tiles * tile_rows;  // early keys have the most queries
+  const int64_t num_rows = min(x.Tk - key_begin, int64_t{tile_rows}), column_begin = int64_t{blockIdx.y} * D;
+  const int64_t num_keys = within(x.num_keys(b) - key_begin, 0, num_rows);
+  const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows;
+  const int64_t steps_per_head =
+      num_keys == 0 || query_begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - query_begin);  // of each head
+  const bool fits_tile = x.d <= D && x.dv <= D;
+  const T scale_log2 = x.scale_log2();
+
+  const auto fetch_k = [&](int64_t c) {
+    cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, kv_head, key_begin) + c, x.ks.ld, num_keys, x.d - c);
+  };
+  const auto fetch_v = [&](int64_t c) {
+    cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, kv_head, key_begin) + c, x.vs.ld, num_keys, x.dv - c);
+  };
+  const auto head_of_step = [&](int64_t step) { return kv_head * x.group + step / steps_per_head; };
+  const auto first_query_of_step = [&](int64_t step) {
+    return query_begin + step % steps_per_head * tile_rows;
+  };
+  const auto fetch_q = [&](int64_t step, int64_t c) {
+    const int64_t i = first_query_of_step(step);
+    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, head_of_step(step), i) + c, x.qs.ld, x.Tq - i, x.d - c);
+  };
+  const auto fetch_dout = [&](int64_t step, int64_t c) {
+    const int64_t i = first_query_of_step(step);
+    cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, head_of_step(step), i) + c, x.douts.ld, x.Tq - i,
+                           x.dv - c);
+  };
+
+  T dk[rows_per_thread][C], dv[rows_per_thread][C];
+  cuda::clear(dk);
+  cuda::clear(dv);
+  const int64_t num_steps = steps_per_head * x.group;
+  if (fits_tile && num_steps > 0) {
+    fetch_k(0);
+    fetch_v(0);
+    fetch_q(0, 0);
+    fetch_dout(0, 0);
+    cuda::commit_copies();
+  }
+  for (int64_t step = 0; step < num_steps; ++step) {
+    const int64_t h = head_of_step(step), i = first_query_of_step(step),
+                  num_queries = min(x.Tq - i, int64_t{tile_rows});
+    T scores[rows_per_thread][4], grad_scores[rows_per_thread][4];
+    cuda::clear(scores);
+    cuda::clear(grad_scores);
+    RowStats<T> stats[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const int64_t query = i + thread.key(n);
+      stats[n] = query < x.Tq ? x.stats[(b * x.H + h) * x.Tq + query] : RowStats<T>{infinity<T>, T(0)};
+    }
+    // The dropout mask of the tile, and its products [64 keys, 64 queries]: scores = k . q, grad_scores = v .
+    // dout.
+    if (x.has_dropout) {
+      keep_mask.draw(x.dropout, static_cast<int>(num_queries), static_cast<int>(num_keys),
+                     [&](int query) { return x.dropout_index(b, h, i + query, key_begin); });
+    }
+    if (fits_tile) {
+      cuda::wait_for_copies<0>();
+      __syncthreads();
+      cuda::dots<T, ld, ld>(thread, k_tile, q_tile, static_cast<int>((x.d + 3) / 4 * 4), scores);
+      cuda::dots<T, ld, ld>(thread, v_tile, dout_tile, static_cast<int>((x.dv + 3) / 4 * 4), grad_scores);
+    } else {
+      cuda::dots_of_slices<T, D>(
+          thread, k_tile, q_tile, x.d, fetch_k, [&](int64_t c) { fetch_q(step, c); }, scores);
+      cuda::dots_of_slices<T, D>(
+          thread, v_tile, dout_tile, x.dv, fetch_v, [&](int64_t c) { fetch_dout(step, c); }, grad_scores);
+      fetch_q(step, column_begin);
+      fetch_dout(step, column_begin);
+      cuda::commit_copies();
+      cuda::wait_for_copies<0>();
+    }
+    // In place: scores becomes the weights after dropout, grad_scores the gradients of the scaled products.
+#pragma unroll
+    for (int r = 0; r < rows_per_thread; ++r) {
+      const int64_t key = thread.row(r);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int64_t query = i + thread.key(n);
+        const bool is_pair = key < num_keys && query < x.Tq && x.sees(query, key_begin + key);
+        T softcap_grad = T(0);
+        PairGradient<T> back{T(0), T(0)};
+        if (is_pair) {
+          const T score = score_of(x, scale_log2, b, h, query, key_begin + key, scores[r][n], softcap_grad);
+          const T keep = !x.has_dropout                                ? T(1)
+                         : keep_mask.has(thread.key(n), thread.row(r)) ? x.keep_scale
+                                                                       : T(0);
+          back = score_gradient(score, grad_scores[r][n], keep, stats[n]);
+        }
+        scores[r][n] = back.weight;
+        grad_scores[r][n] = back.grad_score * softcap_grad;
+      }
+    }
+    // dv [64, D] += weights dout and dk [64, D] += grad_scores q; the next queries are copied meanwhile.
+    const bool prefetches = fits_tile && step + 1 < num_steps;
+    cuda::put_map(thread, scores, pair_tile);
+    __syncthreads();
+    cuda::gather<T, ld_pairs, ld>(thread, pair_tile, dout_tile, tile_rows, dv);
+    __syncthreads();
+    if (prefetches) fetch_dout(step + 1, 0);
+    cuda::put_map(thread, grad_scores, pair_tile);
+    __syncthreads();
+    cuda::gather<T, ld_pairs, ld>(thread, pair_tile, q_tile, tile_rows, dk);
+    __syncthreads();
+    if (prefetches) {
+      fetch_q(step + 1, 0);
+      cuda::commit_copies();
     }
   }
-  to[at] = sum;
+#pragma unroll
+  for (int r = 0; r < rows_per_thread; ++r) {
+    const int64_t key = thread.row(r);
+    if (key >= num_rows) continue;
+#pragma unroll
+    for (int n = 0; n < C; ++n) dk[r][n] *= x.scale;
+    cuda::put_columns(thread, dk[r], x.d - column_begin,
+                      x.dks.at(b, kv_head, key_begin + key) + column_begin);
+    cuda::put_columns(thread, dv[r], x.dv - column_begin,
+                      x.dvs.at(b, kv_head, key_begin + key) + column_begin);
+  }
 }
 
+/// drelative [H, Tq + Tk - 1]: sums of `diagonals` over batch rows and tiles of queries, in order. One thread
+/// per entry.
+template <class T>
+__global__ void sum_diagonals(AttentionShape x, const T* diagonals, T* drelative) {
+  const int64_t num_diagonals = x.Tq + x.Tk - 1, num_tiles = cuda::tiles_of(x.Tq),
+                tile_diagonals = x.Tk + tile_rows - 1, entry = cuda::global_thread();
+  if (entry >= x.H * num_diagonals) return;
+  const int64_t h = entry / num_diagonals, diagonal = entry % num_diagonals;
+  T sum = T(0);
+  for (int64_t b = 0; b < x.B; ++b) {
+    for (int64_t tile = 0; tile < num_tiles; ++tile) {
+      const int64_t n = diagonal - tile * tile_rows;
+      if (n >= 0 && n < tile_diagonals)
+        sum += diagonals[((b * x.H + h) * num_tiles + tile) * tile_diagonals + n];
+    }
+  }
+  drelative[entry] = sum;
+}
+
+/// Starts `back_queries` with one block per 64 queries of a head and D columns, then `back_keys` with one per
+/// 64 keys of a key head and D columns.
 template <class T, int D>
-void start_queries(const AttentionBackCall<T>& call) {
-  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
-  const int64_t columns = std::max<int64_t>(1, ceil_div(call.d, D));
-  cuda::run(back_queries<T, D>,
-            {.blocks = dim3(static_cast<unsigned>(call.B * call.H * cuda::tiles_of(call.Tq)),
-                            static_cast<unsigned>(columns)),
-             .threads = dim3(cuda::tile_threads),
-             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
-            call);
+void start(const BackCall<T>& call) {
+  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes;
+  const int64_t query_tiles = call.B * call.H * cuda::tiles_of(call.Tq),
+                key_tiles = call.B * (call.H / call.group) * cuda::tiles_of(call.Tk);
+  const auto columns = [](int64_t width) { return std::max<int64_t>(1, ceil_div(width, D)); };
+  cuda::run(back_queries<T, D>, tile_grid(query_tiles, columns(call.d), bytes), call);
+  cuda::run(back_keys<T, D>, tile_grid(key_tiles, columns(std::max(call.d, call.dv)), bytes), call);
 }
 
 /// dq, dk and dv with unrounded products: dq by one block per 64 queries of a head, then dk and dv by one
 /// block per 64 keys of a key head. drelative is the sum of the diagonals that the first kernel writes.
 template <class T>
 void backward(const AttentionBackTensors& t, const AttentionParams& params) {
-  AttentionBackCall<T> call(t.q, t.k, t.v, params, t.dout, t.dq, t.dk, t.dv);
+  BackCall<T> call(t, params);
   const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
   call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
-  const int64_t tiles = cuda::tiles_of(call.Tq);
   Tensor diagonals;
   if (t.drelative) {
-    diagonals =
-        Tensor::zeros(Shape{call.B * call.H * tiles, call.Tk + tile_rows - 1}, t.q.dtype(), t.q.device());
+    const int64_t num_tiles = call.B * call.H * cuda::tiles_of(call.Tq);
+    diagonals = Tensor::zeros(Shape{num_tiles, call.Tk + tile_rows - 1}, t.q.dtype(), t.q.device());
     call.diagonals = diagonals.data<T>();
   }
-  visit_tiles<T>(std::max(call.d, call.dv),
-                 [&](auto wide) { start_queries<T, decltype(wide)::value>(call); });
-  attention_back_keys(call);
+  visit_tile_width<T>(std::max(call.d, call.dv), [&](auto width) { start<T, decltype(width)::value>(call); });
   if (!t.drelative) return;
-  const int64_t places = call.H * (call.Tq + call.Tk - 1);
-  cuda::run(sum_diagonals<T>,
-            {.blocks = dim3(static_cast<unsigned>(ceil_div(places, 256))), .threads = dim3(256)},
+  const int64_t entries = call.H * (call.Tq + call.Tk - 1);
+  cuda::run(sum_diagonals<T>, cuda::blocks(ceil_div(entries, cuda::block)),
             static_cast<const AttentionShape&>(call), static_cast<const T*>(diagonals.data<T>()),
             t.drelative.data<T>());
 }

@@ -1,38 +1,43 @@
-// The backward pass of one tile of queries [<= 64] against runs of keys: gradients of q, k and v.
+// The backward pass of one tile of up to 64 queries against tiles of keys: gradients of q, k and v.
 #pragma once
 
 #include "heed/core/kernels/attention/attention_tile.h"
 
 namespace heed::kernel {
 
-/// The backward pass of one tile of queries. The caller owns the sums of dk [keys, padded d] and dv [keys,
-/// padded dv], which start at zero. Usage: start(), keys() for each tile of keys, finish().
+/// The backward pass of one tile of queries. With p the weights, dout the gradient of the output and delta =
+/// dout . out:
+///   dv_j += sum_i p_ij dout_i,  ds_ij = p_ij (dout_i . v_j - delta_i),  dk_j += sum_i ds_ij q_i,  dq_i +=
+///   sum_j ds_ij k_j.
+/// The caller owns the sums of dk [keys, padded d] and dv [keys, padded dv], which start at zero. Usage:
+/// start(), add_keys() for each tile of keys, finish().
 template <class T>
-class BackTile {
+class BackwardTile {
  public:
+  /// Numbers of working memory.
   static int64_t scratch(int64_t d, int64_t dv) {
     const int64_t padded_d = tile * simd::padded<T>(d), padded_dv = tile * simd::padded<T>(dv);
     return BumpAllocator<T>::rounded(d * tile) + BumpAllocator<T>::rounded(dv * tile) + 2 * tile * tile +
            2 * BumpAllocator<T>::rounded(padded_d) + BumpAllocator<T>::rounded(padded_dv) + 2 * tile;
   }
-  BackTile(T* memory, int64_t d, int64_t dv)
+  BackwardTile(T* memory, int64_t d, int64_t dv)
       : d_(d), dv_(dv), padded_d_(simd::padded<T>(d)), padded_dv_(simd::padded<T>(dv)) {
     BumpAllocator<T> arena(memory);
     q_transposed_ = arena.take(d * tile);
     dout_transposed_ = arena.take(dv * tile);
     weights_ = arena.take(tile * tile);
-    grads_ = arena.take(tile * tile);
+    grad_scores_ = arena.take(tile * tile);
     q_copy_ = arena.take(tile * padded_d_);
-    sum_ = arena.take(tile * padded_d_);
+    dq_sum_ = arena.take(tile * padded_d_);
     dout_copy_ = arena.take(tile * padded_dv_);
     lse_ = arena.take(tile);
     delta_ = arena.take(tile);
   }
 
-  /// Multiplies the gradients of the scores, and so dq and dk, by `grad_scale`: given the softmax scale here,
-  /// they need no pass of their own for it.
+  /// Begins with queries [queries, d]. Multiplies the gradients of the scores, and so dq and dk, by
+  /// `grad_scale`: where that is the scale of the softmax, dq and dk need no pass of their own for it.
   void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo,
-             const RowLogs<T>& lse, int64_t queries, T scale_log2, T grad_scale) {
+             const LseView<T>& lse, int64_t queries, T scale_log2, T grad_scale) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     queries_ = queries;
     padded_queries_ = simd::padded<T>(queries);
@@ -40,122 +45,135 @@ class BackTile {
     simd::scaled_transpose(dout, ld_dout, queries, dv_, grad_scale, dout_transposed_, padded_queries_);
     q_ = whole_rows(q, ldq, queries, d_, q_copy_);
     dout_ = whole_rows(dout, ld_dout, queries, dv_, dout_copy_);
-    std::fill_n(sum_, queries * padded_d_, T(0));
-    bool all_exact = true;
+    std::fill_n(dq_sum_, queries * padded_d_, T(0));
+    bool has_residuals = false;
     for (int64_t i = 0; i < queries; ++i) {
       // A query without keys has weights 2^(s - inf) = 0.
-      const RowLog<T> row = lse.at(i);
+      const RowLse<T> row = lse.at(i);
       lse_[i] = row.log == -infinity ? infinity : row.split().base;
-      all_exact = all_exact && row.rest == T(0);
+      has_residuals = has_residuals || row.residual != T(0);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
     simd::scaled(delta_, padded_queries_, grad_scale, delta_);
     std::fill(lse_ + queries, lse_ + padded_queries_, infinity);
-    if (!all_exact) shrink_rows(lse);
+    if (has_residuals) apply_factors(lse);
   }
 
   /// Adds the gradients of one tile of keys. k, v, dk and dv are rows padded to whole vectors from the tile's
   /// first key on. Adds the gradient of the score of query i and key j to diagonals[i - j] unless that is
-  /// null.
-  int64_t keys(Rows<T> k, Rows<T> v, const TileMask& tile_mask, const ScoreModifiers<T>& modifiers,
-               SumRows<T> dk, SumRows<T> dv, T* diagonals = nullptr) {
+  /// null. Returns the operations done.
+  int64_t add_keys(Rows<T> k, Rows<T> v, const TileMask& tile_mask, const ScoreModifiers<T>& modifiers,
+                   SumRows<T> dk, SumRows<T> dv, T* diagonals = nullptr) {
     int64_t flops = 0;
-    tile_mask.each_rectangle([&](const TileMask::Step& s) {
-      const int64_t at = s.low * padded_queries_ + s.from, keys = s.high - s.low,
-                    padded_lanes = simd::padded<T>(s.to - s.from);
-      flops += small_gemm(Left::row_major, keys, padded_lanes, d_, k.data + s.low * k.ld, k.ld,
-                          q_transposed_ + s.from, padded_queries_, weights_ + at, padded_queries_, false);
-      flops += small_gemm(Left::row_major, keys, padded_lanes, dv_, v.data + s.low * v.ld, v.ld,
-                          dout_transposed_ + s.from, padded_queries_, grads_ + at, padded_queries_, false);
+    // weights [keys, queries] = k q^T (scores so far), grad_scores = v dout^T (gradients of weights so far).
+    tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
+      const int64_t first_pair = pair_index(r.key_begin, r.query_begin), keys = r.key_end - r.key_begin,
+                    queries = simd::padded<T>(r.query_end - r.query_begin);
+      flops += small_gemm(Left::row_major, keys, queries, d_, k.row(r.key_begin), k.ld,
+                          q_transposed_ + r.query_begin, padded_queries_, weights_ + first_pair,
+                          padded_queries_, false);
+      flops += small_gemm(Left::row_major, keys, queries, dv_, v.row(r.key_begin), v.ld,
+                          dout_transposed_ + r.query_begin, padded_queries_, grad_scores_ + first_pair,
+                          padded_queries_, false);
     });
-    if (modifiers.masked()) {
-      modifiers.keep_mask != nullptr ? score_gradients<true, true>(tile_mask, modifiers)
-                                     : score_gradients<true, false>(tile_mask, modifiers);
+    const bool has_dropout = modifiers.keep_mask != nullptr;
+    if (modifiers.changes_scores()) {
+      has_dropout ? score_gradients<true, true>(tile_mask, modifiers)
+                  : score_gradients<true, false>(tile_mask, modifiers);
     } else {
-      modifiers.keep_mask != nullptr ? score_gradients<false, true>(tile_mask, modifiers)
-                                     : score_gradients<false, false>(tile_mask, modifiers);
+      has_dropout ? score_gradients<false, true>(tile_mask, modifiers)
+                  : score_gradients<false, false>(tile_mask, modifiers);
     }
     if (diagonals != nullptr) add_diagonals(tile_mask, diagonals);
-    tile_mask.each_rectangle([&](const TileMask::Step& s) {
-      const int64_t at = s.low * padded_queries_ + s.from, keys = s.high - s.low, queries = s.to - s.from;
-      flops += small_gemm(Left::row_major, keys, padded_dv_, queries, weights_ + at, padded_queries_,
-                          dout_.data + s.from * dout_.ld, dout_.ld, dv.row(s.low), dv.ld, true);
-      flops += small_gemm(Left::row_major, keys, padded_d_, queries, grads_ + at, padded_queries_,
-                          q_.data + s.from * q_.ld, q_.ld, dk.row(s.low), dk.ld, true);
+    // dv [keys, dv] += weights dout, dk [keys, d] += grad_scores q.
+    tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
+      const int64_t first_pair = pair_index(r.key_begin, r.query_begin), keys = r.key_end - r.key_begin,
+                    queries = r.query_end - r.query_begin;
+      flops += small_gemm(Left::row_major, keys, padded_dv_, queries, weights_ + first_pair, padded_queries_,
+                          dout_.row(r.query_begin), dout_.ld, dv.row(r.key_begin), dv.ld, true);
+      flops += small_gemm(Left::row_major, keys, padded_d_, queries, grad_scores_ + first_pair,
+                          padded_queries_, q_.row(r.query_begin), q_.ld, dk.row(r.key_begin), dk.ld, true);
     });
-    tile_mask.each([&](const TileMask::Step& s) {
-      flops += small_gemm(Left::transposed, s.to - s.from, padded_d_, s.high - s.low,
-                          grads_ + s.low * padded_queries_ + s.from, padded_queries_, k.data + s.low * k.ld,
-                          k.ld, sum_ + s.from * padded_d_, padded_d_, true);
+    // dq [queries, d] += grad_scores^T k.
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      flops += small_gemm(Left::transposed, r.query_end - r.query_begin, padded_d_, r.key_end - r.key_begin,
+                          grad_scores_ + pair_index(r.key_begin, r.query_begin), padded_queries_,
+                          k.row(r.key_begin), k.ld, dq_sum_ + r.query_begin * padded_d_, padded_d_, true);
     });
     return flops;
   }
 
-  /// Writes dq [queries, d].
+  /// Writes dq [queries, d] = scale times its sums.
   void finish(T* dq, int64_t ld, T scale) const {
-    for (int64_t i = 0; i < queries_; ++i) simd::scaled(sum_ + i * padded_d_, d_, scale, dq + i * ld);
+    for (int64_t i = 0; i < queries_; ++i) simd::scaled(dq_sum_ + i * padded_d_, d_, scale, dq + i * ld);
   }
 
  private:
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
 
-  /// Some rows need their weights multiplied by a share, because rounding the log of their sum lost precision
-  /// (see RowLog). All gradients are linear in dout, so this multiplies each row of dout instead.
-  void shrink_rows(const RowLogs<T>& lse) {
+  /// Index of a pair in weights_ and grad_scores_ [keys, padded queries].
+  int64_t pair_index(int64_t key, int64_t query) const { return key * padded_queries_ + query; }
+
+  /// Multiplies the weights of each row by RowLse's factor, which is not 1 where rounding the log of their
+  /// sum lost precision. All gradients are linear in dout, so this multiplies each row of dout instead.
+  void apply_factors(const LseView<T>& lse) {
     for (int64_t i = 0; i < queries_; ++i) {
-      const T share = lse.at(i).split().share;
-      simd::scaled(dout_.data + i * dout_.ld, padded_dv_, share, dout_copy_ + i * padded_dv_);
-      for (int64_t c = 0; c < dv_; ++c) dout_transposed_[c * padded_queries_ + i] *= share;
-      delta_[i] *= share;
+      const T factor = lse.at(i).split().factor;
+      simd::scaled(dout_.row(i), padded_dv_, factor, dout_copy_ + i * padded_dv_);
+      for (int64_t c = 0; c < dv_; ++c) dout_transposed_[c * padded_queries_ + i] *= factor;
+      delta_[i] *= factor;
     }
     dout_ = {dout_copy_, padded_dv_};
   }
 
-  /// Replaces the scores [keys, queries] by weights after dropout, and the gradients of the weights by the
-  /// gradients of the scores.
-  template <bool masked, bool dropped>
+  /// In place, [keys, queries]: the scores s in weights_ become weights p = 2^(s - lse) after dropout, the
+  /// gradients dp of weights in grad_scores_ become those of scores, p (dp - delta) times the derivative of
+  /// the softcap. Vector lanes are queries.
+  template <bool changes_scores, bool has_dropout>
   void score_gradients(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
     const V minus_infinity = simd::splat(-std::numeric_limits<T>::infinity());
-    tile_mask.each([&](const TileMask::Step& step) {
-      for (int64_t lane = step.from; lane < step.to; lane += lanes) {
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      for (int64_t lane = r.query_begin; lane < r.query_end; lane += lanes) {
         const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
-        for (int64_t j = step.low; j < step.high; ++j) {
-          T* weight = weights_ + j * padded_queries_ + lane;
-          T* gradient = grads_ + j * padded_queries_ + lane;
+        for (int64_t j = r.key_begin; j < r.key_end; ++j) {
+          T* const weight = weights_ + pair_index(j, lane);
+          T* const grad_score = grad_scores_ + pair_index(j, lane);
           V s = simd::load(weight);
-          [[maybe_unused]] V cap_grad = simd::splat(T(1));
-          if constexpr (masked) {
-            if (modifiers.cap != 0) {
-              const V bound = bounded<T>(s / modifiers.cap);
-              s = modifiers.cap * bound;
-              cap_grad = T(1) - bound * bound;
+          [[maybe_unused]] V softcap_grad = simd::splat(T(1));
+          if constexpr (changes_scores) {
+            if (modifiers.softcap != 0) {
+              const V tanh_score = fast_tanh<T>(s / modifiers.softcap);
+              s = modifiers.softcap * tanh_score;
+              softcap_grad = T(1) - tanh_score * tanh_score;
             }
-            if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + j * padded_queries_ + lane);
+            if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + pair_index(j, lane));
             if (modifiers.visible != nullptr) s = modifiers.visible->select(j, lane, s, minus_infinity);
           }
           const V p = simd::exp2<T>(s - lse);
-          V dp = simd::load(gradient);
-          if constexpr (dropped) {
+          V dp = simd::load(grad_score);
+          if constexpr (has_dropout) {
             simd::store(weight, modifiers.keep_mask->select(j, lane, p * modifiers.keep_scale, V{}));
             dp = modifiers.keep_mask->select(j, lane, dp * modifiers.keep_scale, V{});
           } else {
             simd::store(weight, p);
           }
-          if constexpr (masked) {
-            simd::store(gradient, p * (dp - delta) * cap_grad);
+          if constexpr (changes_scores) {
+            simd::store(grad_score, p * (dp - delta) * softcap_grad);
           } else {
-            simd::store(gradient, p * (dp - delta));
+            simd::store(grad_score, p * (dp - delta));
           }
         }
       }
     });
   }
 
+  /// diagonals[i - j] += grad_scores of query i and key j.
   void add_diagonals(const TileMask& tile_mask, T* diagonals) const {
-    tile_mask.each([&](const TileMask::Step& s) {
-      for (int64_t j = s.low; j < s.high; ++j) {
-        for (int64_t i = s.from; i < s.to; ++i) diagonals[i - j] += grads_[j * padded_queries_ + i];
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      for (int64_t j = r.key_begin; j < r.key_end; ++j) {
+        for (int64_t i = r.query_begin; i < r.query_end; ++i)
+          diagonals[i - j] += grad_scores_[pair_index(j, i)];
       }
     });
   }
@@ -163,7 +181,8 @@ class BackTile {
   int64_t d_, dv_, padded_d_, padded_dv_;
   int64_t queries_ = 0, padded_queries_ = 0;
   Rows<T> q_{}, dout_{};
-  T *q_transposed_, *dout_transposed_, *weights_, *grads_, *q_copy_, *sum_, *dout_copy_, *lse_, *delta_;
+  T *q_transposed_, *dout_transposed_, *weights_, *grad_scores_, *q_copy_, *dq_sum_, *dout_copy_, *lse_,
+      *delta_;
 };
 
 }  // namespace heed::kernel

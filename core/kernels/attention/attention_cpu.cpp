@@ -1,40 +1,74 @@
-// Tiled attention on the CPU, forward and backward: the tile loop over dense tiles.
+// Dense attention on the CPU: runs the tile loops of attention_forward_loop.h and attention_backward_loop.h
+// over dense tiles.
 #include "heed/core/kernels/attention/attention.h"
+
+#include <map>
+#include <memory>
 
 #include "heed/core/kernels/attention/attention_backward_loop.h"
 #include "heed/core/kernels/attention/attention_forward_loop.h"
-#include "heed/core/kernels/attention/attention_products.h"
 #include "heed/core/kernels/attention/dense_tiles.h"
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
 
 namespace heed::kernel {
 namespace {
 
-/// Calls with at most this many queries, as in decoding, work query by query: vectors of queries would be
-/// mostly empty.
+/// Calls with at most this many queries, as in decoding, compute each query by itself: vectors of queries
+/// would be mostly empty.
 constexpr int64_t few_queries = 3;
+
+/// Records the matrix products of a call tile by tile in the ProductLog. Forward: scores and outputs.
+/// Backward: scores again, and the gradients of weights, v, k and q.
+template <class T>
+void log_products(const DenseTiles<T>& tiles, bool back) {
+  const Call<T>& call = tiles.call;
+  const auto step = std::make_unique<StepParams<T>>();
+  std::map<Product, int64_t> counts;
+  const auto count_step = [&](const TileRows&) {
+    step->tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
+      const int64_t keys = r.key_end - r.key_begin, queries = r.query_end - r.query_begin;
+      counts[{1, keys, queries, call.d, false, false, false}] += call.H;  // scores, [key, query]
+      if (!back) return;
+      counts[{1, keys, queries, call.dv, false, false, false}] += call.H;
+      counts[{1, keys, call.dv, queries, false, false, true}] += call.H;
+      counts[{1, keys, call.d, queries, false, false, true}] += call.H;
+    });
+    step->tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      const int64_t keys = r.key_end - r.key_begin, queries = r.query_end - r.query_begin;
+      counts[{1, queries, back ? call.d : call.dv, keys, true, false, true}] += call.H;
+    });
+  };
+  for (int64_t b = 0; b < call.B; ++b) {
+    for (int64_t n = 0; n < tiles.max_query_tiles(); ++n)
+      tiles.each_key_tile(tiles.query_tile(b, 0, 0, n), 0, call.Tk, *step, count_step);
+  }
+  for (const auto& [product, count] : counts) {
+    Product batched = product;
+    batched.batch = count;
+    ProductLog::note(batched);
+  }
+}
 
 }  // namespace
 
 template <>
 void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                           const Tensor& out, const Tensor& lse) {
-  visit_float("attention", q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("attention", q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(q, k, v, params);
-    if (ProductLog::wanted()) note_products(DenseTiles<T>{call}, false);
+    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, false);
     PairCount::add(call.pairs());
-    attention_forward<T>(DenseTiles<T>{call, call.Tq <= few_queries && !call.dropped}, q, k, v, out, lse);
+    attention_forward<T>(DenseTiles<T>{call, call.Tq <= few_queries && !call.has_dropout}, q, k, v, out, lse);
   });
 }
 
 template <>
 void AttentionBack::cpu<here>(const AttentionBackTensors& t, const AttentionParams& params) {
-  visit_float("attention", t.q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, t.k, t.v, params);
-    if (ProductLog::wanted()) note_products(DenseTiles<T>{call}, true);
+    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, true);
     attention_backward<T>(DenseTiles<T>{call}, t);
   });
 }

@@ -1,4 +1,4 @@
-// Attention on a device: dropout masks, scores, and the online softmax of a tile.
+// Attention on a device: dropout masks, scores, and the online softmax of a tile without tensor cores.
 #pragma once
 
 #include <type_traits>
@@ -31,26 +31,28 @@ struct KeepMask {
   static constexpr int bytes = 64 * 8;
   uint8_t* byte;  ///< in shared memory, aligned to 8
 
-  /// Draws the mask; all threads of the block call it. `element(i, j)` is the random number index of the pair
-  /// (i, j) of the tile; `element(i)` that of (i, 0), where indices are consecutive.
-  template <class Element>
-  __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
-    const uint64_t high = from.high();
-    const auto block_of = [&](uint64_t n) {
-      return dropout_keep_mask(dropout_block(from.seed, high, n), from.threshold);
+  /// Draws the mask; all threads of the block call it, each for 16 keys of a query at a time. `index_of(i,
+  /// j)` is the random number index of the pair (i, j) of the tile; `index_of(i)` that of (i, 0), where
+  /// indices are consecutive.
+  template <class IndexOf>
+  __device__ void draw(const DeviceDraw& dropout, int queries, int keys, IndexOf index_of) const {
+    const uint64_t high = dropout.high();
+    const auto block_bits = [&](uint64_t block) {
+      return dropout_keep_mask(dropout_block(dropout.seed, high, block), dropout.threshold);
     };
     for (int e = static_cast<int>(threadIdx.x); e < queries * 4; e += cuda::tile_threads) {
-      const int first = e % 4 * 16, count = min(keys - first, 16);
+      const int query = e / 4, first_key = e % 4 * 16, count = min(keys - first_key, 16);
       uint32_t bits = 0;
-      if constexpr (std::is_invocable_v<Element, int>) {
-        bits = following(element(e / 4) + static_cast<uint64_t>(first), count, block_of);
+      if constexpr (std::is_invocable_v<IndexOf, int>) {
+        bits = consecutive_bits(index_of(query) + static_cast<uint64_t>(first_key), count, block_bits);
       } else {
-        bits = listed(
-            count, [&](int n) { return element(e / 4, first + n); }, block_of);
+        bits = indexed_bits(
+            count, [&](int n) { return index_of(query, first_key + n); }, block_bits);
       }
       reinterpret_cast<uint16_t*>(byte)[e] = static_cast<uint16_t>(bits);
     }
   }
+  /// True where dropout keeps this pair.
   __device__ bool has(int query, int key) const {
     return ((byte[query * 8 + key / 8] >> (key % 8)) & 1) != 0;
   }
@@ -58,32 +60,32 @@ struct KeepMask {
   __device__ uint64_t of(int query) const { return reinterpret_cast<const uint64_t*>(byte)[query]; }
 
  private:
-  /// The bits of `count` consecutive indices from `number` on: one block of sixteen where that is aligned.
-  template <class BlockOf>
-  __device__ static uint32_t following(uint64_t number, int count, BlockOf block_of) {
+  /// The bits of `count` consecutive indices from `first` on, at most 16: of one or two blocks of 16.
+  template <class BlockBits>
+  __device__ static uint32_t consecutive_bits(uint64_t first, int count, BlockBits block_bits) {
     if (count <= 0) return 0;
-    const int skipped = static_cast<int>(number % 16);
+    const int skipped = static_cast<int>(first % 16);
     uint32_t bits = 0;
 #pragma unroll 1
-    for (int n = 0; n < skipped + count; n += 16) bits |= block_of(number / 16 + n / 16) << n;
+    for (int n = 0; n < skipped + count; n += 16) bits |= block_bits(first / 16 + n / 16) << n;
     return (bits >> skipped) & ((1U << count) - 1);
   }
-  /// The bits of indices at(0), at(1), ..., in any order.
-  template <class At, class BlockOf>
-  __device__ static uint32_t listed(int count, At at, BlockOf block_of) {
+  /// The bits of indices index_at(0), index_at(1), ..., in any order.
+  template <class IndexAt, class BlockBits>
+  __device__ static uint32_t indexed_bits(int count, IndexAt index_at, BlockBits block_bits) {
     if (count <= 0) return 0;
-    const uint64_t number = at(0);
-    bool follow = true;
+    const uint64_t first = index_at(0);
+    bool are_consecutive = true;
 #pragma unroll
-    for (int n = 1; n < 16; ++n) follow &= n >= count || at(n) == number + n;
-    if (follow) return following(number, count, block_of);
-    uint32_t bits = 0, block = 0;
-    uint64_t drawn = ~uint64_t{0};
+    for (int n = 1; n < 16; ++n) are_consecutive &= n >= count || index_at(n) == first + n;
+    if (are_consecutive) return consecutive_bits(first, count, block_bits);
+    uint32_t bits = 0, current_bits = 0;
+    uint64_t current_block = ~uint64_t{0};
 #pragma unroll 1
     for (int n = 0; n < count; ++n) {
-      const uint64_t own = at(n);
-      if (own / 16 != drawn) block = block_of(drawn = own / 16);
-      bits |= (block >> (own % 16) & 1U) << n;
+      const uint64_t index = index_at(n);
+      if (index / 16 != current_block) current_bits = block_bits(current_block = index / 16);
+      bits |= (current_bits >> (index % 16) & 1U) << n;
     }
     return bits;
   }
@@ -104,91 +106,100 @@ __device__ inline T rounded_product(T a, T b) {
 #endif
 }
 
-/// The score of the pair (i, j) from its product q . k, before masking. `cap_grad` is the derivative of the
-/// softcap: the factor from the gradient of the score to that of the product.
+/// The score of the pair (i, j) in units of log2 from its product q . k, before masking. `softcap_grad`
+/// becomes the derivative of the softcap: the factor from the gradient of the score to that of the product.
 template <class T>
 __device__ inline T score_of(const AttentionScores<T>& x, T scale_log2, int64_t b, int64_t h, int64_t i,
-                             int64_t j, T product, T& cap_grad) {
+                             int64_t j, T product, T& softcap_grad) {
   T s = rounded_product(product, scale_log2);
-  cap_grad = T(1);
-  if (x.cap != T(0)) {
-    const T bound = math::tanh(s / x.cap);
-    s = x.cap * bound;
-    cap_grad = T(1) - bound * bound;
+  softcap_grad = T(1);
+  if (x.softcap != T(0)) {
+    const T tanh_score = math::tanh(s / x.softcap);
+    s = x.softcap * tanh_score;
+    softcap_grad = T(1) - tanh_score * tanh_score;
   }
   if (x.bias != nullptr) s += *x.bias_at(b, h, i, j) * static_cast<T>(log2_e);
   if (x.relative != nullptr) s += *x.relative_at(h, i, j) * static_cast<T>(log2_e);
   return s;
 }
 
-/// The online softmax of a thread's eight rows. weight_sum holds this thread's part; 16 threads share a row.
+/// The online softmax of a thread's eight rows. 16 threads share a row: each has four keys of a tile, and its
+/// part of row_sum.
 template <class T>
 struct OnlineSoftmax {
-  T max_score[cuda::rows_per_thread], weight_sum[cuda::rows_per_thread];
+  T row_max[cuda::rows_per_thread], row_sum[cuda::rows_per_thread];
 
   /// Begins each row with the score `sink`; -infinity: none.
-  __device__ void start(const cuda::Share& me, T sink) {
+  __device__ void start(const cuda::Share& thread, T sink) {
 #pragma unroll
     for (int r = 0; r < cuda::rows_per_thread; ++r) {
-      max_score[r] = sink;
-      weight_sum[r] = me.x == 0 && sink != -infinity<T> ? T(1) : T(0);
+      row_max[r] = sink;
+      row_sum[r] = thread.x == 0 && sink != -infinity<T> ? T(1) : T(0);
     }
   }
-  /// Replaces scores (-infinity for masked pairs) by weights. The caller multiplies older sums by
-  /// `correction`.
+  /// Replaces scores (-infinity for masked pairs) by weights 2^(score - row_max). The caller multiplies older
+  /// sums by `correction`.
   __device__ void scores_to_weights(T (&s)[cuda::rows_per_thread][4],
                                     T (&correction)[cuda::rows_per_thread]) {
 #pragma unroll
     for (int r = 0; r < cuda::rows_per_thread; ++r) {
-      T new_max = max_score[r];
+      T new_max = row_max[r];
 #pragma unroll
       for (int n = 0; n < 4; ++n) new_max = s[r][n] > new_max ? s[r][n] : new_max;
       new_max = cuda::across_row(new_max, [](T a, T b) { return a > b ? a : b; });
-      const T base = new_max == -infinity<T> ? T(0) : new_max;  // no visible key yet: 2^-inf = 0 instead of
-                                                                // NaN
-      correction[r] = exp2(max_score[r] - base);
-      max_score[r] = new_max;
+      // No visible key yet: 2^-inf = 0 instead of NaN.
+      const T base = new_max == -infinity<T> ? T(0) : new_max;
+      correction[r] = exp2(row_max[r] - base);
+      row_max[r] = new_max;
       T sum = T(0);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         s[r][n] = exp2(s[r][n] - base);
         sum += s[r][n];
       }
-      weight_sum[r] = weight_sum[r] * correction[r] + sum;
+      row_sum[r] = row_sum[r] * correction[r] + sum;
     }
   }
-  /// Returns the factor that normalises row r, and the log of its sum.
-  __device__ T finish(int r, RowLog<T>& lse) const {
-    const T all = cuda::sum_of_row(weight_sum[r]);
-    lse = all == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score[r], log2(all));
-    return all == T(0) ? T(0) : T(1) / all;
+  /// Returns 1 / row_sum of row r, the factor that normalises it, and its log-sum-exp.
+  __device__ T finish(int r, RowLse<T>& lse) const {
+    const T total = cuda::sum_of_row(row_sum[r]);
+    lse = total == T(0) ? RowLse<T>::of_empty_row() : RowLse<T>::of(row_max[r], log2(total));
+    return total == T(0) ? T(0) : T(1) / total;
   }
 };
 
-/// Replaces the scores of a tile by weights, rescales older sums, applies dropout, and writes the weights to
-/// shared memory for the product with the values.
+/// Replaces the scores [64, 64] of a tile by weights after dropout, rescales the sums of the output, and
+/// writes the weights to shared memory for their product with the values.
 template <class T, class Call, int C>
-__device__ inline void softmax_tile(const cuda::Share& me, const Call& x, const KeepMask& keep_mask,
-                                    OnlineSoftmax<T>& rows, T (&map)[cuda::rows_per_thread][4],
-                                    T (&sum)[cuda::rows_per_thread][C], T* tile) {
+__device__ inline void softmax_tile(const cuda::Share& thread, const Call& x, const KeepMask& keep_mask,
+                                    OnlineSoftmax<T>& rows, T (&scores)[cuda::rows_per_thread][4],
+                                    T (&output_sum)[cuda::rows_per_thread][C], T* weights_tile) {
   T correction[cuda::rows_per_thread];
-  rows.scores_to_weights(map, correction);
+  rows.scores_to_weights(scores, correction);
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
 #pragma unroll
-    for (int n = 0; n < C; ++n) sum[r][n] *= correction[r];
+    for (int n = 0; n < C; ++n) output_sum[r][n] *= correction[r];
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      if (x.dropped) map[r][n] = keep_mask.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
+      if (x.has_dropout)
+        scores[r][n] = keep_mask.has(thread.row(r), thread.key(n)) ? scores[r][n] * x.keep_scale : T(0);
     }
   }
-  cuda::put_map(me, map, tile);
+  cuda::put_map(thread, scores, weights_tile);
 }
 
-/// Calls f(integral_constant<int, D>), D being the columns of a tile for rows of `width`. Wider rows go in
-/// slices of D columns, and all rows do where shared memory is scarce.
+/// A grid of `blocks` times `columns` blocks of tile_threads threads.
+inline cuda::Grid tile_grid(int64_t blocks, int64_t columns, int shared_bytes) {
+  return {.blocks = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(columns)),
+          .threads = dim3(cuda::tile_threads),
+          .shared_bytes = shared_bytes};
+}
+
+/// Calls f(integral_constant<int, D>) with the number D of columns of a tile, for rows of `width` numbers.
+/// Wider rows are read in slices of D columns.
 template <class T, class F>
-void visit_tiles(int64_t width, F&& f) {
+void visit_tile_width(int64_t width, F&& f) {
   if constexpr (std::is_same_v<T, double>) {
     f(std::integral_constant<int, 32>());
   } else if (width <= 32) {
@@ -200,24 +211,34 @@ void visit_tiles(int64_t width, F&& f) {
   }
 }
 
-/// What the backward pass needs of a query: the log2 that its weights are relative to (infinity without keys,
-/// so that they are 0), delta = out . dout, and the share of RowLog.
+/// True for calls that attention_rows() computes: few queries without dropout.
+inline bool takes_rows(const AttentionShape& x, const AttentionParams& params) {
+  constexpr int64_t few_queries = 3;
+  return x.Tq <= few_queries && dropout_threshold(params.dropout) == 0;
+}
+
+/// Attention with one block per query, or several where queries are few and keys many.
+void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
+                    const Tensor& out, const Tensor& lse);
+
+/// A row's values in the backward pass: its log-sum-exp in units of log2 (infinity without keys, so that
+/// weights are 0), delta = out . dout, and RowLse's factor of the weights.
 template <class T>
 struct RowStats {
-  T lse, delta, share = T(1);
+  T lse, delta, factor = T(1);
 };
 
 template <class T>
 struct PairGradient {
-  T weight, score_grad;  ///< the weight after dropout, and the gradient of the score
+  T weight, grad_score;  ///< the weight after dropout, and the gradient of the score
 };
 
-/// From a score and the gradient of its weight after dropout; `keep` is the dropout factor. Clamps the weight
-/// to 1: rounding can put a very large score, such as one of padding, above its row's log sum, and the weight
-/// would be infinite.
+/// The weight p = 2^(score - lse) of a pair and the gradient of its score, p (keep dweight - delta); dweight
+/// = dout . v, and `keep` is the dropout factor. Clamps p to 1: rounding can put a very large score, such as
+/// one of padding, above its row's log-sum-exp, and the weight would be infinite.
 template <class T>
 __device__ inline PairGradient<T> score_gradient(T score, T dweight, T keep, const RowStats<T>& row) {
-  const T above = score - row.lse, p = exp2(above > T(0) ? T(0) : above) * row.share;
+  const T exponent = score - row.lse, p = exp2(exponent > T(0) ? T(0) : exponent) * row.factor;
   return {p * keep, p * (dweight * keep - row.delta)};
 }
 

@@ -7,40 +7,43 @@
 
 namespace heed::kernel {
 
-/// The dropout of one attention call.
+/// The dropout of one attention call. Random numbers are drawn in blocks of 16 consecutive indices; vector
+/// lanes are queries, or keys in factors().
 struct DropoutParams {
-  simd::KeepBits bits;
+  simd::KeepBits keep_bits;
 
   static DropoutParams of(double p, const Draw& draw) {
     return {{draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()), dropout_threshold(p)}};
   }
 
-  using U = simd::Counters;
+  using Counters = simd::Counters;
   static constexpr int lanes = simd::KeepBits::lanes;
   static constexpr uint64_t block = simd::KeepBits::block;
 
-  /// Fills the mask of [queries, 64] pairs: bit j of query i belongs to element first + i * row + j. Query i
-  /// needs the keys below first_sees + i alone.
+  /// Fills the mask of a tile [queries, keys]: bit j of query i is set where dropout keeps index first + i *
+  /// row_stride + j. Query i needs the bits of keys below seen_by_first + i only.
   template <class T>
-  void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, int64_t first_sees,
+  void fill(uint64_t first, uint64_t row_stride, int64_t queries, int64_t keys, int64_t seen_by_first,
             PairBits<T>& keep_mask) const {
-    const uint64_t skipped = row % block == 0 ? first % block : block - 1;
+    const uint64_t max_skipped = row_stride % block == 0 ? first % block : block - 1;
     for (int64_t i = 0; i < queries; i += lanes) {
-      U element;
-      for (int lane = 0; lane < lanes; ++lane) element[lane] = first + static_cast<uint64_t>(i + lane) * row;
-      const U kept = from(element, std::clamp<int64_t>(first_sees + i + lanes - 1, 0, keys), skipped);
+      Counters row_first;
+      for (int lane = 0; lane < lanes; ++lane)
+        row_first[lane] = first + static_cast<uint64_t>(i + lane) * row_stride;
+      const int64_t count = std::clamp<int64_t>(seen_by_first + i + lanes - 1, 0, keys);
+      const Counters kept = bits_from(row_first, count, max_skipped);
       for (int lane = 0; lane < lanes && i + lane < tile; ++lane) keep_mask.set(i + lane, kept[lane]);
     }
   }
 
-  /// For each lane: the bits of `count` elements (at most 64) from `element` on; higher bits are undefined.
-  /// `before`: the most elements of its first block that lie before `element` in any lane.
-  U from(U element, int64_t count, uint64_t before) const {
-    const U skipped = element & (block - 1), first = element / block;
-    U low = {}, high = {};
-    const int64_t blocks = ceil_div(static_cast<int64_t>(before) + count, static_cast<int64_t>(block));
+  /// For each lane the keep bits of `count` indices (at most 64) from first[lane] on; higher bits are
+  /// undefined. `max_skipped`: no lane has more indices of its first block before first[lane].
+  Counters bits_from(Counters first, int64_t count, uint64_t max_skipped) const {
+    const Counters skipped = first & (block - 1), first_block = first / block;
+    Counters low = {}, high = {};  // bits 0 to 63, and 64 to 79, from the begin of the first block
+    const int64_t blocks = ceil_div(static_cast<int64_t>(max_skipped) + count, static_cast<int64_t>(block));
     for (int64_t b = 0; b < blocks; ++b) {
-      const U kept = bits.keep_masks(first + static_cast<uint64_t>(b));
+      const Counters kept = keep_bits.keep_masks(first_block + static_cast<uint64_t>(b));
       if (b < 4) {
         low |= kept << (16 * b);
       } else {
@@ -50,16 +53,17 @@ struct DropoutParams {
     return (low >> skipped) | ((high << 1) << (63 - skipped));
   }
 
-  /// factors[n] = `scale` where element row + index[n] is kept, else 0; index ascends.
+  /// factors[n] = `scale` where dropout keeps index row_first + index[n], else 0; index ascends. Lanes are
+  /// keys.
   template <class T>
-  void factors(uint64_t row, const int32_t* index, int64_t count, T scale, T* to) const {
+  void factors(uint64_t row_first, const int32_t* index, int64_t count, T scale, T* factors) const {
     for (int64_t n = 0; n < count; n += lanes) {
-      U element = {};
+      Counters counters = {};
       for (int lane = 0; lane < lanes && n + lane < count; ++lane)
-        element[lane] = row + static_cast<uint64_t>(index[n + lane]);
-      const U kept = bits.keep_masks(element / block) >> (element & (block - 1));
+        counters[lane] = row_first + static_cast<uint64_t>(index[n + lane]);
+      const Counters kept = keep_bits.keep_masks(counters / block) >> (counters & (block - 1));
       for (int lane = 0; lane < lanes && n + lane < count; ++lane)
-        to[n + lane] = (kept[lane] & 1) != 0 ? scale : T(0);
+        factors[n + lane] = (kept[lane] & 1) != 0 ? scale : T(0);
     }
   }
 };

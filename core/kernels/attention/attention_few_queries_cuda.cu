@@ -6,187 +6,192 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/block.h"
 #include "heed/core/cuda/device/pack.h"
-#include "heed/core/kernels/attention/attention_few_queries_device.h"
+#include "heed/core/kernels/attention/attention_device.h"
 
 namespace heed::kernel {
 namespace {
 
 constexpr int threads = 128;
-constexpr int lanes_of_key = 8;  // that compute the product of one key with the query
+constexpr int lanes_per_key = 8;  // that compute the product of one key with the query
 
 template <class T>
 struct RowsCall : AttentionScores<T> {
   HeadView<const T> qs, ks, vs;
   HeadView<T> outs;
-  RowLogs<T> lse;
-  int64_t splits, keys_of_split;  ///< blocks that share a query's keys, up to `threads`
-  T* sums = nullptr;              ///< [B, H, Tq, splits, dv], where there are several
-  T* split_stats = nullptr;       ///< [B, H, Tq, splits, 2]: the largest score and the sum of the weights
+  LseView<T> lse;
+  int64_t splits, keys_per_split;  ///< blocks that share a query's keys, up to `threads`, and keys of each
+  T* split_sums = nullptr;         ///< [B, H, Tq, splits, dv]: weights times values, where splits > 1
+  T* split_stats = nullptr;        ///< [B, H, Tq, splits, 2]: row_max and row_sum
 
-  /// Number of threads that share P columns of the values.
-  HEED_BOTH int groups(int P) const {
+  /// Number of threads that share P columns of the values, each for some of the keys.
+  HEED_BOTH int num_groups(int P) const {
     const int64_t packs = this->dv / P;
     return packs > 0 && packs < threads ? threads / static_cast<int>(packs) : 1;
   }
 };
 
-/// to[n] = query . keys[n] for n < count. Neighbouring lanes read neighbouring parts of a row.
+/// dots[n] = query . keys[n] for n < count. Eight lanes share a key and read neighbouring parts of its row;
+/// each has four keys at a time.
 template <class T, int P>
-__device__ void put_products(const T* query, const T* keys, int64_t ld, int64_t width, int count, T* to) {
-  constexpr int keys_at_once = threads / lanes_of_key, each = 4;
-  const int lane = static_cast<int>(threadIdx.x) % lanes_of_key,
-            first = static_cast<int>(threadIdx.x) / lanes_of_key;
-  for (int done = 0; done < count; done += keys_at_once * each) {  // the same number of iterations for every
-                                                                   // thread
-    T product[each] = {};
-    for (int64_t c = lane * P; c < width; c += lanes_of_key * P) {
-      const auto left = *reinterpret_cast<const cuda::Pack<T, P>*>(query + c);
+__device__ void dot_with_keys(const T* query, const T* keys, int64_t ld, int64_t width, int count, T* dots) {
+  constexpr int keys_at_once = threads / lanes_per_key, keys_per_thread = 4;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_per_key,
+            first_key = static_cast<int>(threadIdx.x) / lanes_per_key;
+  // All threads have the same number of iterations, since they exchange sums.
+  for (int begin = 0; begin < count; begin += keys_at_once * keys_per_thread) {
+    T sum[keys_per_thread] = {};
+    for (int64_t c = lane * P; c < width; c += lanes_per_key * P) {
+      const auto q = *reinterpret_cast<const cuda::Pack<T, P>*>(query + c);
 #pragma unroll
-      for (int e = 0; e < each; ++e) {
-        const int key = min(done + first + e * keys_at_once, count - 1);  // rows past the count are read but
-                                                                          // not used
-        const auto right = *reinterpret_cast<const cuda::Pack<T, P>*>(keys + key * ld + c);
+      for (int e = 0; e < keys_per_thread; ++e) {
+        // Keys past the count read the last one and are not used.
+        const int key = min(begin + first_key + e * keys_at_once, count - 1);
+        const auto k = *reinterpret_cast<const cuda::Pack<T, P>*>(keys + key * ld + c);
 #pragma unroll
-        for (int p = 0; p < P; ++p) product[e] += left.x[p] * right.x[p];
+        for (int p = 0; p < P; ++p) sum[e] += q.x[p] * k.x[p];
       }
     }
 #pragma unroll
-    for (int e = 0; e < each; ++e) {
+    for (int e = 0; e < keys_per_thread; ++e) {
 #pragma unroll
-      for (int bits = lanes_of_key / 2; bits > 0; bits /= 2)
-        product[e] += __shfl_xor_sync(cuda::all_lanes, product[e], bits);
-      const int key = done + first + e * keys_at_once;
-      if (lane == 0 && key < count) to[key] = product[e];
+      for (int bits = lanes_per_key / 2; bits > 0; bits /= 2)
+        sum[e] += __shfl_xor_sync(cuda::all_lanes, sum[e], bits);
+      const int key = begin + first_key + e * keys_at_once;
+      if (lane == 0 && key < count) dots[key] = sum[e];
     }
   }
 }
 
-/// sum[group] = sum[group] correction + the group's part of sum over n of weights[n] values[n].
+/// sums[group, width] = correction sums + sum over keys n of the group of weights[n] values[n]. Groups have
+/// every num_groups-th key; a thread has P columns of a group.
 template <class T, int P>
-__device__ void add_values(const T* weights, const T* values, int64_t ld, int64_t width, int count,
-                           int groups, T correction, T* sum) {
+__device__ void add_weighted_values(const T* weights, const T* values, int64_t ld, int64_t width, int count,
+                                    int num_groups, T correction, T* sums) {
   const int packs = static_cast<int>(width / P);
-  for (int e = static_cast<int>(threadIdx.x); e < packs * groups; e += threads) {
+  for (int e = static_cast<int>(threadIdx.x); e < packs * num_groups; e += threads) {
     const int group = e / packs, c = e % packs * P;
     cuda::Pack<T, P> part{};
 #pragma unroll 8
-    for (int n = group; n < count; n += groups) {
+    for (int n = group; n < count; n += num_groups) {
       const auto value = *reinterpret_cast<const cuda::Pack<T, P>*>(values + n * ld + c);
 #pragma unroll
       for (int p = 0; p < P; ++p) part.x[p] += weights[n] * value.x[p];
     }
-    T* group_sum = sum + group * width + c;
+    T* group_sum = sums + group * width + c;
 #pragma unroll
     for (int p = 0; p < P; ++p) group_sum[p] = group_sum[p] * correction + part.x[p];
   }
 }
 
+/// The log-sum-exp of a row from its largest score and the sum of its weights.
 template <class T>
-__device__ RowLog<T> lse_of(T max_score, T weight_sum) {
-  return weight_sum == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score, log2(weight_sum));
+__device__ RowLse<T> lse_of(T row_max, T row_sum) {
+  return row_sum == T(0) ? RowLse<T>::of_empty_row() : RowLse<T>::of(row_max, log2(row_sum));
 }
 
-/// out and lse of one query row (b, h, i) over one split of its keys, by one block: 128 keys at a time with
-/// an online softmax. Shared memory holds the query, the sums of the groups, and one weight per thread.
+/// out and lse of one query row (b, h, i) over one split of its keys, by one block: an online softmax over
+/// 128 keys at a time, one score per thread. Shared memory holds the query [d], sums [groups, dv] and weights
+/// [128].
 template <class T, int P>
 __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
-  const int groups = x.groups(P), me = static_cast<int>(threadIdx.x);
+  const int num_groups = x.num_groups(P), thread = static_cast<int>(threadIdx.x);
   T* query = cuda::shared<T>();
-  T* sum = query + x.d;
-  T* weights = sum + groups * x.dv;
+  T* sums = query + x.d;
+  T* weights = sums + num_groups * x.dv;
   __shared__ T scratch[cuda::lanes];
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
-  const int64_t shared_head = h / x.group, split = blockIdx.y, first = split * x.keys_of_split,
-                keys = min(x.keys_before(b, i + 1), first + x.keys_of_split);
+  const int64_t kv_head = h / x.group, split = blockIdx.y, key_begin = split * x.keys_per_split,
+                key_end = min(x.num_keys_before(b, i + 1), key_begin + x.keys_per_split);
   const T* q = x.qs.at(b, h, i);
-  for (int64_t c = me; c < x.d; c += threads) query[c] = q[c];
-  for (int64_t c = me; c < groups * x.dv; c += threads) sum[c] = T(0);
-  T max_score = split == 0 ? x.sink_of(h) : -infinity<T>,
-    weight_sum = max_score == -infinity<T> ? T(0) : T(1);
+  for (int64_t c = thread; c < x.d; c += threads) query[c] = q[c];
+  for (int64_t c = thread; c < num_groups * x.dv; c += threads) sums[c] = T(0);
+  T row_max = split == 0 ? x.sink_log2(h) : -infinity<T>, row_sum = row_max == -infinity<T> ? T(0) : T(1);
   __syncthreads();
-  for (int64_t j = first; j < keys; j += threads) {
-    const int count = static_cast<int>(min(keys - j, int64_t{threads}));
+  for (int64_t j = key_begin; j < key_end; j += threads) {
+    const int count = static_cast<int>(min(key_end - j, int64_t{threads}));
     // Scores of up to 128 keys, one per thread.
-    put_products<T, P>(query, x.ks.at(b, shared_head, j), x.ks.ld, x.d, count, weights);
+    dot_with_keys<T, P>(query, x.ks.at(b, kv_head, j), x.ks.ld, x.d, count, weights);
     __syncthreads();
-    T score = -infinity<T>, cap_grad;
-    if (me < count) {
-      score = score_of(static_cast<const AttentionScores<T>&>(x), x.scale_log2(), b, h, i, j + me,
-                       weights[me], cap_grad);
+    T score = -infinity<T>, softcap_grad;
+    if (thread < count) {
+      score = score_of(static_cast<const AttentionScores<T>&>(x), x.scale_log2(), b, h, i, j + thread,
+                       weights[thread], softcap_grad);
     }
-    // weights [128] relative to the largest score so far, and sum [groups, dv] += weights v.
+    // weights [128] = 2^(score - row_max), and sums [groups, dv] += weights v.
     const T tile_max = cuda::block_max(score, -infinity<T>, scratch),
-            new_max = tile_max > max_score ? tile_max : max_score;
-    const T base = new_max == -infinity<T> ? T(0) : new_max, correction = exp2(max_score - base);
+            new_max = tile_max > row_max ? tile_max : row_max;
+    const T base = new_max == -infinity<T> ? T(0) : new_max, correction = exp2(row_max - base);
     const T weight = exp2(score - base);
-    weights[me] = weight;
-    weight_sum = weight_sum * correction + cuda::block_sum(weight, scratch);
-    max_score = new_max;
+    weights[thread] = weight;
+    row_sum = row_sum * correction + cuda::block_sum(weight, scratch);
+    row_max = new_max;
     __syncthreads();
-    add_values<T, P>(weights, x.vs.at(b, shared_head, j), x.vs.ld, x.dv, count, groups, correction, sum);
+    add_weighted_values<T, P>(weights, x.vs.at(b, kv_head, j), x.vs.ld, x.dv, count, num_groups, correction,
+                              sums);
     __syncthreads();
   }
-  // The row of out and its lse; or, for one of several splits, its sums, largest score and sum of weights.
-  const bool alone = x.splits == 1;
-  const T inverse = !alone ? T(1) : weight_sum == T(0) ? T(0) : T(1) / weight_sum;
-  const int64_t place = row * x.splits + split;
-  T* to = alone ? x.outs.at(b, h, i) : x.sums + place * x.dv;
-  for (int64_t c = me; c < x.dv; c += threads) {
-    T all = T(0);
-    for (int group = 0; group < groups; ++group) all += sum[group * x.dv + c];
-    to[c] = all * inverse;
+  // The row of out and its lse; or, for one of several splits, its sums, row_max and row_sum.
+  const bool is_only_split = x.splits == 1;
+  const T inverse = !is_only_split ? T(1) : row_sum == T(0) ? T(0) : T(1) / row_sum;
+  const int64_t split_row = row * x.splits + split;
+  T* to = is_only_split ? x.outs.at(b, h, i) : x.split_sums + split_row * x.dv;
+  for (int64_t c = thread; c < x.dv; c += threads) {
+    T total = T(0);
+    for (int group = 0; group < num_groups; ++group) total += sums[group * x.dv + c];
+    to[c] = total * inverse;
   }
-  if (me > 0) return;
-  if (alone) {
-    x.lse.put(row, lse_of(max_score, weight_sum));
+  if (thread > 0) return;
+  if (is_only_split) {
+    x.lse.put(row, lse_of(row_max, row_sum));
   } else {
-    x.split_stats[2 * place] = max_score;
-    x.split_stats[2 * place + 1] = weight_sum;
+    x.split_stats[2 * split_row] = row_max;
+    x.split_stats[2 * split_row + 1] = row_sum;
   }
 }
 
-/// Joins the splits of each query, whose weights are relative to different scores.
+/// out and lse of one query row (b, h, i) from its splits, by one block: out = sum_s f_s sums_s / sum_s f_s
+/// row_sum_s with f_s = 2^(row_max_s - the largest row_max). Threads are splits, then columns.
 template <class T>
 __global__ void __launch_bounds__(threads) join_splits(RowsCall<T> x) {
   __shared__ T factors[threads], scratch[cuda::lanes];
-  const int me = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
-  const T* stats = x.split_stats + (row * x.splits + me) * 2;
-  const T new_max = me < x.splits ? stats[0] : -infinity<T>,
-          max_score = cuda::block_max(new_max, -infinity<T>, scratch);
-  const T weight_factor = exp2(new_max - (max_score == -infinity<T> ? T(0) : max_score));
-  factors[me] = weight_factor;
-  const T weight_sum = cuda::block_sum(me < x.splits ? weight_factor * stats[1] : T(0), scratch);
+  const T* stats = x.split_stats + (row * x.splits + thread) * 2;
+  const T split_max = thread < x.splits ? stats[0] : -infinity<T>,
+          row_max = cuda::block_max(split_max, -infinity<T>, scratch);
+  const T factor = exp2(split_max - (row_max == -infinity<T> ? T(0) : row_max));
+  factors[thread] = factor;
+  const T row_sum = cuda::block_sum(thread < x.splits ? factor * stats[1] : T(0), scratch);
   __syncthreads();
-  const T inverse = weight_sum == T(0) ? T(0) : T(1) / weight_sum;
-  for (int64_t c = me; c < x.dv; c += threads) {
-    const T* sum = x.sums + row * x.splits * x.dv + c;
-    T all = T(0);
+  const T inverse = row_sum == T(0) ? T(0) : T(1) / row_sum;
+  for (int64_t c = thread; c < x.dv; c += threads) {
+    const T* sums = x.split_sums + row * x.splits * x.dv + c;
+    T total = T(0);
 #pragma unroll 8
-    for (int64_t split = 0; split < x.splits; ++split) all += factors[split] * sum[split * x.dv];
-    x.outs.at(b, h, i)[c] = all * inverse;
+    for (int64_t split = 0; split < x.splits; ++split) total += factors[split] * sums[split * x.dv];
+    x.outs.at(b, h, i)[c] = total * inverse;
   }
-  if (me == 0) x.lse.put(row, lse_of(max_score, weight_sum));
+  if (thread == 0) x.lse.put(row, lse_of(row_max, row_sum));
 }
 
-/// Number of keys per block, from the shape alone: all keys unless that leaves the device idle. Joining costs
-/// as much as a few hundred keys.
-int64_t keys_of_split(int64_t rows, int64_t keys) {
+/// Number of keys of a split, from the shape alone: all keys unless that leaves the device idle. Joining
+/// costs as much as a few hundred keys.
+int64_t num_keys_per_split(int64_t rows, int64_t keys) {
   constexpr int64_t enough_blocks = 512, few_keys = 4 * threads;
   if (keys < few_keys) return std::max<int64_t>(keys, 1);
   const int64_t splits = std::clamp<int64_t>(enough_blocks / std::max<int64_t>(rows, 1), 1, threads);
   return ceil_div(ceil_div(keys, splits), threads) * threads;
 }
 
-/// True where every row of `width` numbers starts and ends on a pack of P.
+/// True where every row of `width` numbers starts and ends at a multiple of P numbers, aligned for packs of
+/// P.
 template <int P, class T>
-bool in_packs(const HeadView<const T>& x, int64_t width) {
+bool has_whole_packs(const HeadView<const T>& x, int64_t width) {
   return cuda::packs<P>(x.data) && x.batch % P == 0 && x.head % P == 0 && x.ld % P == 0 && width % P == 0;
 }
 
 /// Starts one block of 128 threads for each query row (b, h, i) and split of its keys; where keys are split,
-/// a second kernel with one block per row joins the splits. Rows that start and end on whole packs are read
-/// in packs of 16 bytes.
+/// a second kernel with one block per row joins the splits. Reads rows of whole packs in packs of 16 bytes.
 template <class T>
 void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
            const Tensor& out, const Tensor& lse) {
@@ -195,22 +200,21 @@ void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionPar
                    HeadView<const T>(k),
                    HeadView<const T>(v),
                    HeadView<T>(out),
-                   RowLogs<T>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
+                   LseView<T>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
                    1,
                    0};
   const int64_t rows = call.B * call.H * call.Tq;
-  call.keys_of_split = keys_of_split(rows, call.Tk);
-  call.splits = std::max<int64_t>(1, ceil_div(call.Tk, call.keys_of_split));
-  // What the splits of a row write: sums [rows, splits, dv] and stats [rows, splits, 2].
-  Tensor sums, split_stats;
+  call.keys_per_split = num_keys_per_split(rows, call.Tk);
+  call.splits = std::max<int64_t>(1, ceil_div(call.Tk, call.keys_per_split));
+  Tensor split_sums, split_stats;
   if (call.splits > 1) {
-    sums = Tensor(Shape{rows, call.splits, call.dv}, q.dtype(), q.device());
+    split_sums = Tensor(Shape{rows, call.splits, call.dv}, q.dtype(), q.device());
     split_stats = Tensor(Shape{rows, call.splits, 2}, q.dtype(), q.device());
-    call.sums = sums.data<T>();
+    call.split_sums = split_sums.data<T>();
     call.split_stats = split_stats.data<T>();
   }
   const auto forward = [&](auto kernel, int P) {
-    const int64_t shared = call.d + call.groups(P) * call.dv + threads;
+    const int64_t shared = call.d + call.num_groups(P) * call.dv + threads;
     cuda::run(kernel,
               {.blocks = dim3(static_cast<unsigned>(rows), static_cast<unsigned>(call.splits)),
                .threads = dim3(threads),
@@ -218,7 +222,7 @@ void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionPar
               call);
   };
   constexpr int P = 16 / sizeof(T);
-  if (in_packs<P>(call.ks, call.d) && in_packs<P>(call.vs, call.dv))
+  if (has_whole_packs<P>(call.ks, call.d) && has_whole_packs<P>(call.vs, call.dv))
     forward(forward_rows<T, P>, P);
   else
     forward(forward_rows<T, 1>, 1);

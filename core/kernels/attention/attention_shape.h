@@ -1,4 +1,4 @@
-// The extents of an attention call and which pairs (query, key) it has, for the CPU and the device.
+// Extents and scores of an attention call, and log-sum-exps of its rows, for the CPU and devices.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 
 namespace heed::kernel {
@@ -17,100 +18,103 @@ inline constexpr double ln_2 = 0.69314718055994530942;
 template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
 
-/// The log of a row's sum of exponentials, for the backward pass. One rounded number is not precise enough
-/// for large scores: the weights 2^(score - log) would be wrong. `rest` keeps what rounding lost; below
-/// `one_is_enough` it is zero.
+/// The log-sum-exp of a row, for the backward pass. One rounded number is not precise enough for large
+/// scores: the weights 2^(score - lse) would be wrong. `residual` keeps what rounding lost; it is zero up to
+/// max_exact.
 template <class T>
-struct RowLog {
-  static constexpr T one_is_enough = T(256);
-  T log;       ///< natural
-  T rest = 0;  ///< in units of log2: to be added to log * log2(e)
+struct RowLse {
+  static constexpr T max_exact = T(256);
+  T log;           ///< natural
+  T residual = 0;  ///< in units of log2: to be added to log * log2(e)
 
-  /// From a row's largest score and the log of its sum of weights relative to that score, both in base 2.
-  HEED_BOTH static RowLog of(T most, T log2_total) {
-    const T log = (most + log2_total) * static_cast<T>(ln_2);
-    if (!(log > one_is_enough || log < -one_is_enough) || log - log != T(0)) return {log};
-    return {log, (most - RowLog{log}.exponent()) + log2_total};
+  /// From the largest score of a row and the log of the sum of its weights relative to that score, both in
+  /// base 2.
+  HEED_BOTH static RowLse of(T row_max, T log2_row_sum) {
+    const T log = (row_max + log2_row_sum) * static_cast<T>(ln_2);
+    if (!(log > max_exact || log < -max_exact) || log - log != T(0)) return {log};
+    return {log, (row_max - RowLse{log}.exponent()) + log2_row_sum};
   }
-  /// A weight of the row is share * 2^(score - base).
+  /// A weight of the row is factor * 2^(score - base).
   struct Base {
-    T base, share;
+    T base, factor;
   };
   HEED_BOTH Base split() const {
-    const T all = exponent();
-    if (rest == T(0)) return {all, T(1)};
-    const T base = all + rest;
-    return {base, std::exp2((base - all) - rest)};
+    const T rounded = exponent();
+    if (residual == T(0)) return {rounded, T(1)};
+    const T base = rounded + residual;
+    return {base, std::exp2((base - rounded) - residual)};
   }
-  /// The log in units of log2, without the rest.
+  /// The log in units of log2, without the residual.
   HEED_BOTH T exponent() const {
     // volatile: fused into a following sum, the product would round differently in each place.
     const volatile T rounded = log * static_cast<T>(log2_e);
     return rounded;
   }
-  HEED_BOTH static RowLog of_no_keys() { return {-std::numeric_limits<T>::infinity()}; }
+  HEED_BOTH static RowLse of_empty_row() { return {-std::numeric_limits<T>::infinity()}; }
 };
 
-/// Joins two sets of keys of one query: the share of each in the joint sum, and the log of that sum.
+/// Merges the softmax over two sets of keys of one query: with out_a and out_b the outputs over each set, the
+/// output over both is (factor_a out_a + factor_b out_b) / total.
 template <class T>
-struct JoinedRows {
-  T first, second;  ///< to be divided by `total`
-  T total;
-  RowLog<T> log;
+struct MergedRows {
+  T factor_a, factor_b, total;
+  RowLse<T> lse;  ///< over both sets
 
-  HEED_BOTH JoinedRows(const RowLog<T>& a, const RowLog<T>& b) {
-    if (a.rest == T(0) && b.rest == T(0)) {
-      const T top = a.log > b.log ? a.log : b.log;
-      first = std::exp(a.log - top);
-      second = std::exp(b.log - top);
-      total = first + second;
-      log = {top + std::log(total)};
+  HEED_BOTH MergedRows(const RowLse<T>& a, const RowLse<T>& b) {
+    if (a.residual == T(0) && b.residual == T(0)) {
+      const T max_log = a.log > b.log ? a.log : b.log;
+      factor_a = std::exp(a.log - max_log);
+      factor_b = std::exp(b.log - max_log);
+      total = factor_a + factor_b;
+      lse = {max_log + std::log(total)};
       return;
     }
-    const T apart = (b.exponent() - a.exponent()) + (b.rest - a.rest);
-    const RowLog<T>& top = apart > T(0) ? b : a;
-    first = apart > T(0) ? std::exp2(-apart) : T(1);
-    second = apart > T(0) ? T(1) : std::exp2(apart);
-    total = first + second;
-    log = RowLog<T>::of(top.exponent(), top.rest + std::log2(total));
+    const T difference = (b.exponent() - a.exponent()) + (b.residual - a.residual);
+    const RowLse<T>& larger = difference > T(0) ? b : a;
+    factor_a = difference > T(0) ? std::exp2(-difference) : T(1);
+    factor_b = difference > T(0) ? T(1) : std::exp2(difference);
+    total = factor_a + factor_b;
+    lse = RowLse<T>::of(larger.exponent(), larger.residual + std::log2(total));
   }
 };
 
-/// The logs of all rows: [B, H, Tq], or [2, B, H, Tq] with the rests in the second half.
+/// The log-sum-exps of all rows in memory: [B, H, Tq], or [2, B, H, Tq] with the residuals in the second
+/// half.
 template <class T>
-struct RowLogs {
+struct LseView {
   T* log = nullptr;
-  T* rest = nullptr;  ///< null: not kept
+  T* residual = nullptr;  ///< null: not kept
 
-  RowLogs() = default;
-  RowLogs(const Tensor& lse, int64_t rows)
-      : log(lse.data<T>()), rest(lse.size() == 2 * rows && rows > 0 ? lse.data<T>() + rows : nullptr) {}
-  HEED_BOTH RowLogs from(int64_t row) const {
-    RowLogs out = *this;
+  LseView() = default;
+  LseView(const Tensor& lse, int64_t rows)
+      : log(lse.data<T>()), residual(lse.size() == 2 * rows && rows > 0 ? lse.data<T>() + rows : nullptr) {}
+  /// The view whose row 0 is row `row` of this one.
+  HEED_BOTH LseView from(int64_t row) const {
+    LseView out = *this;
     out.log += row;
-    if (out.rest != nullptr) out.rest += row;
+    if (out.residual != nullptr) out.residual += row;
     return out;
   }
-  HEED_BOTH RowLog<T> at(int64_t row) const { return {log[row], rest == nullptr ? T(0) : rest[row]}; }
-  HEED_BOTH void put(int64_t row, const RowLog<T>& x) const {
+  HEED_BOTH RowLse<T> at(int64_t row) const { return {log[row], residual == nullptr ? T(0) : residual[row]}; }
+  HEED_BOTH void put(int64_t row, const RowLse<T>& x) const {
     log[row] = x.log;
-    if (rest != nullptr) rest[row] = x.rest;
+    if (residual != nullptr) residual[row] = x.residual;
   }
 };
 
+/// x clamped to [low, high].
 HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/// q [B, H, Tq, d], k [B, H / group, Tk, d], v [B, H / group, Tk, dv].
+/// Extents of q [B, H, Tq, d], k [B, H / group, Tk, d] and v [B, H / group, Tk, dv], and which pairs of query
+/// and key there are.
 struct AttentionShape {
   int64_t B, H, group, Tq, Tk, d, dv;  ///< group: query heads that share keys
   bool causal = false;
-  int64_t first_query = 0;
-  const int32_t* key_lengths = nullptr;  ///< [B], where the tensors are; null: all keys are there
-  int64_t first_key = 0;                 ///< what key 0 is to the lengths
-  uint64_t first_element;                ///< random number of the first pair: see
-                                         ///< core/distributed/batch_shard.h
+  int64_t first_query = 0;               ///< absolute position of query 0
+  const int32_t* key_lengths = nullptr;  ///< [B], in the memory of the tensors; null: Tk
+  uint64_t dropout_offset;               ///< index of the random number of pair 0, see batch_shard.h
 
   AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
       : B(q.extent(0)),
@@ -120,70 +124,72 @@ struct AttentionShape {
         Tk(k.extent(2)),
         d(q.extent(3)),
         dv(v.extent(3)),
-        first_element(skipped_draws(B * H * Tq * Tk)) {}
+        dropout_offset(skipped_draws(B * H * Tq * Tk)) {}
 
   /// Number of keys of batch row b.
-  HEED_BOTH int64_t keys_of(int64_t b) const {
-    return key_lengths == nullptr ? Tk : within(key_lengths[b] - first_key, 0, Tk);
+  HEED_BOTH int64_t num_keys(int64_t b) const {
+    return key_lengths == nullptr ? Tk : within(key_lengths[b], 0, Tk);
   }
-  /// Number of keys that some query before `end` sees.
-  HEED_BOTH int64_t keys_before(int64_t b, int64_t end) const {
-    const int64_t keys = keys_of(b);
-    return causal ? within(end + first_query, 0, keys) : keys;
+  /// Number of keys that some query before `query_end` sees.
+  HEED_BOTH int64_t num_keys_before(int64_t b, int64_t query_end) const {
+    const int64_t keys = num_keys(b);
+    return causal ? within(query_end + first_query, 0, keys) : keys;
   }
   /// The first query that sees key j.
-  HEED_BOTH int64_t first_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
-  /// True where query i may see key j, which must be below keys_of().
+  HEED_BOTH int64_t first_query_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
+  /// True where query i may see key j, which must be below num_keys().
   HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
-  /// Index of the random number of the pair (i, j).
-  HEED_BOTH uint64_t element(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return first_element + static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
+  /// Index of the random number with which dropout decides on the pair (i, j).
+  HEED_BOTH uint64_t dropout_index(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return dropout_offset + static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
   }
-  /// Index of the pair's relative bias.
-  HEED_BOTH int64_t diagonal(int64_t h, int64_t i, int64_t j) const {
+  /// Index of the relative bias of the pair (i, j).
+  HEED_BOTH int64_t relative_index(int64_t h, int64_t i, int64_t j) const {
     return h * (Tq + Tk - 1) + i - j + Tk - 1;
   }
 };
 
-/// What a call does to its scores. Scores are in units of log2, so each weight costs one exp2.
+/// How a call computes its scores. They are in units of log2, so each weight costs one exp2.
 template <class T>
 struct AttentionScores : AttentionShape {
   T scale;
-  const T* bias;
+  const T* bias;  ///< null: none
   int64_t bias_stride[4] = {0, 0, 0, 0};
-  const T* relative;
-  const T* sink;
-  T cap;
-  bool dropped;
-  T keep_scale;
+  const T* relative;  ///< [H, Tq + Tk - 1]; null: none
+  const T* sink;      ///< [H]; null: none
+  T softcap;          ///< in units of log2; 0: none
+  bool has_dropout;
+  T keep_scale;  ///< factor of the weights that dropout keeps
 
   AttentionScores(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
       : AttentionShape(q, k, v),
         scale(static_cast<T>(params.scale)),
-        bias(params.bias ? params.bias.template data<T>() : nullptr),
-        relative(params.relative ? params.relative.template data<T>() : nullptr),
-        sink(params.sink ? params.sink.template data<T>() : nullptr),
-        cap(static_cast<T>(params.softcap * log2_e)),
-        dropped(dropout_threshold(params.dropout) > 0),
+        bias(data_or_null<T>(params.bias)),
+        relative(data_or_null<T>(params.relative)),
+        sink(data_or_null<T>(params.sink)),
+        softcap(static_cast<T>(params.softcap * log2_e)),
+        has_dropout(dropout_threshold(params.dropout) > 0),
         keep_scale(static_cast<T>(dropout_scale(params.dropout))) {
     causal = params.causal;
     first_query = params.first_query;
-    key_lengths = params.key_lengths ? params.key_lengths.template data<int32_t>() : nullptr;
+    key_lengths = data_or_null<int32_t>(params.key_lengths);
     for (int64_t axis = 0; bias != nullptr && axis < 4; ++axis) {
       bias_stride[axis] = params.bias.extent(axis) == 1 ? 0 : params.bias.strides()[axis];
     }
   }
 
   HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
-  HEED_BOTH bool added() const { return bias != nullptr || relative != nullptr; }
+  HEED_BOTH bool has_bias() const { return bias != nullptr || relative != nullptr; }
+  /// The bias of the pair (i, j).
   HEED_BOTH const T* bias_at(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return bias + b * bias_stride[0] + h * bias_stride[1] + i * bias_stride[2] + j * bias_stride[3];
   }
   /// The relative bias of key j and the queries from i on.
   HEED_BOTH const T* relative_at(int64_t h, int64_t i, int64_t j) const {
-    return relative + diagonal(h, i, j);
+    return relative + relative_index(h, i, j);
   }
-  HEED_BOTH T sink_of(int64_t h) const {
+  /// The sink of head h in units of log2; -infinity: none.
+  HEED_BOTH T sink_log2(int64_t h) const {
     return sink == nullptr ? -infinity<T> : sink[h] * static_cast<T>(log2_e);
   }
 };
@@ -196,7 +202,7 @@ inline int64_t attention_flops(const AttentionShape& x, bool back) {
   int64_t pairs = 0;
   for (int64_t i = 0; i < x.Tq; i += 16) {
     const int64_t end = i + 16 < x.Tq ? i + 16 : x.Tq;
-    pairs += (end - i) * all.keys_before(0, end);
+    pairs += (end - i) * all.num_keys_before(0, end);
   }
   return 2 * x.B * x.H * pairs * (back ? 3 * x.d + 2 * x.dv : x.d + x.dv);
 }

@@ -9,148 +9,161 @@ namespace {
 
 constexpr int block_rows = 64;  // rows of a block
 
+/// Inputs and outputs of the kernel.
 template <class E>
 struct BackCall : AttentionScores<float> {
   PackedRows<E> qs, ks, vs, douts;
   HeadView<float> dqs, dks, dvs;
   const RowStats<float>* stats;
-  DeviceDraw drawn;
+  DeviceDraw dropout;
 };
 
 /// Gradients of 64 rows of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq, with
 /// rows as keys and columns as queries dk and dv. One block, 16 rows per warp, loops over tiles of 64
-/// columns.
+/// columns; with keys as rows, over those of all query heads that share the keys. Two buffers of columns take
+/// turns.
 template <class E, int D, bool keys_are_rows, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
   E* row_qk = cuda::shared<E>();                    // q, or k
   E* row_vdout = row_qk + block_rows * ld;          // dout, or v
-  E* column_qk = row_vdout + block_rows * ld;       // k, or q: two
-  E* column_vdout = column_qk + 2 * key_tile * ld;  // v, or dout: two
+  E* column_qk = row_vdout + block_rows * ld;       // k, or q: two buffers
+  E* column_vdout = column_qk + 2 * key_tile * ld;  // v, or dout: two buffers
   auto* stats =
       reinterpret_cast<RowStats<float>*>(column_vdout + 2 * key_tile * ld);  // of the tile's queries
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(stats + key_tile)};
-  const WarpPlace me;
-  const int64_t length = keys_are_rows ? x.Tk : x.Tq, tiles = ceil_div(length, block_rows),
-                at = blockIdx.x / tiles;
-  const int64_t heads = keys_are_rows ? x.H / x.group : x.H, b = at / heads, row_head = at % heads;
-  const int64_t tile = blockIdx.x % tiles, first = (keys_are_rows ? tile : tiles - 1 - tile) * block_rows;
-  const int64_t rows = min(length - first, int64_t{block_rows});
-  const int64_t present = keys_are_rows ? within(x.keys_of(b) - first, 0, rows) : rows;
-  const int64_t begin = keys_are_rows ? x.first_of(first) / key_tile * key_tile : 0;
-  const int64_t end = !keys_are_rows ? x.keys_before(b, first + rows) : present == 0 ? begin : x.Tq;
-  const int64_t steps = begin < end ? (end - begin + key_tile - 1) / key_tile : 0;  // of each head
-  const int64_t all_steps = keys_are_rows ? steps * x.group : steps;
+  const WarpThread thread;
+  const int64_t length = keys_are_rows ? x.Tk : x.Tq, num_tiles = ceil_div(length, block_rows),
+                block_head = blockIdx.x / num_tiles;
+  const int64_t heads_of_rows = keys_are_rows ? x.H / x.group : x.H, b = block_head / heads_of_rows,
+                row_head = block_head % heads_of_rows;
+  const int64_t tile = blockIdx.x % num_tiles,
+                row_begin = (keys_are_rows ? tile : num_tiles - 1 - tile) * block_rows;
+  const int64_t num_rows = min(length - row_begin, int64_t{block_rows});
+  const int64_t num_present = keys_are_rows ? within(x.num_keys(b) - row_begin, 0, num_rows) : num_rows;
+  const int64_t columns_begin = keys_are_rows ? x.first_query_of(row_begin) / key_tile * key_tile : 0;
+  const int64_t columns_end = !keys_are_rows     ? x.num_keys_before(b, row_begin + num_rows)
+                              : num_present == 0 ? columns_begin
+                                                 : x.Tq;
+  const int64_t steps_per_head =
+      columns_begin < columns_end ? (columns_end - columns_begin + key_tile - 1) / key_tile : 0;
+  const int64_t num_steps = keys_are_rows ? steps_per_head * x.group : steps_per_head;
   const float scale_log2 = x.scale_log2();
-  const auto head_of = [&](int64_t step) {
-    return keys_are_rows ? row_head * x.group + step / steps : row_head;
+  const auto head_of_step = [&](int64_t step) {
+    return keys_are_rows ? row_head * x.group + step / steps_per_head : row_head;
   };
-  const auto place_of = [&](int64_t step) {
-    return begin + (keys_are_rows ? step % steps : step) * key_tile;
+  const auto column_of_step = [&](int64_t step) {
+    return columns_begin + (keys_are_rows ? step % steps_per_head : step) * key_tile;
   };
 
   const auto fetch = [&](int64_t step) {
-    const int64_t n = place_of(step), column_head = keys_are_rows ? head_of(step) : row_head / x.group;
-    const int64_t place = step % 2 * key_tile * ld;
-    fetch_packed<E, D, key_tile>(column_qk + place,
-                                 (keys_are_rows ? x.qs : x.ks).template at<D>(b, column_head, n), end - n);
-    fetch_packed<E, D, key_tile>(column_vdout + place,
-                                 (keys_are_rows ? x.douts : x.vs).template at<D>(b, column_head, n), end - n);
+    const int64_t n = column_of_step(step),
+                  column_head = keys_are_rows ? head_of_step(step) : row_head / x.group;
+    const int64_t buffer = step % 2 * key_tile * ld;
+    fetch_packed<E, D, key_tile>(
+        column_qk + buffer, (keys_are_rows ? x.qs : x.ks).template at<D>(b, column_head, n), columns_end - n);
+    fetch_packed<E, D, key_tile>(column_vdout + buffer,
+                                 (keys_are_rows ? x.douts : x.vs).template at<D>(b, column_head, n),
+                                 columns_end - n);
     cuda::commit_copies();
   };
   if (!keys_are_rows && static_cast<int>(threadIdx.x) < block_rows) {
-    const int64_t i = first + threadIdx.x;
+    const int64_t i = row_begin + threadIdx.x;
     stats[threadIdx.x] =
         i < x.Tq ? x.stats[(b * x.H + row_head) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
   }
-  WarpSums<1, D / 8> sums, other_sums;  // dq, or dk and dv
-  sums.clear();
-  if constexpr (keys_are_rows) other_sums.clear();
-  if (all_steps > 0) {
-    fetch_packed<E, D, block_rows>(row_qk, (keys_are_rows ? x.ks : x.qs).template at<D>(b, row_head, first),
-                                   present);
+  WarpAccumulator<1, D / 8> dq_or_dk, dv;  // dv where rows are keys
+  dq_or_dk.clear();
+  if constexpr (keys_are_rows) dv.clear();
+  if (num_steps > 0) {
     fetch_packed<E, D, block_rows>(
-        row_vdout, (keys_are_rows ? x.vs : x.douts).template at<D>(b, row_head, first), present);
+        row_qk, (keys_are_rows ? x.ks : x.qs).template at<D>(b, row_head, row_begin), num_present);
+    fetch_packed<E, D, block_rows>(
+        row_vdout, (keys_are_rows ? x.vs : x.douts).template at<D>(b, row_head, row_begin), num_present);
     fetch(0);
   }
-  for (int64_t step = 0; step < all_steps; ++step) {
-    const int64_t h = head_of(step), n_first = place_of(step), place = step % 2 * key_tile * ld;
-    if (step + 1 < all_steps) {
+  for (int64_t step = 0; step < num_steps; ++step) {
+    const int64_t h = head_of_step(step), column_begin = column_of_step(step),
+                  buffer = step % 2 * key_tile * ld;
+    if (step + 1 < num_steps) {
       fetch(step + 1);
       cuda::wait_for_copies<1>();
     } else {
       cuda::wait_for_copies<0>();
     }
     if (keys_are_rows && static_cast<int>(threadIdx.x) < key_tile) {
-      const int64_t i = n_first + threadIdx.x;
+      const int64_t i = column_begin + threadIdx.x;
       stats[threadIdx.x] =
           i < x.Tq ? x.stats[(b * x.H + h) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
     }
-    const int64_t query_first = keys_are_rows ? n_first : first, key_first = keys_are_rows ? first : n_first;
-    if (pairs != Pairs::plain && x.dropped) {
-      keep_mask.draw(x.drawn, static_cast<int>(min(x.Tq - query_first, int64_t{64})),
-                     static_cast<int>(min(x.Tk - key_first, int64_t{64})),
-                     [&](int i) { return x.element(b, h, query_first + i, key_first); });
+    const int64_t query_begin = keys_are_rows ? column_begin : row_begin,
+                  key_begin = keys_are_rows ? row_begin : column_begin;
+    if (pairs != Pairs::plain && x.has_dropout) {
+      keep_mask.draw(x.dropout, static_cast<int>(min(x.Tq - query_begin, int64_t{64})),
+                     static_cast<int>(min(x.Tk - key_begin, int64_t{64})),
+                     [&](int i) { return x.dropout_index(b, h, query_begin + i, key_begin); });
     }
     __syncthreads();
-    // Products of the tile [64 rows, 64 columns]: map = q . k and score_grads = dout . v.
-    WarpSums<1, N> map, score_grads;
-    map.clear();
-    score_grads.clear();
-    warp_dots<D, 1>(me, row_qk, column_qk + place, map);
-    warp_dots<D, 1>(me, row_vdout, column_vdout + place, score_grads);
-    // In place: map becomes the weights after dropout, score_grads the gradients of the scaled products.
+    // Products [16 rows of this warp, 64 columns]: scores = q . k and grad_scores = dout . v.
+    WarpAccumulator<1, N> scores, grad_scores;
+    scores.clear();
+    grad_scores.clear();
+    warp_dots<D, 1>(thread, row_qk, column_qk + buffer, scores);
+    warp_dots<D, 1>(thread, row_vdout, column_vdout + buffer, grad_scores);
+    // In place: scores become weights after dropout, grad_scores the gradients of the scaled products.
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = me.row<1>(0, half);
-      // Visible columns [low, high): the queries that see this key, or the keys that this query sees.
-      const int low = keys_are_rows ? queries_before(x, first + row, n_first) : 0;
-      const int high = !keys_are_rows  ? keys_seen(x, first + row, n_first, end)
-                       : row < present ? static_cast<int>(min(x.Tq - n_first, int64_t{key_tile}))
-                                       : 0;
+      const int row = thread.row<1>(0, half);
+      // Visible columns of the tile: the queries that see this key, or the keys that this query sees.
+      const int visible_begin = keys_are_rows ? queries_not_seeing(x, row_begin + row, column_begin) : 0;
+      const int visible_end = !keys_are_rows ? keys_seen(x, row_begin + row, column_begin, columns_end)
+                              : row < num_present
+                                  ? static_cast<int>(min(x.Tq - column_begin, int64_t{key_tile}))
+                                  : 0;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
 #pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          const int column = me.column(n, e), query = keys_are_rows ? column : row,
+          const int column = thread.column(n, e), query = keys_are_rows ? column : row,
                     key = keys_are_rows ? row : column;
           PairGradient<float> back{0.0F, 0.0F};
-          float cap_grad = 1.0F;
-          if (low <= column && column < high) {
-            float score = map.x[0][n][e] * scale_log2;
+          float softcap_grad = 1.0F;
+          if (visible_begin <= column && column < visible_end) {
+            float score = scores.x[0][n][e] * scale_log2;
             if constexpr (pairs == Pairs::any) {
-              score = score_of<float>(x, scale_log2, b, h, query_first + query, key_first + key,
-                                      map.x[0][n][e], cap_grad);
+              score = score_of<float>(x, scale_log2, b, h, query_begin + query, key_begin + key,
+                                      scores.x[0][n][e], softcap_grad);
             }
             float keep = 1.0F;
-            if (pairs != Pairs::plain && x.dropped) keep = keep_mask.has(query, key) ? x.keep_scale : 0.0F;
-            back = score_gradient(score, score_grads.x[0][n][e], keep, stats[query]);
+            if (pairs != Pairs::plain && x.has_dropout)
+              keep = keep_mask.has(query, key) ? x.keep_scale : 0.0F;
+            back = score_gradient(score, grad_scores.x[0][n][e], keep, stats[query]);
           }
-          map.x[0][n][e] = back.weight;
-          score_grads.x[0][n][e] = back.score_grad * cap_grad;
+          scores.x[0][n][e] = back.weight;
+          grad_scores.x[0][n][e] = back.grad_score * softcap_grad;
         }
       }
     }
-    // dv += weights dout and dk += score_grads q; or dq += score_grads k.
-    if constexpr (keys_are_rows) warp_gather<D, 1>(me, map, column_vdout + place, other_sums);
-    warp_gather<D, 1>(me, score_grads, column_qk + place, sums);
+    // dv += weights dout and dk += grad_scores q; or dq += grad_scores k.
+    if constexpr (keys_are_rows) warp_gather<D, 1>(thread, scores, column_vdout + buffer, dv);
+    warp_gather<D, 1>(thread, grad_scores, column_qk + buffer, dq_or_dk);
     __syncthreads();
   }
-  const auto put = [&](const WarpSums<1, D / 8>& from, const HeadView<float>& to, int64_t width,
+  const auto put = [&](const WarpAccumulator<1, D / 8>& from, const HeadView<float>& to, int64_t width,
                        float scale) {
     store_warp_rows(
-        me, from, width,
+        thread, from, width,
         [&](int m, int half) {
-          const int row = me.row<1>(m, half);
-          return row < rows ? to.at(b, row_head, first + row) : nullptr;
+          const int row = thread.row<1>(m, half);
+          return row < num_rows ? to.at(b, row_head, row_begin + row) : nullptr;
         },
         [&](int, int) { return RowFactors{scale}; });
   };
   if constexpr (keys_are_rows) {
-    put(sums, x.dks, x.d, x.scale);
-    put(other_sums, x.dvs, x.dv, 1.0F);
+    put(dq_or_dk, x.dks, x.d, x.scale);
+    put(dv, x.dvs, x.dv, 1.0F);
   } else {
-    put(sums, x.dqs, x.d, x.scale);
+    put(dq_or_dk, x.dqs, x.d, x.scale);
   }
 }
 
@@ -177,9 +190,7 @@ void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams
     constexpr int bytes = (2 * block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
                           key_tile * static_cast<int>(sizeof(RowStats<float>)) + KeepMask::bytes;
     const auto grid = [&](int64_t heads, int64_t length) {
-      return cuda::Grid{.blocks = dim3(static_cast<unsigned>(heads * ceil_div(length, block_rows))),
-                        .threads = dim3(cuda::tile_threads),
-                        .shared_bytes = bytes};
+      return tile_grid(heads * ceil_div(length, block_rows), 1, bytes);
     };
     with_pairs(call, [&]<Pairs pairs>() {
       cuda::run(backward<E, D, false, pairs>, grid(call.B * call.H, call.Tq), call);

@@ -1,5 +1,5 @@
 // Attention on the tensor cores: inputs packed as bf16 or tf32, their tiles in shared memory, and products by
-// warps with 16 or 32 rows each.
+// warps with 16 or 32 rows each. E is the type of the packed numbers, bf16 or tf32; D their number per row.
 #pragma once
 
 #include "heed/core/ceil_div.h"
@@ -13,11 +13,11 @@ using cuda::tf32;
 
 /// Number of elements in 16 bytes.
 template <class E>
-inline constexpr int packed_each = 16 / static_cast<int>(sizeof(E));
+inline constexpr int elements_per_piece = 16 / static_cast<int>(sizeof(E));
 /// Distance between the rows of a tile of D numbers: 16 bytes of padding, so eight rows touch all memory
 /// banks.
 template <class E, int D>
-inline constexpr int packed_ld = D + packed_each<E>;
+inline constexpr int packed_ld = D + elements_per_piece<E>;
 
 /// A packed tensor [B, H, T, D], contiguous, padded with zeros.
 template <class E>
@@ -36,11 +36,11 @@ struct PackedRows {
 /// Columns of packed rows for inputs of `width`: 32, 64 or 128.
 inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
-/// Packs [rows, width] into [rows, D]; each thread writes 16 bytes.
+/// packed [rows, D] = x [rows, width] rounded to E, then zeros. Each thread writes 16 bytes.
 template <class E>
 __global__ void pack_rows(HeadView<const float> from, int64_t rows, int64_t H, int64_t length, int64_t width,
                           int D, E* to) {
-  const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * packed_each<E>;
+  const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
   if (at >= rows * D) return;
   const int64_t row = at / D, first = at % D;
   const float* x = from.at(row / length / H, row / length % H, row % length);
@@ -63,7 +63,7 @@ Tensor packed(const Tensor& x, int D) {
   const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
   const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
   const Tensor to(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
-  const int64_t threads = rows * D / packed_each<E>;
+  const int64_t threads = rows * D / elements_per_piece<E>;
   cuda::run(
       pack_rows<E>, {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
       HeadView<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, static_cast<E*>(to.raw()));
@@ -72,30 +72,31 @@ Tensor packed(const Tensor& x, int D) {
 
 inline constexpr int key_tile = 64;  ///< columns of a tile: keys, or queries where keys are rows
 
-/// Begins to copy rows at(0), at(1), ... of a packed tensor into a tile of `block_rows` rows; those that are
-/// null become zeros. `somewhere` is any valid device address.
-template <class E, int D, int block_rows, class At>
-__device__ inline void fetch_packed(E* tile, const E* somewhere, At at) {
-  constexpr int pieces = D / packed_each<E>;
+/// Begins to copy rows row_at(0), row_at(1), ... [D] into a tile of `block_rows` rows; those that are null
+/// become zeros. `valid_address` is any device address.
+template <class E, int D, int block_rows, class RowAt>
+__device__ inline void fetch_packed(E* tile, const E* valid_address, RowAt row_at) {
+  constexpr int pieces = D / elements_per_piece<E>;
   for (int e = static_cast<int>(threadIdx.x); e < block_rows * pieces; e += cuda::tile_threads) {
-    const int row = e / pieces, c = e % pieces * packed_each<E>;
-    const E* from = at(row);
-    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, from != nullptr ? from + c : somewhere,
+    const int row = e / pieces, c = e % pieces * elements_per_piece<E>;
+    const E* from = row_at(row);
+    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, from != nullptr ? from + c : valid_address,
                          from != nullptr ? 16 : 0);
   }
 }
 
-/// The same for `rows` consecutive rows.
+/// Begins to copy `rows` consecutive rows [D] into a tile of `block_rows` rows, zeros past them.
 template <class E, int D, int block_rows>
 __device__ inline void fetch_packed(E* tile, const E* from, int64_t rows) {
   fetch_packed<E, D, block_rows>(tile, from, [=](int row) { return row < rows ? from + row * D : nullptr; });
 }
 
-/// A warp's sums [16 M, 8 N], in registers.
+/// A warp's sums [16 M, 8 N] as M times N accumulator fragments [16, 8], of which each lane holds four
+/// numbers: elements e = 0, 1 in one row and e = 2, 3 in the row 8 below.
 template <int M, int N>
-struct WarpSums {
+struct WarpAccumulator {
   float x[M][N][4];
-  /// Calls f(float&) for each.
+  /// Calls f(float&) for each number of this lane.
   template <class F>
   __device__ void each(F f) {
 #pragma unroll
@@ -112,10 +113,11 @@ struct WarpSums {
   }
 };
 
-/// This lane's rows and columns in WarpSums: row(m, half) in block m, column(n, e) in block n.
-struct WarpPlace {
+/// The rows and columns of a WarpAccumulator that this thread holds: row(m, half) of the fragments m, half 0
+/// for elements e = 0, 1 and half 1 for e = 2, 3; column(n, e) of the fragments n.
+struct WarpThread {
   int lane, warp;
-  __device__ WarpPlace()
+  __device__ WarpThread()
       : lane(static_cast<int>(threadIdx.x) % 32), warp(static_cast<int>(threadIdx.x) / 32) {}
   template <int M>
   __device__ int row(int m, int half) const {
@@ -124,18 +126,19 @@ struct WarpPlace {
   __device__ int column(int n, int e) const { return 8 * n + 2 * (lane % 4) + e % 2; }
 };
 
-/// sums [16 M rows of this warp, 64] += rows of `a` . rows of `b`, over D numbers.
+/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory. bf16 products
+/// go over 16 of the D numbers at a time.
 template <int D, int M>
-__device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16* b,
-                                 WarpSums<M, key_tile / 8>& sums) {
+__device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const bf16* b,
+                                 WarpAccumulator<M, key_tile / 8>& sums) {
   constexpr int ld = packed_ld<bf16, D>;
-  const int matrix = me.lane / 8, row = me.lane % 8;
+  const int matrix = thread.lane / 8, row = thread.lane % 8;
 #pragma unroll
   for (int c = 0; c < D; c += 16) {
     cuda::LeftFactor left[M];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const int at = 16 * (me.warp * M + m) + matrix % 2 * 8 + row;
+      const int at = 16 * (thread.warp * M + m) + matrix % 2 * 8 + row;
       cuda::load_matrices(left[m], a + at * ld + c + matrix / 2 * 8);
     }
 #pragma unroll
@@ -152,18 +155,19 @@ __device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16*
   }
 }
 
-/// The same with factors in tf32, whose products go over 8 of the D numbers at a time.
+/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory. tf32 products
+/// go over 8 of the D numbers at a time.
 template <int D, int M>
-__device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32* b,
-                                 WarpSums<M, key_tile / 8>& sums) {
+__device__ inline void warp_dots(const WarpThread& thread, const tf32* a, const tf32* b,
+                                 WarpAccumulator<M, key_tile / 8>& sums) {
   constexpr int ld = packed_ld<tf32, D>;
-  const int g = me.lane / 4, t = me.lane % 4;
+  const int g = thread.lane / 4, t = thread.lane % 4;
 #pragma unroll
   for (int c = 0; c < D; c += 8) {
     tf32 left[M][4];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const tf32* row = a + (16 * (me.warp * M + m) + g) * ld + c + t;
+      const tf32* row = a + (16 * (thread.warp * M + m) + g) * ld + c + t;
       left[m][0] = row[0];
       left[m][1] = row[8 * ld];
       left[m][2] = row[4];
@@ -179,18 +183,18 @@ __device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32*
   }
 }
 
-/// sums [16 M, D] += map [16 M, 64] b [64, D]; the map is rounded in registers.
+/// sums [16 M, D] += weights [16 M, 64] b [64, D]; the weights are rounded to bf16 in registers.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_tile / 8>& map, const bf16* b,
-                                   WarpSums<M, D / 8>& sums) {
+__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& scores,
+                                   const bf16* b, WarpAccumulator<M, D / 8>& sums) {
   constexpr int ld = packed_ld<bf16, D>;
-  const int matrix = me.lane / 8, row = me.lane % 8;
+  const int matrix = thread.lane / 8, row = thread.lane % 8;
 #pragma unroll
   for (int k = 0; k < key_tile / 16; ++k) {
     cuda::LeftFactor left[M];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const auto &low = map.x[m][2 * k], &high = map.x[m][2 * k + 1];
+      const auto &low = scores.x[m][2 * k], &high = scores.x[m][2 * k + 1];
       left[m][0] = cuda::rounded_pair(low[0], low[1]);
       left[m][1] = cuda::rounded_pair(low[2], low[3]);
       left[m][2] = cuda::rounded_pair(high[0], high[1]);
@@ -211,22 +215,23 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_ti
   }
 }
 
-/// A lane holds columns 2t and 2t + 1 of the map, but the instruction expects t and t + 4. The sum over
-/// columns may run in any order, so column t of the instruction is our 2t and t + 4 our 2t + 1.
+/// sums [16 M, D] += weights [16 M, 64] b [64, D]; the weights are rounded to tf32 in registers. A lane holds
+/// columns 2t and 2t + 1 of the weights, but the instruction expects t and t + 4. The sum over columns may
+/// run in any order, so column t of the instruction is our 2t and t + 4 our 2t + 1.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_tile / 8>& map, const tf32* b,
-                                   WarpSums<M, D / 8>& sums) {
+__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& scores,
+                                   const tf32* b, WarpAccumulator<M, D / 8>& sums) {
   constexpr int ld = packed_ld<tf32, D>;
-  const int g = me.lane / 4, t = me.lane % 4;
+  const int g = thread.lane / 4, t = thread.lane % 4;
 #pragma unroll
   for (int k = 0; k < key_tile / 8; ++k) {
     tf32 left[M][4];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      left[m][0] = cuda::rounded_tf32(map.x[m][k][0]);
-      left[m][1] = cuda::rounded_tf32(map.x[m][k][2]);
-      left[m][2] = cuda::rounded_tf32(map.x[m][k][1]);
-      left[m][3] = cuda::rounded_tf32(map.x[m][k][3]);
+      left[m][0] = cuda::rounded_tf32(scores.x[m][k][0]);
+      left[m][1] = cuda::rounded_tf32(scores.x[m][k][2]);
+      left[m][2] = cuda::rounded_tf32(scores.x[m][k][1]);
+      left[m][3] = cuda::rounded_tf32(scores.x[m][k][3]);
     }
     const tf32* row = b + (8 * k + 2 * t) * ld + g;
 #pragma unroll
@@ -238,33 +243,34 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_ti
   }
 }
 
-/// What becomes of a row of sums: they are multiplied by `new_factor`, and what lies there already is added
-/// times `old_factor`, unless that is zero.
+/// How a row of sums is written: row = new_factor sums + old_factor row, without reading the row where
+/// old_factor is zero.
 struct RowFactors {
   float new_factor, old_factor = 0.0F;
 };
 
-/// Writes the sums, scaled by shares(m, half), to row at(m, half); skips null rows.
-template <int M, int N, class At, class Shares>
-__device__ inline void store_warp_rows(const WarpPlace& me, const WarpSums<M, N>& sums, int64_t width, At at,
-                                       Shares shares) {
+/// Writes each row of the sums to row_at(m, half) [width] with factors_of(m, half); skips null rows.
+template <int M, int N, class RowAt, class FactorsOf>
+__device__ inline void store_warp_rows(const WarpThread& thread, const WarpAccumulator<M, N>& sums,
+                                       int64_t width, RowAt row_at, FactorsOf factors_of) {
 #pragma unroll
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float* to = at(m, half);
+      float* to = row_at(m, half);
       if (to == nullptr) continue;
-      const RowFactors by = shares(m, half);
-      const bool pairs = reinterpret_cast<uintptr_t>(to) % 8 == 0;
+      const RowFactors factors = factors_of(m, half);
+      const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 8 == 0;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        const int c = me.column(n, 0);
-        float low = sums.x[m][n][2 * half] * by.new_factor, high = sums.x[m][n][2 * half + 1] * by.new_factor;
-        if (by.old_factor != 0.0F) {
-          if (c < width) low += to[c] * by.old_factor;
-          if (c + 1 < width) high += to[c + 1] * by.old_factor;
+        const int c = thread.column(n, 0);
+        float low = sums.x[m][n][2 * half] * factors.new_factor,
+              high = sums.x[m][n][2 * half + 1] * factors.new_factor;
+        if (factors.old_factor != 0.0F) {
+          if (c < width) low += to[c] * factors.old_factor;
+          if (c + 1 < width) high += to[c + 1] * factors.old_factor;
         }
-        if (pairs && c + 1 < width) {
+        if (is_aligned && c + 1 < width) {
           *reinterpret_cast<float2*>(to + c) = make_float2(low, high);
         } else {
           if (c < width) to[c] = low;
@@ -275,15 +281,15 @@ __device__ inline void store_warp_rows(const WarpPlace& me, const WarpSums<M, N>
   }
 }
 
-/// Widest heads that the tensor cores support: shared memory limits them, and tf32 needs twice that of bf16.
-inline int64_t widest_on_tensor_cores(Rounding rounding) {
+/// Largest width of heads on the tensor cores: shared memory limits it, and tf32 needs twice that of bf16.
+inline int64_t max_tensor_core_width(Rounding rounding) {
   if (rounding == Rounding::none) return 0;
   return (rounding == Rounding::bf16 ? 128 : 64) / (cuda::roomy() ? 1 : 2);
 }
 
 /// True where the tensor cores can compute a call: f32 products that may be rounded.
 inline bool takes_tensor_cores(const AttentionShape& x, Rounding rounding) {
-  return std::max<int64_t>({x.d, x.dv, 1}) <= widest_on_tensor_cores(rounding);
+  return std::max<int64_t>({x.d, x.dv, 1}) <= max_tensor_core_width(rounding);
 }
 
 /// Calls f<E, D>() with the type and the width of packed rows.
@@ -296,26 +302,30 @@ void with_packed(Rounding rounding, int64_t width, F&& f) {
   D == 64 ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
 }
 
-/// What a call does to its scores besides masking. Each kind has its own kernels, so that a call without bias
-/// and dropout keeps the registers for its sums.
-enum class Pairs { plain, dropped, any };
+/// What a call applies to its pairs besides masking. Each kind has its own kernels, so that a call without
+/// bias and dropout keeps the registers for its sums.
+enum class Pairs {
+  plain,         ///< scale only
+  with_dropout,  ///< scale and dropout
+  any            ///< softcap and biases too, and dropout where the call has it
+};
 
 /// Calls f<pairs>() with the kind of a call.
 template <class F>
 void with_pairs(const AttentionScores<float>& call, F&& f) {
-  if (call.cap != 0.0F || call.added()) return f.template operator()<Pairs::any>();
-  call.dropped ? f.template operator()<Pairs::dropped>() : f.template operator()<Pairs::plain>();
+  if (call.softcap != 0.0F || call.has_bias()) return f.template operator()<Pairs::any>();
+  call.has_dropout ? f.template operator()<Pairs::with_dropout>() : f.template operator()<Pairs::plain>();
 }
 
-/// Number of keys of the tile [j, j + key_tile) that query i sees; they come first.
+/// Number of keys of the tile [j, j + key_tile) that query i sees: its first ones.
 __device__ inline int keys_seen(const AttentionShape& x, int64_t i, int64_t j, int64_t keys) {
   const int64_t end = i >= x.Tq ? 0 : x.causal ? min(keys, i + x.first_query + 1) : keys;
   return static_cast<int>(within(end - j, 0, key_tile));
 }
 
-/// Number of queries of the tile [i, i + key_tile) that do not see key j; they come first.
-__device__ inline int queries_before(const AttentionShape& x, int64_t j, int64_t i) {
-  return static_cast<int>(within(x.first_of(j) - i, 0, key_tile));
+/// Number of queries of the tile [i, i + key_tile) that do not see key j: its first ones.
+__device__ inline int queries_not_seeing(const AttentionShape& x, int64_t j, int64_t i) {
+  return static_cast<int>(within(x.first_query_of(j) - i, 0, key_tile));
 }
 
 /// Attention and AttentionBack with inputs of products rounded to bf16 or tf32; sums and weights are f32.

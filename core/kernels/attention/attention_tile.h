@@ -1,7 +1,7 @@
-// The forward pass of one tile of queries [<= 64] against tiles of keys, for dense and for pattern attention.
-// Scores are stored transposed, [key, query]: a vector then holds the scores of many queries with one key,
-// the softmax needs no reduction inside a vector, and q, k, v and dout enter every product in their own
-// layout. Scores are in units of log2, so each weight costs one exp2.
+// The forward pass of one tile of up to 64 queries against tiles of keys, for dense and for pattern
+// attention. Scores are stored transposed, [key, query]: a vector then holds the scores of many queries with
+// one key, the softmax needs no reduction inside a vector, and q, k, v and dout enter every product in their
+// own layout. Scores are in units of log2, so each weight costs one exp2.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace heed::kernel {
 
-/// Rows that a kernel adds to, `ld` elements apart.
+/// Sums as rows of a matrix, `ld` elements apart.
 template <class T>
 struct SumRows {
   T* data;
@@ -29,54 +29,57 @@ struct PairBits {
   static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));
   alignas(64) simd::Word<T> words[tile / bits][tile];
 
-  /// Bit j of `keys` belongs to the pair of this query and key j.
-  void set(int64_t query, uint64_t keys) {
+  /// Sets the bits of a query: bit j of `key_bits` is that of its pair with key j.
+  void set(int64_t query, uint64_t key_bits) {
     for (int64_t w = 0; w < tile / bits; ++w)
-      words[w][query] = static_cast<simd::Word<T>>(keys >> (w * bits % 64));
+      words[w][query] = static_cast<simd::Word<T>>(key_bits >> (w * bits % 64));
   }
-  /// The same for queries 0 to count - 1, one word each, whose bit `first` becomes bit 0.
-  void set_all(const uint64_t* keys, int64_t count, int64_t first) {
+  /// Sets the bits of queries 0 to count - 1, one word each, of which bit first_key + j is that of key j.
+  void set_all(const uint64_t* key_bits, int64_t count, int64_t first_key) {
     for (int64_t w = 0; w < tile / bits; ++w) {
       for (int64_t i = 0; i < count; ++i)
-        words[w][i] = static_cast<simd::Word<T>>(keys[i] >> first >> (w * bits % 64));
+        words[w][i] = static_cast<simd::Word<T>>(key_bits[i] >> first_key >> (w * bits % 64));
     }
   }
-  /// `x` where the bit of key j is set, `otherwise` elsewhere; for the queries from `lane` on.
+  /// Vector over the queries from `lane` on: `x` where the bit of key j is set, `otherwise` elsewhere.
   simd::Vector<T> select(int64_t j, int64_t lane, simd::Vector<T> x, simd::Vector<T> otherwise) const {
     const simd::Words<T> word = simd::load_words<T>(&words[j / bits][lane]);
     return (word & (simd::Word<T>{1} << (j % bits))) != 0 ? x : otherwise;
   }
 };
 
-/// The lowest `count` bits.
+/// A word whose lowest `count` bits are set.
 inline uint64_t low_bits(int64_t count) {
   return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-/// What a step applies between the plain scores and the weights: softcap, bias, mask and dropout.
+/// What is applied between the products q . k of a pair of tiles and the weights: softcap, bias, mask and
+/// dropout.
 template <class T>
 struct ScoreModifiers {
   const PairBits<T>* visible = nullptr;    ///< pairs that exist; null: all
   const PairBits<T>* keep_mask = nullptr;  ///< pairs that dropout keeps; null: all
   T keep_scale = 1;
   const T* bias = nullptr;  ///< [key, query] as the scores, in log2 units; null: none
-  T cap = 0;                ///< of the scores, in log2 units; 0: none
+  T softcap = 0;            ///< in log2 units; 0: none
 
-  bool masked() const { return visible != nullptr || bias != nullptr || cap != 0; }
+  bool changes_scores() const { return visible != nullptr || bias != nullptr || softcap != 0; }
 };
 
-/// tanh(x) by one exp2, with the absolute error of one rounding: a capped score needs no more.
+/// tanh(x) by one exp2, with the absolute error of one rounding: softcap needs no more.
 template <class T>
-simd::Vector<T> bounded(simd::Vector<T> x) {
+simd::Vector<T> fast_tanh(simd::Vector<T> x) {
   const simd::Vector<T> high = simd::splat(T(15)), low = simd::splat(T(-15));
   x = x > high ? high : x < low ? low : x;
   return T(1) - T(2) / (T(1) + simd::exp2<T>(x * static_cast<T>(2 * log2_e)));
 }
 
-/// The forward pass of one tile of queries. Usage: start(), keys() for each tile of keys, finish().
+/// The forward pass of one tile of queries: online softmax over tiles of keys. Usage: start(), add_keys() for
+/// each tile of keys, finish().
 template <class T>
 class ForwardTile {
  public:
+  /// Numbers of working memory.
   static int64_t scratch(int64_t d, int64_t dv) {
     return BumpAllocator<T>::rounded(d * tile) + tile * tile +
            2 * BumpAllocator<T>::rounded(tile * simd::padded<T>(dv)) + 3 * tile;
@@ -85,153 +88,164 @@ class ForwardTile {
     BumpAllocator<T> arena(memory);
     q_transposed_ = arena.take(d * tile);
     scores_ = arena.take(tile * tile);
-    sum_ = arena.take(tile * padded_dv_);
+    output_sum_ = arena.take(tile * padded_dv_);
     values_ = arena.take(tile * padded_dv_);
-    max_score_ = arena.take(tile);
-    weight_sum_ = arena.take(tile);
+    row_max_ = arena.take(tile);
+    row_sum_ = arena.take(tile);
     correction_ = arena.take(tile);
   }
 
-  /// Takes q [queries, d], rows ldq apart. `scale_log2` is the scale times log2(e). `sink` is a score in log2
-  /// units that every row begins with; -inf: none.
+  /// Begins with queries q [queries, d], rows ldq apart. `scale_log2` is the scale times log2(e). `sink` is a
+  /// score in log2 units that every row begins with; -inf: none.
   void start(const T* q, int64_t ldq, int64_t queries, T scale_log2,
              T sink = -std::numeric_limits<T>::infinity()) {
     queries_ = queries;
     padded_queries_ = simd::padded<T>(queries);
     simd::scaled_transpose(q, ldq, queries, d_, scale_log2, q_transposed_, padded_queries_);
-    std::fill_n(sum_, queries * padded_dv_, T(0));
-    std::fill_n(max_score_, padded_queries_, sink);
-    std::fill_n(weight_sum_, padded_queries_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
+    std::fill_n(output_sum_, queries * padded_dv_, T(0));
+    std::fill_n(row_max_, padded_queries_, sink);
+    std::fill_n(row_sum_, padded_queries_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
     is_first_step_ = true;
   }
 
-  /// After start(): continues from the output [queries, dv] and log sums that earlier keys gave the same
-  /// queries.
-  void resume(const T* out, int64_t ldo, const RowLogs<T>& lse) {
+  /// Continues, after start(), from the output [queries, dv] and log-sum-exps of these queries over earlier
+  /// keys.
+  void resume(const T* out, int64_t ldo, const LseView<T>& lse) {
     constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
     for (int64_t i = 0; i < queries_; ++i) {
-      const RowLog<T> before = lse.at(i);
-      const auto [base, share] = before.split();
-      const T total = T(1) / share;
-      simd::scaled(out + i * ldo, dv_, total, sum_ + i * padded_dv_);
-      max_score_[i] = base;
-      weight_sum_[i] = before.log == minus_infinity ? T(0) : total;
+      const RowLse<T> earlier = lse.at(i);
+      const auto [base, factor] = earlier.split();
+      const T total = T(1) / factor;
+      simd::scaled(out + i * ldo, dv_, total, output_sum_ + i * padded_dv_);
+      row_max_[i] = base;
+      row_sum_[i] = earlier.log == minus_infinity ? T(0) : total;
     }
     is_first_step_ = false;
   }
 
   /// Adds one tile of keys; k [keys, d] and v [keys, dv] point at its first key. Returns the operations done.
-  int64_t keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const TileMask& tile_mask,
-               const ScoreModifiers<T>& modifiers) {
-    if (tile_mask.steps == 0) return 0;
+  int64_t add_keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const TileMask& tile_mask,
+                   const ScoreModifiers<T>& modifiers) {
+    if (tile_mask.count == 0) return 0;
     int64_t flops = 0;
-    tile_mask.each_rectangle([&](const TileMask::Step& s) {
-      flops += small_gemm(Left::row_major, s.high - s.low, lanes_of(s), d_, k + s.low * ldk, ldk,
-                          q_transposed_ + s.from, padded_queries_, scores_ + s.low * padded_queries_ + s.from,
-                          padded_queries_, false);
+    // scores [keys, queries] = k q^T.
+    tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
+      flops +=
+          small_gemm(Left::row_major, r.key_end - r.key_begin, simd::padded<T>(r.query_end - r.query_begin),
+                     d_, k + r.key_begin * ldk, ldk, q_transposed_ + r.query_begin, padded_queries_,
+                     scores_ + r.key_begin * padded_queries_ + r.query_begin, padded_queries_, false);
     });
-    if (modifiers.masked()) {
-      modifiers.keep_mask != nullptr ? scores_to_weights<true, true>(tile_mask, modifiers)
-                                     : scores_to_weights<true, false>(tile_mask, modifiers);
+    const bool has_dropout = modifiers.keep_mask != nullptr;
+    if (modifiers.changes_scores()) {
+      has_dropout ? scores_to_weights<true, true>(tile_mask, modifiers)
+                  : scores_to_weights<true, false>(tile_mask, modifiers);
     } else {
-      modifiers.keep_mask != nullptr ? scores_to_weights<false, true>(tile_mask, modifiers)
-                                     : scores_to_weights<false, false>(tile_mask, modifiers);
+      has_dropout ? scores_to_weights<false, true>(tile_mask, modifiers)
+                  : scores_to_weights<false, false>(tile_mask, modifiers);
     }
     if (!is_first_step_) rescale_sums();
     is_first_step_ = false;
-    const Rows<T> values = whole_rows(v, ldv, tile_mask.end(), dv_, values_);
-    tile_mask.each([&](const TileMask::Step& s) {
-      flops += small_gemm(Left::transposed, s.to - s.from, padded_dv_, s.high - s.low,
-                          scores_ + s.low * padded_queries_ + s.from, padded_queries_,
-                          values.data + s.low * values.ld, values.ld, sum_ + s.from * padded_dv_, padded_dv_,
-                          true);
+    // output_sum [queries, dv] += weights v.
+    const Rows<T> values = whole_rows(v, ldv, tile_mask.key_end(), dv_, values_);
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      flops += small_gemm(Left::transposed, r.query_end - r.query_begin, padded_dv_, r.key_end - r.key_begin,
+                          scores_ + r.key_begin * padded_queries_ + r.query_begin, padded_queries_,
+                          values.data + r.key_begin * values.ld, values.ld,
+                          output_sum_ + r.query_begin * padded_dv_, padded_dv_, true);
     });
     return flops;
   }
 
-  /// Writes out [queries, dv] and the log of each query's sum.
-  void finish(T* out, int64_t ldo, const RowLogs<T>& lse) const {
+  /// Writes out [queries, dv] = output_sum / row_sum, and the log-sum-exp of each query.
+  void finish(T* out, int64_t ldo, const LseView<T>& lse) const {
     alignas(64) T inverse[tile], logs[tile];
     for (int64_t lane = 0; lane < padded_queries_; lane += lanes) {
-      const V total = simd::load(weight_sum_ + lane);
+      const V total = simd::load(row_sum_ + lane);
       simd::store(logs + lane, simd::log2<T>(total));
       simd::store(inverse + lane, total == 0 ? V{} : T(1) / total);
     }
     for (int64_t i = 0; i < queries_; ++i) {
-      simd::scaled(sum_ + i * padded_dv_, dv_, inverse[i], out + i * ldo);
-      lse.put(i, weight_sum_[i] == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score_[i], logs[i]));
+      simd::scaled(output_sum_ + i * padded_dv_, dv_, inverse[i], out + i * ldo);
+      lse.put(i, row_sum_[i] == T(0) ? RowLse<T>::of_empty_row() : RowLse<T>::of(row_max_[i], logs[i]));
     }
   }
 
  private:
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
-  static int64_t lanes_of(const TileMask::Step& s) { return simd::padded<T>(s.to - s.from); }
 
-  /// Replaces the scores [keys, queries] by weights and updates the running maximum and sum of each query
-  /// (online softmax). correction_ [queries] is what older sums must be multiplied by.
-  template <bool masked, bool dropped>
+  /// Score of key j with the queries from `lane` on, after softcap, bias and mask.
+  V modified_score(V score, const ScoreModifiers<T>& modifiers, int64_t j, int64_t lane) const {
+    if (modifiers.softcap != 0) score = modifiers.softcap * fast_tanh<T>(score / modifiers.softcap);
+    if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + lane);
+    if (modifiers.visible != nullptr)
+      score = modifiers.visible->select(j, lane, score, simd::splat(-std::numeric_limits<T>::infinity()));
+    return score;
+  }
+
+  /// Replaces the scores s [keys, queries] by weights 2^(s - row_max) after dropout, and updates the running
+  /// maximum and sum of each query (online softmax). correction_ [queries] is the factor of older sums.
+  /// Vector lanes are queries.
+  template <bool changes_scores, bool has_dropout>
   void scores_to_weights(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
-    const V minus_infinity = simd::splat(-std::numeric_limits<T>::infinity());
     std::fill_n(correction_, padded_queries_, T(1));
-    tile_mask.each([&](const TileMask::Step& s) {
-      for (int64_t lane = s.from; lane < s.to; lane += lanes) {
-        T* column = scores_ + lane;
-        const V before = simd::load(max_score_ + lane);
-        V part[4] = {before, before, before, before};
+    tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+      for (int64_t lane = r.query_begin; lane < r.query_end; lane += lanes) {
+        T* column = scores_ + lane;  // of key 0
+        const V old_max = simd::load(row_max_ + lane);
+        V partial_max[4] = {old_max, old_max, old_max, old_max};
         const auto update_max = [&](int64_t j, V& max_score) {
           V score = simd::load(column + j * padded_queries_);
-          if constexpr (masked) {
-            if (modifiers.cap != 0) score = modifiers.cap * bounded<T>(score / modifiers.cap);
-            if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + lane);
-            if (modifiers.visible != nullptr)
-              score = modifiers.visible->select(j, lane, score, minus_infinity);
+          if constexpr (changes_scores) {
+            score = modified_score(score, modifiers, j, lane);
             simd::store(column + j * padded_queries_, score);
           }
           max_score = score > max_score ? score : max_score;
         };
-        int64_t j = s.low;
-        for (; j + 4 <= s.high; j += 4) {
-          for (int64_t p = 0; p < 4; ++p) update_max(j + p, part[p]);
+        int64_t j = r.key_begin;
+        for (; j + 4 <= r.key_end; j += 4) {
+          for (int64_t p = 0; p < 4; ++p) update_max(j + p, partial_max[p]);
         }
-        for (; j < s.high; ++j) update_max(j, part[0]);
-        const V left = part[0] > part[1] ? part[0] : part[1], right = part[2] > part[3] ? part[2] : part[3];
-        const V max_score = left > right ? left : right;
-        const V base =
-            max_score == minus_infinity ? V{} : max_score;  // no visible key yet: 2^-inf = 0 instead of NaN
-        V total[2] = {V{}, V{}};
-        const auto weight = [&](int64_t at, V& sum) {
-          V p = simd::exp2<T>(simd::load(column + at * padded_queries_) - base);
-          sum += p;
-          if constexpr (dropped) p = modifiers.keep_mask->select(at, lane, p * modifiers.keep_scale, V{});
-          simd::store(column + at * padded_queries_, p);
+        for (; j < r.key_end; ++j) update_max(j, partial_max[0]);
+        const auto larger = [](V a, V b) -> V { return a > b ? a : b; };
+        const V new_max =
+            larger(larger(partial_max[0], partial_max[1]), larger(partial_max[2], partial_max[3]));
+        // No visible key yet: 2^-inf = 0 instead of NaN.
+        const V base = new_max == simd::splat(-std::numeric_limits<T>::infinity()) ? V{} : new_max;
+        V partial_sum[2] = {V{}, V{}};
+        const auto make_weight = [&](int64_t key, V& sum) {
+          V weight = simd::exp2<T>(simd::load(column + key * padded_queries_) - base);
+          sum += weight;
+          if constexpr (has_dropout)
+            weight = modifiers.keep_mask->select(key, lane, weight * modifiers.keep_scale, V{});
+          simd::store(column + key * padded_queries_, weight);
         };
-        for (j = s.low; j + 2 <= s.high; j += 2) {
-          weight(j, total[0]);
-          weight(j + 1, total[1]);
+        for (j = r.key_begin; j + 2 <= r.key_end; j += 2) {
+          make_weight(j, partial_sum[0]);
+          make_weight(j + 1, partial_sum[1]);
         }
-        if (j < s.high) weight(j, total[0]);
-        const V correction = simd::exp2<T>(before - base);
+        if (j < r.key_end) make_weight(j, partial_sum[0]);
+        const V correction = simd::exp2<T>(old_max - base);
         simd::store(correction_ + lane, correction);
-        simd::store(weight_sum_ + lane, simd::load(weight_sum_ + lane) * correction + (total[0] + total[1]));
-        simd::store(max_score_ + lane, max_score);
+        simd::store(row_sum_ + lane,
+                    simd::load(row_sum_ + lane) * correction + (partial_sum[0] + partial_sum[1]));
+        simd::store(row_max_ + lane, new_max);
       }
     });
   }
 
+  /// output_sum [queries, dv] *= correction of each query.
   void rescale_sums() {
     for (int64_t i = 0; i < queries_; ++i) {
-      if (correction_[i] == T(1)) continue;
-      for (int64_t c = 0; c < padded_dv_; c += lanes) {
-        simd::store(sum_ + i * padded_dv_ + c, simd::load(sum_ + i * padded_dv_ + c) * correction_[i]);
-      }
+      T* row = output_sum_ + i * padded_dv_;
+      if (correction_[i] != T(1)) simd::scaled(row, padded_dv_, correction_[i], row);
     }
   }
 
   int64_t d_, dv_, padded_dv_;
   int64_t queries_ = 0, padded_queries_ = 0;
   bool is_first_step_ = true;
-  T *q_transposed_, *scores_, *sum_, *values_, *max_score_, *weight_sum_, *correction_;
+  T *q_transposed_, *scores_, *output_sum_, *values_, *row_max_, *row_sum_, *correction_;
 };
 
 }  // namespace heed::kernel

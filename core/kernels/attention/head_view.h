@@ -1,4 +1,5 @@
-// A tensor [B, H, T, d] as pointers to the rows of its heads, on the CPU and on the device.
+// Tensors as pointers, on the CPU and on devices: rows of heads of a tensor [B, H, T, d], and optional
+// tensors.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +9,14 @@
 
 namespace heed::kernel {
 
-/// Strides in elements; the last stride is 1. T may be const. An empty tensor gives null.
+/// Pointer to the elements of x; null where x is empty.
+template <class T>
+T* data_or_null(const Tensor& x) {
+  return x ? x.data<std::remove_const_t<T>>() : nullptr;
+}
+
+/// Rows of a tensor [B, H, T, d] of last stride 1, with its other strides in elements. T may be const. An
+/// empty tensor gives null.
 template <class T>
 struct HeadView {
   T* data = nullptr;

@@ -6,23 +6,23 @@
 
 namespace heed::kernel {
 
-/// What decides which keys lie near a centre p.
+/// Which keys j are in the window around a centre p.
 enum class WindowCentre {
-  real,   ///< |j - p| <= reach
-  floor,  ///< |j - floor(p)| <= reach
+  real,   ///< |j - p| <= half_width
+  floor,  ///< |j - floor(p)| <= half_width
 };
 
-/// Where the Gaussian exp(-(j - p)^2 / (2 sigma^2)) goes.
+/// Where the Gaussian exp(-(j - p)^2 / (2 sigma^2)) is applied.
 enum class Gauss {
   none,
   post,       ///< multiplies the weights, which are not normalised again: rows sum to at most 1
   pre_score,  ///< multiplies the scores before the softmax
 };
 
-/// What a call fixes besides q, k, v and the centres. Mask and lengths as in AttentionParams.
+/// Settings of a call. Mask and lengths as in AttentionParams.
 struct LocalParams {
   double scale = 1;
-  int64_t reach = 10;
+  int64_t half_width = 10;  ///< of the window
   double sigma = 5;
   WindowCentre window = WindowCentre::real;
   Gauss gauss = Gauss::post;
@@ -31,9 +31,10 @@ struct LocalParams {
   Tensor key_lengths = {};  ///< i32 [B] or empty
 };
 
-/// Luong et al. 2015, arXiv 1508.04025, equations 9 and 10. q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk,
-/// dv], out [B, H, Tq, dv], each of last stride 1; centre [B, H, Tq], contiguous. A query without keys gets
-/// zeros.
+/// out_i = sum over the keys j in the window of query i of w_ij v_j, with w_ij the softmax of scale q_i .
+/// k_j, multiplied by the Gaussian where Gauss has it. Luong et al. 2015, arXiv 1508.04025, equations 9
+/// and 10. q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk, dv], out [B, H, Tq, dv], each of last stride 1;
+/// centre [B, H, Tq], contiguous. A query without keys gets zeros.
 struct LocalAttention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
@@ -42,7 +43,7 @@ struct LocalAttention {
                    const LocalParams& params, const Tensor& out);
 };
 
-/// What LocalAttentionBack reads and writes.
+/// Tensors of LocalAttentionBack.
 struct LocalAttentionBackTensors {
   Tensor q, k, v, centre;  ///< as LocalAttention read them
   Tensor dout;             ///< [B, H, Tq, dv]

@@ -1,4 +1,5 @@
-// The addressing of a neural Turing machine's head: from weights by content to weights by content and place.
+// The addressing of a head of a neural Turing machine: turns weights by content into weights by content and
+// location.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -6,17 +7,17 @@
 
 namespace heed::kernel {
 
-/// Who may be looked at, as in AttentionParams.
+/// Which keys a query sees, as in AttentionParams.
 struct AddressingParams {
   bool causal = false;
   int64_t first_query = 0;
   Tensor key_lengths = {};  ///< i32 [B] or empty
 };
 
-/// What addressing reads, or the gradients of it. Each but `content` may be empty; its step is then left out.
+/// Inputs of addressing, or their gradients. Each but `content` may be empty; its step is then left out.
 struct AddressingInputs {
   Tensor content;  ///< [B, H, Tq, Tk]: rows that sum to one
-  Tensor before;   ///< [B, H, Tk]: the weights of the query before the first
+  Tensor before;   ///< [B, H, Tk]: the weights w_(-1) before the first query
   Tensor gate;     ///< [B, H, Tq]
   Tensor shift;    ///< [B, H, Tq, 2r + 1]: from -r to r
   Tensor sharp;    ///< [B, H, Tq]
@@ -26,17 +27,16 @@ struct AddressingInputs {
 ///
 ///   w_g = gate c_i + (1 - gate) w_(i-1);  w~(j) = sum over s of shift_s w_g(j - s);  w_i = w~^sharp / sum
 ///
-/// where places go round among the n keys that query i may see. content [B, H, Tq, Tk]: rows that sum to one.
-/// Each of the rest may be empty, and its step is then left out: gate [B, H, Tq], before [B, H, Tk] (w of the
-/// query before the first; without it the first query takes its content alone), shift [B, H, Tq, 2r + 1]
-/// (from -r to r), sharp [B, H, Tq]. out [B, H, Tq, Tk]. All contiguous. A query without keys gets zeros.
+/// where indices j - s are taken modulo n, the number of keys that query i sees. Shapes as in
+/// AddressingInputs, out [B, H, Tq, Tk], all contiguous. Without `before` the first query takes its content
+/// alone. A query without keys gets zeros.
 struct NtmAddressing {
   template <Isa>
   static void cpu(const AddressingInputs& x, const AddressingParams& params, const Tensor& out);
   static void cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out);
 };
 
-/// Gradients (overwritten) from dout, of what is not empty.
+/// Gradients of the inputs that are not empty (overwritten) from dout.
 struct NtmAddressingBack {
   template <Isa>
   static void cpu(const AddressingInputs& x, const AddressingParams& params, const Tensor& out,

@@ -10,19 +10,17 @@ namespace heed::kernel {
 
 struct Pattern;  // core/sparse_pattern.h
 
-/// Settings of a pattern attention call. Key lengths as in AttentionParams.
+/// Settings of a pattern attention call.
 struct PatternParams {
   double scale = 1;
   std::shared_ptr<const Pattern> pattern = {};
-  Tensor key_lengths = {};  ///< i32 [B] or empty
-  int64_t first_key = 0;    ///< position of key 0 for key_lengths: above 0 where a decoder has evicted
-                            ///< earlier keys
-  double dropout = 0;       ///< on the normalised weights; pairs draw as in AttentionParams
+  Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
+  double dropout = 0;       ///< on the normalised weights; random numbers as in AttentionParams
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
+  Rounding rounding = Rounding::none;  ///< of the factors of products on devices; the CPU does not round
 };
 
-/// Shapes as in kernel::Attention.
+/// out = softmax over the pairs of the pattern of (scale q k^T) v, and lse. Shapes as in kernel::Attention.
 struct PatternAttention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,

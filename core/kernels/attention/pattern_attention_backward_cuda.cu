@@ -11,6 +11,7 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
+/// Inputs and outputs of the backward kernel.
 template <class T>
 struct BackCall : DevicePatternAttentionCall<T> {
   using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
@@ -19,40 +20,41 @@ struct BackCall : DevicePatternAttentionCall<T> {
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
 };
 
-/// Adds this thread's part of a row to memory, or overwrites it in the first pass.
+/// Writes scale times this thread's columns of a row [width] to memory, or adds them where `accumulate`.
 template <class T, int C>
-__device__ void put_sums(const cuda::Share& me, T (&sum)[C], T scale, bool adds, int64_t width, T* to) {
+__device__ void put_sums(const cuda::Share& thread, T (&sum)[C], T scale, bool accumulate, int64_t width,
+                         T* to) {
 #pragma unroll
   for (int n = 0; n < C; ++n) {
-    const int c = me.column<C>(n);
+    const int c = thread.column<C>(n);
     sum[n] *= scale;
-    if (adds && c < width) sum[n] += to[c];
+    if (accumulate && c < width) sum[n] += to[c];
   }
-  cuda::put_columns(me, sum, width, to);
+  cuda::put_columns(thread, sum, width, to);
 }
 
 /// Gradients of one group of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq,
 /// with rows as keys and columns as queries dk and dv. One block holds the group, up to 64 rows, and loops
-/// over its steps of up to 64 columns, for D columns of the gradients.
+/// over its steps of up to 64 columns, for D columns of the gradients. Each thread has eight rows.
 template <class T, int D, bool keys_are_rows>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
-  constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
+  constexpr int ld = cuda::tile_ld(D), ld_pairs = cuda::tile_ld(tile_rows), C = D / 16;
   T* row_qk = cuda::shared<T>();                     // q, or k
   T* row_vdout = row_qk + cuda::tile_size(D);        // dout, or v
   T* column_qk = row_vdout + cuda::tile_size(D);     // k, or q
   T* column_vdout = column_qk + cuda::tile_size(D);  // v, or dout
-  T* map_tile = column_vdout + cuda::tile_size(D);
-  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
-  PlanTile at(keep_mask.byte + KeepMask::bytes);
+  T* pair_tile = column_vdout + cuda::tile_size(D);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
+  PlanTile tile(keep_mask.byte + KeepMask::bytes);
 
-  const cuda::Share me;
+  const cuda::Share thread;
   const int64_t head = blockIdx.x / x.plan.max_groups, b = head / x.H, h = head % x.H;
   const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.max_groups);
   if (group == nullptr) return;
-  const int64_t column = int64_t{blockIdx.y} * D, keys = x.keys_of(b);
-  const bool whole = x.d <= D && x.dv <= D;
+  const int64_t column_begin = int64_t{blockIdx.y} * D, key_end = x.num_keys(b);
+  const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
-  at.load_rows(x.plan.queries + group->queries, group->count);
+  tile.load_rows(x.plan.queries + group->queries, group->count);
   __syncthreads();
 
   const HeadView<const T>&row_qk_heads = keys_are_rows ? x.ks : x.qs,
@@ -60,111 +62,113 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
                        &column_qk_heads = keys_are_rows ? x.qs : x.ks,
                        &column_vdout_heads = keys_are_rows ? x.douts : x.vs;
   const RowStats<T>* stats = x.stats + head * x.Tq;
-  const auto fetch_rows = [&](T* tile, const HeadView<const T>& from, int64_t width, int64_t c) {
+  const auto fetch_rows = [&](T* to_tile, const HeadView<const T>& from, int64_t width, int64_t c) {
     const T* rows = from.at(b, h, 0);
-    cuda::fetch_tile<T, D>(tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
-      const bool is_valid = r < at.rows && (!keys_are_rows || at.row[r] < keys);
-      return is_valid ? rows + at.row[r] * from.ld + c : nullptr;
+    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
+      const bool is_valid = r < tile.rows && (!keys_are_rows || tile.row[r] < key_end);
+      return is_valid ? rows + tile.row[r] * from.ld + c : nullptr;
     });
   };
-  const auto fetch_columns = [&](T* tile, const HeadView<const T>& from, int64_t width, int64_t c) {
+  const auto fetch_columns = [&](T* to_tile, const HeadView<const T>& from, int64_t width, int64_t c) {
     const T* rows = from.at(b, h, 0);
-    cuda::fetch_tile<T, D>(tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
-      const bool is_valid = r < at.columns && (keys_are_rows || at.column[r] < keys);
-      return is_valid ? rows + at.column[r] * from.ld + c : nullptr;
+    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
+      const bool is_valid = r < tile.columns && (keys_are_rows || tile.column[r] < key_end);
+      return is_valid ? rows + tile.column[r] * from.ld + c : nullptr;
     });
   };
-  T first_sum[rows_per_thread][C], second_sum[rows_per_thread][C];  // dq, or dk and dv
-  cuda::clear(first_sum);
-  if constexpr (keys_are_rows) cuda::clear(second_sum);
-  if (whole && group->first_step < group->last_step) {
+  T dq_or_dk[rows_per_thread][C], dv[rows_per_thread][C];  // dv where rows are keys
+  cuda::clear(dq_or_dk);
+  if constexpr (keys_are_rows) cuda::clear(dv);
+  if (fits_tile && group->first_step < group->last_step) {
     fetch_rows(row_qk, row_qk_heads, x.d, 0);
     fetch_rows(row_vdout, row_vdout_heads, x.dv, 0);
   }
   for (int64_t s = group->first_step; s < group->last_step; ++s) {
     const BlockPlan::Step step = x.plan.steps[s];
-    if (!keys_are_rows && x.plan.keys[step.keys] >= keys) break;
-    at.load_columns(x.plan.keys + step.keys, step.count);
+    if (!keys_are_rows && x.plan.keys[step.keys] >= key_end) break;
+    tile.load_columns(x.plan.keys + step.keys, step.count);
     __syncthreads();
-    // Products of the tile [rows, columns]: map = q . k and dmap = dout . v.
-    T map[rows_per_thread][4], dmap[rows_per_thread][4];
-    cuda::clear(map);
-    cuda::clear(dmap);
-    if (x.dropped) {
-      // Bits lie as [query, key], whichever of them are rows here.
-      keep_mask.draw(x.drawn, keys_are_rows ? at.columns : at.rows, keys_are_rows ? at.rows : at.columns,
-                     [&](int i, int j) {
-                       return keys_are_rows ? x.element(b, h, at.column[i], at.row[j])
-                                            : x.element(b, h, at.row[i], at.column[j]);
+    // Products of the tile [rows, columns]: scores = q . k and grad_scores = dout . v.
+    T scores[rows_per_thread][4], grad_scores[rows_per_thread][4];
+    cuda::clear(scores);
+    cuda::clear(grad_scores);
+    if (x.has_dropout) {
+      // The mask is [query, key], whichever of them are rows.
+      keep_mask.draw(x.dropout, keys_are_rows ? tile.columns : tile.rows,
+                     keys_are_rows ? tile.rows : tile.columns, [&](int i, int j) {
+                       return keys_are_rows ? x.dropout_index(b, h, tile.column[i], tile.row[j])
+                                            : x.dropout_index(b, h, tile.row[i], tile.column[j]);
                      });
     }
-    uint64_t word[rows_per_thread];
-    load_pairs(me, x.plan, step, at.rows, word);
-    if (whole) {
+    uint64_t pair_bits[rows_per_thread];
+    load_pairs(thread, x.plan, step, tile.rows, pair_bits);
+    if (fits_tile) {
       fetch_columns(column_qk, column_qk_heads, x.d, 0);
       fetch_columns(column_vdout, column_vdout_heads, x.dv, 0);
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
       __syncthreads();
-      cuda::dots<T, ld, ld>(me, row_qk, column_qk, static_cast<int>((x.d + 3) / 4 * 4), map);
-      cuda::dots<T, ld, ld>(me, row_vdout, column_vdout, static_cast<int>((x.dv + 3) / 4 * 4), dmap);
+      cuda::dots<T, ld, ld>(thread, row_qk, column_qk, static_cast<int>((x.d + 3) / 4 * 4), scores);
+      cuda::dots<T, ld, ld>(thread, row_vdout, column_vdout, static_cast<int>((x.dv + 3) / 4 * 4),
+                            grad_scores);
     } else {
       cuda::dots_of_slices<T, D>(
-          me, row_qk, column_qk, x.d, [&](int64_t c) { fetch_rows(row_qk, row_qk_heads, x.d, c); },
-          [&](int64_t c) { fetch_columns(column_qk, column_qk_heads, x.d, c); }, map);
+          thread, row_qk, column_qk, x.d, [&](int64_t c) { fetch_rows(row_qk, row_qk_heads, x.d, c); },
+          [&](int64_t c) { fetch_columns(column_qk, column_qk_heads, x.d, c); }, scores);
       cuda::dots_of_slices<T, D>(
-          me, row_vdout, column_vdout, x.dv,
+          thread, row_vdout, column_vdout, x.dv,
           [&](int64_t c) { fetch_rows(row_vdout, row_vdout_heads, x.dv, c); },
-          [&](int64_t c) { fetch_columns(column_vdout, column_vdout_heads, x.dv, c); }, dmap);
-      fetch_columns(column_qk, column_qk_heads, x.d, column);
-      if (keys_are_rows) fetch_columns(column_vdout, column_vdout_heads, x.dv, column);
+          [&](int64_t c) { fetch_columns(column_vdout, column_vdout_heads, x.dv, c); }, grad_scores);
+      fetch_columns(column_qk, column_qk_heads, x.d, column_begin);
+      if (keys_are_rows) fetch_columns(column_vdout, column_vdout_heads, x.dv, column_begin);
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
-    // In place: map becomes the weights after dropout, dmap the gradients of the scaled products.
+    // In place: scores become weights after dropout, grad_scores the gradients of the scaled products.
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      const int j = me.key(n);
-      const bool is_valid = j < at.columns && (keys_are_rows || at.column[j] < keys);
+      const int j = thread.key(n);
+      const bool is_valid = j < tile.columns && (keys_are_rows || tile.column[j] < key_end);
 #pragma unroll
       for (int r = 0; r < rows_per_thread; ++r) {
-        const int i = me.row(r);
-        const bool pair =
-            is_valid && i < at.rows && ((word[r] >> j) & 1) != 0 && (!keys_are_rows || at.row[i] < keys);
-        PairGradient<T> back{T(0), T(0)};
-        if (pair) {
-          const T keep = !x.dropped ? T(1)
+        const int i = thread.row(r);
+        const bool is_pair = is_valid && i < tile.rows && ((pair_bits[r] >> j) & 1) != 0 &&
+                             (!keys_are_rows || tile.row[i] < key_end);
+        PairGradient<T> gradients{T(0), T(0)};
+        if (is_pair) {
+          const T keep = !x.has_dropout ? T(1)
                          : keep_mask.has(keys_are_rows ? j : i, keys_are_rows ? i : j) ? x.keep_scale
                                                                                        : T(0);
-          back = score_gradient(rounded_product(map[r][n], scale_log2), dmap[r][n], keep,
-                                stats[keys_are_rows ? at.column[j] : at.row[i]]);
+          gradients = score_gradient(rounded_product(scores[r][n], scale_log2), grad_scores[r][n], keep,
+                                     stats[keys_are_rows ? tile.column[j] : tile.row[i]]);
         }
-        map[r][n] = back.weight;
-        dmap[r][n] = back.score_grad;
+        scores[r][n] = gradients.weight;
+        grad_scores[r][n] = gradients.grad_score;
       }
     }
-    // dv += map dout and dk += dmap q; or dq += dmap k.
+    // dv += weights dout and dk += grad_scores q; or dq += grad_scores k.
     if constexpr (keys_are_rows) {
-      cuda::put_map(me, map, map_tile);
+      cuda::put_map(thread, scores, pair_tile);
       __syncthreads();
-      cuda::gather<T, ld_map, ld>(me, map_tile, column_vdout, tile_rows, second_sum);
+      cuda::gather<T, ld_pairs, ld>(thread, pair_tile, column_vdout, tile_rows, dv);
       __syncthreads();
     }
-    cuda::put_map(me, dmap, map_tile);
+    cuda::put_map(thread, grad_scores, pair_tile);
     __syncthreads();
-    cuda::gather<T, ld_map, ld>(me, map_tile, column_qk, tile_rows, first_sum);
+    cuda::gather<T, ld_pairs, ld>(thread, pair_tile, column_qk, tile_rows, dq_or_dk);
     __syncthreads();
   }
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
-  const HeadView<T>& to = keys_are_rows ? x.dks : x.dqs;
+  const HeadView<T>& grad_heads = keys_are_rows ? x.dks : x.dqs;
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
-    if (me.row(r) >= at.rows) continue;
-    const int64_t i = at.row[me.row(r)];
-    put_sums(me, first_sum[r], x.scale, x.pass > 0, x.d - column, to.at(b, h, i) + column);
+    if (thread.row(r) >= tile.rows) continue;
+    const int64_t i = tile.row[thread.row(r)];
+    put_sums(thread, dq_or_dk[r], x.scale, x.pass > 0, x.d - column_begin,
+             grad_heads.at(b, h, i) + column_begin);
     if constexpr (keys_are_rows)
-      put_sums(me, second_sum[r], T(1), x.pass > 0, x.dv - column, x.dvs.at(b, h, i) + column);
+      put_sums(thread, dv[r], T(1), x.pass > 0, x.dv - column_begin, x.dvs.at(b, h, i) + column_begin);
   }
 }
 
@@ -172,22 +176,20 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
 /// passes add to what earlier ones wrote.
 template <bool keys_are_rows, class T, int D>
 void start(BackCall<T> call) {
-  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
-  const int64_t width = keys_are_rows ? std::max(call.d, call.dv) : call.d;
+  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
+  const int64_t width = keys_are_rows ? std::max(call.d, call.dv) : call.d,
+                columns = std::max<int64_t>(1, ceil_div(width, D));
   for (call.pass = 0; call.pass < call.plan.passes; ++call.pass) {
     cuda::run(backward<T, D, keys_are_rows>,
-              {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.max_groups),
-                              static_cast<unsigned>(std::max<int64_t>(1, ceil_div(width, D)))),
-               .threads = dim3(cuda::tile_threads),
-               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes},
-              call);
+              tile_grid(call.B * call.H * call.plan.max_groups, columns, bytes), call);
   }
 }
 
 template <bool keys_are_rows, class T>
 void start(const BackCall<T>& call) {
-  visit_tiles<T>(std::max(call.d, call.dv),
-                 [&](auto wide) { start<keys_are_rows, T, decltype(wide)::value>(call); });
+  visit_tile_width<T>(std::max(call.d, call.dv),
+                      [&](auto width) { start<keys_are_rows, T, decltype(width)::value>(call); });
 }
 
 }  // namespace
@@ -209,7 +211,7 @@ void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternPara
     call.dks = HeadView<T>(t.dk);
     call.dvs = HeadView<T>(t.dv);
     start<false>(call);
-    call.plan = plan.turned;
+    call.plan = plan.transposed;
     start<true>(call);
   });
 }

@@ -1,4 +1,5 @@
-// Pattern attention on the CPU, forward and backward: the tile loop over the tiles of a pattern's plan.
+// Pattern attention on the CPU: runs the tile loops of attention_forward_loop.h and attention_backward_loop.h
+// over the tiles of a pattern's plan.
 #include "heed/core/kernels/attention/pattern_attention.h"
 
 #include "heed/core/kernels/attention/attention_backward_loop.h"
@@ -12,8 +13,7 @@ namespace heed::kernel {
 template <>
 void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v,
                                  const PatternParams& params, const Tensor& out, const Tensor& lse) {
-  visit_float("block_attention", q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("block_attention", q.dtype(), [&]<class T>(Type<T>) {
     const PatternCall<T> call(q, k, v, params);
     PairCount::add(call.pairs());
     attention_forward<T>(PatternTiles<T>{call}, q, k, v, out, lse);
@@ -22,8 +22,7 @@ void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor&
 
 template <>
 void PatternAttentionBack::cpu<here>(const AttentionBackTensors& t, const PatternParams& params) {
-  visit_float("block_attention", t.q.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("block_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const PatternCall<T> call(t.q, t.k, t.v, params);
     attention_backward<T>(PatternTiles<T>{call}, t);
   });

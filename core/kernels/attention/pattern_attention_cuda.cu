@@ -16,137 +16,139 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
+/// Inputs and outputs of the forward kernel.
 template <class T>
 struct ForwardCall : DevicePatternAttentionCall<T> {
   using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
   HeadView<T> outs;
-  RowLogs<T> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
+  LseView<T> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
-/// queries, and D columns of the values, by one block: an online softmax over steps of up to 64 keys. A
-/// later pass joins its result with that of all earlier ones.
+/// queries, and D columns of the values, by one block: an online softmax over steps of up to 64 keys. Each
+/// thread has eight rows of the output_sum [64, D] and of the scores [64, 64]. A later pass merges its result
+/// with that of all earlier ones.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
-  constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
+  constexpr int ld = cuda::tile_ld(D), ld_weights = cuda::tile_ld(tile_rows), C = D / 16;
   T* q_tile = cuda::shared<T>();
   T* k_tile = q_tile + cuda::tile_size(D);
   T* v_tile = k_tile + cuda::tile_size(D);
-  T* map_tile = v_tile + cuda::tile_size(D);
-  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
-  PlanTile at(keep_mask.byte + KeepMask::bytes);
+  T* weights_tile = v_tile + cuda::tile_size(D);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(weights_tile + cuda::tile_size(tile_rows))};
+  PlanTile tile(keep_mask.byte + KeepMask::bytes);
 
-  const cuda::Share me;
+  const cuda::Share thread;
   const int64_t head = blockIdx.x / x.plan.max_groups, b = head / x.H, h = head % x.H;
   const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.max_groups);
   if (group == nullptr) return;
-  const int64_t column = int64_t{blockIdx.y} * D, keys = x.keys_of(b);
-  const bool whole = x.d <= D;
+  const int64_t column_begin = int64_t{blockIdx.y} * D, key_end = x.num_keys(b);
+  const bool fits_tile = x.d <= D;
   const T scale_log2 = x.scale_log2();
-  at.load_rows(x.plan.queries + group->queries, group->count);
+  tile.load_rows(x.plan.queries + group->queries, group->count);
   __syncthreads();
 
   const T *q_head = x.qs.at(b, h, 0), *k_head = x.ks.at(b, h, 0), *v_head = x.vs.at(b, h, 0);
   const auto fetch_q = [&](int64_t c) {
-    cuda::fetch_tile<T, D>(q_tile, static_cast<int>(min(x.d - c, int64_t{D})), q_head,
-                           [&](int r) { return r < at.rows ? q_head + at.row[r] * x.qs.ld + c : nullptr; });
+    cuda::fetch_tile<T, D>(q_tile, static_cast<int>(min(x.d - c, int64_t{D})), q_head, [&](int r) {
+      return r < tile.rows ? q_head + tile.row[r] * x.qs.ld + c : nullptr;
+    });
   };
-  const auto fetch_keys = [&](T* tile, const T* from, int64_t ld_from, int64_t width, int64_t c) {
-    cuda::fetch_tile<T, D>(tile, static_cast<int>(min(width - c, int64_t{D})), from, [&](int r) {
-      return r < at.columns && at.column[r] < keys ? from + at.column[r] * ld_from + c : nullptr;
+  const auto fetch_keys = [&](T* to_tile, const T* from, int64_t ld_from, int64_t width, int64_t c) {
+    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), from, [&](int r) {
+      return r < tile.columns && tile.column[r] < key_end ? from + tile.column[r] * ld_from + c : nullptr;
     });
   };
   OnlineSoftmax<T> rows;
-  rows.start(me, -infinity<T>);
-  T sum[rows_per_thread][C];
-  cuda::clear(sum);
-  if (whole && group->first_step < group->last_step) fetch_q(0);
+  rows.start(thread, -infinity<T>);
+  T output_sum[rows_per_thread][C];
+  cuda::clear(output_sum);
+  if (fits_tile && group->first_step < group->last_step) fetch_q(0);
   for (int64_t s = group->first_step; s < group->last_step; ++s) {
     const BlockPlan::Step step = x.plan.steps[s];
-    if (x.plan.keys[step.keys] >= keys) break;
-    at.load_columns(x.plan.keys + step.keys, step.count);
+    if (x.plan.keys[step.keys] >= key_end) break;
+    tile.load_columns(x.plan.keys + step.keys, step.count);
     __syncthreads();
-    // map [64 queries, 64 keys] = q . k; the values are copied meanwhile.
-    T map[rows_per_thread][4];
-    cuda::clear(map);
-    if (whole) fetch_keys(k_tile, k_head, x.ks.ld, x.d, 0);
+    // scores [64 queries, 64 keys] = q . k; the values are copied meanwhile.
+    T scores[rows_per_thread][4];
+    cuda::clear(scores);
+    if (fits_tile) fetch_keys(k_tile, k_head, x.ks.ld, x.d, 0);
     cuda::commit_copies();
-    fetch_keys(v_tile, v_head, x.vs.ld, x.dv, column);
+    fetch_keys(v_tile, v_head, x.vs.ld, x.dv, column_begin);
     cuda::commit_copies();
-    if (x.dropped) {
-      keep_mask.draw(x.drawn, at.rows, at.columns,
-                     [&](int i, int j) { return x.element(b, h, at.row[i], at.column[j]); });
+    if (x.has_dropout) {
+      keep_mask.draw(x.dropout, tile.rows, tile.columns,
+                     [&](int i, int j) { return x.dropout_index(b, h, tile.row[i], tile.column[j]); });
     }
-    uint64_t word[rows_per_thread];
-    load_pairs(me, x.plan, step, at.rows, word);
-    if (whole) {
+    uint64_t pair_bits[rows_per_thread];
+    load_pairs(thread, x.plan, step, tile.rows, pair_bits);
+    if (fits_tile) {
       cuda::wait_for_copies<1>();
       __syncthreads();
-      cuda::dots<T, ld, ld>(me, q_tile, k_tile, static_cast<int>((x.d + 3) / 4 * 4), map);
+      cuda::dots<T, ld, ld>(thread, q_tile, k_tile, static_cast<int>((x.d + 3) / 4 * 4), scores);
     } else {
       cuda::dots_of_slices<T, D>(
-          me, q_tile, k_tile, x.d, fetch_q, [&](int64_t c) { fetch_keys(k_tile, k_head, x.ks.ld, x.d, c); },
-          map);
+          thread, q_tile, k_tile, x.d, fetch_q,
+          [&](int64_t c) { fetch_keys(k_tile, k_head, x.ks.ld, x.d, c); }, scores);
     }
-    // Scores in base 2; -infinity for what is no pair. Then weights, and sum [64, D] += weights v.
+    // Scaled scores; -infinity for masked pairs. Then output_sum [64, D] += weights v.
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      const int j = me.key(n);
-      const bool is_key = j < at.columns && at.column[j] < keys;
+      const int j = thread.key(n);
+      const bool is_key = j < tile.columns && tile.column[j] < key_end;
 #pragma unroll
       for (int r = 0; r < rows_per_thread; ++r)
-        map[r][n] =
-            is_key && ((word[r] >> j) & 1) != 0 ? rounded_product(map[r][n], scale_log2) : -infinity<T>;
+        scores[r][n] = is_key && ((pair_bits[r] >> j) & 1) != 0 ? rounded_product(scores[r][n], scale_log2)
+                                                                : -infinity<T>;
     }
-    softmax_tile(me, x, keep_mask, rows, map, sum, map_tile);
+    softmax_tile(thread, x, keep_mask, rows, scores, output_sum, weights_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
+    cuda::gather<T, ld_weights, ld>(thread, weights_tile, v_tile, tile_rows, output_sum);
     __syncthreads();
   }
-  // out = sum / sum of weights and lse of each row, joined with those of the earlier passes.
+  // out = output_sum / row_sum and lse of each row, merged with those of the earlier passes.
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
-    RowLog<T> lse;
+    RowLse<T> lse;
     const T inverse = rows.finish(r, lse);
-    if (me.row(r) >= at.rows) continue;
-    const int64_t i = at.row[me.row(r)], row = head * x.Tq + i;
-    T* out = x.outs.at(b, h, i) + column;
-    T new_share = inverse;
+    if (thread.row(r) >= tile.rows) continue;
+    const int64_t i = tile.row[thread.row(r)], row = head * x.Tq + i;
+    T* out = x.outs.at(b, h, i) + column_begin;
+    T new_factor = inverse;
     if (x.pass > 0) {
       if (lse.log == -infinity<T>) continue;  // nothing to add
-      const JoinedRows<T> both(x.earlier_lse.at(row), lse);
-      const T old_share = both.first, total = both.total;
-      new_share = inverse * both.second / total;
-      lse = both.log;
+      const MergedRows<T> merged(x.earlier_lse.at(row), lse);
+      const T old_factor = merged.factor_a, total = merged.total;
+      new_factor = inverse * merged.factor_b / total;
+      lse = merged.lse;
 #pragma unroll
       for (int n = 0; n < C; ++n) {
-        const int c = me.column<C>(n);
-        sum[r][n] = sum[r][n] * new_share + (column + c < x.dv ? out[c] * (old_share / total) : T(0));
+        const int c = thread.column<C>(n);
+        output_sum[r][n] =
+            output_sum[r][n] * new_factor + (column_begin + c < x.dv ? out[c] * (old_factor / total) : T(0));
       }
     } else {
 #pragma unroll
-      for (int n = 0; n < C; ++n) sum[r][n] *= new_share;
+      for (int n = 0; n < C; ++n) output_sum[r][n] *= new_factor;
     }
-    cuda::put_columns(me, sum[r], x.dv - column, out);
-    if (me.x != 0 || column != 0) continue;
+    cuda::put_columns(thread, output_sum[r], x.dv - column_begin, out);
+    if (thread.x != 0 || column_begin != 0) continue;
     x.lse.put(row, lse);
   }
 }
 
 template <class T, int D>
 void start(const ForwardCall<T>& call) {
-  const int numbers = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
-  cuda::run(forward<T, D>,
-            {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.max_groups),
-                            static_cast<unsigned>(std::max<int64_t>(1, ceil_div(call.dv, D)))),
-             .threads = dim3(cuda::tile_threads),
-             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes},
-            call);
+  const int numbers = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
+  const int64_t columns = std::max<int64_t>(1, ceil_div(call.dv, D));
+  cuda::run(forward<T, D>, tile_grid(call.B * call.H * call.plan.max_groups, columns, bytes), call);
 }
 
+/// Copies a list of a plan to the device, where `plan` keeps it; null for an empty one.
 template <class X>
 const X* uploaded(const std::vector<X>& list, PlanOnDevice& plan) {
   if (list.empty()) return nullptr;
@@ -154,6 +156,7 @@ const X* uploaded(const std::vector<X>& list, PlanOnDevice& plan) {
   return static_cast<const X*>(plan.lists.back().raw());
 }
 
+/// Copies all lists of a plan to the device.
 PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
   return {.pass_list = uploaded(plan.pass_list(), to),
           .groups = uploaded(plan.group_list(), to),
@@ -176,7 +179,7 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   if (!pattern.on_device) {
     auto made = std::make_shared<PlanOnDevice>();
     made->straight = view_of(BlockPlan(pattern, device_costs), *made);
-    made->turned = view_of(BlockPlan(pattern.turned(), device_costs), *made);
+    made->transposed = view_of(BlockPlan(pattern.turned(), device_costs), *made);
     pattern.on_device = std::move(made);
   }
   for (const Tensor& list : pattern.on_device->lists) keep_for_replays(list);
@@ -195,13 +198,14 @@ void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, c
       return pattern_attention_rounded(q, k, v, params, out, lse);
     call.outs = HeadView<T>(out);
     const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
-    call.lse = RowLogs<T>(lse, rows);
+    call.lse = LseView<T>(lse, rows);
     // A copy: the blocks of all columns read what the block of the first column replaces.
     const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
-    if (earlier) call.earlier_lse = RowLogs<T>(earlier, rows);
+    if (earlier) call.earlier_lse = LseView<T>(earlier, rows);
     for (; call.pass < call.plan.passes; ++call.pass) {
       if (call.pass > 0) Copy::cuda(lse, earlier);
-      visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
+      visit_tile_width<T>(std::max(call.d, call.dv),
+                          [&](auto width) { start<T, decltype(width)::value>(call); });
     }
   });
 }

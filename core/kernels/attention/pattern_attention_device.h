@@ -1,4 +1,4 @@
-// The plan of a pattern on a device, and the inputs of the kernels over it.
+// The plan of a pattern on a device, and the calls of the kernels over it.
 #pragma once
 
 #include "heed/core/kernels/attention/attention_device.h"
@@ -18,26 +18,27 @@ struct PlanView {
 
   /// Group n of a pass of a head; null where the pass has fewer groups.
   __device__ const BlockPlan::Group* group(int64_t head, int64_t pass, int64_t n) const {
-    const BlockPlan::Pass& all = pass_list[(heads == 1 ? 0 : head) * passes + pass];
-    return n < all.end - all.begin ? groups + all.begin + n : nullptr;
+    const BlockPlan::Pass& of_head = pass_list[(heads == 1 ? 0 : head) * passes + pass];
+    return n < of_head.end - of_head.begin ? groups + of_head.begin + n : nullptr;
   }
 };
 
 /// The plans of a pattern and of its transpose (queries and keys exchanged), with the memory of their lists.
 struct PlanOnDevice {
-  PlanView straight, turned;
+  PlanView straight, transposed;
   std::vector<Tensor> lists;
 };
 
 /// Built on first use. A CUDA graph that is being captured keeps the lists alive for its replays.
 const PlanOnDevice& plan_on_device(const Pattern& pattern);
 
+/// Extents, inputs and settings of a call, for one pass of the plan.
 template <class T>
 struct DevicePatternAttentionCall : AttentionShape {
   HeadView<const T> qs, ks, vs;
   T scale, keep_scale;
-  bool dropped;
-  DeviceDraw drawn;
+  bool has_dropout;
+  DeviceDraw dropout;
   PlanView plan;
   int64_t pass = 0;
 
@@ -49,16 +50,15 @@ struct DevicePatternAttentionCall : AttentionShape {
         vs(v),
         scale(static_cast<T>(params.scale)),
         keep_scale(static_cast<T>(dropout_scale(params.dropout))),
-        dropped(dropout_threshold(params.dropout) > 0),
-        drawn(params.dropout, params.draw),
+        has_dropout(dropout_threshold(params.dropout) > 0),
+        dropout(params.dropout, params.draw),
         plan(view) {
-    key_lengths = params.key_lengths ? params.key_lengths.template data<int32_t>() : nullptr;
-    first_key = params.first_key;
+    key_lengths = data_or_null<int32_t>(params.key_lengths);
   }
   HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
 };
 
-/// The row and column numbers of a tile of pairs, in shared memory.
+/// The row and column numbers of a tile of pairs, in shared memory: queries and keys, or keys and queries.
 struct PlanTile {
   static constexpr int bytes = 2 * cuda::tile_rows * 4;
   int32_t *row, *column;
@@ -76,13 +76,15 @@ struct PlanTile {
   }
 };
 
-/// The visibility words of a thread's eight rows: one bit per column of the step.
-__device__ inline void load_pairs(const cuda::Share& me, const PlanView& plan, const BlockPlan::Step& step,
-                                  int rows, uint64_t (&word)[cuda::rows_per_thread]) {
+/// Loads the visibility bits of a thread's eight rows: one bit per column of the step.
+__device__ inline void load_pairs(const cuda::Share& thread, const PlanView& plan,
+                                  const BlockPlan::Step& step, int rows,
+                                  uint64_t (&bits)[cuda::rows_per_thread]) {
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
-    word[r] = 0;
-    if (me.row(r) < rows) word[r] = step.pairs < 0 ? ~uint64_t{0} : plan.pairs[step.pairs + me.row(r)];
+    bits[r] = 0;
+    if (thread.row(r) < rows)
+      bits[r] = step.pairs < 0 ? ~uint64_t{0} : plan.pairs[step.pairs + thread.row(r)];
   }
 }
 

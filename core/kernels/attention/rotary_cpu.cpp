@@ -1,4 +1,4 @@
-// Turning pairs on the CPU, row by row.
+// Rotary position embedding on the CPU, row by row.
 #include "heed/core/kernels/attention/rotary.h"
 
 #include "heed/core/kernels/attention/head_rows.h"
@@ -9,8 +9,10 @@
 namespace heed::kernel {
 namespace {
 
+/// (y_a, y_b) = (x_a cos - x_b sin, x_a sin + x_b cos) for each pair (a, b) of one row; sin is multiplied by
+/// `sign`.
 template <class T>
-void turn_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sign, T* y) {
+void rotate_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sign, T* y) {
   const T *cosine = table, *sine = table + pairs;
   const int64_t step = kind == RotaryPairs::halves ? 1 : 2, partner = kind == RotaryPairs::halves ? pairs : 1;
 #pragma GCC ivdep
@@ -21,13 +23,13 @@ void turn_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sig
   }
 }
 
-/// y[b, h, t, :] = x[b, h, t, :], where pair p of the first n = table.extent(1) elements is turned by angle p
-/// of table[t, :]. One task is some rows (b, t, h).
+/// y[b, h, t, :] = x[b, h, t, :] with pair p of the first n = table.extent(1) elements rotated by angle p of
+/// table[t, :]. One task is some rows (b, t, h).
 template <class T>
-void turn_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back, const Tensor& y) {
+void rotate_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back, const Tensor& y) {
   const HeadView<const T> from(x);
   const HeadView<T> to(y);
-  const int64_t H = x.extent(1), length = x.extent(2), d = x.extent(3), turned = table.extent(1);
+  const int64_t H = x.extent(1), length = x.extent(2), d = x.extent(3), num_rotated = table.extent(1);
   const T* angles = table.data<T>();
   const int64_t ld = table.strides()[0];
   parallel_rows(x.extent(0) * length * H, ceil_div(light_grain, std::max<int64_t>(d, 1)),
@@ -36,8 +38,8 @@ void turn_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back
                     const int64_t b = row / H / length, t = row / H % length, h = row % H;
                     const T* in = from.at(b, h, t);
                     T* out = to.at(b, h, t);
-                    turn_row(in, angles + t * ld, turned / 2, kind, back ? T(-1) : T(1), out);
-                    std::copy(in + turned, in + d, out + turned);
+                    rotate_row(in, angles + t * ld, num_rotated / 2, kind, back ? T(-1) : T(1), out);
+                    std::copy(in + num_rotated, in + d, out + num_rotated);
                   }
                 });
   Count::add(3 * x.size());
@@ -47,8 +49,7 @@ void turn_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back
 
 template <>
 void Rotary::cpu<here>(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y) {
-  visit_float("rotary", x.dtype(),
-              [&](auto type) { turn_rows<typename decltype(type)::type>(x, table, pairs, back, y); });
+  visit_float("rotary", x.dtype(), [&]<class T>(Type<T>) { rotate_rows<T>(x, table, pairs, back, y); });
 }
 
 }  // namespace heed::kernel

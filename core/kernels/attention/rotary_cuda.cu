@@ -1,4 +1,4 @@
-// Turning pairs on a GPU: a warp takes a row.
+// Rotary position embedding on a GPU: one warp per row.
 #include "heed/core/kernels/attention/rotary.h"
 
 #include "heed/core/cuda/device/row_threads.h"
@@ -8,22 +8,22 @@
 namespace heed::kernel {
 namespace {
 
-/// y[b, h, t, :] = x[b, h, t, :], where pair p of the first 2 `pairs` elements is turned by angle p of row t.
+/// y[b, h, t, :] = x[b, h, t, :] with pair p of the first 2 `pairs` elements rotated by angle p of row t.
 /// One warp per row; lanes are pairs.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    turn(HeadView<const T> x, HeadView<T> y, const T* angles, int64_t ld, int64_t heads, int64_t length,
-         int64_t rows, int64_t d, int64_t pairs, bool halves, T sign) {
+    rotate(HeadView<const T> x, HeadView<T> y, const T* angles, int64_t ld, int64_t heads, int64_t length,
+           int64_t num_rows, int64_t d, int64_t pairs, bool halves, T sign) {
   const int64_t row = cuda::grid_warp();
-  if (row >= rows) return;
-  const int64_t h = row % heads, t = row / heads % length, b = row / heads / length;
-  const T *in = x.at(b, h, t), *cosine = angles + t * ld, *sine = cosine + pairs;
-  T* out = y.at(b, h, t);
+  if (row >= num_rows) return;
+  const int64_t h = row % heads, t = row / heads % length, batch = row / heads / length;
+  const T *in = x.at(batch, h, t), *cosine = angles + t * ld, *sine = cosine + pairs;
+  T* out = y.at(batch, h, t);
   const int64_t step = halves ? 1 : 2, partner = halves ? pairs : 1;
   for (int64_t p = cuda::lane(); p < pairs; p += cuda::lanes) {
-    const T a = in[p * step], e = in[p * step + partner], c = cosine[p], s = sign * sine[p];
-    out[p * step] = a * c - e * s;
-    out[p * step + partner] = a * s + e * c;
+    const T a = in[p * step], b = in[p * step + partner], cos = cosine[p], sin = sign * sine[p];
+    out[p * step] = a * cos - b * sin;
+    out[p * step + partner] = a * sin + b * cos;
   }
   for (int64_t i = 2 * pairs + cuda::lane(); i < d; i += cuda::lanes) out[i] = in[i];
 }
@@ -31,10 +31,9 @@ __global__ void __launch_bounds__(cuda::block)
 }  // namespace
 
 void Rotary::cuda(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y) {
-  visit_float("rotary", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
+  visit_float("rotary", x.dtype(), [&]<class T>(Type<T>) {
     const int64_t heads = x.extent(1), length = x.extent(2), rows = x.extent(0) * heads * length;
-    cuda::run(turn<T>, cuda::warps(rows), HeadView<const T>(x), HeadView<T>(y),
+    cuda::run(rotate<T>, cuda::warps(rows), HeadView<const T>(x), HeadView<T>(y),
               static_cast<const T*>(table.data<T>()), table.strides()[0], heads, length, rows, x.extent(3),
               table.extent(1) / 2, pairs == RotaryPairs::halves, back ? T(-1) : T(1));
   });

@@ -9,59 +9,63 @@ namespace heed::kernel {
 /// Largest number of queries, and of keys, in a tile.
 inline constexpr int64_t tile = 64;
 
-/// The keys that each group of 16 queries sees: one rectangle for a full tile; several on the diagonal of a
-/// causal mask or at the edges of a window.
+/// The keys that each group of 16 queries of a tile sees: one rectangle for a full tile; several on the
+/// diagonal of a causal mask or at the edges of a window.
 struct TileMask {
   static constexpr int64_t group = 16;
-  /// Queries [from, to) see keys [low, high).
-  struct Step {
-    int64_t from, to, low, high;
-    bool meets(int64_t first, int64_t last) const { return low <= first && last <= high; }
+  /// Queries [query_begin, query_end) see keys [key_begin, key_end).
+  struct Rectangle {
+    int64_t query_begin, query_end, key_begin, key_end;
+    bool contains_keys(int64_t begin, int64_t end) const { return key_begin <= begin && end <= key_end; }
   };
-  Step step[tile / group];
-  int64_t steps = 0;
+  Rectangle rectangles[tile / group];
+  int64_t count = 0;
 
-  /// Steps must be added in the order of their queries.
-  void add(const Step& more) {
-    if (more.low >= more.high) return;
-    Step* last = steps > 0 ? &step[steps - 1] : nullptr;
-    if (last != nullptr && last->to == more.from && last->low == more.low && last->high == more.high) {
-      last->to = more.to;
+  /// Adds a rectangle, or extends the last one. Rectangles must be added in the order of their queries.
+  void add(const Rectangle& next) {
+    if (next.key_begin >= next.key_end) return;
+    Rectangle* last = count > 0 ? &rectangles[count - 1] : nullptr;
+    if (last != nullptr && last->query_end == next.query_begin && last->key_begin == next.key_begin &&
+        last->key_end == next.key_end) {
+      last->query_end = next.query_end;
     } else {
-      step[steps++] = more;
+      rectangles[count++] = next;
     }
   }
-  /// One past the last key of any step.
-  int64_t end() const {
-    int64_t most = 0;
-    for (int64_t s = 0; s < steps; ++s) most = std::max(most, step[s].high);
-    return most;
+  /// One past the last key of any rectangle.
+  int64_t key_end() const {
+    int64_t end = 0;
+    for (int64_t r = 0; r < count; ++r) end = std::max(end, rectangles[r].key_end);
+    return end;
   }
-  /// Calls f(step) for each step.
+  /// Calls f(rectangle) for each rectangle as added: some queries with all keys that they see.
   template <class F>
-  void each(F&& f) const {
-    for (int64_t s = 0; s < steps; ++s) f(step[s]);
+  void each_by_queries(F&& f) const {
+    for (int64_t r = 0; r < count; ++r) f(rectangles[r]);
   }
-  /// Calls f(rectangle) for the same pairs cut at every key edge: prefers many keys to many queries.
+  /// Calls f(rectangle) for rectangles of these pairs cut at every key edge: some keys with all neighbouring
+  /// queries that see them.
   template <class F>
-  void each_rectangle(F&& f) const {
-    int64_t edge[2 * (tile / group)] = {}, edges = 0;
-    const auto put = [&](int64_t key) {
-      int64_t at = edges++;
-      for (; at > 0 && edge[at - 1] > key; --at) edge[at] = edge[at - 1];
-      edge[at] = key;
+  void each_by_keys(F&& f) const {
+    int64_t edges[2 * (tile / group)] = {}, num_edges = 0;
+    const auto insert_sorted = [&](int64_t key) {
+      int64_t at = num_edges++;
+      for (; at > 0 && edges[at - 1] > key; --at) edges[at] = edges[at - 1];
+      edges[at] = key;
     };
-    for (int64_t s = 0; s < steps; ++s) {
-      put(step[s].low);
-      put(step[s].high);
+    for (int64_t r = 0; r < count; ++r) {
+      insert_sorted(rectangles[r].key_begin);
+      insert_sorted(rectangles[r].key_end);
     }
-    for (int64_t e = 0; e + 1 < edges; ++e) {
-      const int64_t low = edge[e], high = edge[e + 1];
-      for (int64_t s = 0; low < high && s < steps; ++s) {
-        if (!step[s].meets(low, high)) continue;
-        const int64_t from = step[s].from;
-        while (s + 1 < steps && step[s + 1].from == step[s].to && step[s + 1].meets(low, high)) ++s;
-        f(Step{from, step[s].to, low, high});
+    for (int64_t e = 0; e + 1 < num_edges; ++e) {
+      const int64_t begin = edges[e], end = edges[e + 1];
+      for (int64_t r = 0; begin < end && r < count; ++r) {
+        if (!rectangles[r].contains_keys(begin, end)) continue;
+        const int64_t query_begin = rectangles[r].query_begin;
+        while (r + 1 < count && rectangles[r + 1].query_begin == rectangles[r].query_end &&
+               rectangles[r + 1].contains_keys(begin, end))
+          ++r;
+        f(Rectangle{query_begin, rectangles[r].query_end, begin, end});
       }
     }
   }

@@ -1,4 +1,4 @@
-// Rows of a head that one tile takes: in place, gathered, or added back to where they came from.
+// Rows of a head that belong to one tile: read in place, gathered, or scatter-added.
 #pragma once
 
 #include <algorithm>
@@ -8,32 +8,33 @@
 
 namespace heed::kernel {
 
-/// Row numbers of a tile, at most 64.
+/// Row numbers of a tile, at most `tile` of them.
 struct TileRows {
   int64_t first, count;
-  int64_t gap = 1;                 ///< from row to row; 0: uneven
-  const int32_t* index = nullptr;  ///< all the numbers; may be null where gap is 1
+  int64_t gap = 1;                 ///< distance from row to row; 0: uneven
+  const int32_t* index = nullptr;  ///< the row numbers; may be null where gap is 1
 
   int64_t operator[](int64_t n) const { return gap == 1 ? first + n : index[n]; }
 };
 
-/// Numbers of a tile of rows, each padded to whole vectors.
+/// Size of a tile of rows in numbers, each row padded to whole vectors.
 template <class T>
-int64_t padded_tile(int64_t width) {
+int64_t padded_tile_size(int64_t width) {
   return BumpAllocator<T>::rounded(tile * simd::padded<T>(width));
 }
 
-/// How many rows ahead a gather prefetches: enough to hide the latency of the last-level cache.
-inline constexpr int64_t rows_ahead = 32;
+/// Number of rows that a gather prefetches ahead: enough to hide the latency of the last-level cache.
+inline constexpr int64_t prefetch_distance = 32;
 
-/// to [count, padded width] = x[rows], padded with zeros; rows have an index.
+/// to [count, padded width] = x[rows], padded with zeros. Needs rows.index.
 template <class T>
 void gather_rows(Rows<T> x, const TileRows& rows, int64_t width, T* to) {
   const int64_t padded_width = simd::padded<T>(width);
-  for (int64_t n = 0; n < std::min(rows_ahead, rows.count); ++n)
+  for (int64_t n = 0; n < std::min(prefetch_distance, rows.count); ++n)
     fetch_rows(x.row(rows.index[n]), x.ld, 1, width);
   for (int64_t n = 0; n < rows.count; ++n) {
-    if (n + rows_ahead < rows.count) fetch_rows(x.row(rows.index[n + rows_ahead]), x.ld, 1, width);
+    if (n + prefetch_distance < rows.count)
+      fetch_rows(x.row(rows.index[n + prefetch_distance]), x.ld, 1, width);
     simd::scaled(x.row(rows.index[n]), width, T(1), to + n * padded_width);
     std::fill(to + n * padded_width + width, to + (n + 1) * padded_width, T(0));
   }
@@ -46,7 +47,7 @@ bool in_place(int64_t gap, int64_t ld) {
   return gap == 1 || (gap > 1 && gap * ld * static_cast<int64_t>(sizeof(T)) <= 1024);
 }
 
-/// x[rows]: in place where in_place() says so, else gathered into `copy` [64, padded width].
+/// x[rows]: in place where in_place() is true, else gathered into `copy` [64, padded width].
 template <class T>
 Rows<T> rows_of(Rows<T> x, const TileRows& rows, int64_t width, T* copy) {
   if (in_place<T>(rows.gap, x.ld)) return {x.row(rows.first), rows.gap * x.ld};
@@ -54,19 +55,19 @@ Rows<T> rows_of(Rows<T> x, const TileRows& rows, int64_t width, T* copy) {
   return {copy, simd::padded<T>(width)};
 }
 
-/// sums[rows] += from [count, padded width]; then zeroes `from` for the next tile. Rows have an index.
+/// sums[rows] += from [count, padded width]; then zeroes `from` for the next tile. Needs rows.index.
 template <class T>
 void scatter_rows(T* from, const TileRows& rows, int64_t padded_width, SumRows<T> sums) {
-  constexpr int n = simd::Lanes<T>::count;
-  for (int64_t r = 0; r < std::min(rows_ahead, rows.count); ++r)
+  constexpr int lanes = simd::Lanes<T>::count;
+  for (int64_t r = 0; r < std::min(prefetch_distance, rows.count); ++r)
     fetch_rows(sums.row(rows.index[r]), padded_width, 1, padded_width);
   for (int64_t r = 0; r < rows.count; ++r) {
-    if (r + rows_ahead < rows.count)
-      fetch_rows(sums.row(rows.index[r + rows_ahead]), padded_width, 1, padded_width);
-    T *more = from + r * padded_width, *to = sums.row(rows.index[r]);
-    for (int64_t c = 0; c < padded_width; c += n) {
-      simd::store(to + c, simd::load(to + c) + simd::load(more + c));
-      simd::store(more + c, simd::Vector<T>{});
+    if (r + prefetch_distance < rows.count)
+      fetch_rows(sums.row(rows.index[r + prefetch_distance]), padded_width, 1, padded_width);
+    T *addend = from + r * padded_width, *sum = sums.row(rows.index[r]);
+    for (int64_t c = 0; c < padded_width; c += lanes) {
+      simd::store(sum + c, simd::load(sum + c) + simd::load(addend + c));
+      simd::store(addend + c, simd::Vector<T>{});
     }
   }
 }

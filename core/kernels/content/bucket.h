@@ -1,6 +1,5 @@
-// Attention within buckets, for hashing (Reformer) and clusters (Routing): which bucket a token falls into,
-// and tiles of queries and keys of the same or neighbouring buckets. In this file a query "meets" a key where
-// one of the R rounds shows it that key.
+// Attention within buckets, for hashing (Reformer) and clusters (Routing): the bucket of each token, and
+// tiles of queries and keys of the same or neighbouring buckets, in R rounds of their own.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -8,10 +7,10 @@
 
 namespace heed::kernel {
 
-/// buckets[row] = where the row of scores [..., f] is largest, the first place among equal ones; with
-/// `both_signs` the row is followed by its negative, so that x and -x fall f apart. A row of scores is a
-/// token; tokens at or past lengths[b] (i32 [B] or empty) get `none`. scores [B, H, R, N, f], buckets i32 [B,
-/// H, R, N]; token 0 is number `first` of its sequence. Contiguous.
+/// buckets[b, h, r, t] = argmax of scores[b, h, r, t, :], the first place among equal ones; with `both_signs`
+/// argmax of [x, -x] for the row x, so that x and -x fall f apart. Tokens at or past lengths[b] (i32 [B] or
+/// empty) get `none`. scores [B, H, R, N, f], buckets i32 [B, H, R, N]; token 0 has position `first` in its
+/// sequence. Contiguous.
 struct Buckets {
   template <Isa>
   static void cpu(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first, int32_t none,
@@ -20,7 +19,7 @@ struct Buckets {
                    const Tensor& buckets);
 };
 
-/// Which keys a query meets. In each round the tokens are sorted by (bucket, position).
+/// Which keys a query sees. In each round the tokens are sorted by (bucket, position).
 struct BucketWindow {
   int64_t window = 0;      ///< keys before a tile that it sees
   int64_t tile = 0;        ///< queries of a tile
@@ -28,9 +27,10 @@ struct BucketWindow {
                            ///< later tokens do not change; else the order is cut into chunks of `tile` =
                            ///< `window`, and a query sees its chunk and the one before
   bool causal = false;     ///< of those, only keys at or before the query
-  bool ring = false;  ///< before the first chunk of a round comes the last of the round before; else its own
-  bool not_self = false;  ///< a token sees itself only where no round shows it another
-  bool once = false;      ///< a key that a query meets n times counts as one: its score falls by log n
+  bool ring = false;      ///< the chunk before the first one of a round is the last of the round before; else
+                          ///< the last of its own round
+  bool not_self = false;  ///< a token sees itself only where it sees no other token in any round
+  bool once = false;      ///< a key that a query sees in n rounds counts as one: its score falls by log n
 };
 
 /// The tokens of each round sorted by bucket.
@@ -40,10 +40,10 @@ struct BucketOrder {
   Tensor lengths;  ///< i32 [B] or empty; tokens at or past it are in no tile
 };
 
-/// Tiles: queries i32 [B, H, R, T tile] and keys i32 [B, H, R, T, window + tile] hold tokens, -1 for none;
-/// slots i32 [B, H, R N] says where in the queries of all rounds each token stands. From order i32 [B, H, R,
-/// N] (Argsort of the buckets), buckets, and lengths (i32 [B] or empty; tokens past them are nowhere). T is
-/// N / tile rounded up, plus the number of buckets if tiles keep to buckets.
+/// Tiles of sorted tokens: queries i32 [B, H, R, T tile] and keys i32 [B, H, R, T, window + tile] hold
+/// tokens, -1 for none; slots i32 [B, H, R N] holds the index of each token among the queries of all rounds,
+/// -1 for tokens past the length. T is N / tile rounded up, plus the number of buckets if tiles keep to
+/// buckets.
 struct BucketTiles {
   template <Isa>
   static void cpu(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
@@ -52,8 +52,8 @@ struct BucketTiles {
                    const Tensor& keys, const Tensor& slots);
 };
 
-/// bias [B H, R T, tile, window + tile] for the scores of tiles: -inf where a query does not see a key, else
-/// 0 or minus the log of how often they meet.
+/// bias [B H, R T, tile, window + tile], added to the scores of tiles: -inf where a query does not see a key,
+/// else 0, or with `once` -log(number of rounds in which it sees the key).
 struct BucketBias {
   template <Isa>
   static void cpu(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
@@ -62,8 +62,9 @@ struct BucketBias {
                    const Tensor& keys, const Tensor& bias);
 };
 
-/// The same for each token instead of each tile, for attention maps: ids i32 [B, H, N, R E] and bias [B, H,
-/// N, R E] from keys [B, H, R, T, E], slots [B, H, R N] and the bias of tiles.
+/// The keys and biases of tiles listed for each token, for attention maps: ids i32 [B, H, N, R E] and bias
+/// [B, H, N, R E] from keys [B, H, R, T, E], slots [B, H, R N] and the bias of tiles. -1 and -inf where a
+/// token is in no tile.
 struct BucketLists {
   template <Isa>
   static void cpu(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias, const Tensor& ids,
@@ -72,9 +73,10 @@ struct BucketLists {
                    const Tensor& bias);
 };
 
-/// The same for tokens decoded later: query i is token first + i of buckets i32 [B, H, R, N]. ids i32
-/// [B, H, Tq, R window] are the last tokens of its bucket in each round (by_bucket); none where its bucket is
-/// `none`.
+/// Keys of tokens that are decoded: query i is token first + i of buckets i32 [B, H, R, N]. ids i32 [B, H,
+/// Tq, R window] are the last `window` tokens of its bucket in each round up to itself, -1 for none; bias [B,
+/// H, Tq, R window] is that of BucketBias. All are none where the bucket of the query is `none`. Needs
+/// by_bucket.
 struct RecentInBucket {
   template <Isa>
   static void cpu(const Tensor& buckets, int64_t first, int32_t none, const BucketWindow& bucket_window,

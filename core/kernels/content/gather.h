@@ -1,6 +1,7 @@
-// Rows of a table by index, and their gradient.
+// Rows selected by index: of one table for all, or of each head by indices of its own; and the gradients.
 #pragma once
 
+#include "heed/core/host_device.h"
 #include "heed/core/isa.h"
 #include "heed/core/tensor.h"
 
@@ -19,6 +20,41 @@ struct ScatterAdd {
   template <Isa>
   static void cpu(const Tensor& ids, const Tensor& rows, const Tensor& table);
   static void cuda(const Tensor& ids, const Tensor& rows, const Tensor& table);
+};
+
+/// out[b, h, i] = x[b, h, ids[b, h, i]]; an id of -1 gives a row of zeros. x [B, H, T, d] with last stride 1,
+/// ids i32 [B, H, n] of any strides (0 where heads share them), out [B, H, n, d] contiguous. Fails on any
+/// other id outside x.
+struct GatherRows {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& ids, const Tensor& out);
+  static void cuda(const Tensor& x, const Tensor& ids, const Tensor& out);
+};
+
+/// y[b, h, ids[b, h, i]] += rows[b, h, i], in the order of i: deterministic, without atomics. An id of -1
+/// adds nothing. rows [B, H, n, d] with last stride 1, y [B, H, T, d] contiguous.
+struct ScatterAddRows {
+  template <Isa>
+  static void cpu(const Tensor& ids, const Tensor& rows, const Tensor& y);
+  static void cuda(const Tensor& ids, const Tensor& rows, const Tensor& y);
+};
+
+/// Ids [B, H, n] of any strides.
+struct HeadIds {
+  const int32_t* data;
+  int64_t batch_stride, head_stride, stride, heads, count;
+
+  /// From ids [B, H, n].
+  static HeadIds of_heads(const Tensor& ids) {
+    return {ids.data<int32_t>(), ids.strides()[0], ids.strides()[1],
+            ids.strides()[2],    ids.extent(1),    ids.extent(2)};
+  }
+  /// From a contiguous list of n ids, as those of a single head.
+  static HeadIds of_list(const Tensor& ids) { return {ids.data<int32_t>(), 0, 0, 1, 1, ids.size()}; }
+  /// Id i of head `head` of the whole batch, 0 <= head < B H.
+  HEED_BOTH int32_t at(int64_t head, int64_t i) const {
+    return data[head / heads * batch_stride + head % heads * head_stride + i * stride];
+  }
 };
 
 }  // namespace heed::kernel

@@ -1,9 +1,11 @@
-// Rows of a table on the CPU.
+// Rows selected by index, on the CPU.
 #include "heed/core/kernels/content/gather.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/kernels/content/index_errors.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
@@ -12,16 +14,43 @@
 namespace heed::kernel {
 namespace {
 
-void check(const char* op, const Tensor& ids, int64_t rows) {
-  const int32_t* id = ids.data<int32_t>();
-  int32_t least = 0, most = -1;
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    least = std::min(least, id[i]);
-    most = std::max(most, id[i]);
+/// Fails on the first id that is no row of a table with this many rows.
+void check_ids(const char* op, const Tensor& ids, int64_t num_rows) {
+  const int32_t *begin = ids.data<int32_t>(), *end = begin + ids.size();
+  const int32_t* invalid =
+      std::find_if(begin, end, [num_rows](int32_t id) { return id < 0 || id >= num_rows; });
+  if (invalid != end) refuse_id(op, *invalid, invalid - begin, num_rows);
+}
+
+/// Fails on the first id that is neither -1 nor a row of a head with this many rows.
+void check_head_ids(const char* op, const HeadIds& ids, int64_t num_heads, int64_t num_rows) {
+  for (int64_t head = 0; head < num_heads; ++head) {
+    for (int64_t i = 0; i < ids.count; ++i) {
+      const int32_t id = ids.at(head, i);
+      if (id < -1 || id >= num_rows) refuse_row(op, id, i, head % ids.heads, head / ids.heads, num_rows);
+    }
   }
-  if (least >= 0 && most < rows) return;
-  const int64_t at = std::find_if(id, id + ids.size(), [rows](int32_t i) { return i < 0 || i >= rows; }) - id;
-  refuse_id(op, id[at], at, rows);
+}
+
+/// target[head, ids[head, i], :] += rows(head, i)[:], in the order of i; an id of -1 adds nothing. target
+/// [heads, num_rows, width] is contiguous. One task is a band of columns of a head, which goes through all
+/// rows i, so additions into one place keep their order.
+template <class T, class RowOf>
+void scatter_add(const HeadIds& ids, int64_t num_heads, int64_t num_rows, int64_t width, int64_t band_width,
+                 RowOf row_of, T* target) {
+  const int64_t columns = ids.count * width < light_grain ? std::max<int64_t>(width, 1) : band_width;
+  const int64_t bands = ceil_div(width, columns);
+  parallel_for(num_heads * bands, [&](int64_t task) {
+    const int64_t head = task / bands, begin = task % bands * columns, end = std::min(begin + columns, width);
+    for (int64_t i = 0; i < ids.count; ++i) {
+      const int32_t id = ids.at(head, i);
+      if (id < 0) continue;
+      T* sum = target + (head * num_rows + id) * width;
+      const T* row = row_of(head, i);
+#pragma GCC ivdep
+      for (int64_t j = begin; j < end; ++j) sum[j] += row[j];
+    }
+  });
 }
 
 }  // namespace
@@ -30,20 +59,19 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
 template <>
 void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
-  check("gather", ids, table.extent(0));
+  check_ids("gather", ids, table.extent(0));
   const int32_t* id = ids.data<int32_t>();
-  visit_float("gather", table.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* from = table.data<T>();
+  visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
+    const T* rows = table.data<T>();
     T* to = out.data<T>();
-    const int64_t stride = table.strides()[0], step = table.strides()[1];
+    const int64_t row_stride = table.strides()[0], column_stride = table.strides()[1];
     parallel_rows(ids.size(), light_grain / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const T* row = from + id[i] * stride;
-        if (step == 1) {
+        const T* row = rows + id[i] * row_stride;
+        if (column_stride == 1) {
           std::memcpy(to + i * width, row, static_cast<size_t>(width) * sizeof(T));
         } else {
-          for (int64_t j = 0; j < width; ++j) to[i * width + j] = row[j * step];
+          for (int64_t j = 0; j < width; ++j) to[i * width + j] = row[j * column_stride];
         }
       }
     });
@@ -51,28 +79,56 @@ void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out
   Count::add(out.size());
 }
 
-/// table[ids[i], :] += rows[i, :], in the order of i. One task is a band of columns, which goes through all
-/// rows i.
+/// table[ids[i], :] += rows[i, :], in the order of i.
 template <>
 void ScatterAdd::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const int64_t width = table.extent(-1);
-  check("scatter_add", ids, table.extent(0));
-  const int32_t* id = ids.data<int32_t>();
-  const int64_t count = ids.size();
-  visit_float("scatter_add", table.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* from = rows.data<T>();
-    T* to = table.data<T>();
-    // Each piece owns some columns of every row, so additions into one place keep the order of i.
-    const int64_t columns = count * width < light_grain ? std::max<int64_t>(width, 1) : 64;
-    parallel_rows(width, columns, [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < count; ++i) {
-        T* into = to + id[i] * width;
-        const T* row = from + i * width;
-#pragma GCC ivdep
-        for (int64_t j = begin; j < end; ++j) into[j] += row[j];
-      }
-    });
+  check_ids("scatter_add", ids, table.extent(0));
+  visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
+    const T* row = rows.data<T>();
+    scatter_add(
+        HeadIds::of_list(ids), 1, table.extent(0), width, 64,
+        [=](int64_t, int64_t i) { return row + i * width; }, table.data<T>());
+  });
+  Count::add(rows.size());
+}
+
+/// out[b, h, i, :] = x[b, h, ids[b, h, i], :], zeros for an id of -1. One task is some rows (b, h, i).
+template <>
+void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
+  const HeadIds head_ids = HeadIds::of_heads(ids);
+  const int64_t heads = x.extent(1), count = out.extent(2), width = out.extent(3);
+  check_head_ids("take_rows", head_ids, ids.extent(0) * ids.extent(1), x.extent(2));
+  visit_float("take_rows", x.dtype(), [&]<class T>(Type<T>) {
+    const HeadView<const T> rows(x);
+    T* to = out.data<T>();
+    parallel_rows(out.extent(0) * heads * count, light_grain / std::max<int64_t>(width, 1),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t row = begin; row < end; ++row) {
+                      const int64_t head = row / count, id = head_ids.at(head, row % count);
+                      if (id < 0) {
+                        std::fill_n(to + row * width, width, T(0));
+                      } else {
+                        std::memcpy(to + row * width, rows.at(head / heads, head % heads, id),
+                                    static_cast<size_t>(width) * sizeof(T));
+                      }
+                    }
+                  });
+  });
+  Count::add(out.size());
+}
+
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i; an id of -1 adds nothing.
+template <>
+void ScatterAddRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
+  const HeadIds head_ids = HeadIds::of_heads(ids);
+  const int64_t heads = y.extent(1), num_heads = y.extent(0) * heads;
+  check_head_ids("put_rows", head_ids, ids.extent(0) * ids.extent(1), y.extent(2));
+  visit_float("put_rows", y.dtype(), [&]<class T>(Type<T>) {
+    const HeadView<const T> view(rows);
+    scatter_add(
+        head_ids, num_heads, y.extent(2), y.extent(3), 32,
+        [&](int64_t head, int64_t i) { return view.at(head / heads, head % heads, i); }, y.data<T>());
   });
   Count::add(rows.size());
 }

@@ -10,7 +10,7 @@ namespace heed::kernel {
 /// elsewhere; rows of zeros pick nothing. Without a tick, the first element of largest weight is
 /// picked; else row r takes element j with probability weight_j / sum, by the first word of block r. Both
 /// contiguous.
-struct Pick {
+struct HardChoice {
   template <Isa>
   static void cpu(const Tensor& weights, const Draw& draw, const Tensor& picked);
   static void cuda(const Tensor& weights, const Draw& draw, const Tensor& picked);

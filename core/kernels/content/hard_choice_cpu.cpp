@@ -11,33 +11,35 @@
 namespace heed::kernel {
 namespace {
 
+/// Index of the largest of n weights above zero, the first of equals; -1 where there is none.
 template <class T>
-int64_t heaviest(const T* row, int64_t width) {
-  const T* most = std::max_element(row, row + width);
-  return most != row + width && *most > 0 ? most - row : -1;
+int64_t largest_weight(const T* weights, int64_t n) {
+  const T* largest = std::max_element(weights, weights + n);
+  return largest != weights + n && *largest > 0 ? largest - weights : -1;
 }
 
-/// The first element at which the running sum exceeds `share` of the total.
+/// The first weight above zero at which the running sum exceeds u times the total, 0 <= u < 1; the last one
+/// above zero where rounding leaves none.
 template <class T>
-int64_t at_share(const T* row, int64_t width, double share) {
-  double total = 0, passed = 0;
-  for (int64_t j = 0; j < width; ++j) total += static_cast<double>(row[j]);
-  int64_t last = -1;
-  for (int64_t j = 0; j < width; ++j) {
-    if (!(row[j] > 0)) continue;
-    last = j;
-    passed += static_cast<double>(row[j]);
-    if (passed > share * total) break;
+int64_t sample_weight(const T* weights, int64_t n, double u) {
+  double total = 0, running_sum = 0;
+  for (int64_t j = 0; j < n; ++j) total += static_cast<double>(weights[j]);
+  int64_t last_positive = -1;
+  for (int64_t j = 0; j < n; ++j) {
+    if (!(weights[j] > 0)) continue;
+    last_positive = j;
+    running_sum += static_cast<double>(weights[j]);
+    if (running_sum > u * total) break;
   }
-  return last;
+  return last_positive;
 }
 
 }  // namespace
 
-/// picked[row, j] = 1 for one j of each row of weights [rows, K]: the first of the heaviest, or with a tick
+/// picked[row, j] = 1 for one j of each row of weights [rows, K]: the first of largest weight, or with a tick
 /// one drawn with probability weight_j / sum. One task is some rows.
 template <>
-void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
+void HardChoice::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;
   uint8_t* to = picked.data<uint8_t>();
@@ -52,9 +54,9 @@ void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& pick
         int64_t j = -1;
         if (drawn) {
           const Philox block = Philox::at(draw.seed, skipped + static_cast<uint64_t>(row), high);
-          j = at_share(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
+          j = sample_weight(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
         } else {
-          j = heaviest(x, width);
+          j = largest_weight(x, width);
         }
         std::fill_n(to + row * width, width, uint8_t{0});
         if (j >= 0) to[row * width + j] = 1;

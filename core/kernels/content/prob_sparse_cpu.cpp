@@ -1,4 +1,4 @@
-// Measures and choices of queries on the CPU.
+// Measures of queries and the selection of queries by them, on the CPU.
 #include "heed/core/kernels/content/prob_sparse.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace heed::kernel {
 namespace {
 
-/// scores[i] = q . keys[i] of d numbers each, for `count` keys, at most as many as a vector has lanes.
+/// scores[i] = q . keys[i] over d numbers, for `count` keys, at most as many as a vector has lanes.
 template <class T>
-void score(const T* q, const T* const* keys, int64_t count, int64_t d, T* scores) {
+void dot_with_keys(const T* q, const T* const* keys, int64_t count, int64_t d, T* scores) {
   constexpr int n = simd::Lanes<T>::count;
-  if (d % n != 0) {  // a part of a vector is put together number by number, which takes longer
+  if (d % n != 0) {  // loading a partial vector takes longer than single numbers
     for (int64_t i = 0; i < count; ++i) {
       const T* k = keys[i];
       T sum = 0;
@@ -35,30 +35,28 @@ void score(const T* q, const T* const* keys, int64_t count, int64_t d, T* scores
 }
 
 /// max_u s_u - sum_u s_u / n of one query, where s_u = q . k_j for `count` sampled keys j among the first
-/// `open`, and n is `open`, or `count` with look_back.
+/// `num_keys`, and n is num_keys, or `count` with causal.
 template <class T>
-T measured(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
-           int64_t open, const Sampling& sampling) {
+T measure_of(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
+             int64_t num_keys, const Sampling& sampling) {
   constexpr int n = simd::Lanes<T>::count;
-  T most = -std::numeric_limits<T>::infinity(), total = 0;
+  T max_score = -std::numeric_limits<T>::infinity(), total = 0;
   for (int64_t u = 0; u < count; u += n) {
     const int64_t left = std::min<int64_t>(n, count - u);
     const T* sampled[n];
     for (int64_t i = 0; i < left; ++i) {
-      const T sample = samples[u + i];
-      const auto j = sampling.fractions ? static_cast<int64_t>(sample * static_cast<T>(open))
-                                        : std::max<int64_t>(0, static_cast<int64_t>(sample)) % open;
-      sampled[i] = keys + std::min(j, open - 1) * stride;
+      sampled[i] = keys + sampled_key(samples[u + i], num_keys, sampling) * stride;
     }
     T scores[n];
-    score(q, sampled, left, d, scores);
-    most = std::max(most, lanes::largest(scores, left));
+    dot_with_keys(q, sampled, left, d, scores);
+    max_score = std::max(max_score, lanes::largest(scores, left));
     total += lanes::sum(scores, left);
   }
-  return most - total / static_cast<T>(sampling.look_back ? count : open);
+  return max_score - total / static_cast<T>(sampling.causal ? count : num_keys);
 }
 
-/// Calls choose(numbers, how many count, chosen places) for every row, and writes what it chose.
+/// For every row of measure [B, H, N], writes the indices that choose(row, length, indices) selects among its
+/// first `length` numbers, then -1. One task is some rows (b, h).
 template <class F>
 void each_row(const Tensor& measure, const Tensor& lengths, const Tensor& which, F&& choose) {
   const int64_t H = measure.extent(1), N = measure.extent(2), n = which.extent(2);
@@ -82,11 +80,11 @@ void each_row(const Tensor& measure, const Tensor& lengths, const Tensor& which,
 
 }  // namespace
 
-/// measure[b, h, i] of the scores of query i with its sampled keys; -inf for a padded query and where there
-/// are no keys. One task is some queries (b, h, i).
+/// measure[b, h, i] = max_u s_iu - sum_u s_iu / n over the sampled keys of query i (see SparsityMeasure);
+/// -inf for a padded query and where there are no keys. One task is some queries (b, h, i).
 template <>
-void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
-                              const Sampling& sampling, const Tensor& measure) {
+void SparsityMeasure::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& samples,
+                                const Tensor& lengths, const Sampling& sampling, const Tensor& measure) {
   const int64_t H = q.extent(1), N = q.extent(2), d = q.extent(3), M = k.extent(2), U = samples.extent(1);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("sampled_spread", q.dtype(), [&](auto type) {
@@ -96,59 +94,62 @@ void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& sa
     parallel_rows(measure.size(), light_grain / (U * d + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t i = row % N, h = row / N % H, b = row / N / H;
-        const int64_t real = length != nullptr ? std::clamp<int64_t>(length[b], 0, M) : M;
-        const int64_t open = sampling.look_back ? std::min(real, i + 1) : real;
-        if (open == 0 || (sampling.same_tokens && i >= real)) {
+        const int64_t num_keys = length != nullptr ? std::clamp<int64_t>(length[b], 0, M) : M;
+        const int64_t num_visible = sampling.causal ? std::min(num_keys, i + 1) : num_keys;
+        if (num_visible == 0 || (sampling.same_tokens && i >= num_keys)) {
           out[row] = -std::numeric_limits<T>::infinity();
           continue;
         }
-        out[row] = measured(queries + b * q.strides()[0] + h * q.strides()[1] + i * q.strides()[2],
-                            keys + b * k.strides()[0] + h * k.strides()[1], k.strides()[2], d, sample + i * U,
-                            sampling.factor > 0 ? std::min(U, logarithmic(sampling.factor, real)) : U, open,
-                            sampling);
+        out[row] =
+            measure_of(queries + b * q.strides()[0] + h * q.strides()[1] + i * q.strides()[2],
+                       keys + b * k.strides()[0] + h * k.strides()[1], k.strides()[2], d, sample + i * U,
+                       sampling.factor > 0 ? std::min(U, logarithmic(sampling.factor, num_keys)) : U,
+                       num_visible, sampling);
       }
     });
   });
   Count::add(2 * measure.size() * U * d);
 }
 
-/// which[b, h, :] = places of the logarithmic(factor, T) greatest of measure[b, h, :T] above -inf, in rising
-/// order, then -1. One task is some rows (b, h).
+/// which[b, h, :] = indices of the logarithmic(factor, T) greatest of measure[b, h, :T] above -inf, in
+/// ascending order, then -1. One task is some rows (b, h).
 template <>
-void Standouts::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+void TopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor,
+                           const Tensor& which) {
   each_row(
       measure, lengths, which, [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
         for (int64_t i = 0; i < length; ++i) {
           if (value[i] > -HUGE_VAL) chosen.push_back(static_cast<int32_t>(i));
         }
-        const int64_t most = logarithmic(factor, length);
-        if (static_cast<int64_t>(chosen.size()) <= most) return;
-        std::nth_element(chosen.begin(), chosen.begin() + most, chosen.end(), [value](int32_t a, int32_t b) {
-          return value[a] > value[b] || (value[a] == value[b] && a < b);
-        });
-        chosen.resize(static_cast<size_t>(most));
+        const int64_t max_chosen = logarithmic(factor, length);
+        if (static_cast<int64_t>(chosen.size()) <= max_chosen) return;
+        std::nth_element(
+            chosen.begin(), chosen.begin() + max_chosen, chosen.end(),
+            [value](int32_t a, int32_t b) { return value[a] > value[b] || (value[a] == value[b] && a < b); });
+        chosen.resize(static_cast<size_t>(max_chosen));
         std::sort(chosen.begin(), chosen.end());
       });
 }
 
-/// which[b, h, :] = the first 2 logarithmic(factor, T) places i where fewer than `factor` numbers before i
-/// reach measure[b, h, i] > -inf, then -1. One task is some rows (b, h).
+/// which[b, h, :] = the first 2 logarithmic(factor, T) indices i where fewer than `factor` numbers before i
+/// are at least measure[b, h, i] > -inf, then -1. One task is some rows (b, h).
 template <>
-void Records::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+void CausalTopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor,
+                                 const Tensor& which) {
   each_row(measure, lengths, which,
            [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
-             std::vector<double> best;  // a heap of the greatest so far, the least of them in front
-             const int64_t most = 2 * logarithmic(factor, length);
-             for (int64_t i = 0; i < length && static_cast<int64_t>(chosen.size()) < most; ++i) {
+             std::vector<double> largest;  // min-heap of the `factor` largest numbers so far
+             const int64_t max_chosen = 2 * logarithmic(factor, length);
+             for (int64_t i = 0; i < length && static_cast<int64_t>(chosen.size()) < max_chosen; ++i) {
                const double x = value[i];
-               const bool full = static_cast<int64_t>(best.size()) == factor;
-               if (!(x > -HUGE_VAL) || (full && x <= best.front())) continue;
-               if (full) {
-                 std::pop_heap(best.begin(), best.end(), std::greater<double>());
-                 best.pop_back();
+               const bool is_full = static_cast<int64_t>(largest.size()) == factor;
+               if (!(x > -HUGE_VAL) || (is_full && x <= largest.front())) continue;
+               if (is_full) {
+                 std::pop_heap(largest.begin(), largest.end(), std::greater<double>());
+                 largest.pop_back();
                }
-               best.push_back(x);
-               std::push_heap(best.begin(), best.end(), std::greater<double>());
+               largest.push_back(x);
+               std::push_heap(largest.begin(), largest.end(), std::greater<double>());
                chosen.push_back(static_cast<int32_t>(i));
              }
            });
@@ -156,7 +157,7 @@ void Records::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t fa
 
 /// bias[b, h, i, j] = 0 where j <= which[b, h, i], else -inf. One task is some rows (b, h, i).
 template <>
-void LookBack::cpu<here>(const Tensor& which, const Tensor& bias) {
+void PrefixBias::cpu<here>(const Tensor& which, const Tensor& bias) {
   const int64_t M = bias.extent(3);
   visit_float("look_back", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -164,9 +165,9 @@ void LookBack::cpu<here>(const Tensor& which, const Tensor& bias) {
     T* out = bias.data<T>();
     parallel_rows(which.size(), light_grain / (M + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t open = std::min<int64_t>(last[row] + 1, M);
-        std::fill_n(out + row * M, open, T(0));
-        std::fill(out + row * M + open, out + (row + 1) * M, -std::numeric_limits<T>::infinity());
+        const int64_t num_visible = std::min<int64_t>(last[row] + 1, M);
+        std::fill_n(out + row * M, num_visible, T(0));
+        std::fill(out + row * M + num_visible, out + (row + 1) * M, -std::numeric_limits<T>::infinity());
       }
     });
   });

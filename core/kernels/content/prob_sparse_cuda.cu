@@ -1,4 +1,5 @@
-// Measures and choices of queries on a GPU: a warp measures a query, a block or a warp chooses in a row.
+// Measures of queries and the selection of queries by them, on a GPU: one warp measures a query, a block or a
+// warp selects in a row.
 #include "heed/core/kernels/content/prob_sparse.h"
 
 #include "heed/core/cuda/device/row_threads.h"
@@ -9,18 +10,19 @@
 namespace heed::kernel {
 namespace {
 
-/// Extents of the samples, and how many positions of a sequence are real.
+/// Extents of a call.
 struct Extent {
   int64_t heads, queries, keys, d, samples;
   const int32_t* lengths;
 
-  __device__ int64_t real(int64_t b, int64_t most) const {
-    return lengths != nullptr ? std::clamp<int64_t>(lengths[b], 0, most) : most;
+  /// Number of positions of sequence b that are not padding, at most `max_length`.
+  __device__ int64_t length_of(int64_t b, int64_t max_length) const {
+    return lengths != nullptr ? std::clamp<int64_t>(lengths[b], 0, max_length) : max_length;
   }
 };
 
-/// measure[b, h, i] = max_u s_u - sum_u s_u / n over the sampled keys of query i, as on the CPU. One warp per
-/// query; its lanes share each product q . k_j.
+/// measure[b, h, i] = max_u s_iu - sum_u s_iu / n over the sampled keys of query i (see SparsityMeasure). One
+/// warp per query; its lanes share each product q . k_j.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     measure_queries(HeadView<const T> q, HeadView<const T> k, const T* samples, Extent x, Sampling sampling,
@@ -28,87 +30,94 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t i = row % x.queries, h = row / x.queries % x.heads, b = row / x.queries / x.heads;
-  const int64_t real = x.real(b, x.keys), open = sampling.look_back ? std::min(real, i + 1) : real;
-  if (open == 0 || (sampling.same_tokens && i >= real)) {
+  const int64_t num_keys = x.length_of(b, x.keys),
+                num_visible = sampling.causal ? std::min(num_keys, i + 1) : num_keys;
+  if (num_visible == 0 || (sampling.same_tokens && i >= num_keys)) {
     if (cuda::lane() == 0) measure[row] = cuda::lowest<T>();
     return;
   }
   const int64_t count =
-      sampling.factor > 0 ? std::min(x.samples, logarithmic(sampling.factor, real)) : x.samples;
+      sampling.factor > 0 ? std::min(x.samples, logarithmic(sampling.factor, num_keys)) : x.samples;
   const T *query = q.at(b, h, i), *sample = samples + i * x.samples;
-  T most = cuda::lowest<T>(), total = 0;
+  T max_score = cuda::lowest<T>(), total = 0;
   for (int64_t u = 0; u < count; ++u) {
-    const auto j = sampling.fractions ? static_cast<int64_t>(sample[u] * static_cast<T>(open))
-                                      : std::max<int64_t>(0, static_cast<int64_t>(sample[u])) % open;
-    const T score = cuda::warp_dot(query, k.at(b, h, std::min(j, open - 1)), x.d);
-    most = std::max(most, score);
+    const T score = cuda::warp_dot(query, k.at(b, h, sampled_key(sample[u], num_visible, sampling)), x.d);
+    max_score = std::max(max_score, score);
     total += score;
   }
-  if (cuda::lane() == 0) measure[row] = most - total / static_cast<T>(sampling.look_back ? count : open);
+  if (cuda::lane() == 0)
+    measure[row] = max_score - total / static_cast<T>(sampling.causal ? count : num_visible);
 }
 
+/// which[row, :] = indices of the logarithmic(factor, T) greatest of the first T numbers of a row of measure,
+/// in ascending order, then -1. One block per row.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    choose_standouts(const T* measure, Extent x, int64_t factor, int64_t room, int32_t* which) {
+    choose_top_queries(const T* measure, Extent x, int64_t factor, int64_t row_width, int32_t* which) {
   __shared__ cuda::Choice shared;
-  const int64_t row = blockIdx.x, length = x.real(row / x.heads, x.queries);
-  cuda::choose_largest(measure + row * x.queries, length, logarithmic(factor, length), which + row * room,
-                       room, shared);
+  const int64_t row = blockIdx.x, length = x.length_of(row / x.heads, x.queries);
+  cuda::choose_largest(measure + row * x.queries, length, logarithmic(factor, length),
+                       which + row * row_width, row_width, shared);
 }
 
-/// Few places reach the best so far, so lanes search for them in parallel; `best` [rows, factor] holds the
-/// greatest so far, unordered.
+/// which[row, :] = the first 2 logarithmic(factor, T) indices i < T where fewer than `factor` numbers before
+/// i are at least measure[row, i] > -inf, then -1. One warp per row: its lanes test 32 numbers at a time, of
+/// which few are among the largest so far. largest [rows, factor] holds those, unordered.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    choose_records(const T* measure, Extent x, int64_t factor, int64_t rows, int64_t room, T* best,
-                   int32_t* which) {
+    choose_causal_top_queries(const T* measure, Extent x, int64_t factor, int64_t num_rows, int64_t row_width,
+                              T* largest, int32_t* which) {
   const int64_t row = cuda::grid_warp();
-  if (row >= rows) return;
-  const int64_t length = x.real(row / x.heads, x.queries);
-  const int64_t most = 2 * logarithmic(factor, length), kept = std::min(factor, x.queries);
+  if (row >= num_rows) return;
+  const int64_t length = x.length_of(row / x.heads, x.queries);
+  const int64_t max_chosen = 2 * logarithmic(factor, length);
   const T* value = measure + row * x.queries;
-  int32_t* out = which + row * room;
-  best += row * kept;
-  int64_t full = 0, chosen = 0;
-  T least = cuda::lowest<T>();  // of the best, once they are as many as `factor`
-  for (int64_t first = 0; first < length && chosen < most; first += cuda::lanes) {
+  int32_t* out = which + row * row_width;
+  largest += row * std::min(factor, x.queries);
+  int64_t num_largest = 0, num_chosen = 0;
+  T threshold = cuda::lowest<T>();  // the least of the largest, once they are as many as `factor`
+  for (int64_t first = 0; first < length && num_chosen < max_chosen; first += cuda::lanes) {
     const int64_t i = first + cuda::lane();
     const T own = i < length ? value[i] : cuda::lowest<T>();
-    unsigned open = __ballot_sync(cuda::all_lanes, own > least ? 1 : 0);
-    for (; open != 0 && chosen < most; open &= open - 1) {
-      const int from = __ffs(static_cast<int>(open)) - 1;
-      const T number = __shfl_sync(cuda::all_lanes, own, from);
-      if (!(number > least)) continue;
-      int64_t place = full;
-      if (full == factor) {  // instead of the least
-        int64_t at = x.queries;
-        for (int64_t e = cuda::lane(); e < full; e += cuda::lanes)
-          if (best[e] == least) at = std::min(at, e);
-        place = cuda::warp_fold(at, [](int64_t a, int64_t b) { return std::min(a, b); });
+    unsigned candidates = __ballot_sync(cuda::all_lanes, own > threshold ? 1 : 0);
+    for (; candidates != 0 && num_chosen < max_chosen; candidates &= candidates - 1) {
+      const int lane = __ffs(static_cast<int>(candidates)) - 1;
+      const T candidate = __shfl_sync(cuda::all_lanes, own, lane);
+      if (!(candidate > threshold)) continue;
+      // The candidate replaces the least of the largest where those are complete.
+      int64_t slot = num_largest;
+      if (num_largest == factor) {
+        int64_t least = x.queries;
+        for (int64_t e = cuda::lane(); e < num_largest; e += cuda::lanes)
+          if (largest[e] == threshold) least = std::min(least, e);
+        slot = cuda::warp_fold(least, [](int64_t a, int64_t b) { return std::min(a, b); });
       } else {
-        ++full;
+        ++num_largest;
       }
       __syncwarp();
       if (cuda::lane() == 0) {
-        best[place] = number;
-        if (chosen < room) out[chosen] = static_cast<int32_t>(first + from);
+        largest[slot] = candidate;
+        if (num_chosen < row_width) out[num_chosen] = static_cast<int32_t>(first + lane);
       }
-      ++chosen;
+      ++num_chosen;
       __syncwarp();
-      if (full < factor) continue;
-      T low = best[0];
-      for (int64_t e = cuda::lane(); e < full; e += cuda::lanes) low = std::min(low, best[e]);
-      least = cuda::warp_fold(low, [](T a, T b) { return std::min(a, b); });
+      if (num_largest < factor) continue;
+      T least_value = largest[0];
+      for (int64_t e = cuda::lane(); e < num_largest; e += cuda::lanes)
+        least_value = std::min(least_value, largest[e]);
+      threshold = cuda::warp_fold(least_value, [](T a, T b) { return std::min(a, b); });
     }
   }
-  for (int64_t e = std::min(chosen, room) + cuda::lane(); e < room; e += cuda::lanes) out[e] = -1;
+  for (int64_t e = std::min(num_chosen, row_width) + cuda::lane(); e < row_width; e += cuda::lanes)
+    out[e] = -1;
 }
 
+/// bias[row, j] = 0 where j <= which[row], else -inf. One warp per row; lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    look_back(const int32_t* which, int64_t rows, int64_t keys, T* bias) {
+    prefix_bias(const int32_t* which, int64_t num_rows, int64_t keys, T* bias) {
   const int64_t row = cuda::grid_warp();
-  if (row >= rows) return;
+  if (row >= num_rows) return;
   for (int64_t j = cuda::lane(); j < keys; j += cuda::lanes)
     bias[row * keys + j] = j <= which[row] ? T(0) : cuda::lowest<T>();
 }
@@ -119,8 +128,8 @@ Extent extent_of(const Tensor& measure, const Tensor& lengths) {
 
 }  // namespace
 
-void SampledSpread::cuda(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
-                         const Sampling& sampling, const Tensor& measure) {
+void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
+                           const Sampling& sampling, const Tensor& measure) {
   const Extent x{q.extent(1), q.extent(2),       k.extent(2),
                  q.extent(3), samples.extent(1), cuda::pointer<int32_t>(lengths)};
   visit_float("sampled_spread", q.dtype(), [&]<class T>(Type<T>) {
@@ -130,30 +139,31 @@ void SampledSpread::cuda(const Tensor& q, const Tensor& k, const Tensor& samples
   Count::add(2 * measure.size() * x.samples * x.d);
 }
 
-void Standouts::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+void TopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   const Extent x = extent_of(measure, lengths);
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(choose_standouts<T>, cuda::blocks(measure.extent(0) * x.heads),
+    cuda::run(choose_top_queries<T>, cuda::blocks(measure.extent(0) * x.heads),
               static_cast<const T*>(measure.data<T>()), x, factor, which.extent(2), which.data<int32_t>());
   });
   Count::add(measure.size());
 }
 
-void Records::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor,
+                            const Tensor& which) {
   const Extent x = extent_of(measure, lengths);
   const int64_t rows = measure.extent(0) * x.heads;
-  const Tensor best = empty_like(measure, Shape{rows, std::max<int64_t>(1, std::min(factor, x.queries))});
+  const Tensor largest = empty_like(measure, Shape{rows, std::max<int64_t>(1, std::min(factor, x.queries))});
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(choose_records<T>, cuda::warps(rows), static_cast<const T*>(measure.data<T>()), x, factor, rows,
-              which.extent(2), best.data<T>(), which.data<int32_t>());
+    cuda::run(choose_causal_top_queries<T>, cuda::warps(rows), static_cast<const T*>(measure.data<T>()), x,
+              factor, rows, which.extent(2), largest.data<T>(), which.data<int32_t>());
   });
   Count::add(measure.size());
 }
 
-void LookBack::cuda(const Tensor& which, const Tensor& bias) {
+void PrefixBias::cuda(const Tensor& which, const Tensor& bias) {
   const int64_t keys = bias.extent(3);
   visit_float("look_back", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(look_back<T>, cuda::warps(which.size()), static_cast<const int32_t*>(which.data<int32_t>()),
+    cuda::run(prefix_bias<T>, cuda::warps(which.size()), static_cast<const int32_t*>(which.data<int32_t>()),
               which.size(), keys, bias.data<T>());
   });
   Count::add(bias.size());

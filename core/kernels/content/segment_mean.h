@@ -1,26 +1,60 @@
-// Averages of segments of a sequence.
+// Means of contiguous segments of a sequence.
 #pragma once
 
+#include "heed/core/host_device.h"
 #include "heed/core/isa.h"
+#include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
-/// y [B, H, m, d] = averages of runs of x [B, H, T, d], whose sizes differ by one at most: with n positions
-/// and r runs, run s is [s n / r, (s + 1) n / r). Row b has n = lengths[b] positions (i32 [B]; T when empty)
-/// and m runs, or n, or most[b] (i32 [B], or empty) where those are fewer; rows of y past them are 0. x has
-/// last stride 1, y is contiguous.
+/// y [B, H, m, d] = means of segments of x [B, H, T, d] whose sizes differ by at most one: segment s of r
+/// covers positions [s n / r, (s + 1) n / r) of the first n. Sequence b has n = lengths[b] positions (i32
+/// [B]; T when empty) and r = min(m, n, max_segments[b]) segments (i32 [B], or empty); rows of y past them
+/// are 0. x has last stride 1, y is contiguous.
 struct SegmentMean {
   template <Isa>
-  static void cpu(const Tensor& x, const Tensor& lengths, const Tensor& most, const Tensor& y);
-  static void cuda(const Tensor& x, const Tensor& lengths, const Tensor& most, const Tensor& y);
+  static void cpu(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y);
+  static void cuda(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y);
 };
 
-/// dx (contiguous; overwritten) from dy (last stride 1).
+/// Gradient of SegmentMean: dx (contiguous; overwritten) from dy (last stride 1).
 struct SegmentMeanBack {
   template <Isa>
-  static void cpu(const Tensor& dy, const Tensor& lengths, const Tensor& most, const Tensor& dx);
-  static void cuda(const Tensor& dy, const Tensor& lengths, const Tensor& most, const Tensor& dx);
+  static void cpu(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments, const Tensor& dx);
+  static void cuda(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments, const Tensor& dx);
+};
+
+/// How a call cuts each sequence of its batch into segments.
+struct SegmentBounds {
+  int64_t heads, positions, segments;  ///< H, T and m of SegmentMean
+  const int32_t *lengths, *max_segments;
+
+  /// `x` has all positions [B, H, T, d].
+  SegmentBounds(const Tensor& x, int64_t m, const Tensor& lengths_, const Tensor& max_segments_)
+      : heads(x.extent(1)),
+        positions(x.extent(2)),
+        segments(m),
+        lengths(data_or_null<int32_t>(lengths_)),
+        max_segments(data_or_null<int32_t>(max_segments_)) {}
+  /// n, the number of positions of sequence b.
+  HEED_BOTH int64_t num_positions(int64_t b) const {
+    if (lengths == nullptr) return positions;
+    return lengths[b] < 0 ? 0 : lengths[b] < positions ? lengths[b] : positions;
+  }
+  /// r, the number of segments of sequence b.
+  HEED_BOTH int64_t num_segments(int64_t b) const {
+    const int64_t n = num_positions(b), all = segments < n ? segments : n;
+    return max_segments != nullptr && max_segments[b] < all ? max_segments[b] : all;
+  }
+  /// Positions [begin, end) of segment s; none where there is no such segment.
+  struct Range {
+    int64_t begin, end;
+  };
+  HEED_BOTH Range range(int64_t b, int64_t s) const {
+    const int64_t n = num_positions(b), r = num_segments(b);
+    return s < r ? Range{s * n / r, (s + 1) * n / r} : Range{n, n};
+  }
 };
 
 }  // namespace heed::kernel

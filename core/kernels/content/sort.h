@@ -6,7 +6,7 @@
 
 namespace heed::kernel {
 
-/// order = for each row of the last axis, the places of its keys from the least to the greatest; equal keys
+/// order = for each row of the last axis, the indices of its keys from the least to the greatest; equal keys
 /// keep their order, NaN comes last. keys i32, f32 or f64, order i32, one shape, contiguous.
 struct Argsort {
   template <Isa>
@@ -14,10 +14,10 @@ struct Argsort {
   static void cuda(const Tensor& keys, const Tensor& order);
 };
 
-/// which = for each row of the last axis, the places of its largest values in rising order; among equal
-/// values the first ones. A value of -inf or NaN is never chosen: what is left over holds -1, at the end. x
-/// [..., n] f32 or f64, which i32 [..., k], contiguous.
-struct Largest {
+/// which = for each row of the last axis, the indices of its k largest values in ascending order, the first
+/// ones of equals. A value of -inf or NaN is never chosen: the row then ends with -1. x [..., n] f32 or f64,
+/// which i32 [..., k], contiguous.
+struct TopK {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& which);
   static void cuda(const Tensor& x, const Tensor& which);

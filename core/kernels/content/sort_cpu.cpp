@@ -1,4 +1,4 @@
-// Orders of rows on the CPU.
+// Argsort and top-k of rows on the CPU.
 #include "heed/core/kernels/content/sort.h"
 
 #include <algorithm>
@@ -15,15 +15,17 @@
 namespace heed::kernel {
 namespace {
 
+/// Levels of a sort of n numbers, for the count of operations.
 int64_t levels(int64_t n) { return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1))); }
 
+/// a < b, with NaN behind all numbers.
 template <class T>
 bool before(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) return a < b || (std::isnan(b) && !std::isnan(a));
   return a < b;
 }
 
-/// order[row, :] = places of keys[row, :] from the least to the greatest, by a stable sort. One task is some
+/// order[row, :] = indices of keys[row, :] from the least to the greatest, by a stable sort. One task is some
 /// rows.
 template <class T>
 void sort_rows(const Tensor& keys, const Tensor& order) {
@@ -33,17 +35,17 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
   int32_t* out = order.data<int32_t>();
   parallel_rows(rows, light_grain / std::max<int64_t>(n * levels(n), 1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const T* of = key + row * n;
+      const T* row_keys = key + row * n;
       std::iota(out + row * n, out + (row + 1) * n, 0);
       std::stable_sort(out + row * n, out + (row + 1) * n,
-                       [of](int32_t a, int32_t b) { return before(of[a], of[b]); });
+                       [row_keys](int32_t a, int32_t b) { return before(row_keys[a], row_keys[b]); });
     }
   });
   Count::add(keys.size() * levels(n));
 }
 
-/// which[row, :k] = places of the k largest of x[row, :n] above -inf, in rising order, then -1. One task is
-/// some rows.
+/// which[row, :k] = indices of the k largest of x[row, :n] above -inf, in ascending order, then -1. One task
+/// is some rows.
 template <class T>
 void choose_rows(const Tensor& x, const Tensor& which) {
   const int64_t n = x.extent(-1), k = which.extent(-1);
@@ -51,20 +53,21 @@ void choose_rows(const Tensor& x, const Tensor& which) {
   const T* value = x.data<T>();
   int32_t* out = which.data<int32_t>();
   parallel_rows(rows, light_grain / std::max<int64_t>(n, 1), [&](int64_t begin, int64_t end) {
-    std::vector<int32_t> open;
+    std::vector<int32_t> chosen;
     for (int64_t row = begin; row < end; ++row) {
-      const T* of = value + row * n;
-      open.clear();
+      const T* x_row = value + row * n;
+      chosen.clear();
       for (int64_t i = 0; i < n; ++i) {
-        if (of[i] > -std::numeric_limits<T>::infinity()) open.push_back(static_cast<int32_t>(i));
+        if (x_row[i] > -std::numeric_limits<T>::infinity()) chosen.push_back(static_cast<int32_t>(i));
       }
-      if (static_cast<int64_t>(open.size()) > k) {
-        std::nth_element(open.begin(), open.begin() + k, open.end(),
-                         [of](int32_t a, int32_t b) { return of[a] > of[b] || (of[a] == of[b] && a < b); });
-        open.resize(static_cast<size_t>(k));
-        std::sort(open.begin(), open.end());
+      if (static_cast<int64_t>(chosen.size()) > k) {
+        std::nth_element(chosen.begin(), chosen.begin() + k, chosen.end(), [x_row](int32_t a, int32_t b) {
+          return x_row[a] > x_row[b] || (x_row[a] == x_row[b] && a < b);
+        });
+        chosen.resize(static_cast<size_t>(k));
+        std::sort(chosen.begin(), chosen.end());
       }
-      std::fill(std::copy(open.begin(), open.end(), out + row * k), out + (row + 1) * k, -1);
+      std::fill(std::copy(chosen.begin(), chosen.end(), out + row * k), out + (row + 1) * k, -1);
     }
   });
   Count::add(x.size() + which.size() * levels(k));
@@ -80,7 +83,7 @@ void Argsort::cpu<here>(const Tensor& keys, const Tensor& order) {
 }
 
 template <>
-void Largest::cpu<here>(const Tensor& x, const Tensor& which) {
+void TopK::cpu<here>(const Tensor& x, const Tensor& which) {
   visit_float("largest", x.dtype(), [&](auto type) { choose_rows<typename decltype(type)::type>(x, which); });
 }
 

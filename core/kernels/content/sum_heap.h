@@ -9,52 +9,53 @@
 
 namespace heed::kernel {
 
-/// Slots with masses in a complete binary tree of sums. Sums are made anew from their children at each
-/// change, so rounding does not build up, and a slot without mass is never drawn.
-struct SumSlots {
+/// Slots with masses in a complete binary tree of sums, in memory of the caller. A change computes the sums
+/// above the slot anew from their children, so rounding does not build up, and a slot without mass is never
+/// drawn.
+struct SumHeapView {
   double* sums;   ///< [1] is the total, [slots + s] the mass of slot s
   int64_t slots;  ///< a power of two
 
-  /// Slots of a heap for at least this many; its sums are twice as many.
-  HEED_BOTH static int64_t enough(int64_t wanted) {
-    return static_cast<int64_t>(power_of_two(static_cast<uint64_t>(wanted > 1 ? wanted : 1)));
+  /// Number of slots of a heap for at least `min_slots`; it has twice as many sums.
+  HEED_BOTH static int64_t num_slots(int64_t min_slots) {
+    return static_cast<int64_t>(power_of_two(static_cast<uint64_t>(min_slots > 1 ? min_slots : 1)));
   }
   HEED_BOTH double total() const { return sums[1]; }
-  /// mass >= 0
+  /// Sets the mass >= 0 of a slot.
   HEED_BOTH void set(int64_t slot, double mass) const {
-    int64_t at = slots + slot;
-    sums[at] = mass;
-    while (at > 1) {
-      at /= 2;
-      sums[at] = sums[2 * at] + sums[2 * at + 1];
+    int64_t node = slots + slot;
+    sums[node] = mass;
+    while (node > 1) {
+      node /= 2;
+      sums[node] = sums[2 * node] + sums[2 * node + 1];
     }
   }
-  /// The slot that a number 0 <= u < 1 falls on when slots take shares of [0, 1) by their masses. total() >
-  /// 0.
+  /// The slot whose share of [0, 1) holds u, 0 <= u < 1: slots have shares in proportion to their masses, in
+  /// order. Needs total() > 0.
   HEED_BOTH int64_t draw(double u) const {
     double rest = u * total();
-    int64_t at = 1;
-    while (at < slots) {
-      at *= 2;
-      // Rounding may carry `rest` past the last share: never into a side without mass.
-      if (sums[at] > 0 && (rest < sums[at] || sums[at + 1] <= 0)) continue;
-      rest -= sums[at];
-      ++at;
+    int64_t node = 1;
+    while (node < slots) {
+      node *= 2;
+      // Rounding may carry `rest` past the last share: never descend into a child without mass.
+      if (sums[node] > 0 && (rest < sums[node] || sums[node + 1] <= 0)) continue;
+      rest -= sums[node];
+      ++node;
     }
-    return at - slots;
+    return node - slots;
   }
 };
 
-/// The same with memory of its own.
+/// A SumHeapView with memory of its own.
 class SumHeap {
  public:
   explicit SumHeap(int64_t slots)
-      : sums_(static_cast<size_t>(2 * SumSlots::enough(slots))),
-        heap_{sums_.data(), SumSlots::enough(slots)} {}
+      : sums_(static_cast<size_t>(2 * SumHeapView::num_slots(slots))),
+        heap_{sums_.data(), SumHeapView::num_slots(slots)} {}
   SumHeap(const SumHeap&) = delete;
   SumHeap& operator=(const SumHeap&) = delete;
 
-  /// All masses become zero.
+  /// Sets all masses to zero.
   void clear() { sums_.assign(sums_.size(), 0.0); }
   double total() const { return heap_.total(); }
   void set(int64_t slot, double mass) { heap_.set(slot, mass); }
@@ -62,7 +63,7 @@ class SumHeap {
 
  private:
   std::vector<double> sums_;
-  SumSlots heap_;
+  SumHeapView heap_;
 };
 
 }  // namespace heed::kernel

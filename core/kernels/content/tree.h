@@ -1,63 +1,72 @@
-// Sums over the leaves below each node of a tree, on the CPU.
+// Sums over the leaves below each node of a tree, on the CPU, for a prefix of its leaves. A node is full
+// where all leaves below it belong to the prefix, else partial.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "heed/core/kernels/content/tree_node.h"
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
+/// a . b over `width` numbers.
 template <class T>
 T dot(const T* a, const T* b, int64_t width) {
-  constexpr int n = simd::Lanes<T>::count;
+  constexpr int lanes = simd::Lanes<T>::count;
   simd::Vector<T> sum = {};
   int64_t c = 0;
-  for (; c + n <= width; c += n) sum += simd::load(a + c) * simd::load(b + c);
+  for (; c + lanes <= width; c += lanes) sum += simd::load(a + c) * simd::load(b + c);
   if (c < width) sum += simd::load_part(a + c, width - c) * simd::load_part(b + c, width - c);
   return simd::across<T>(sum, [](T x, T y) { return x + y; });
 }
 
-/// to += factor from
+/// y += factor x over `width` numbers.
 template <class T>
-void add_scaled(const T* from, T factor, int64_t width, T* to) {
-  constexpr int n = simd::Lanes<T>::count;
+void add_scaled(const T* x, T factor, int64_t width, T* y) {
+  constexpr int lanes = simd::Lanes<T>::count;
   int64_t c = 0;
-  for (; c + n <= width; c += n) simd::store(to + c, simd::load(to + c) + simd::load(from + c) * factor);
-  for (; c < width; ++c) to[c] += from[c] * factor;
+  for (; c + lanes <= width; c += lanes) simd::store(y + c, simd::load(y + c) + simd::load(x + c) * factor);
+  for (; c < width; ++c) y[c] += x[c] * factor;
 }
 
-/// The tree of the first `leaves` leaves, out of a larger one. Full nodes are in memory. The nodes that the
-/// last leaf cuts are one path from the root and are summed here, at most one addition per level.
+/// The sums [width] of all nodes over the first leaves of a tree. Sums of full nodes are in memory. The
+/// partial nodes are those above the last leaf; set_prefix() adds them up, with at most one addition per
+/// level.
 template <class T>
-class TreeView {
+class PrefixTree {
  public:
   /// Numbers of working memory for up to this many leaves.
   static int64_t scratch(int64_t leaves, int64_t width) { return (tree_height(leaves) + 1) * width; }
-  TreeView(T* memory, int64_t width) : own_(memory), width_(width) {}
+  PrefixTree(T* memory, int64_t width) : partial_sums_(memory), width_(width) {}
 
-  /// The sums of the first `leaves` leaves, at least one. Returns the operations.
-  int64_t look(const T* nodes, int64_t leaves) {
+  /// Begins the prefix of this many leaves, at least one, of the tree whose full nodes are [rows, width].
+  /// Returns the operations.
+  int64_t set_prefix(const T* nodes, int64_t leaves) {
     int64_t flops = 0;
-    each_cut(nodes, leaves, [&](int64_t level, const T* sibling) {
-      T* to = own_ + level * width_;
-      for (int64_t c = 0; c < width_; ++c) to[c] = sibling[c] + path_[level - 1][c];
+    set_path(nodes, leaves, [&](int64_t level, const T* left_sibling) {
+      T* sum = partial_sums_ + level * width_;
+      for (int64_t c = 0; c < width_; ++c) sum[c] = left_sibling[c] + path_[level - 1][c];
       flops += width_;
-      return to;
+      return sum;
     });
     return flops;
   }
-  /// The sum over the node's leaves so far.
+  /// The sum over the leaves of the prefix below this node.
   const T* operator[](TreeNode node) const {
     if (node.end() <= leaves_) return nodes_ + node.row() * width_;
     return path_[node.level < height_ ? node.level : height_];  // a node over all leaves has their sum
   }
 
  protected:
-  /// Calls make(level, full left sibling of the path below) for each node that is cut, from below.
+  /// Sets path_[level], the numbers of the node above the last leaf, for each level from the largest full
+  /// such node up to the root. A partial node that is a left child alone has those of its child; another gets
+  /// what make(level, full left sibling of the child) returns.
   template <class Make>
-  void each_cut(const T* nodes, int64_t leaves, Make&& make) {
+  void set_path(const T* nodes, int64_t leaves, Make&& make) {
     nodes_ = nodes;
     leaves_ = leaves;
     height_ = tree_height(leaves);
@@ -65,47 +74,79 @@ class TreeView {
     int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
     path_[level] = nodes + TreeNode{level, last >> level}.row() * width_;
     for (++level; level <= height_; ++level) {
-      const int64_t below = last >> (level - 1);
-      path_[level] = below % 2 == 0 ? path_[level - 1]
-                                    : make(level, nodes + TreeNode{level - 1, below - 1}.row() * width_);
+      const int64_t child = last >> (level - 1);
+      path_[level] = child % 2 == 0 ? path_[level - 1]
+                                    : make(level, nodes + TreeNode{level - 1, child - 1}.row() * width_);
     }
   }
 
-  T* own_;
+  T* partial_sums_;  // [height + 1, width]
   int64_t width_, leaves_ = 0, height_ = 0;
   const T* nodes_ = nullptr;
   const T* path_[64];
 };
 
-/// The same for gradients: settle() passes the gradients of cut nodes down to full ones.
+/// Gradients of the sums of a PrefixTree. Those of full nodes are in memory; push_down() adds those of
+/// partial nodes to the full ones below.
 template <class T>
-class TreeGradient : private TreeView<T> {
+class PrefixTreeGradient : private PrefixTree<T> {
  public:
-  using TreeView<T>::scratch;
-  using TreeView<T>::TreeView;
+  using PrefixTree<T>::scratch;
+  using PrefixTree<T>::PrefixTree;
 
-  void look(T* nodes, int64_t leaves) {
-    this->each_cut(nodes, leaves, [&](int64_t level, const T*) {
-      T* to = this->own_ + level * this->width_;
-      for (int64_t c = 0; c < this->width_; ++c) to[c] = 0;
-      return to;
+  /// Begins a prefix with gradients of zero for its partial nodes.
+  void set_prefix(T* nodes, int64_t leaves) {
+    this->set_path(nodes, leaves, [&](int64_t level, const T*) {
+      T* gradient = this->partial_sums_ + level * this->width_;
+      std::fill_n(gradient, this->width_, T(0));
+      return gradient;
     });
   }
-  T* operator[](TreeNode node) const { return const_cast<T*>(TreeView<T>::operator[](node)); }
-  int64_t settle() const {
+  /// The gradient of the sum of this node, to be added to.
+  T* operator[](TreeNode node) const { return const_cast<T*>(PrefixTree<T>::operator[](node)); }
+  /// Adds the gradient of each partial node to its two children, from the root down. Returns the operations.
+  int64_t push_down() const {
     int64_t flops = 0;
-    const int64_t full = std::countr_zero(static_cast<uint64_t>(this->leaves_));
-    for (int64_t level = this->height_; level > full; --level) {
-      const T* sum = this->own_ + level * this->width_;
-      if (this->path_[level] != sum) continue;
-      const int64_t below = (this->leaves_ - 1) >> (level - 1);
-      T* sibling = const_cast<T*>(this->nodes_) + TreeNode{level - 1, below - 1}.row() * this->width_;
-      add_scaled(sum, T(1), this->width_, sibling);
-      add_scaled(sum, T(1), this->width_, const_cast<T*>(this->path_[level - 1]));
+    const int64_t full_level = std::countr_zero(static_cast<uint64_t>(this->leaves_));
+    for (int64_t level = this->height_; level > full_level; --level) {
+      const T* gradient = this->partial_sums_ + level * this->width_;
+      if (this->path_[level] != gradient) continue;
+      const int64_t child = (this->leaves_ - 1) >> (level - 1);
+      T* left_sibling = const_cast<T*>(this->nodes_) + TreeNode{level - 1, child - 1}.row() * this->width_;
+      add_scaled(gradient, T(1), this->width_, left_sibling);
+      add_scaled(gradient, T(1), this->width_, const_cast<T*>(this->path_[level - 1]));
       flops += 2 * this->width_;
     }
     return flops;
   }
+};
+
+/// One PrefixTree for each head, over nodes [B, H, rows, width].
+template <class T>
+class HeadPrefixTrees {
+ public:
+  /// For prefixes of up to `max_leaves`. `nodes` may be empty: no trees.
+  HeadPrefixTrees(const Tensor& nodes, int64_t max_leaves) {
+    if (!nodes) return;
+    nodes_ = nodes.data<T>();
+    heads_ = nodes.extent(1);
+    nodes_per_head_ = nodes.extent(2) * nodes.extent(3);
+    const int64_t scratch = PrefixTree<T>::scratch(max_leaves, nodes.extent(3));
+    memory_.resize(static_cast<size_t>(heads_ * scratch));
+    for (int64_t h = 0; h < heads_; ++h) trees_.emplace_back(memory_.data() + h * scratch, nodes.extent(3));
+  }
+  /// Begins the prefix of this many leaves of head h of sequence b. Returns the operations.
+  int64_t set_prefix(int64_t b, int64_t h, int64_t leaves) {
+    return trees_[static_cast<size_t>(h)].set_prefix(nodes_ + (b * heads_ + h) * nodes_per_head_, leaves);
+  }
+  /// The sum [width] over the leaves of the prefix of head h below this node.
+  const T* sum(int64_t h, TreeNode node) const { return trees_[static_cast<size_t>(h)][node]; }
+
+ private:
+  const T* nodes_ = nullptr;
+  int64_t heads_ = 0, nodes_per_head_ = 0;
+  std::vector<T> memory_;
+  std::vector<PrefixTree<T>> trees_;
 };
 
 }  // namespace heed::kernel

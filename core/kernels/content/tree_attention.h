@@ -6,27 +6,29 @@
 
 namespace heed::kernel {
 
-/// nodes [B, H, rows, w], contiguous: leaves first, first + 1, ... become rows of `leaves` [B, H, t, w] (last
-/// stride 1), and every node that they make full the sum of its two children. Rows in between hold nothing.
+/// nodes [B, H, rows, w], contiguous: writes leaves [B, H, t, w] (last stride 1) as leaves first, first + 1,
+/// ... of the tree, and for every node that becomes full the sum of its two children. Leaves the rows of
+/// other nodes as they are.
 struct TreeSums {
   template <Isa>
   static void cpu(const Tensor& leaves, int64_t first, const Tensor& nodes);
   static void cuda(const Tensor& leaves, int64_t first, const Tensor& nodes);
 };
 
+/// Params of TreeAttention.
 struct TreeParams {
   double scale = 1;
-  /// A bud of |n| leaves counts |n| times in the denominator: the softmax of scores averaged over buds. Else
-  /// once, as the paper has it.
+  /// A bud of |n| leaves counts |n| times in the denominator: the softmax over leaves that have the mean
+  /// score of their bud. Else it counts once, as in the paper.
   bool counted = true;
-  TreeReach reach = {};
-  Tensor buds = {};                         ///< of TreeBuds
-  Tensor key_nodes = {}, value_nodes = {};  ///< of TreeSums: [B, H, rows, d] and [B, H, rows, dv]
+  VisibleLeaves visible = {};
+  Tensor buds = {};                         ///< i32 [B, Tq, capacity], from TreeBuds
+  Tensor key_nodes = {}, value_nodes = {};  ///< from TreeSums: [B, H, rows, d] and [B, H, rows, dv]
 };
 
 /// out_i = sum over buds of a_n V_n, a_n = e_n / sum c_m e_m, e_n = exp(scale q_i . K_n / |n|), c = |n| or 1.
-/// q [B, H, Tq, d], out [B, H, Tq, dv]; lse [B, H, Tq]: the logarithms of the denominators. Zeros where there
-/// are no leaves.
+/// K_n and V_n are the sums of the keys and values of bud n. q [B, H, Tq, d], out [B, H, Tq, dv]; lse [B, H,
+/// Tq]: the logarithms of the denominators. Zeros where a query sees no leaf.
 struct TreeAttention {
   template <Isa>
   static void cpu(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse);

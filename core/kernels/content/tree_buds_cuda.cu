@@ -10,71 +10,60 @@
 namespace heed::kernel {
 namespace {
 
-/// One call in plain numbers.
+/// Extents, strides and pointers of one call.
 template <class T>
 struct Call : cuda::BudCall {
   BudMass mass;
   double scale, base;
   bool by_sum;
   int64_t heads = 0, width = 0, rows = 0;
-  const T *a = nullptr, *nodes = nullptr;
-  int64_t a_batch = 0, a_head = 0, a_row = 0;
+  HeadView<const T> a;
+  const T* nodes = nullptr;
 
-  Call(const Tensor& align, const Tensor& sums, const BudParams& params, const Tensor& buds)
+  Call(const Tensor& a_, const Tensor& nodes_, const BudParams& params, const Tensor& buds)
       : BudCall(params, buds),
         mass(params.mass),
         scale(params.scale),
         base(params.base),
         by_sum(params.by_sum) {
-    if (!sums) return;
-    heads = align.extent(1);
-    width = align.extent(3);
-    rows = sums.extent(2);
-    a = align.data<T>();
-    nodes = sums.data<T>();
-    a_batch = align.strides()[0];
-    a_head = align.strides()[1];
-    a_row = align.strides()[2];
+    if (!nodes_) return;
+    heads = a_.extent(1);
+    width = a_.extent(3);
+    rows = nodes_.extent(2);
+    a = HeadView<const T>(a_);
+    nodes = nodes_.data<T>();
   }
 };
 
-/// The masses of one query's buds.
+/// The masses of one query's buds, by one warp.
 template <class T>
 struct Masses {
   const Call<T>& call;
   int64_t b, i, leaves;
 
-  /// Zero for a bud that cannot be split, above zero for others.
+  /// The mass of a bud, summed over heads. All lanes call it together and share the columns of an alignment.
   __device__ double of(TreeNode node) const {
-    const int64_t count = node.count(leaves);
-    if (count <= 1) return 0;
-    if (call.mass == BudMass::uniform) return 1;
-    if (call.mass == BudMass::decay) return decay_mass(call.base, leaves, node.begin(), count) + bud_epsilon;
-    double mass = 0;
-    for (int64_t h = 0; h < call.heads; ++h) {
-      const T* const a = call.a + b * call.a_batch + h * call.a_head + i * call.a_row;
+    return bud_mass(call, node, leaves, call.heads, [&](int64_t h) {
+      const T* const a = call.a.at(b, h, i);
       const T* const nodes = call.nodes + (b * call.heads + h) * call.rows * call.width;
       T sum = 0;
       for (int64_t c = cuda::lane(); c < call.width; c += cuda::lanes)
         sum += a[c] * cuda::node_sum(nodes, call.width, node, leaves, c);
-      const double x = static_cast<double>(cuda::warp_sum(sum)) / static_cast<double>(count);
-      mass +=
-          call.mass == BudMass::exponential ? std::exp(std::min(call.scale * x, 600.0)) : std::max(x, 0.0);
-    }
-    if (call.by_sum) mass *= static_cast<double>(count);
-    return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
+      return cuda::warp_sum(sum);
+    });
   }
 };
 
-/// memory [warps of the grid, each]
+/// Writes the buds of all queries, each of which a warp finds in its working memory: memory [warps of the
+/// grid, memory_per_warp].
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    grow_all(Call<T> call, double* memory, int64_t each, int64_t room, int32_t* buds) {
-  for (int64_t at = cuda::grid_warp(); at < call.batch * call.queries; at += cuda::grid_warps()) {
-    const int64_t b = at / call.queries, i = at % call.queries;
-    const Masses<T> masses{call, b, i, call.reach.leaves(b, i)};
-    cuda::BudGrowth<Masses<T>> growth(call, masses, memory + cuda::grid_warp() * each, b, i);
-    growth.grow(buds + at * room, room);
+    grow_all(Call<T> call, double* memory, int64_t memory_per_warp, int64_t row_width, int32_t* buds) {
+  for (int64_t query = cuda::grid_warp(); query < call.batch * call.queries; query += cuda::grid_warps()) {
+    const int64_t b = query / call.queries, i = query % call.queries;
+    const Masses<T> masses{call, b, i, call.visible.count(b, i)};
+    cuda::BudGrowth<Masses<T>> growth(call, masses, memory + cuda::grid_warp() * memory_per_warp, b, i);
+    growth.grow(buds + query * row_width, row_width);
   }
 }
 

@@ -1,4 +1,4 @@
-// The growth of buds on the CPU, for any kind of mass: from the root, or from one level, by splitting.
+// Finds the buds of queries on the CPU, for any kind of mass: splits nodes, from the root or one level on.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/kernels/content/tree_buds.h"
 #include "heed/core/kernels/content/tree_node.h"
@@ -16,23 +17,24 @@
 
 namespace heed::kernel {
 
-/// A node, and the mass that it is split by.
+/// A node and its mass: of all buds, those of large mass are split.
 struct Bud {
   TreeNode node;
   double mass;
 };
 
-/// Numbers for the draws of one query: number n of its row of the batch, or of its position where the draw
-/// has no tick.
-class BudDice {
+/// Uniform random numbers for one query. Number n is that of the query's row in the whole batch, or of its
+/// position where the draw has no tick.
+class BudRandom {
  public:
-  BudDice(const BudParams& params, int64_t row, int64_t query)
+  BudRandom(const BudParams& params, int64_t row, int64_t query)
       : params_(params),
-        row_(static_cast<uint64_t>(params.draw.tick ? row : params.reach.first_query + query)),
+        row_(static_cast<uint64_t>(params.draw.tick ? row : params.visible.first_query + query)),
         query_(query) {
     if (!params.draws)
       high_ = Draw::high(params.draw.stream, params.draw.tick ? *params.draw.tick.data<int64_t>() : 0);
   }
+  /// The next number in [0, 1).
   double next() {
     const int64_t n = drawn_++;
     if (params_.draws) return params_.draws.data<double>()[query_ * params_.draws.extent(1) + n];
@@ -46,26 +48,28 @@ class BudDice {
   int64_t query_, drawn_ = 0;
 };
 
-/// The buds of one query after another. Masses: look(b, i, leaves) turns to a query, of(node) gives a mass,
-/// flops counts operations.
+/// Finds the buds of one query after another. Masses has
+///   set_query(b, i, leaves)  begins query i of sequence b
+///   of(node)                 its mass; 0 for one that cannot be split
+///   flops                    number of operations so far
 template <class Masses>
 class BudGrowth {
  public:
   BudGrowth(Masses masses, const BudParams& params)
       : masses_(std::move(masses)), params_(params), heap_(params.greedy ? 1 : bud_capacity(params)) {}
 
-  /// Buds of one query, in order of their leaves.
-  /// `row` numbers the query among those of the whole batch: its draws depend on it.
+  /// Buds of query i of sequence b, in order of their leaves. `row` is its index among the queries of the
+  /// whole batch, on which its random numbers depend.
   const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t row) {
     buds_.clear();
-    const int64_t leaves = params_.reach.leaves(b, i);
+    const int64_t leaves = params_.visible.count(b, i);
     if (leaves == 0) return buds_;
-    masses_.look(b, i, leaves);
+    masses_.set_query(b, i, leaves);
     if (params_.greedy) {
-      greedily(leaves);
+      split_largest(leaves);
     } else {
-      BudDice dice(params_, row, i);
-      by_chance(leaves, dice);
+      BudRandom random(params_, row, i);
+      split_randomly(leaves, random);
     }
     const auto size = static_cast<uint64_t>(buds_.size());
     masses_.flops += static_cast<int64_t>(size * static_cast<uint64_t>(std::bit_width(size)));
@@ -76,7 +80,7 @@ class BudGrowth {
   int64_t flops() const { return masses_.flops; }
 
  private:
-  /// Puts the parts of a bud into its place and at the end; a bud without a right part becomes its left one.
+  /// Replaces bud `at` by its left child and appends its right child, unless that has no leaf.
   void split(size_t at, int64_t leaves, double mass) {
     const TreeNode node = buds_[at].node;
     if (node.right().begin() >= leaves) {
@@ -87,57 +91,61 @@ class BudGrowth {
     buds_.push_back({node.right(), masses_.of(node.right())});
   }
 
-  void greedily(int64_t leaves) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, params_.exponent));
-    const auto after = [&](size_t x, size_t y) {
+  /// Splits the bud of largest mass, the earlier one of equals, until there are enough: order_ is a heap of
+  /// buds.
+  void split_largest(int64_t leaves) {
+    const auto num_buds = static_cast<size_t>(bud_count(leaves, params_.exponent));
+    const auto splits_later = [&](size_t x, size_t y) {
       const Bud &one = buds_[x], &other = buds_[y];
       return one.mass < other.mass || (one.mass == other.mass && one.node.begin() > other.node.begin());
     };
     const TreeNode root{tree_height(leaves), 0};
     buds_.push_back({root, masses_.of(root)});
     order_.assign(1, 0);
-    while (buds_.size() < wanted) {
-      std::pop_heap(order_.begin(), order_.end(), after);
+    while (buds_.size() < num_buds) {
+      std::pop_heap(order_.begin(), order_.end(), splits_later);
       const size_t at = order_.back(), before = buds_.size();
       split(at, leaves, buds_[at].mass);
-      std::push_heap(order_.begin(), order_.end(), after);
+      std::push_heap(order_.begin(), order_.end(), splits_later);
       if (buds_.size() > before) {
         order_.push_back(before);
-        std::push_heap(order_.begin(), order_.end(), after);
+        std::push_heap(order_.begin(), order_.end(), splits_later);
       }
       masses_.flops += 3 * std::bit_width(order_.size());
     }
   }
 
-  void by_chance(int64_t leaves, BudDice& dice) {
-    const auto wanted = static_cast<size_t>(bud_count(leaves, params_.exponent));
+  /// Splits buds drawn in proportion to their masses, `parallel` at a time without replacement, until there
+  /// are enough. Begins with the nodes of the level that has `parallel` of them.
+  void split_randomly(int64_t leaves, BudRandom& random) {
+    const auto num_buds = static_cast<size_t>(bud_count(leaves, params_.exponent));
     heap_.clear();
-    int64_t open = 0;  // buds that can be split
-    const auto place = [&](size_t at) {
+    int64_t num_splittable = 0;
+    const auto add_to_heap = [&](size_t at) {
       heap_.set(static_cast<int64_t>(at), buds_[at].mass);
-      if (buds_[at].mass > 0) ++open;
+      if (buds_[at].mass > 0) ++num_splittable;
     };
     const int64_t height = tree_height(leaves);
     const int64_t level =
         std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(params_.parallel)) - 1));
     for (TreeNode node{level, 0}; node.begin() < leaves; ++node.index) {
       buds_.push_back({node, masses_.of(node)});
-      place(buds_.size() - 1);
+      add_to_heap(buds_.size() - 1);
     }
-    while (buds_.size() < wanted) {
+    while (buds_.size() < num_buds) {
       drawn_.clear();
-      for (int64_t n = std::min(params_.parallel, open); n > 0; --n) {
-        const int64_t slot = heap_.draw(dice.next());
+      for (int64_t n = std::min(params_.parallel, num_splittable); n > 0; --n) {
+        const int64_t slot = heap_.draw(random.next());
         drawn_.push_back({static_cast<size_t>(slot), buds_[static_cast<size_t>(slot)].mass});
         heap_.set(slot, 0);
-        --open;
+        --num_splittable;
         masses_.flops += 3 * std::bit_width(static_cast<uint64_t>(buds_.size()));
       }
       for (const auto& [slot, mass] : drawn_) {
         const size_t before = buds_.size();
         split(slot, leaves, mass);
-        place(slot);
-        if (buds_.size() > before) place(before);
+        add_to_heap(slot);
+        if (buds_.size() > before) add_to_heap(before);
       }
     }
   }
@@ -150,20 +158,20 @@ class BudGrowth {
   std::vector<std::pair<size_t, double>> drawn_;
 };
 
-/// buds[b, i, :] = rows of the nodes that query i looks at, in the order of their leaves, then -1. One task
-/// is some queries (b, i); `each`: operations of a query; make() gives the masses of a task.
+/// buds[b, i, :] = rows of the nodes that are the buds of query i, in the order of their leaves, then -1. One
+/// task is some queries (b, i), with masses of its own from make_masses().
 template <class Make>
-void grow_all_buds(const BudParams& params, int64_t each, const Tensor& buds, Make&& make) {
+void grow_all_buds(const BudParams& params, int64_t flops_per_query, const Tensor& buds, Make&& make_masses) {
   const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);
   int32_t* to = buds.data<int32_t>();
   const auto skipped = static_cast<int64_t>(skipped_draws(batch * queries));  // queries of other processes
-  parallel_rows(batch * queries, flops_per_task / each, [&](int64_t begin, int64_t end) {
-    BudGrowth growth(make(), params);
-    for (int64_t at = begin; at < end; ++at) {
-      const std::vector<Bud>& found = growth.grow(at / queries, at % queries, skipped + at);
-      int32_t* row = to + at * capacity;
+  parallel_rows(batch * queries, flops_per_task / flops_per_query, [&](int64_t begin, int64_t end) {
+    BudGrowth growth(make_masses(), params);
+    for (int64_t query = begin; query < end; ++query) {
+      const std::vector<Bud>& found = growth.grow(query / queries, query % queries, skipped + query);
+      int32_t* row = to + query * capacity;
       for (const Bud& bud : found) *row++ = static_cast<int32_t>(bud.node.row());
-      std::fill(row, to + (at + 1) * capacity, -1);
+      std::fill(row, to + (query + 1) * capacity, -1);
     }
     Count::add(growth.flops());
   });

@@ -1,4 +1,5 @@
-// Buds of a tree split where attention to them as one node loses most, by the moments of the scores below.
+// Buds chosen by the moments of the scores below each node: splits where attention to a node as one loses
+// most.
 #pragma once
 
 #include "heed/core/kernels/content/tree_buds.h"
@@ -6,44 +7,101 @@
 
 namespace heed::kernel {
 
-/// The mass of a bud n, summed over heads h. m and v: mean and variance of the scores scale q . k of the keys
-/// below it, v without products of different columns. Z_h: the same head's sum of |n| exp(m + v / 2)
-/// (lookahead, contrast: of |n| exp(m)) over one level of the tree, at most moment_nodes nodes, so that heads
-/// whose scores are large do not outweigh the others. Of normal scores, |n| exp(m + v / 2) is what exact
-/// attention sums, |n| exp(m) what a bud that is not split counts; by Jensen's inequality never more.
+/// The mass of a bud n with |n| leaves, summed over heads. m and v are the mean and variance of the scores
+/// scale q . k of the keys below it, v without the covariances of columns. Z is the sum of |n| exp(m + v / 2)
+/// of that head (for lookahead and contrast of |n| exp(m)) over one level of the tree with at most
+/// moment_nodes nodes, so that heads with large scores do not outweigh the others. For normally distributed
+/// scores exact attention sums |n| exp(m + v / 2) where a bud that is not split counts |n| exp(m), which by
+/// Jensen's inequality is never more.
 enum class MomentMass {
-  gap,       ///< |n| (exp(m + v / 2) - exp(m)) / Z_h: the attention that is lost without a split
-  variance,  ///< |n| exp(2 m + v) (exp(v) - 1) / Z_h^2: squared errors of the weights that one replaces
-  contrast,  ///< (|l| |r| / |n|) (exp(m_l) - exp(m_r))^2 / Z_h^2: what of them a split into l and r mends
-  lookahead  ///< (|l| exp(m_l) + |r| exp(m_r) - |n| exp(m)) / Z_h: what a split into l and r finds
+  gap,       ///< |n| (exp(m + v / 2) - exp(m)) / Z: the attention that is lost without a split
+  variance,  ///< |n| exp(2 m + v) (exp(v) - 1) / Z^2: the squared errors of the weights that one weight
+             ///< replaces
+  contrast,  ///< (|l| |r| / |n|) (exp(m_l) - exp(m_r))^2 / Z^2: the part of them that a split into l and r
+             ///< removes
+  lookahead  ///< (|l| exp(m_l) + |r| exp(m_r) - |n| exp(m)) / Z: the attention that a split into l and r adds
 };
-/// How many nodes of one level Z_h is summed over, at most.
+/// Upper limit of the number of nodes that Z is summed over.
 inline constexpr int64_t moment_nodes = 16;
 
-/// Masses and growth; growth.mass, growth.base and growth.by_sum are not read.
+/// Params of MomentBuds; growth.mass, growth.base and growth.by_sum are not used.
 struct MomentParams {
   BudParams growth = {};
   MomentMass mass = MomentMass::gap;
 };
 
-/// buds as TreeBuds gives them. q [B, H, Tq, d]; nodes: sums over the keys below each node, [B, H, rows, d]
-/// for lookahead and contrast, else over the keys and then their squares, [B, H, rows, 2 d].
+/// buds i32 [B, Tq, bud_capacity] as in TreeBuds. q [B, H, Tq, d]; nodes: sums over the keys below each node,
+/// [B, H, rows, d] for lookahead and contrast, else over the keys and then their squares, [B, H, rows, 2 d].
 struct MomentBuds {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds);
   static void cuda(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds);
 };
 
-/// The level that Z_h is summed over, of a tree with this many leaves.
+/// The level whose nodes Z is summed over, in a tree of this height.
 HEED_BOTH inline int64_t moment_level(int64_t height) {
   int64_t level = height;
   for (int64_t nodes = 1; level > 0 && 2 * nodes <= moment_nodes; nodes *= 2) --level;
   return level;
 }
-/// A node over more than one leaf, or its left child while the right one has no leaf yet.
+/// The node itself, or its highest descendant on the left whose right child has a leaf among the first
+/// `leaves`. The node covers more than one of them.
 HEED_BOTH inline TreeNode two_sided(TreeNode node, int64_t leaves) {
   while (node.right().begin() >= leaves) node = node.left();
   return node;
+}
+
+/// Mean and variance of the scores below a node.
+struct Moments {
+  double mean, variance;
+};
+
+/// log Z: log sum of |n| exp(m + v / 2) over the nodes n of moment_level(), by an online log-sum-exp.
+/// moments(node) gives m and v of one head.
+template <class MomentsOf>
+HEED_BOTH double log_moment_sum(int64_t leaves, MomentsOf moments) {
+  double max_log = -HUGE_VAL, sum = 0;
+  for (TreeNode node{moment_level(tree_height(leaves)), 0}; node.begin() < leaves; ++node.index) {
+    const Moments own = moments(node);
+    const double log_weight = std::log(static_cast<double>(node.count(leaves))) + own.mean + own.variance / 2;
+    if (log_weight > max_log) {
+      sum *= std::exp(max_log - log_weight);
+      max_log = log_weight;
+    }
+    sum += std::exp(log_weight - max_log);
+  }
+  return max_log + std::log(sum);
+}
+
+/// The mass of a node of more than one leaf in one head, see MomentMass. log_z is log Z, moments(node)
+/// gives m and v of the head.
+template <class MomentsOf>
+HEED_BOTH double moment_mass(MomentMass kind, TreeNode node, int64_t leaves, double log_z,
+                             MomentsOf moments) {
+  const auto count = static_cast<double>(node.count(leaves));
+  // factor exp(log_weight) / Z
+  const auto normalized = [log_z](double factor, double log_weight) {
+    return factor * bounded_exp(log_weight - log_z);
+  };
+  if (kind == MomentMass::lookahead || kind == MomentMass::contrast) {
+    node = two_sided(node, leaves);
+    const auto left = static_cast<double>(node.left().count(leaves)), right = count - left;
+    const double left_mean = moments(node.left()).mean, right_mean = moments(node.right()).mean;
+    if (kind == MomentMass::contrast) {
+      const double difference = normalized(1, left_mean) - normalized(1, right_mean);
+      return left * right / count * difference * difference;
+    }
+    const double mean = (left * left_mean + right * right_mean) / count;
+    return std::max(normalized(left, left_mean) + normalized(right, right_mean) - normalized(count, mean),
+                    0.0);
+  }
+  const Moments own = moments(node);
+  if (kind == MomentMass::variance) {
+    constexpr double max_variance = 50;
+    const double weight = normalized(1, own.mean + own.variance / 2);
+    return count * weight * weight * std::expm1(std::min(own.variance, max_variance));
+  }
+  return normalized(count, own.mean + own.variance / 2) - normalized(count, own.mean);
 }
 
 }  // namespace heed::kernel

@@ -2,7 +2,6 @@
 #include "heed/core/kernels/content/tree_moments.h"
 
 #include <cmath>
-#include <limits>
 
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/tree.h"
@@ -11,12 +10,7 @@
 namespace heed::kernel {
 namespace {
 
-/// Mean and variance of the scores below a node.
-struct Moments {
-  double mean, variance;
-};
-
-/// Masses of one query's buds.
+/// The masses of the buds of one query after another.
 template <class T>
 class MomentMasses {
  public:
@@ -25,31 +19,32 @@ class MomentMasses {
         heads_(q.extent(1)),
         d_(q.extent(3)),
         width_(nodes.extent(3)),
-        rows_(nodes.extent(2)),
-        nodes_(nodes.data<T>()),
-        q_(q),
-        log_total_(static_cast<size_t>(heads_)) {
-    const int64_t each = TreeView<T>::scratch(params.growth.reach.keys, width_);
-    memory_.resize(static_cast<size_t>(heads_ * each));
-    for (int64_t h = 0; h < heads_; ++h) views_.emplace_back(memory_.data() + h * each, width_);
-  }
+        queries_(q),
+        trees_(nodes, params.growth.visible.keys),
+        log_z_(static_cast<size_t>(heads_)) {}
 
-  void look(int64_t b, int64_t i, int64_t leaves) {
+  /// Begins query i of sequence b, which sees this many leaves.
+  void set_query(int64_t b, int64_t i, int64_t leaves) {
     b_ = b;
     i_ = i;
     leaves_ = leaves;
     for (int64_t h = 0; h < heads_; ++h) {
-      flops += views_[static_cast<size_t>(h)].look(nodes_ + (b * heads_ + h) * rows_ * width_, leaves);
-      log_total_[static_cast<size_t>(h)] = log_total(h);
+      flops += trees_.set_prefix(b, h, leaves);
+      log_z_[static_cast<size_t>(h)] = log_moment_sum(leaves, [&](TreeNode node) {
+        flops += 6;
+        return moments(h, node);
+      });
     }
   }
 
-  /// Zero for a bud that cannot be split, above zero for others.
+  /// The mass of a bud, summed over heads: 0 for a bud of one leaf, above 0 for others.
   double of(TreeNode node) {
-    const int64_t count = node.count(leaves_);
-    if (count <= 1) return 0;
+    if (node.count(leaves_) <= 1) return 0;
     double mass = 0;
-    for (int64_t h = 0; h < heads_; ++h) mass += of_head(h, node, static_cast<double>(count));
+    for (int64_t h = 0; h < heads_; ++h) {
+      mass += moment_mass(params_.mass, node, leaves_, log_z_[static_cast<size_t>(h)],
+                          [&](TreeNode other) { return moments(h, other); });
+    }
     flops += heads_ * 8;
     return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
@@ -57,64 +52,24 @@ class MomentMasses {
   int64_t flops = 0;
 
  private:
-  double of_head(int64_t h, TreeNode node, double count) {
-    const double total = log_total_[static_cast<size_t>(h)];
-    const auto share = [&](double many, double log_weight) {
-      return many * std::exp(std::min(log_weight - total, 600.0));
-    };
-    if (params_.mass == MomentMass::lookahead || params_.mass == MomentMass::contrast) {
-      node = two_sided(node, leaves_);
-      const auto left = static_cast<double>(node.left().count(leaves_)), right = count - left;
-      const double left_mean = moments(h, node.left()).mean, right_mean = moments(h, node.right()).mean;
-      if (params_.mass == MomentMass::contrast) {
-        const double apart = share(1, left_mean) - share(1, right_mean);
-        return left * right / count * apart * apart;
-      }
-      const double mean = (left * left_mean + right * right_mean) / count;
-      return std::max(share(left, left_mean) + share(right, right_mean) - share(count, mean), 0.0);
-    }
-    const Moments own = moments(h, node);
-    if (params_.mass == MomentMass::variance) {
-      const double weight = share(1, own.mean + own.variance / 2);
-      return count * weight * weight * std::expm1(std::min(own.variance, 50.0));
-    }
-    const double all = share(count, own.mean + own.variance / 2);
-    return all - share(count, own.mean);
-  }
-
-  /// log Z_h
-  double log_total(int64_t h) {
-    double most = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (TreeNode node{moment_level(tree_height(leaves_)), 0}; node.begin() < leaves_; ++node.index) {
-      const Moments own = moments(h, node);
-      const double log_weight =
-          std::log(static_cast<double>(node.count(leaves_))) + own.mean + own.variance / 2;
-      if (log_weight > most) {
-        sum *= std::exp(most - log_weight);
-        most = log_weight;
-      }
-      sum += std::exp(log_weight - most);
-      flops += 6;
-    }
-    return most + std::log(sum);
-  }
-
+  /// Mean and variance of scale q . k over the keys below a node of head h.
   Moments moments(int64_t h, TreeNode node) {
-    const T* const q = q_.at(b_, h, i_);
-    const T* const sums = views_[static_cast<size_t>(h)][node];
+    const T* const q = queries_.at(b_, h, i_);
+    const T* const sums = trees_.sum(h, node);
     const double scale = params_.growth.scale, count = static_cast<double>(node.count(leaves_));
     flops += 2 * d_;
     const double mean = static_cast<double>(dot(q, sums, d_)) / count;
     if (width_ == d_) return {scale * mean, 0};
     flops += 6 * d_;
-    const auto [squares, means] = squared(q, sums);
+    const auto [squares, means] = weighted_squares(q, sums);
     const double variance =
         static_cast<double>(squares) / count - static_cast<double>(means) / (count * count);
     return {scale * mean, std::max(scale * scale * variance, 0.0)};
   }
 
-  /// Sums over columns of q^2 (sum of k^2) and of (q (sum of k))^2.
-  std::pair<T, T> squared(const T* q, const T* sums) const {
+  /// Sums over columns c of q_c^2 (sum of k_c^2) and of (q_c (sum of k_c))^2; sums [2 d] has the sums of k
+  /// and k^2.
+  std::pair<T, T> weighted_squares(const T* q, const T* sums) const {
     constexpr int n = simd::Lanes<T>::count;
     simd::Vector<T> squares = {}, means = {};
     const auto add = [&](simd::Vector<T> a, simd::Vector<T> k, simd::Vector<T> kk) {
@@ -134,12 +89,10 @@ class MomentMasses {
   }
 
   const MomentParams& params_;
-  int64_t heads_, d_, width_, rows_, b_ = 0, i_ = 0, leaves_ = 0;
-  const T* nodes_;
-  HeadView<const T> q_;
-  std::vector<double> log_total_;
-  std::vector<T> memory_;
-  std::vector<TreeView<T>> views_;
+  int64_t heads_, d_, width_, b_ = 0, i_ = 0, leaves_ = 0;
+  HeadView<const T> queries_;
+  HeadPrefixTrees<T> trees_;
+  std::vector<double> log_z_;
 };
 
 }  // namespace
@@ -147,10 +100,9 @@ class MomentMasses {
 template <>
 void MomentBuds::cpu<here>(const Tensor& q, const Tensor& nodes, const MomentParams& params,
                            const Tensor& buds) {
-  visit_float("tree_moments", nodes.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const int64_t each = bud_capacity(params.growth) * 4 * q.extent(1) * nodes.extent(3) + 1;
-    grow_all_buds(params.growth, each, buds, [&] { return MomentMasses<T>(q, nodes, params); });
+  visit_float("tree_moments", nodes.dtype(), [&]<class T>(Type<T>) {
+    const int64_t flops_per_query = bud_capacity(params.growth) * 4 * q.extent(1) * nodes.extent(3) + 1;
+    grow_all_buds(params.growth, flops_per_query, buds, [&] { return MomentMasses<T>(q, nodes, params); });
   });
 }
 

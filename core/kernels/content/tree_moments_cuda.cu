@@ -11,7 +11,7 @@
 namespace heed::kernel {
 namespace {
 
-/// One call in plain numbers.
+/// Extents, strides and pointers of one call.
 template <class T>
 struct Call : cuda::BudCall {
   MomentMass mass;
@@ -20,127 +20,94 @@ struct Call : cuda::BudCall {
   HeadView<const T> q;
   const T* nodes;
 
-  Call(const Tensor& queries_, const Tensor& sums, const MomentParams& params, const Tensor& buds)
+  Call(const Tensor& q_, const Tensor& nodes_, const MomentParams& params, const Tensor& buds)
       : BudCall(params.growth, buds),
         mass(params.mass),
         scale(params.growth.scale),
-        heads(queries_.extent(1)),
-        d(queries_.extent(3)),
-        width(sums.extent(3)),
-        rows(sums.extent(2)),
-        q(queries_),
-        nodes(sums.data<T>()) {}
+        heads(q_.extent(1)),
+        d(q_.extent(3)),
+        width(nodes_.extent(3)),
+        rows(nodes_.extent(2)),
+        q(q_),
+        nodes(nodes_.data<T>()) {}
 };
 
-/// Mean and variance of the scores below a node.
-struct Moments {
-  double mean, variance;
-};
-
-/// The masses of one query's buds; log_total [heads], of this warp.
+/// The masses of one query's buds, by one warp. log_z [heads] is the warp's working memory.
 template <class T>
 struct MomentMasses {
   const Call<T>& call;
   int64_t b, i, leaves;
-  double* log_total;
+  double* log_z;
 
-  /// Sums Z_h of every head. All lanes call it together.
-  __device__ void look() const {
+  /// Computes log Z of every head. All lanes call it together.
+  __device__ void set_log_z() const {
     if (leaves == 0) return;
     for (int64_t h = 0; h < call.heads; ++h) {
-      double most = -HUGE_VAL, sum = 0;
-      for (TreeNode node{moment_level(tree_height(leaves)), 0}; node.begin() < leaves; ++node.index) {
-        const Moments own = moments(h, node);
-        const double log_weight =
-            std::log(static_cast<double>(node.count(leaves))) + own.mean + own.variance / 2;
-        if (log_weight > most) {
-          sum *= std::exp(most - log_weight);
-          most = log_weight;
-        }
-        sum += std::exp(log_weight - most);
-      }
-      if (cuda::lane() == 0) log_total[h] = most + std::log(sum);
+      const double value = log_moment_sum(leaves, [this, h](TreeNode node) { return moments(h, node); });
+      if (cuda::lane() == 0) log_z[h] = value;
     }
     __syncwarp();
   }
 
+  /// The mass of a bud, summed over heads: 0 for a bud of one leaf, above 0 for others. All lanes call it
+  /// together.
   __device__ double of(TreeNode node) const {
-    const int64_t count = node.count(leaves);
-    if (count <= 1) return 0;
+    if (node.count(leaves) <= 1) return 0;
     double mass = 0;
-    for (int64_t h = 0; h < call.heads; ++h) mass += of_head(h, node, static_cast<double>(count));
+    for (int64_t h = 0; h < call.heads; ++h) {
+      mass += moment_mass(call.mass, node, leaves, log_z[h],
+                          [this, h](TreeNode other) { return moments(h, other); });
+    }
     return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
 
  private:
-  __device__ double share(int64_t h, double many, double log_weight) const {
-    return many * std::exp(std::min(log_weight - log_total[h], 600.0));
-  }
-
-  __device__ double of_head(int64_t h, TreeNode node, double count) const {
-    if (call.mass == MomentMass::lookahead || call.mass == MomentMass::contrast) {
-      node = two_sided(node, leaves);
-      const auto left = static_cast<double>(node.left().count(leaves)), right = count - left;
-      const double left_mean = moments(h, node.left()).mean, right_mean = moments(h, node.right()).mean;
-      if (call.mass == MomentMass::contrast) {
-        const double apart = share(h, 1, left_mean) - share(h, 1, right_mean);
-        return left * right / count * apart * apart;
-      }
-      const double mean = (left * left_mean + right * right_mean) / count;
-      return std::max(share(h, left, left_mean) + share(h, right, right_mean) - share(h, count, mean), 0.0);
-    }
-    const Moments own = moments(h, node);
-    if (call.mass == MomentMass::variance) {
-      const double weight = share(h, 1, own.mean + own.variance / 2);
-      return count * weight * weight * std::expm1(std::min(own.variance, 50.0));
-    }
-    return share(h, count, own.mean + own.variance / 2) - share(h, count, own.mean);
-  }
-
-  /// Lanes share the columns.
+  /// Mean and variance of scale q . k over the keys below a node of head h; lanes share the columns.
   __device__ Moments moments(int64_t h, TreeNode node) const {
     const T* const q = call.q.at(b, h, i);
     const T* const nodes = call.nodes + (b * call.heads + h) * call.rows * call.width;
-    const bool second = call.width > call.d;
-    T along = 0, squares = 0, means = 0;
+    const bool has_squares = call.width > call.d;
+    T dot = 0, squares = 0, means = 0;
     for (int64_t c = cuda::lane(); c < call.d; c += cuda::lanes) {
       const T product = q[c] * cuda::node_sum(nodes, call.width, node, leaves, c);
-      along += product;
-      if (!second) continue;
+      dot += product;
+      if (!has_squares) continue;
       squares += q[c] * q[c] * cuda::node_sum(nodes, call.width, node, leaves, call.d + c);
       means += product * product;
     }
     const auto count = static_cast<double>(node.count(leaves));
-    const double mean = call.scale * static_cast<double>(cuda::warp_sum(along)) / count;
-    if (!second) return {mean, 0};
+    const double mean = call.scale * static_cast<double>(cuda::warp_sum(dot)) / count;
+    if (!has_squares) return {mean, 0};
     const double variance = static_cast<double>(cuda::warp_sum(squares)) / count -
                             static_cast<double>(cuda::warp_sum(means)) / (count * count);
     return {mean, std::max(call.scale * call.scale * variance, 0.0)};
   }
 };
 
-/// memory [warps of the grid, each]: log_total, then what buds grow in.
+/// Writes the buds of all queries, each of which a warp finds. memory [warps of the grid, memory_per_warp]
+/// holds log Z of each head, then the working memory of cuda::BudGrowth.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    grow_all(Call<T> call, double* memory, int64_t each, int64_t room, int32_t* buds) {
-  double* const own = memory + cuda::grid_warp() * each;
-  for (int64_t at = cuda::grid_warp(); at < call.batch * call.queries; at += cuda::grid_warps()) {
-    const int64_t b = at / call.queries, i = at % call.queries;
-    const MomentMasses<T> masses{call, b, i, call.reach.leaves(b, i), own};
-    masses.look();
-    cuda::BudGrowth<MomentMasses<T>> growth(call, masses, own + call.heads, b, i);
-    growth.grow(buds + at * room, room);
+    grow_all(Call<T> call, double* memory, int64_t memory_per_warp, int64_t row_width, int32_t* buds) {
+  double* const log_z = memory + cuda::grid_warp() * memory_per_warp;
+  for (int64_t query = cuda::grid_warp(); query < call.batch * call.queries; query += cuda::grid_warps()) {
+    const int64_t b = query / call.queries, i = query % call.queries;
+    const MomentMasses<T> masses{call, b, i, call.visible.count(b, i), log_z};
+    masses.set_log_z();
+    cuda::BudGrowth<MomentMasses<T>> growth(call, masses, log_z + call.heads, b, i);
+    growth.grow(buds + query * row_width, row_width);
   }
 }
 
 template <class T>
 void grow(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
   const Call<T> call(q, nodes, params, buds);
-  const int64_t each = call.heads + call.memory();
+  const int64_t memory_per_warp = call.heads + call.memory();
   const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::max_warps));
-  const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), each}, DType::f64,
-                      Device::cuda);
-  cuda::run(grow_all<T>, grid, call, memory.data<double>(), each, buds.extent(2), buds.data<int32_t>());
+  const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), memory_per_warp},
+                      DType::f64, Device::cuda);
+  cuda::run(grow_all<T>, grid, call, memory.data<double>(), memory_per_warp, buds.extent(2),
+            buds.data<int32_t>());
   Count::add(call.all() * (2 * call.capacity + moment_nodes) * call.heads * (4 * call.width + 8));
 }
 

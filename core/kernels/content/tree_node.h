@@ -7,8 +7,8 @@
 
 namespace heed::kernel {
 
-/// A node: positions index 2^level up to the next node's. Nodes lie in order of their middles, leaves at the
-/// even rows, so a tree that grows moves nothing.
+/// The node over positions [index 2^level, (index + 1) 2^level). Rows are in the order of the middles of
+/// nodes, with leaves at the even rows, so no row moves when a tree grows.
 struct TreeNode {
   int64_t level = 0, index = 0;
 
@@ -22,7 +22,7 @@ struct TreeNode {
   HEED_BOTH int64_t end() const { return (index + 1) << level; }
   HEED_BOTH TreeNode left() const { return {level - 1, 2 * index}; }
   HEED_BOTH TreeNode right() const { return {level - 1, 2 * index + 1}; }
-  /// How many of the first `leaves` positions lie below it.
+  /// Number of the first `leaves` positions that are below this node.
   HEED_BOTH int64_t count(int64_t leaves) const { return (end() < leaves ? end() : leaves) - begin(); }
 };
 

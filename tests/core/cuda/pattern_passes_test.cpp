@@ -97,7 +97,7 @@ void compare(const test::HeadInputs& x, Rounding rounding, double near) {
   std::vector<Pattern> turned;
   for (const Pattern& one : parts) turned.push_back(one.turned());
   plan->straight = joined(parts, *plan);
-  plan->turned = joined(turned, *plan);
+  plan->transposed = joined(turned, *plan);
   pattern->on_device = plan;
   device_here() = Device::cuda;
   const test::HeadOutputs y = run();

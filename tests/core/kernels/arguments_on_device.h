@@ -20,7 +20,7 @@ inline kernel::LocalParams mirrored(Mirror& mirror, kernel::LocalParams params) 
 }
 
 inline kernel::TreeParams mirrored(Mirror& mirror, kernel::TreeParams params) {
-  params.reach.key_lengths = mirror(params.reach.key_lengths);
+  params.visible.key_lengths = mirror(params.visible.key_lengths);
   params.buds = mirror(params.buds);
   params.key_nodes = mirror(params.key_nodes);
   params.value_nodes = mirror(params.value_nodes);
@@ -28,7 +28,7 @@ inline kernel::TreeParams mirrored(Mirror& mirror, kernel::TreeParams params) {
 }
 
 inline kernel::BudParams mirrored(Mirror& mirror, kernel::BudParams params) {
-  params.reach.key_lengths = mirror(params.reach.key_lengths);
+  params.visible.key_lengths = mirror(params.visible.key_lengths);
   params.draw = mirror(params.draw);
   params.draws = mirror(params.draws);
   return params;

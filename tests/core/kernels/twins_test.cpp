@@ -5,7 +5,6 @@
 #include "heed/core/kernels/attention/additive_score.h"
 #include "heed/core/kernels/content/bucket.h"
 #include "heed/core/kernels/content/gather.h"
-#include "heed/core/kernels/content/gather_heads.h"
 #include "heed/core/kernels/content/prob_sparse.h"
 #include "heed/core/kernels/content/segment_mean.h"
 #include "heed/core/kernels/content/sort.h"
@@ -89,8 +88,8 @@ TEST_CASE("twins: rows of any length have one order") {
     agree<kernel::Argsort>(0, {order}, x, order);
     for (const int64_t k : {int64_t{1}, n / 3, n}) {
       const Tensor which(Shape{rows, std::max<int64_t>(k, 1)}, DType::i32);
-      agree<kernel::Largest>(0, {which}, x, which);
-      agree<kernel::Largest>(0, {which}, random_tensor(Shape{rows, n}, dtype), which);
+      agree<kernel::TopK>(0, {which}, x, which);
+      agree<kernel::TopK>(0, {which}, random_tensor(Shape{rows, n}, dtype), which);
     }
   }
 }
@@ -174,7 +173,7 @@ TEST_CASE("twins: attention to windows and its gradients") {
   const DType dtype = any_float();
   const auto window = GENERATE(kernel::WindowCentre::real, kernel::WindowCentre::floor);
   const auto gauss = GENERATE(kernel::Gauss::none, kernel::Gauss::post, kernel::Gauss::pre_score);
-  const int64_t reach = GENERATE(0, 3, 100);
+  const int64_t half_width = GENERATE(0, 3, 100);
   const bool causal = GENERATE(false, true);
   const int64_t B = 2, H = 3, Tq = 37, Tk = 41, d = 5, dv = 40;
   const Tensor q = view::transpose(random_tensor(Shape{B, Tq, H, d}, dtype), 1, 2),
@@ -183,7 +182,7 @@ TEST_CASE("twins: attention to windows and its gradients") {
   const Tensor centre = random_tensor(Shape{B, H, Tq}, dtype, 4, -6, 50),
                dout = random_tensor(Shape{B, H, Tq, dv}, dtype, 5);
   const kernel::LocalParams params{.scale = 0.7,
-                                   .reach = reach,
+                                   .half_width = half_width,
                                    .sigma = 2.5,
                                    .window = window,
                                    .gauss = gauss,
@@ -229,19 +228,18 @@ TEST_CASE("twins: measures and choices of queries") {
   const Tensor q = view::transpose(random_tensor(Shape{B, N, H, d}, dtype), 1, 2),
                k = random_tensor(Shape{B, H, M, d}, dtype, 2);
   const Tensor measure = zeros(Shape{B, H, N}, dtype);
-  for (const bool look_back : {false, true}) {
-    const kernel::Sampling sampling{
-        .factor = look_back ? factor : 0, .look_back = look_back, .same_tokens = !look_back};
-    agree<kernel::SampledSpread>(tolerance(dtype), {measure}, q, k,
-                                 random_tensor(Shape{N, 30}, dtype, 3, 0, 1), lengths, sampling, measure);
+  for (const bool causal : {false, true}) {
+    const kernel::Sampling sampling{.factor = causal ? factor : 0, .causal = causal, .same_tokens = !causal};
+    agree<kernel::SparsityMeasure>(tolerance(dtype), {measure}, q, k,
+                                   random_tensor(Shape{N, 30}, dtype, 3, 0, 1), lengths, sampling, measure);
   }
   const Tensor which(Shape{B, H, std::min<int64_t>(N, 25)}, DType::i32);
   for (const Tensor& numbers : {coarse(measure.shape(), dtype), random_tensor(measure.shape(), dtype, 9)}) {
-    agree<kernel::Standouts>(0, {which}, numbers, lengths, factor, which);
-    agree<kernel::Records>(0, {which}, numbers, lengths, factor, which);
+    agree<kernel::TopQueries>(0, {which}, numbers, lengths, factor, which);
+    agree<kernel::CausalTopQueries>(0, {which}, numbers, lengths, factor, which);
   }
   const Tensor bias = zeros(Shape{B, H, which.extent(2), M}, dtype);
-  agree<kernel::LookBack>(0, {bias}, which, bias);
+  agree<kernel::PrefixBias>(0, {bias}, which, bias);
 }
 
 TEST_CASE("twins: who meets whom in buckets") {

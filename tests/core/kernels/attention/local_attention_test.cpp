@@ -20,9 +20,9 @@ Tensor attended(int64_t keys, double centre, const kernel::LocalParams& params) 
   return out;
 }
 
-int64_t flops(int64_t keys, int64_t reach) {
+int64_t flops(int64_t keys, int64_t half_width) {
   Count::reset();
-  attended(keys, static_cast<double>(keys) / 2, {.reach = reach});
+  attended(keys, static_cast<double>(keys) / 2, {.half_width = half_width});
   return Count::flops().load();
 }
 
@@ -37,8 +37,8 @@ TEST_CASE("local_attention: work follows the window, not the keys") {
 TEST_CASE("local_attention: a window beside all keys gives zeros, a centre that is no number shows") {
   const OnEachDevice here;
   for (const double centre : {-50.0, 60.0, 1e30, -1e30}) {
-    for (const double value : attended(9, centre, {.reach = 3}).to_doubles()) CHECK(value == 0);
+    for (const double value : attended(9, centre, {.half_width = 3}).to_doubles()) CHECK(value == 0);
   }
   const double none = std::numeric_limits<double>::quiet_NaN();
-  for (const double value : attended(9, none, {.reach = 3}).to_doubles()) CHECK(std::isnan(value));
+  for (const double value : attended(9, none, {.half_width = 3}).to_doubles()) CHECK(std::isnan(value));
 }

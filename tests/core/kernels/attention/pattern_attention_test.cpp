@@ -51,16 +51,14 @@ Outputs run(const Inputs& x, const kernel::PatternParams& params) {
 
 constexpr double rate = 0.3;
 
-/// Key 0 is number `first_key` to the lengths.
 void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_of_pattern,
-             const std::vector<int32_t>& lengths = {}, int64_t first_key = 0, const Draw& draw = {},
+             const std::vector<int32_t>& lengths = {}, const Draw& draw = {},
              Rounding rounding = Rounding::none) {
   const Inputs x(s, dtype);
   // What rounding does to a weight grows with the logits, so these are as large as models have them.
   const double scale = rounding == Rounding::none ? 0.6 : 1 / std::sqrt(static_cast<double>(s.d));
   kernel::PatternParams params{.scale = scale,
                                .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
-                               .first_key = first_key,
                                .dropout = draw.tick ? rate : 0,
                                .draw = draw,
                                .rounding = rounding};
@@ -68,7 +66,7 @@ void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_
   const Outputs y = run(x, params);
   const auto seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
     return allowed(heads_of_pattern == 1 ? 0 : h, i, j) &&
-           (lengths.empty() || j + first_key < lengths[static_cast<size_t>(b)]);
+           (lengths.empty() || j < lengths[static_cast<size_t>(b)]);
   };
   const auto keep = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
     if (!draw.tick) return 1.0;
@@ -149,7 +147,7 @@ TEST_CASE("block attention kernel: key lengths cut the runs") {
   for (const Named& p : patterns) {
     INFO(p.name);
     compare({4, 2, 70, 70, 16, 16}, DType::f64, p.allowed, 1, {0, 1, 33, 70});
-    compare({4, 2, 20, 70, 16, 16}, DType::f64, p.allowed, 1, {12, 20, 33, 90}, 20);
+    compare({4, 2, 20, 70, 16, 16}, DType::f64, p.allowed, 1, {0, 0, 13, 70});
   }
 }
 
@@ -169,7 +167,7 @@ TEST_CASE("block attention kernel: runs of keys of a lone head add up, also over
     const std::string name = p.name;
     if (name != "strided" && name != "last keys and columns" && name != "random blocks") continue;
     INFO(name);
-    compare({1, 1, 1300, 1300, 64, 40}, DType::f64, p.allowed, 1, {1200}, 0, rng.next());
+    compare({1, 1, 1300, 1300, 64, 40}, DType::f64, p.allowed, 1, {1200}, rng.next());
   }
 }
 
@@ -183,7 +181,7 @@ TEST_CASE("block attention kernel: dropout draws what attention draws for each p
       if (s.Tq == 400 && is_emulated()) continue;
       for (const DType dtype : {DType::f32, DType::f64}) {
         INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk);
-        compare(s, dtype, p.allowed, 1, {}, 0, rng.next());
+        compare(s, dtype, p.allowed, 1, {}, rng.next());
       }
     }
   }
@@ -197,10 +195,10 @@ TEST_CASE("block attention kernel: rounded products differ by their rounding") {
       for (const Sizes& s : {Sizes{1, 2, 130, 130, 32, 32}, Sizes{2, 1, 65, 101, 20, 33},
                              Sizes{1, 1, 70, 40, 64, 8}, Sizes{1, 1, 66, 70, 100, 128}}) {
         INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " " << static_cast<int>(rounding));
-        compare(s, DType::f32, p.allowed, 1, {}, 0, {}, rounding);
+        compare(s, DType::f32, p.allowed, 1, {}, {}, rounding);
       }
-      compare({4, 2, 70, 70, 16, 16}, DType::f32, p.allowed, 2, {0, 1, 33, 70}, 0, rng.next(), rounding);
-      compare({4, 2, 20, 70, 16, 16}, DType::f32, p.allowed, 1, {12, 20, 33, 90}, 20, rng.next(), rounding);
+      compare({4, 2, 70, 70, 16, 16}, DType::f32, p.allowed, 2, {0, 1, 33, 70}, rng.next(), rounding);
+      compare({4, 2, 20, 70, 16, 16}, DType::f32, p.allowed, 1, {0, 0, 13, 70}, rng.next(), rounding);
     }
   }
 }

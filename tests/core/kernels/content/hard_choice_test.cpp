@@ -11,7 +11,7 @@ namespace {
 
 std::vector<double> picked(const Tensor& weights, const Draw& draw) {
   const Tensor out(weights.shape(), DType::u8);
-  launch_here<kernel::Pick>(weights, draw, out);
+  launch_here<kernel::HardChoice>(weights, draw, out);
   return out.to_doubles();
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("pick: the same draw gives the same keys, for any number of threads") 
   const Draw draw = rng.next();
   CHECK(same_for_any_threads([&] {
     const Tensor out(weights.shape(), DType::u8);
-    launch_here<kernel::Pick>(weights, draw, out);
+    launch_here<kernel::HardChoice>(weights, draw, out);
     return out;
   }));
 }

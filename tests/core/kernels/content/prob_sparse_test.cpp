@@ -40,13 +40,13 @@ TEST_CASE("prob_sparse: the measure is the greatest sampled score less their sum
   const Tensor q = rows({1, 2, -1}), k = rows({3, 5, 1}), measure(Shape{1, 1, 3});
   const Tensor samples = Tensor::from(std::vector<float>{0, 1, 2, 2, 1, 1}, Shape{3, 2});
   const auto measured = [&](const kernel::Sampling& sampling, const Tensor& lengths) {
-    launch_here<kernel::SampledSpread>(q, k, samples, lengths, sampling, measure);
+    launch_here<kernel::SparsityMeasure>(q, k, samples, lengths, sampling, measure);
     return measure.to_doubles();
   };
   const double third = 1.0 / 3;
   CHECK(distance(measured({.fractions = false}, {}), {5 - 8 * third, 2 - 4 * third, -5 + 10 * third}) < 1e-6);
   // Looking back, query i samples keys up to i (numbers beyond start again), and the mean is over the sample.
-  CHECK(distance(measured({.fractions = false, .look_back = true}, {}), {3 - 3, 6 - 6, -5 + 5}) < 1e-6);
+  CHECK(distance(measured({.fractions = false, .causal = true}, {}), {3 - 3, 6 - 6, -5 + 5}) < 1e-6);
   // Padding is neither measured nor sampled.
   const auto padded = measured({.fractions = false, .same_tokens = true}, lengths_of({2}));
   CHECK(padded[0] == Approx(5 - 8 * 0.5));
@@ -60,7 +60,7 @@ TEST_CASE("prob_sparse: measures of heads of all widths, with more samples than 
   CAPTURE(d);
   const Tensor q = random_tensor({1, 2, N, d}), k = random_tensor({1, 2, M, d}, DType::f32, 2);
   const Tensor samples = random_tensor({N, U}, DType::f32, 3, 0, 1), measure(Shape{1, 2, N});
-  launch_here<kernel::SampledSpread>(q, k, samples, Tensor(), kernel::Sampling{}, measure);
+  launch_here<kernel::SparsityMeasure>(q, k, samples, Tensor(), kernel::Sampling{}, measure);
   const std::vector<double> queries = q.to_doubles(), keys = k.to_doubles(), sample = samples.to_doubles();
   std::vector<double> expected;
   for (int64_t row = 0; row < 2 * N; ++row) {
@@ -83,28 +83,31 @@ TEST_CASE("prob_sparse: measures of heads of all widths, with more samples than 
 
 TEST_CASE("prob_sparse: the greatest of what counts, the first among equal ones") {
   const OnEachDevice here;
-  using kernel::Standouts;
-  CHECK(chosen<Standouts>({3, 9, 3, 7, 3, -2}, {}, 2, 4) == std::vector<double>{0, 1, 2, 3});
-  CHECK(chosen<Standouts>({3, 9, 3, 7, 3, -2}, {}, 1, 2) == std::vector<double>{1, 3});
-  CHECK(chosen<Standouts>({3, 9, 3, 7, 3, -2}, lengths_of({2}), 1, 2) == std::vector<double>{1, -1});
-  CHECK(chosen<Standouts>({-INFINITY, NAN, -INFINITY}, {}, 1, 2) == std::vector<double>{-1, -1});
+  using kernel::TopQueries;
+  CHECK(chosen<TopQueries>({3, 9, 3, 7, 3, -2}, {}, 2, 4) == std::vector<double>{0, 1, 2, 3});
+  CHECK(chosen<TopQueries>({3, 9, 3, 7, 3, -2}, {}, 1, 2) == std::vector<double>{1, 3});
+  CHECK(chosen<TopQueries>({3, 9, 3, 7, 3, -2}, lengths_of({2}), 1, 2) == std::vector<double>{1, -1});
+  CHECK(chosen<TopQueries>({-INFINITY, NAN, -INFINITY}, {}, 1, 2) == std::vector<double>{-1, -1});
 }
 
 TEST_CASE("prob_sparse: records do not change with what comes later") {
   const OnEachDevice here;
-  using kernel::Records;
-  CHECK(chosen<Records>({3, 1, 4, 4, 5, 9, 2, 6}, {}, 1, 6) == std::vector<double>{0, 2, 4, 5, -1, -1});
-  CHECK(chosen<Records>({3, 1, 4, 4, 5, 0, 0, 0}, {}, 1, 6) == std::vector<double>{0, 2, 4, -1, -1, -1});
-  CHECK(chosen<Records>({3, 1, 4, 4, 5, 9, 2, 6}, {}, 2, 12) ==
+  using kernel::CausalTopQueries;
+  CHECK(chosen<CausalTopQueries>({3, 1, 4, 4, 5, 9, 2, 6}, {}, 1, 6) ==
+        std::vector<double>{0, 2, 4, 5, -1, -1});
+  CHECK(chosen<CausalTopQueries>({3, 1, 4, 4, 5, 0, 0, 0}, {}, 1, 6) ==
+        std::vector<double>{0, 2, 4, -1, -1, -1});
+  CHECK(chosen<CausalTopQueries>({3, 1, 4, 4, 5, 9, 2, 6}, {}, 2, 12) ==
         std::vector<double>{0, 1, 2, 3, 4, 5, 7, -1, -1, -1, -1, -1});
-  CHECK(chosen<Records>({1, 2, 3, 4, 5, 6, 7, 8}, {}, 1, 6) == std::vector<double>{0, 1, 2, 3, 4, 5});
-  CHECK(chosen<Records>({1, 2, 3, 4}, lengths_of({2}), 1, 4) == std::vector<double>{0, 1, -1, -1});
+  CHECK(chosen<CausalTopQueries>({1, 2, 3, 4, 5, 6, 7, 8}, {}, 1, 6) ==
+        std::vector<double>{0, 1, 2, 3, 4, 5});
+  CHECK(chosen<CausalTopQueries>({1, 2, 3, 4}, lengths_of({2}), 1, 4) == std::vector<double>{0, 1, -1, -1});
 }
 
 TEST_CASE("prob_sparse: rows that look back") {
   const OnEachDevice here;
   const Tensor bias(Shape{1, 1, 3, 3});
-  launch_here<kernel::LookBack>(Tensor::of<int32_t>(std::vector<int32_t>{0, 2, -1}, Shape{1, 1, 3}), bias);
+  launch_here<kernel::PrefixBias>(Tensor::of<int32_t>(std::vector<int32_t>{0, 2, -1}, Shape{1, 1, 3}), bias);
   const double no = -INFINITY;
   CHECK(bias.to_doubles() == std::vector<double>{0, no, no, 0, 0, 0, no, no, no});
 }

@@ -21,7 +21,7 @@ std::vector<double> largest_of(const Tensor& x, int64_t k) {
   Shape shape = x.shape();
   shape[-1] = k;
   const Tensor which(shape, DType::i32);
-  launch_here<kernel::Largest>(x, which);
+  launch_here<kernel::TopK>(x, which);
   return which.to_doubles();
 }
 

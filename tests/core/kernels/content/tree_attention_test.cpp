@@ -17,7 +17,7 @@ namespace {
 
 using kernel::TreeNode;
 using kernel::TreeParams;
-using kernel::TreeReach;
+using kernel::VisibleLeaves;
 using Numbers = std::vector<double>;
 
 struct Sizes {
@@ -26,10 +26,10 @@ struct Sizes {
 
 /// Nodes of one level over the keys of each query: the last is cut where they do not fill it. `high`: level 2
 /// for even queries and 1 for odd ones.
-Tensor level_buds(const Sizes& s, const TreeReach& reach) {
+Tensor level_buds(const Sizes& s, const VisibleLeaves& visible) {
   const Tensor buds = Tensor::full(Shape{s.B, s.Tq, (s.Tk + 1) / 2 + 1}, -1, DType::i32);
   for (int64_t row = 0; row < s.B * s.Tq; ++row) {
-    const int64_t leaves = reach.leaves(row / s.Tq, row % s.Tq);
+    const int64_t leaves = visible.count(row / s.Tq, row % s.Tq);
     int32_t* to = buds.data<int32_t>() + row * buds.extent(2);
     for (TreeNode node{row % 2 == 0 ? 2 : 1, 0}; node.begin() < leaves; ++node.index)
       *to++ = static_cast<int32_t>(node.row());
@@ -76,7 +76,7 @@ Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& 
           Numbers(k.size()), Numbers(v.size())};
   for (int64_t head = 0; head < s.B * s.H; ++head) {
     for (int64_t i = 0; i < s.Tq; ++i) {
-      const int64_t b = head / s.H, leaves = params.reach.leaves(b, i), row = head * s.Tq + i;
+      const int64_t b = head / s.H, leaves = params.visible.count(b, i), row = head * s.Tq + i;
       const int32_t* bud = params.buds.data<int32_t>() + (b * s.Tq + i) * params.buds.extent(2);
       struct Part {
         int64_t begin, end;
@@ -184,16 +184,16 @@ TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
       for (const bool causal : {false, true}) {
         for (const bool counted : {false, true}) {
           CAPTURE(to_string(dtype), s.B, s.H, s.Tq, s.Tk, s.d, s.dv, causal, counted);
-          TreeReach reach{.keys = s.Tk, .causal = causal, .self = !counted, .first_query = s.Tk - s.Tq};
+          VisibleLeaves visible{.keys = s.Tk, .causal = causal, .self = !counted, .first_query = s.Tk - s.Tq};
           if (s.B == 3)
-            reach.key_lengths =
+            visible.key_lengths =
                 Tensor::of<int32_t>(std::vector<int32_t>{static_cast<int32_t>(s.Tk), 6, 0}, Shape{3});
           const Tensor q = test::heads(s.B, s.H, s.Tq, s.d, dtype, 1),
                        k = test::heads(s.B, s.H, s.Tk, s.d, dtype, 2),
                        v = test::heads(s.B, s.H, s.Tk, s.dv, dtype, 3),
                        dout = test::heads(s.B, s.H, s.Tq, s.dv, dtype, 4);
           const TreeParams params{
-              .scale = 0.8, .counted = counted, .reach = reach, .buds = level_buds(s, reach)};
+              .scale = 0.8, .counted = counted, .visible = visible, .buds = level_buds(s, visible)};
           const Run found = run(q, k, v, dout, params);
           const Plain expected = plainly(s, q, k, v, dout, params);
           const double tolerance = dtype == DType::f64 ? 1e-12 : 2e-5;
@@ -211,9 +211,9 @@ TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
 TEST_CASE("tree_attention: the same bits for any number of threads") {
   const OnEachDevice here;
   const Sizes s{1, 1, 600, 600, 8, 8};
-  const TreeReach reach{.keys = s.Tk, .causal = true};
+  const VisibleLeaves visible{.keys = s.Tk, .causal = true};
   const auto made = [&](uint64_t seed) { return test::heads(s.B, s.H, s.Tq, s.d, DType::f32, seed); };
-  const TreeParams params{.reach = reach, .buds = level_buds(s, reach)};
+  const TreeParams params{.visible = visible, .buds = level_buds(s, visible)};
   const auto all = [&] {
     const Run r = run(made(1), made(2), made(3), made(4), params);
     return std::vector<Numbers>{r.out.to_doubles(), r.dq.to_doubles(), r.dk.to_doubles(), r.dv.to_doubles()};
@@ -231,13 +231,13 @@ TEST_CASE("tree_attention: operations follow the buds, not the pairs") {
   const OnEachDevice here;
   const auto counted = [](int64_t T) {
     const Sizes s{1, 2, T, T, 16, 16};
-    const TreeReach reach{.keys = T, .causal = true};
+    const VisibleLeaves visible{.keys = T, .causal = true};
     const Tensor buds = Tensor::full(Shape{1, T, 1}, -1, DType::i32);
     for (int64_t i = 0; i < T; ++i)
       buds.data<int32_t>()[i] = static_cast<int32_t>(TreeNode{kernel::tree_height(i + 1), 0}.row());
     const auto made = [&](uint64_t seed) { return test::heads(s.B, s.H, T, 16, DType::f32, seed); };
     Count::reset();
-    run(made(1), made(2), made(3), made(4), {.reach = reach, .buds = buds});
+    run(made(1), made(2), made(3), made(4), {.visible = visible, .buds = buds});
     return static_cast<double>(Count::flops().load());
   };
   CHECK(counted(1024) / counted(512) < 2.4);  // one bud a query: n log n

@@ -37,7 +37,7 @@ std::vector<Ranges> grown(const Tensor& q, const Tensor& k, int64_t batch, int64
   launch_here<kernel::TreeBuds>(q, k ? nodes_of(k) : Tensor(), params, buds);
   std::vector<Ranges> out;
   for (int64_t row = 0; row < batch * queries; ++row) {
-    const int64_t leaves = params.reach.leaves(row / queries, row % queries);
+    const int64_t leaves = params.visible.count(row / queries, row % queries);
     const int32_t* bud = buds.data<int32_t>() + row * buds.extent(2);
     out.emplace_back();
     bool ended = false;
@@ -117,7 +117,7 @@ TEST_CASE("tree_buds: masses of decay") {
   for (const double base : {0.5, 0.9, 0.99}) {
     for (const int64_t leaves : {1, 7, 32, 100}) {
       const BudParams params{
-          .reach = {.keys = leaves}, .mass = BudMass::decay, .base = base, .exponent = 0.7};
+          .visible = {.keys = leaves}, .mass = BudMass::decay, .base = base, .exponent = 0.7};
       double total = 0;
       const Ranges buds = grown({}, {}, 1, 1, params)[0];
       for (const auto& [begin, end] : buds) total += kernel::decay_mass(base, leaves, begin, end - begin);
@@ -143,12 +143,13 @@ TEST_CASE("tree_buds: greedy growth is the one that is written out") {
         Try{BudMass::uniform, false, true, false}}) {
     for (const double exponent : {0.0, 0.4, 0.5, 0.9, 1.0}) {
       CAPTURE(static_cast<int>(t.mass), t.by_sum, t.causal, t.self, exponent);
-      const BudParams params{.reach = {.keys = T, .causal = t.causal, .self = t.self, .key_lengths = lengths},
-                             .mass = t.mass,
-                             .scale = 2.5,
-                             .base = 0.8,
-                             .by_sum = t.by_sum,
-                             .exponent = exponent};
+      const BudParams params{
+          .visible = {.keys = T, .causal = t.causal, .self = t.self, .key_lengths = lengths},
+          .mass = t.mass,
+          .scale = 2.5,
+          .base = 0.8,
+          .by_sum = t.by_sum,
+          .exponent = exponent};
       const bool looks = t.mass == BudMass::exponential || t.mass == BudMass::positive;
       const std::vector<Ranges> found = grown(looks ? q : Tensor(), looks ? k : Tensor(), B, T, params);
       for (int64_t b = 0; b < B; ++b) {
@@ -193,7 +194,7 @@ TEST_CASE("tree_buds: drawn buds are all positions once, of every number of keys
   Rng rng(11);
   for (const int64_t parallel : {1, 2, 8}) {
     for (const double exponent : {0.2, 0.5, 1.0}) {
-      const BudParams params{.reach = {.keys = T, .causal = true},
+      const BudParams params{.visible = {.keys = T, .causal = true},
                              .scale = 3,
                              .exponent = exponent,
                              .parallel = parallel,
@@ -222,7 +223,7 @@ TEST_CASE("tree_buds: given draws decide, by the masses of decay") {
   // Four keys give masses 0.1875 and 0.75 after the root is split: a fifth for the left one.
   const auto after = [](double u) {
     const std::vector<double> numbers{0.5, u, 0, 0, 0, 0, 0, 0};
-    const BudParams params{.reach = {.keys = 4},
+    const BudParams params{.visible = {.keys = 4},
                            .mass = BudMass::decay,
                            .base = 0.5,
                            .exponent = 0.7,  // 4^0.7 = 2.64
@@ -241,7 +242,7 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
   const int64_t queries = 20000;
   const double base = 0.7, left = (std::pow(base, 4) - std::pow(base, 8)) / (1 - std::pow(base, 8));
   Rng rng(13);
-  const BudParams params{.reach = {.keys = 8},
+  const BudParams params{.visible = {.keys = 8},
                          .mass = BudMass::decay,
                          .base = base,
                          .exponent = 0.5,
@@ -259,8 +260,11 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
 TEST_CASE("tree_buds: a process draws for its rows of a batch what one process draws for them") {
   const OnEachDevice here;
   Rng rng(13);
-  const BudParams params{
-      .reach = {.keys = 40}, .mass = BudMass::uniform, .exponent = 0.5, .greedy = false, .draw = rng.next()};
+  const BudParams params{.visible = {.keys = 40},
+                         .mass = BudMass::uniform,
+                         .exponent = 0.5,
+                         .greedy = false,
+                         .draw = rng.next()};
   const auto whole = grown({}, {}, 5, 6, params);
   const auto alone = grown({}, {}, 3, 6, params);
   const SharedRows shared({2, 3});
@@ -273,7 +277,7 @@ TEST_CASE("tree_buds: buds drawn together are different ones") {
   const OnEachDevice here;
   Rng rng(17);
   // Two starting nodes of four keys each, both drawn: never one of them twice.
-  const BudParams params{.reach = {.keys = 8},
+  const BudParams params{.visible = {.keys = 8},
                          .mass = BudMass::uniform,
                          .exponent = 0.6,  // 8^0.6 = 3.48
                          .parallel = 2,
@@ -289,7 +293,7 @@ TEST_CASE("tree_buds: masses that overflow or are no numbers still give buds") {
   k.data<float>()[3] = std::nanf("");
   Rng rng(19);
   for (const bool greedy : {true, false}) {
-    const BudParams params{.reach = {.keys = 9, .causal = true}, .greedy = greedy, .draw = rng.next()};
+    const BudParams params{.visible = {.keys = 9, .causal = true}, .greedy = greedy, .draw = rng.next()};
     const std::vector<Ranges> found = grown(q, k, 1, 9, params);
     for (int64_t i = 0; i < 9; ++i) CHECK(whole(found[static_cast<size_t>(i)], i + 1));
   }

@@ -25,7 +25,7 @@ TokenCost cost_of(int64_t keys, double exponent, int64_t heads, int64_t d, bool 
                k = test::heads(1, heads, keys, d, DType::f32, 2);
   const Tensor nodes(Shape{1, heads, kernel::tree_rows(keys), d});
   launch_here<kernel::TreeSums>(k, 0, nodes);
-  kernel::BudParams params{.reach = {.keys = keys, .causal = true, .first_query = keys - 1},
+  kernel::BudParams params{.visible = {.keys = keys, .causal = true, .first_query = keys - 1},
                            .mass = BudMass::uniform,
                            .exponent = exponent,
                            .parallel = greedy ? 1 : 8,
@@ -43,7 +43,7 @@ TokenCost cost_of(int64_t keys, double exponent, int64_t heads, int64_t d, bool 
   out.masses = counted([&] { launch_here<kernel::TreeBuds>(q, nodes, params, buds); }) - out.heap;
   for (int64_t n = 0; n < buds.size(); ++n) out.buds += buds.data<int32_t>()[n] >= 0 ? 1 : 0;
   const kernel::TreeParams tree{
-      .reach = params.reach, .buds = buds, .key_nodes = nodes, .value_nodes = nodes};
+      .visible = params.visible, .buds = buds, .key_nodes = nodes, .value_nodes = nodes};
   const Tensor y(q.shape()), lse(Shape{1, heads, 1});
   out.attention = counted([&] { launch_here<kernel::TreeAttention>(q, tree, y, lse); });
   return out;

@@ -1,5 +1,5 @@
 // Gathering rows per head by index, and its gradient.
-#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/content/gather.h"
 #include "heed/core/launch.h"
 
 #include "heed/tests/core/numbers.h"
