@@ -1,9 +1,21 @@
-// UTF-8 text: validation, code points, lines.
+// UTF-8 text: validation, code points and their classes, lines.
 #include "heed/data/text/text.h"
+
+#include <utf8proc.h>
 
 #include "heed/core/io/utf8.h"
 
 namespace heed {
+namespace {
+
+/// The general category of the Unicode Character Database.
+utf8proc_category_t category_of(char32_t code) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(code));
+}
+
+bool is_ascii_letter(char32_t code) { return (code | 0x20) >= 'a' && (code | 0x20) <= 'z'; }
+
+}  // namespace
 
 char32_t next_code_point(std::string_view text, size_t& at) {
   const Utf8 decoded = utf8_at(text, at);
@@ -12,23 +24,10 @@ char32_t next_code_point(std::string_view text, size_t& at) {
 }
 
 void append_code_point(std::string& out, char32_t code) {
-  if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) code = replacement_character;
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += tail(6);
-    out += tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += tail(12);
-    out += tail(6);
-    out += tail(0);
-  }
+  if (!utf8proc_codepoint_valid(static_cast<utf8proc_int32_t>(code))) code = replacement_character;
+  utf8proc_uint8_t bytes[4];
+  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
 size_t invalid_utf8(std::string_view text) {
@@ -53,6 +52,43 @@ int64_t code_points(std::string_view text) {
 }
 
 bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
+
+bool is_letter(char32_t code) {
+  if (code < 0x80) return is_ascii_letter(code);
+  const utf8proc_category_t category = category_of(code);
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_number(char32_t code) {
+  if (code < 0x80) return is_digit(code);
+  const utf8proc_category_t category = category_of(code);
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_word(char32_t code) {
+  if (code < 0x80) return is_ascii_letter(code) || is_digit(code) || code == '_';
+  const bool joiner = code == 0x200C || code == 0x200D;
+  // Circled and squared letters are symbols, but alphabetic ones.
+  const bool circled = (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+                       (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+  switch (category_of(code)) {
+    case UTF8PROC_CATEGORY_MN:  // combining marks
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:  // decimal digits
+    case UTF8PROC_CATEGORY_NL:  // numerals that are letters
+    case UTF8PROC_CATEGORY_PC:  // connectors
+      return true;
+    default:
+      return is_letter(code) || joiner || circled;
+  }
+}
+
+bool is_space(char32_t code) {
+  if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
+  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
+         code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+}
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.size();

@@ -103,3 +103,19 @@ TEST_CASE("text: lines with LF, CRLF, a byte order mark, and no last newline") {
   CHECK(split_fields("a\t\tb", '\t') == Lines{"a", "", "b"});
   CHECK(split_fields("", '\t') == Lines{""});
 }
+
+TEST_CASE("text: classes of characters beyond ASCII") {
+  for (const char32_t letter : {U'\u00AA', U'\u00E8', U'\u0416', U'\u4E2D', U'\U00020000'})
+    CHECK((is_letter(letter) && is_word(letter) && !is_number(letter)));
+  for (const char32_t digit : {U'\u0661', U'\uFF15'})
+    CHECK((is_number(digit) && is_word(digit) && !is_letter(digit)));
+  for (const char32_t number : {U'\u00B2', U'\u00BD'}) CHECK((is_number(number) && !is_word(number)));
+  CHECK((is_number(U'\u2167') && is_word(U'\u2167') && !is_letter(U'\u2167')));  // a Roman numeral
+  // Marks, connectors, joiners and circled letters are in words without being letters.
+  for (const char32_t part :
+       {U'\u0301', U'\u0903', U'\u20DD', U'\u203F', U'\u200D', U'\u24B6', U'\U0001F170'})
+    CHECK((is_word(part) && !is_letter(part) && !is_number(part)));
+  for (const char32_t other :
+       {U'\u00A9', U'\u2014', U'\u20AC', U'\u24AF', U'\U0001F600', U'\uE000', char32_t{0x110000}})
+    CHECK((!is_word(other) && !is_letter(other) && !is_number(other)));
+}
