@@ -1,10 +1,11 @@
 // Baselines on labelled sequences: accuracies of simple models.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 namespace heed {
 
@@ -13,6 +14,15 @@ struct Baseline {
   std::string name;     ///< what it predicts from: "4-byte runs"
   double accuracy = 0;  ///< share of correct predictions, 0 to 1
 };
+
+/// The share of test examples whose label is predict(example number); 0 for an empty set.
+template <class Predict>
+double accuracy_of(const Sequences& test_set, Predict predict) {
+  int64_t correct = 0;
+  for (int64_t i = 0; i < test_set.count(); ++i)
+    correct += predict(i) == int64_t{test_set.labels[static_cast<size_t>(i)]} ? 1 : 0;
+  return static_cast<double>(correct) / static_cast<double>(std::max<int64_t>(test_set.count(), 1));
+}
 
 /// Accuracy of always predicting the most frequent label of `train_set`, scored on `test_set`.
 double majority(const Sequences& train_set, const Sequences& test_set);

@@ -15,12 +15,17 @@
 
 namespace heed {
 
-/// A thread that makes the batches from a position on, up to so many ahead of their use.
-class DataLoader::Ahead {
+static Batch on_default_device(Batch batch) {
+  for (Tensor& x : batch.tensors) x = x.to(default_device);
+  return batch;
+}
+
+/// A thread that makes the batches from a position on, at most `prefetch` of them ahead of their use.
+class DataLoader::PrefetchThread {
  public:
-  explicit Ahead(const DataLoader& loader)
+  explicit PrefetchThread(const DataLoader& loader)
       : loader_(loader), place_(loader.position_), thread_([this] { work(); }) {}
-  ~Ahead() {
+  ~PrefetchThread() {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -28,16 +33,16 @@ class DataLoader::Ahead {
     changed_.notify_all();
     thread_.join();
   }
-  Ahead(const Ahead&) = delete;
-  Ahead& operator=(const Ahead&) = delete;
+  PrefetchThread(const PrefetchThread&) = delete;
+  PrefetchThread& operator=(const PrefetchThread&) = delete;
 
   /// The next batch. Rethrows what making it threw; after that it gives no more batches.
   Batch next() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !made_.empty() || error_; });
-    if (made_.empty()) std::rethrow_exception(error_);
-    Batch batch = std::move(made_.front());
-    made_.pop_front();
+    changed_.wait(lock, [this] { return !ready_.empty() || error_; });
+    if (ready_.empty()) std::rethrow_exception(error_);
+    Batch batch = std::move(ready_.front());
+    ready_.pop_front();
     changed_.notify_all();
     return batch;
   }
@@ -46,13 +51,14 @@ class DataLoader::Ahead {
   void work() {
     try {
       for (Plan plan;;) {
-        Batch batch = loader_.made(loader_.examples_at(place_, plan));
+        Batch batch = loader_.make_batch(loader_.examples_at(place_, plan));
         place_ = loader_.after(place_);
         std::unique_lock lock(mutex_);
-        changed_.wait(
-            lock, [this] { return stop_ || static_cast<int64_t>(made_.size()) < loader_.options_.prefetch; });
+        changed_.wait(lock, [this] {
+          return stop_ || static_cast<int64_t>(ready_.size()) < loader_.options_.prefetch;
+        });
         if (stop_) return;
-        made_.push_back(std::move(batch));
+        ready_.push_back(std::move(batch));
         changed_.notify_all();
       }
     } catch (...) {
@@ -66,7 +72,7 @@ class DataLoader::Ahead {
   LoaderPosition place_;  // of the batch that is made
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Batch> made_;
+  std::deque<Batch> ready_;
   std::exception_ptr error_;
   bool stop_ = false;
   std::thread thread_;  // last: it uses the others
@@ -118,33 +124,30 @@ LoaderPosition DataLoader::after(LoaderPosition position) const {
 void DataLoader::seek(LoaderPosition position) {
   check(position);
   if (position == position_) return;
-  ahead_.reset();
+  prefetch_thread_.reset();
   position_ = position;
 }
 
 Batch DataLoader::next() {
   Batch batch;
   if (options_.prefetch > 0) {
-    if (ahead_ == nullptr) ahead_ = std::make_unique<Ahead>(*this);
+    if (prefetch_thread_ == nullptr) prefetch_thread_ = std::make_unique<PrefetchThread>(*this);
     try {
-      batch = ahead_->next();
+      batch = prefetch_thread_->next();
     } catch (...) {
-      ahead_.reset();  // the next call tries again
+      prefetch_thread_.reset();  // the next call tries again
       throw;
     }
   } else {
-    batch = made(examples_at(position_, plan_));
+    batch = make_batch(examples_at(position_, plan_));
   }
   position_ = after(position_);
-  for (Tensor& x : batch.tensors) x = x.to(default_device);
-  return batch;
+  return on_default_device(std::move(batch));
 }
 
 Batch DataLoader::at(LoaderPosition position) const {
   check(position);
-  Batch batch = made(examples_at(position, plan_));
-  for (Tensor& x : batch.tensors) x = x.to(default_device);
-  return batch;
+  return on_default_device(make_batch(examples_at(position, plan_)));
 }
 
 int64_t DataLoader::rows_at(LoaderPosition position) const {
@@ -188,7 +191,7 @@ void DataLoader::sort_by_length(std::vector<int64_t>& order) const {
   }
 }
 
-Batch DataLoader::made(const std::vector<int64_t>& indices) const {
+Batch DataLoader::make_batch(const std::vector<int64_t>& indices) const {
   std::vector<Example> examples;
   for (const int64_t index : indices) examples.push_back(dataset_.read(index));
   Batch batch{.tensors = stack_examples(examples, indices, options_.pad)};
@@ -203,7 +206,7 @@ Batch DataLoader::made(const std::vector<int64_t>& indices) const {
 }
 
 std::string DataLoader::identity() {
-  ahead_.reset();
+  prefetch_thread_.reset();
   return dataset_.identity();
 }
 

@@ -30,7 +30,7 @@ struct DataLoaderOptions {
   std::vector<Padding> pad = {};
   /// Above 0: so many batches' examples are sorted by length together, so that a batch needs little padding.
   int64_t length_buckets = 0;
-  int64_t prefetch = 2;  ///< batches that a thread makes ahead; 0: none, made when they are asked for
+  int64_t prefetch = 2;  ///< batches that a thread makes ahead; 0: no thread
 };
 
 /// A place in the batches: the next one is number `batch` of `epoch`, both counted from 0.
@@ -64,25 +64,25 @@ class DataLoader {
   int64_t batches() const { return batches_; }
   const DataLoaderOptions& options() const { return options_; }  ///< as given to the constructor
 
-  /// Where next() goes on.
+  /// The place of the batch that next() gives.
   LoaderPosition position() const { return position_; }
-  /// Goes on there. Fails for a place that no epoch has.
+  /// Makes next() continue at this place. Fails for a place that no epoch has.
   void seek(LoaderPosition position);
-  /// The batch at position(), which moves on behind it. Fails naming the examples whose tensors differ in
-  /// number, type or shape; what Dataset::get() throws comes out here.
+  /// The batch at position(), which then moves to the next. Fails naming the examples whose tensors differ in
+  /// number, type or shape; rethrows what Dataset::get() throws.
   Batch next();
-  /// The batch at any place; position() stays. Made anew each time.
+  /// The batch at any place, made anew each time; position() stays.
   Batch at(LoaderPosition position) const;
   /// How many examples the batch at this place has.
   int64_t rows_at(LoaderPosition position) const;
 
   /// One line that names set and order, for comparing a run with what it resumes.
   std::string description() const;
-  /// Dataset::identity() of the set. Batches that were made ahead are dropped, so that the set is asked from
-  /// one thread at a time.
+  /// Dataset::identity() of the set. Drops prefetched batches first, so that one thread at a time uses the
+  /// set.
   std::string identity();
 
-  /// What a range-for walks with: the batches from position() to the end of its epoch.
+  /// Iterates over the batches from position() to the end of its epoch.
   class Iterator {
    public:
     /// Takes the first batch of the loop from the loader.
@@ -115,7 +115,7 @@ class DataLoader {
     int64_t epoch = -1;
     std::vector<std::vector<int64_t>> batches;
   };
-  class Ahead;
+  class PrefetchThread;
 
   void check_options() const;
   void check(LoaderPosition position) const;
@@ -124,7 +124,7 @@ class DataLoader {
   const std::vector<int64_t>& examples_at(LoaderPosition position, Plan& plan) const;
   void sort_by_length(std::vector<int64_t>& order) const;
   /// The batch of these examples, on the CPU.
-  Batch made(const std::vector<int64_t>& indices) const;
+  Batch make_batch(const std::vector<int64_t>& indices) const;
 
   const Dataset& dataset_;
   DataLoaderOptions options_;
@@ -132,7 +132,7 @@ class DataLoader {
   std::vector<int64_t> lengths_;  // of all examples, where they are sorted by length
   LoaderPosition position_;
   mutable Plan plan_;  // of the last epoch that was asked for
-  std::unique_ptr<Ahead> ahead_;
+  std::unique_ptr<PrefetchThread> prefetch_thread_;
 };
 
 }  // namespace heed

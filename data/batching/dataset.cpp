@@ -19,20 +19,21 @@ void check_index(const char* what, int64_t index, int64_t size) {
 
 /// A contiguous copy on the CPU.
 Tensor on_host(const Tensor& x) {
-  Tensor here = x.detach().to(Device::cpu);
-  if (here.contiguous()) return here;
-  Tensor copy(here.shape(), here.dtype(), Device::cpu);
-  launch<kernel::Copy>(Device::cpu, here, copy);
+  Tensor host = x.detach().to(Device::cpu);
+  if (host.contiguous()) return host;
+  Tensor copy(host.shape(), host.dtype(), Device::cpu);
+  launch<kernel::Copy>(Device::cpu, host, copy);
   return copy;
 }
 
+/// Adds type, shape and elements.
 void add(Sha256& sum, const Tensor& x) {
-  const Tensor here = on_host(x);
-  sum.update(text(to_string(here.dtype()), " ", here.shape(), "\n"));
-  sum.update({static_cast<const char*>(here.raw()), static_cast<size_t>(here.bytes())});
+  const Tensor host = on_host(x);
+  sum.update(text(to_string(host.dtype()), " ", host.shape(), "\n"));
+  sum.update({static_cast<const char*>(host.raw()), static_cast<size_t>(host.bytes())});
 }
 
-std::string sha256_words(const Sha256& sum) { return "sha256:" + sum.hex(); }
+std::string prefixed_hash(const Sha256& sum) { return "sha256:" + sum.hex(); }
 
 }  // namespace
 
@@ -45,7 +46,7 @@ std::string Dataset::identity() const {
   for (int64_t i = 0; i < taken; ++i) {
     for (const Tensor& x : read(i + 1 == taken ? count - 1 : i * distance)) add(sum, x);
   }
-  return sha256_words(sum);
+  return prefixed_hash(sum);
 }
 
 int64_t Dataset::length(int64_t index) const {
@@ -92,7 +93,7 @@ Example TensorDataset::get(int64_t index) const {
 std::string TensorDataset::identity() const {
   Sha256 sum;
   for (const Tensor& x : tensors_) add(sum, x);
-  return sha256_words(sum);
+  return prefixed_hash(sum);
 }
 
 Subset::Subset(const Dataset& all, std::vector<int64_t> indices) : all_(all), indices_(std::move(indices)) {
@@ -103,7 +104,7 @@ std::string Subset::identity() const {
   Sha256 sum;
   sum.update(all_.identity() + "\n");
   sum.update({reinterpret_cast<const char*>(indices_.data()), indices_.size() * sizeof(int64_t)});
-  return sha256_words(sum);
+  return prefixed_hash(sum);
 }
 
 int64_t Subset::place(int64_t index) const {

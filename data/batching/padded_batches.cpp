@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "heed/core/error.h"
 #include "heed/data/batching/shuffle.h"
@@ -91,21 +92,21 @@ BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
   int64_t source = 0;
   int64_t target = 0;
   for (const int64_t index : order) {
-    const int64_t wide_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
-    const int64_t wide_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
+    const int64_t new_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
+    const int64_t new_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
     const auto rows = static_cast<int64_t>(batch.size()) + 1;
     // The bound on the source limits batches of long sources with short targets.
-    const bool fits = options_.sentences > 0 ? rows <= options_.sentences
-                                             : rows * wide_target <= options_.tokens &&
-                                                   rows * wide_source <= 2 * options_.tokens;
+    const bool fits = options_.sentences > 0
+                          ? rows <= options_.sentences
+                          : rows * new_target <= options_.tokens && rows * new_source <= 2 * options_.tokens;
     if (!fits && !batch.empty()) {
       plan.push_back(std::move(batch));
       batch.clear();
       source = source_columns(pair(index));
       target = target_columns(pair(index));
     } else {
-      source = wide_source;
-      target = wide_target;
+      source = new_source;
+      target = new_target;
     }
     batch.push_back(index);
   }
@@ -131,7 +132,7 @@ BatchPlan PairBatches::epoch(int64_t number) const {
 
 BatchPlan PairBatches::in_order() const {
   std::vector<int64_t> order(pairs_.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  std::iota(order.begin(), order.end(), 0);
   if (options_.buckets) sort_by_length(order);
   return cut(order);
 }
@@ -142,16 +143,12 @@ int64_t one_of_few(int64_t n) {
   return (n + step - 1) / step * step;
 }
 
-namespace {
-
 /// The least number that one_of_few() rounds up to `few`; at least 1.
-int64_t least_of(int64_t few) {
+static int64_t least_of(int64_t few) {
   int64_t n = few;
   while (n > 1 && one_of_few(n - 1) == few) --n;
   return n;
 }
-
-}  // namespace
 
 BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
   BatchFrame out{.rows = static_cast<int64_t>(indices.size()),
@@ -206,23 +203,6 @@ PairBatch PairBatches::make(std::span<const int64_t> indices) const {
   batch.target_in.lengths.resize(rows, 1);
   batch.target_out.lengths.resize(rows, 0);
   return batch;
-}
-
-double padding_share(const PairBatches& batches, const BatchPlan& plan) {
-  int64_t used = 0;
-  int64_t area = 0;
-  for (const auto& indices : plan) {
-    int64_t source = batches.options().fixed_length;
-    int64_t target = batches.options().fixed_length;
-    for (const int64_t index : indices) {
-      const EncodedPair& p = batches.pair(index);
-      used += source_columns(p) + target_columns(p);
-      source = std::max(source, source_columns(p));
-      target = std::max(target, target_columns(p));
-    }
-    area += static_cast<int64_t>(indices.size()) * (source + target);
-  }
-  return area == 0 ? 0.0 : 1.0 - static_cast<double>(used) / static_cast<double>(area);
 }
 
 }  // namespace heed

@@ -92,7 +92,4 @@ class PairBatches {
   BatchOptions options_;
 };
 
-/// The fraction of padding among all ids of source and target_out in a plan, 0 to 1.
-double padding_share(const PairBatches& batches, const BatchPlan& plan);
-
 }  // namespace heed

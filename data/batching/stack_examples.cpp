@@ -12,35 +12,18 @@
 namespace heed {
 namespace {
 
-template <class T>
-void fill(std::byte* to, int64_t bytes, double value) {
-  if constexpr (std::is_integral_v<T>) {
-    using Limits = std::numeric_limits<T>;
-    if (!(value >= static_cast<double>(Limits::min()) && value < std::ldexp(1.0, Limits::digits)))
-      fail("DataLoader: pad has the value ", value, " for a tensor of ", dtype_of<T>,
-           ", which cannot hold it.");
-  }
-  const T one(static_cast<T>(value));
-  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof one))
-    std::memcpy(to + at, &one, sizeof one);
-}
-
-/// Fills `bytes` with elements of this type.
+/// Fills `bytes` bytes with elements of this type. Fails where the type cannot hold the value.
 void fill(DType dtype, std::byte* to, int64_t bytes, double value) {
-  switch (dtype) {
-    case DType::f32:
-      return fill<float>(to, bytes, value);
-    case DType::f64:
-      return fill<double>(to, bytes, value);
-    case DType::bf16:
-      return fill<bf16>(to, bytes, value);
-    case DType::i32:
-      return fill<int32_t>(to, bytes, value);
-    case DType::i64:
-      return fill<int64_t>(to, bytes, value);
-    case DType::u8:
-      return fill<uint8_t>(to, bytes, value);
-  }
+  visit(dtype, [&]<class T>(Type<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      if (!(value >= static_cast<double>(Limits::min()) && value < std::ldexp(1.0, Limits::digits)))
+        fail("DataLoader: pad has the value ", value, " for a tensor of ", dtype, ", which cannot hold it.");
+    }
+    const T element(static_cast<T>(value));
+    for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof element))
+      std::memcpy(to + at, &element, sizeof element);
+  });
 }
 
 /// One tensor of all examples.
@@ -57,22 +40,22 @@ struct Column {
     const Tensor& first = of(0);
     for (size_t i = 0; i < examples.size(); ++i) {
       const Tensor& x = of(i);
-      if (!x) fail("DataLoader: tensor ", tensor, " of example ", indices[i], " is empty. Give it a shape.");
+      const std::string name = text("DataLoader: tensor ", tensor, " of example ", indices[i]);
+      if (!x) fail(name, " is empty. Give it a shape.");
       if (x.device() != Device::cpu || !x.contiguous()) {
         fail(
-            "DataLoader: tensor ", tensor, " of example ", indices[i],
+            name,
             " is not a row-major tensor of the CPU. Make it there: the loader brings batches to the device.");
       }
       if (padding != nullptr && x.rank() == 0)
-        fail("DataLoader: tensor ", tensor, " of example ", indices[i],
-             " is a single number, which cannot be padded. Take it out of pad.");
+        fail(name, " is a single number, which cannot be padded. Take it out of pad.");
       const int64_t skipped = padding != nullptr ? 1 : 0;  // axes that may differ
       const bool same =
           x.dtype() == first.dtype() && x.rank() == first.rank() &&
           std::equal(x.shape().begin() + skipped, x.shape().end(), first.shape().begin() + skipped);
       if (same) continue;
-      fail("DataLoader: tensor ", tensor, " of example ", indices[i], " is ", x.dtype(), " ", x.shape(),
-           ", that of example ", indices[0], " is ", first.dtype(), " ", first.shape(),
+      fail(name, " is ", x.dtype(), " ", x.shape(), ", that of example ", indices[0], " is ", first.dtype(),
+           " ", first.shape(),
            padding != nullptr ? ". Beyond the first axis they must be equal."
                               : ". They must be equal; a first axis that differs can be padded: "
                                 "DataLoaderOptions::pad.");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "heed/core/io/files.h"
+#include "heed/data/text/text.h"
 
 extern char** environ;
 
@@ -91,6 +92,10 @@ Ended run(std::vector<std::string> words, int64_t max_bytes) {
   return ended;
 }
 
+constexpr std::string_view curl_options =
+    "--disable --fail --location --max-redirs 5 --silent --show-error --connect-timeout 20 --speed-limit 1 "
+    "--speed-time 60 --continue-at - --proto =http,https --proto-redir";
+
 // Exit codes of curl, as its manual lists them.
 constexpr int not_found_code = 22, no_range_code = 33, too_large_code = 63;
 constexpr int lasting_codes[] = {1, 2, 3, 5, 6, 7, 23, 35, 47, 60};  // retrying at once does not help
@@ -105,34 +110,12 @@ bool transfer(const std::string& url, const Path& part, const TransferOptions& o
   bool continued = size_of(part) > 0;
   for (int attempt = 1;; ++attempt) {
     const int64_t before = size_of(part);
-    const Ended ended =
-        run({options.program,
-             "--disable",
-             "--fail",
-             "--location",
-             "--max-redirs",
-             "5",
-             "--proto",
-             "=http,https",
-             "--proto-redir",
-             plain ? "=http,https" : "=https",
-             "--silent",
-             "--show-error",
-             "--connect-timeout",
-             "20",
-             "--speed-limit",
-             "1",
-             "--speed-time",
-             "60",
-             "--max-filesize",
-             std::to_string(options.cap),
-             "--continue-at",
-             "-",
-             "--output",
-             part.string(),
-             "--url",
-             url},
-            options.cap + 1);  // one more byte distinguishes a file that is too large from one that fits
+    std::vector<std::string> command{options.program};
+    for (const std::string_view word : split_fields(curl_options, ' ')) command.emplace_back(word);
+    command.insert(command.end(), {plain ? "=http,https" : "=https", "--max-filesize",
+                                   std::to_string(options.cap), "--output", part.string(), "--url", url});
+    // One more byte distinguishes a file that is too large from one that fits.
+    const Ended ended = run(std::move(command), options.cap + 1);
     const int64_t after = size_of(part);
     const std::string reason = ended.output.empty() ? text("curl ended with ", ended.code) : ended.output;
     if (ended.signal == SIGINT || ended.signal == SIGTERM) {

@@ -4,7 +4,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
 #include "heed/data/download/corpus_catalog.h"
-#include "heed/data/download/unpacking.h"
 #include "heed/data/formats/cifar.h"
 #include "heed/data/formats/idx.h"
 #include "heed/data/formats/tar.h"

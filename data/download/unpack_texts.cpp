@@ -6,7 +6,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
 #include "heed/data/download/corpus_catalog.h"
-#include "heed/data/download/unpacking.h"
 #include "heed/data/formats/tar.h"
 #include "heed/data/formats/zip.h"
 #include "heed/data/text/parallel_text.h"
@@ -121,9 +120,8 @@ Downloaded unpacked::imdb(const RemoteCorpus& corpus, const DownloadOptions& opt
       ++count;
     }
     io::write(options.folder / (test ? "test.tsv" : "train.tsv"), rows);
-    const bool fits =
+    out.as_published &=
         as_published(options, test ? "test reviews" : "training reviews", count, reviews_per_half);
-    out.as_published = out.as_published && fits;
   }
   return out;
 }
@@ -144,12 +142,9 @@ Downloaded unpacked::opus_books(const RemoteCorpus& corpus, const DownloadOption
   const PairFile pairs = read_pairs(out.data);
   const int64_t english = Vocabulary::train(sources(pairs.pairs)).size();
   const int64_t italian = Vocabulary::train(targets(pairs.pairs)).size();
-  const bool pairs_fit = as_published(options, "sentence pairs", pairs.lines, opus_books_pairs);
-  const bool english_fits =
-      as_published(options, "English words seen twice or more", english, opus_books_english);
-  const bool italian_fits =
-      as_published(options, "Italian words seen twice or more", italian, opus_books_italian);
-  out.as_published = pairs_fit && english_fits && italian_fits;
+  out.as_published &= as_published(options, "sentence pairs", pairs.lines, opus_books_pairs);
+  out.as_published &= as_published(options, "English words seen twice or more", english, opus_books_english);
+  out.as_published &= as_published(options, "Italian words seen twice or more", italian, opus_books_italian);
   return out;
 }
 
@@ -177,8 +172,7 @@ Downloaded unpacked::wikitext2(const RemoteCorpus& corpus, const DownloadOptions
     const std::string& bytes = entry_of(entries, text("wikitext-2/", part.name), file.name);
     io::write(options.folder / part.name, bytes);
     const int64_t tokens = blank_separated_words(bytes) + std::count(bytes.begin(), bytes.end(), '\n');
-    const bool fits = as_published(options, text("tokens of ", part.name), tokens, part.tokens);
-    out.as_published = out.as_published && fits;
+    out.as_published &= as_published(options, text("tokens of ", part.name), tokens, part.tokens);
   }
   return out;
 }

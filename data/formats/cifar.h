@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 namespace heed {
 

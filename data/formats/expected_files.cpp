@@ -16,11 +16,15 @@ std::string list_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+Path plain_or_gzip(const Path& plain) {
+  const Path packed = plain.string() + ".gz";
+  return !io::exists(plain) && io::exists(packed) ? packed : plain;
+}
+
 void expect_files(const Path& folder, const ExpectedFiles& wanted) {
   std::vector<std::string> missing;
   for (const std::string& name : wanted.names) {
-    if (!io::exists(folder / name) && !(wanted.gzip && io::exists(folder / (name + ".gz"))))
-      missing.push_back(name);
+    if (!io::exists(wanted.gzip ? plain_or_gzip(folder / name) : folder / name)) missing.push_back(name);
   }
   const bool is_folder = io::is_directory(folder);
   if (is_folder && missing.empty()) return;

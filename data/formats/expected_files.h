@@ -16,6 +16,9 @@ struct ExpectedFiles {
   const char* bring;               ///< advice: "Fetch them: heed data get mnist."
 };
 
+/// The file, or the one of its name with .gz where only that is there.
+Path plain_or_gzip(const Path& plain);
+
 /// Fault::file that names what is missing, what is needed and how to get it, unless `folder` holds the files.
 void expect_files(const Path& folder, const ExpectedFiles& wanted);
 

@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_bytes = int64_t{2} << 30;  // bytes of a file, decompressed
-constexpr int64_t max_ratio = 1100;              // deflate compresses by 1032 at most
+constexpr int64_t max_idx_bytes = int64_t{2} << 30;  // bytes of a file, decompressed
+constexpr int64_t max_ratio = 1100;                  // deflate compresses by 1032 at most
 constexpr uint32_t byte_type = 0x08;
 
 struct IdxFile {
@@ -30,7 +30,7 @@ uint32_t big_endian(std::string_view bytes, size_t at) {
 
 IdxFile read_idx(const Path& path, size_t rank) {
   IdxFile file;
-  std::string stored = io::read(path, max_bytes);
+  std::string stored = io::read(path, max_idx_bytes);
   const bool packed = is_gzip(stored);
   file.head = 4 + 4 * rank;
   const std::string head =
@@ -51,11 +51,11 @@ IdxFile read_idx(const Path& path, size_t rank) {
     file.extents.push_back(extent);
     shape += text(i == 0 ? "" : " x ", extent);
     // Each factor is below 2^32, and the product stops growing above 2^31, so it cannot overflow.
-    volume = volume > max_bytes ? volume : volume * extent;
+    volume = volume > max_idx_bytes ? volume : volume * extent;
   }
   const int64_t max_volume =
       packed ? static_cast<int64_t>(stored.size()) * max_ratio : static_cast<int64_t>(stored.size());
-  if (volume > std::min(max_volume, max_bytes)) {
+  if (volume > std::min(max_volume, max_idx_bytes)) {
     fail(Fault::data, path, ": the head says ", shape, " bytes, but no more than ",
          std::max<int64_t>(0, max_volume - static_cast<int64_t>(file.head)), " follow it from byte ",
          file.head, " on. The file is damaged or cut short; fetch it again.");
@@ -72,11 +72,6 @@ IdxFile read_idx(const Path& path, size_t rank) {
 
 std::vector<uint8_t> body(const IdxFile& file) {
   return {file.bytes.begin() + static_cast<std::ptrdiff_t>(file.head), file.bytes.end()};
-}
-
-Path plain_or_gzip(const Path& folder, const std::string& name) {
-  const Path plain = folder / name;
-  return io::exists(plain) ? plain : folder / (name + ".gz");
 }
 
 }  // namespace
@@ -115,8 +110,8 @@ LabelledImages read_mnist(const Path& folder, bool test) {
                         .gzip = true,
                         .bring = "Fetch it: heed data get mnist."});
   const std::string part = test ? "t10k" : "train";
-  return read_labelled_images(plain_or_gzip(folder, part + "-images-idx3-ubyte"),
-                              plain_or_gzip(folder, part + "-labels-idx1-ubyte"));
+  return read_labelled_images(plain_or_gzip(folder / (part + "-images-idx3-ubyte")),
+                              plain_or_gzip(folder / (part + "-labels-idx1-ubyte")));
 }
 
 }  // namespace heed

@@ -69,10 +69,10 @@ class Reader {
   }
 
   /// The bytes of the entry, which end where the next header begins.
-  std::string_view body(size_t most = std::string_view::npos) {
+  std::string_view body(size_t max_bytes = std::string_view::npos) {
     const uint64_t size = number(size_field, "size");
-    if (size > most)
-      refuse(header_at_, "an entry that names another has ", size, " bytes; at most ", most, ".");
+    if (size > max_bytes)
+      refuse(header_at_, "an entry that names another has ", size, " bytes; at most ", max_bytes, ".");
     if (size > archive_.size() - at_)
       refuse(header_at_, "an entry announces ", size, " bytes; ", archive_.size() - at_, " are left.");
     const std::string_view bytes = archive_.substr(at_, size);
@@ -107,8 +107,8 @@ class Reader {
   void check_sum() const {
     uint64_t sum = 0;
     for (size_t i = 0; i < block; ++i) {
-      const bool own = i >= sum_field.at && i < sum_field.at + sum_field.size;
-      sum += own ? uint64_t{' '} : static_cast<unsigned char>(header_[i]);
+      const bool in_sum_field = i >= sum_field.at && i < sum_field.at + sum_field.size;
+      sum += in_sum_field ? uint64_t{' '} : static_cast<unsigned char>(header_[i]);
     }
     if (number(sum_field, "sum") != sum)
       refuse(header_at_, "the sum of a header does not fit. Is this a tar archive?");
@@ -148,25 +148,25 @@ std::vector<TarEntry> untar(std::string_view archive, std::string_view archive_n
   Reader in(archive, archive_name);
   std::vector<TarEntry> entries;
   std::unordered_set<std::string> names;
-  std::string given;  // the name of the next entry, when an entry before it says so
+  std::string long_name;  // of the next entry, where an entry before it gives one
   int64_t count = 0;
   while (in.next_header()) {
     if (++count > limits.entries)
       in.refuse(in.header_at(), "more than the ", limits.entries, " entries that are accepted.");
     const char kind = in.kind();
     if (kind == 'L') {
-      given = in.body(longest_extension);
-      given.resize(std::min(given.find('\0'), given.size()));
+      long_name = in.body(longest_extension);
+      long_name.resize(std::min(long_name.find('\0'), long_name.size()));
       continue;
     }
     if (kind == 'x' || kind == 'g') {
       const std::string path = pax_path(in, in.body(longest_extension));
       if (kind == 'g' && !path.empty()) in.refuse(in.header_at(), "one path is given to all entries.");
-      if (!path.empty()) given = path;
+      if (!path.empty()) long_name = path;
       continue;
     }
-    std::string name = given.empty() ? in.plain_name() : given;
-    given.clear();
+    std::string name = long_name.empty() ? in.plain_name() : long_name;
+    long_name.clear();
     if (name.starts_with("./")) name.erase(0, 2);
     // Before ustar, only a slash at the end of the name marked a folder.
     const bool folder = kind == '5' || (kind == '\0' && name.ends_with('/'));
@@ -187,7 +187,7 @@ std::vector<TarEntry> untar(std::string_view archive, std::string_view archive_n
     if (!names.insert(name).second) in.refuse(at, "the entry '", shown(name), "' is there twice.");
     entries.push_back({.name = std::move(name), .bytes = bytes});
   }
-  if (!given.empty())
+  if (!long_name.empty())
     in.refuse(in.header_at(), "the archive ends with the name of an entry that is not there.");
   return entries;
 }

@@ -29,6 +29,10 @@ struct ZipBytes {
   [[noreturn]] void refuse(uint64_t at, const Parts&... parts) const {
     fail(Fault::data, name, ": byte ", at, ": ", parts..., " Nothing was unpacked; fetch the archive again.");
   }
+  template <class... Parts>
+  [[noreturn]] void refuse_entry(uint64_t at, std::string_view entry, const Parts&... parts) const {
+    refuse(at, "the entry '", shown(entry), "' ", parts...);
+  }
   std::string_view part(uint64_t at, uint64_t count) const {
     if (at > bytes.size() || count > bytes.size() - at) {
       refuse(at, "the archive is cut short: ", count, " bytes are needed here, of ", bytes.size(),
@@ -46,7 +50,7 @@ struct ZipBytes {
 };
 
 /// A line of the directory.
-struct Listed {
+struct DirectoryEntry {
   std::string name;
   uint32_t flags, method, crc, packed, size, offset, mode;
   uint64_t at;  ///< of the line itself
@@ -64,37 +68,35 @@ size_t find_end(const ZipBytes& in) {
   in.refuse(lowest, "this is no zip archive: from here on there is no record that ends it.");
 }
 
-Listed read_listed(const ZipBytes& in, uint64_t at) {
+DirectoryEntry read_directory_entry(const ZipBytes& in, uint64_t at) {
   if (in.number(at, 4) != directory_mark) in.refuse(at, "the directory is damaged.");
-  Listed entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
-               .flags = in.number(at + 8, 2),
-               .method = in.number(at + 10, 2),
-               .crc = in.number(at + 16, 4),
-               .packed = in.number(at + 20, 4),
-               .size = in.number(at + 24, 4),
-               .offset = in.number(at + 42, 4),
-               .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0,
-               .at = at};
+  DirectoryEntry entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
+                       .flags = in.number(at + 8, 2),
+                       .method = in.number(at + 10, 2),
+                       .crc = in.number(at + 16, 4),
+                       .packed = in.number(at + 20, 4),
+                       .size = in.number(at + 24, 4),
+                       .offset = in.number(at + 42, 4),
+                       .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0,
+                       .at = at};
   if (const std::string wrong = fault_of_entry_name(entry.name); !wrong.empty())
-    in.refuse(at, "the entry '", shown(entry.name), "' ", wrong);
+    in.refuse_entry(at, entry.name, wrong);
   const uint32_t type = entry.mode & file_type;
-  if (type == link_type) in.refuse(at, "the entry '", shown(entry.name), "' is a symbolic link.");
+  if (type == link_type) in.refuse_entry(at, entry.name, "is a symbolic link.");
   if (type != 0 && type != regular_type && type != folder_type) {
-    in.refuse(at, "the entry '", shown(entry.name), "' is neither a file nor a folder.");
+    in.refuse_entry(at, entry.name, "is neither a file nor a folder.");
   }
   if ((entry.flags & (encrypted | strong_encryption | masked)) != 0) {
-    in.refuse(at, "the entry '", shown(entry.name), "' is encrypted.");
+    in.refuse_entry(at, entry.name, "is encrypted.");
   }
   if (entry.method != stored && entry.method != deflated) {
-    in.refuse(at, "the entry '", shown(entry.name), "' is packed by method ", entry.method,
-              "; only 0 and 8 are read.");
+    in.refuse_entry(at, entry.name, "is packed by method ", entry.method, "; only 0 and 8 are read.");
   }
   if (entry.method == stored && entry.packed != entry.size) {
-    in.refuse(at, "the entry '", shown(entry.name), "' is stored, but its two sizes differ.");
+    in.refuse_entry(at, entry.name, "is stored, but its two sizes differ.");
   }
   if (entry.size / 1100 > entry.packed) {  // deflate compresses by 1032 at most
-    in.refuse(at, "the entry '", shown(entry.name), "' announces ", entry.size, " bytes out of ",
-              entry.packed, ".");
+    in.refuse_entry(at, entry.name, "announces ", entry.size, " bytes out of ", entry.packed, ".");
   }
   return entry;
 }
@@ -103,22 +105,21 @@ Listed read_listed(const ZipBytes& in, uint64_t at) {
 struct Span {
   uint64_t begin, data, end;
 };
-Span span_of(const ZipBytes& in, const Listed& entry, uint64_t directory) {
+Span span_of(const ZipBytes& in, const DirectoryEntry& entry, uint64_t directory) {
   const uint64_t at = entry.offset;
   if (in.number(at, 4) != entry_mark)
-    in.refuse(at, "the entry '", shown(entry.name), "' is not here, where the directory says.");
+    in.refuse_entry(at, entry.name, "is not here, where the directory says.");
   const uint32_t name_bytes = in.number(at + 26, 2);
   const uint64_t begin = at + entry_bytes + name_bytes + in.number(at + 28, 2);
   if (in.part(at + entry_bytes, name_bytes) != entry.name || in.number(at + 8, 2) != entry.method) {
-    in.refuse(at, "the entry '", shown(entry.name), "' is called otherwise where it begins.");
+    in.refuse_entry(at, entry.name, "is called otherwise where it begins.");
   }
-  if (begin + entry.packed > directory)
-    in.refuse(at, "the entry '", shown(entry.name), "' reaches into the directory.");
+  if (begin + entry.packed > directory) in.refuse_entry(at, entry.name, "reaches into the directory.");
   return {.begin = at, .data = begin, .end = begin + entry.packed};
 }
 
 /// Inflates raw deflate data of known size; never produces more bytes than that.
-std::string inflate_raw(const ZipBytes& in, const Listed& entry, std::string_view packed) {
+std::string inflate_raw(const ZipBytes& in, const DirectoryEntry& entry, std::string_view packed) {
   std::string out(entry.size + size_t{1}, '\0');  // one more, to see an entry that holds too much
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) fail(Fault::memory, "zip: no memory for the decoder");
@@ -127,21 +128,20 @@ std::string inflate_raw(const ZipBytes& in, const Listed& entry, std::string_vie
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
   const int state = inflate(&stream, Z_FINISH);
-  const bool whole = state == Z_STREAM_END && stream.avail_in == 0 && stream.total_out == entry.size;
+  const bool is_complete = state == Z_STREAM_END && stream.avail_in == 0 && stream.total_out == entry.size;
   inflateEnd(&stream);
-  if (!whole)
-    in.refuse(entry.at, "the entry '", shown(entry.name), "' does not inflate to the ", entry.size,
-              " bytes it announces.");
+  if (!is_complete)
+    in.refuse_entry(entry.at, entry.name, "does not inflate to the ", entry.size, " bytes it announces.");
   out.resize(entry.size);
   return out;
 }
 
-std::string unpack(const ZipBytes& in, const Listed& entry, const Span& span) {
+std::string unpack(const ZipBytes& in, const DirectoryEntry& entry, const Span& span) {
   const std::string_view packed = in.part(span.data, entry.packed);
   std::string bytes = entry.method == stored ? std::string(packed) : inflate_raw(in, entry, packed);
   const auto crc =
       static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-  if (crc != entry.crc) in.refuse(entry.at, "the entry '", shown(entry.name), "' does not match its CRC-32.");
+  if (crc != entry.crc) in.refuse_entry(entry.at, entry.name, "does not match its CRC-32.");
   return bytes;
 }
 
@@ -160,25 +160,24 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
   if (static_cast<int64_t>(count) > limits.entries) {
     in.refuse(end, count, " entries; at most ", limits.entries, " are accepted.");
   }
-  std::vector<Listed> listed;
+  std::vector<DirectoryEntry> listed;
   std::set<std::string> names;
   int64_t total = 0;
   uint64_t at = directory;
   for (uint32_t i = 0; i < count; ++i) {
-    listed.push_back(read_listed(in, at));
-    const Listed& entry = listed.back();
+    listed.push_back(read_directory_entry(in, at));
+    const DirectoryEntry& entry = listed.back();
     at += directory_bytes + entry.name.size() + in.number(at + 30, 2) + in.number(at + 32, 2);
     total += entry.size;
     if (total > limits.bytes) {
       in.refuse(entry.at, "the entries unpack to more than the ", limits.bytes, " bytes that are accepted.");
     }
-    if (!names.insert(entry.name).second)
-      in.refuse(entry.at, "the entry '", shown(entry.name), "' is there twice.");
+    if (!names.insert(entry.name).second) in.refuse_entry(entry.at, entry.name, "is there twice.");
   }
   if (at != end) in.refuse(at, "the directory has bytes after its last entry.");
   // Entries that share bytes would unpack to more than the archive can hold.
   std::vector<Span> spans;
-  for (const Listed& entry : listed) spans.push_back(span_of(in, entry, directory));
+  for (const DirectoryEntry& entry : listed) spans.push_back(span_of(in, entry, directory));
   std::vector<Span> sorted = spans;
   std::sort(sorted.begin(), sorted.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < sorted.size(); ++i) {

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "heed/data/synthetic/random_stream.h"
+#include "heed/core/io/number_text.h"
+#include "heed/data/synthetic/counter_rng.h"
+#include "heed/data/synthetic/embedded_table.h"
 
 namespace heed {
 namespace {
@@ -23,98 +25,22 @@ using Stroke = std::vector<Point>;
 /// One way of writing a digit.
 using Figure = std::vector<Stroke>;
 
-/// Several figures for each digit. At a corner one stroke ends and the next begins.
-const std::array<std::vector<Figure>, classes>& hands() {
-  static const std::array<std::vector<Figure>, classes> table = {{
-      {{{{.5, 0}, {.24, .12}, {.14, .5}, {.26, .88}, {.5, 1}, {.74, .88}, {.86, .5}, {.76, .12}, {.5, 0}}},
-       {{{.6, .03}, {.34, .1}, {.2, .5}, {.32, .93}, {.6, .97}, {.8, .6}, {.76, .2}, {.5, .02}, {.36, .12}}},
-       {{{.5, 0}, {.1, .2}, {.04, .6}, {.3, .95}, {.7, .95}, {.96, .6}, {.9, .2}, {.5, 0}}}},
-      {{{{.5, 0}, {.5, .5}, {.5, 1}}},
-       {{{.3, .24}, {.54, 0}}, {{.54, 0}, {.53, .5}, {.52, 1}}},
-       {{{.28, .2}, {.5, 0}}, {{.5, 0}, {.5, 1}}, {{.24, 1}, {.76, 1}}},
-       {{{.56, 0}, {.52, .4}, {.46, 1}}}},
-      {{{{.16, .26}, {.3, .04}, {.62, .02}, {.8, .24}, {.66, .54}, {.14, 1}},
-        {{.14, 1}, {.5, .97}, {.88, 1}}},
-       {{{.18, .2},
-         {.44, 0},
-         {.76, .16},
-         {.7, .5},
-         {.4, .82},
-         {.2, .96},
-         {.14, .86},
-         {.28, .8},
-         {.54, .92},
-         {.9, .94}}},
-       {{{.14, .1}, {.5, 0}, {.82, .2}, {.6, .56}, {.2, .96}}, {{.2, .96}, {.86, .96}}}},
-      {{{{.18, .14}, {.46, 0}, {.78, .16}, {.68, .42}, {.42, .48}},
-        {{.42, .48}, {.76, .56}, {.84, .8}, {.54, 1}, {.14, .88}}},
-       {{{.16, .02}, {.8, .02}},
-        {{.8, .02}, {.44, .4}},
-        {{.44, .4}, {.78, .52}, {.82, .8}, {.5, 1}, {.14, .9}}},
-       {{{.2, .08}, {.6, .02}, {.74, .22}, {.5, .44}, {.74, .58}, {.74, .86}, {.42, 1}, {.16, .94}}}},
-      {{{{.24, .02}, {.16, .34}, {.14, .58}}, {{.14, .58}, {.88, .56}}, {{.7, .04}, {.68, .5}, {.66, 1}}},
-       {{{.66, 0}, {.1, .66}}, {{.1, .66}, {.92, .66}}, {{.66, 0}, {.66, 1}}},
-       {{{.22, .04}, {.14, .4}, {.34, .54}, {.74, .42}}, {{.78, .02}, {.74, .5}, {.68, 1}}}},
-      {{{{.8, .02}, {.26, .02}},
-        {{.26, .02}, {.2, .44}},
-        {{.2, .44}, {.56, .36}, {.86, .62}, {.66, .96}, {.14, .94}}},
-       {{{.24, .04}, {.24, .42}},
-        {{.24, .42}, {.62, .4}, {.8, .7}, {.54, 1}, {.16, .9}},
-        {{.24, .04}, {.8, 0}}},
-       {{{.82, .06}, {.4, .04}, {.26, .3}, {.4, .44}, {.74, .56}, {.76, .86}, {.46, 1}, {.16, .94}}}},
-      {{{{.7, .02},
-         {.36, .26},
-         {.16, .66},
-         {.34, .98},
-         {.68, .96},
-         {.82, .7},
-         {.6, .5},
-         {.3, .56},
-         {.18, .76}}},
-       {{{.42, 0}, {.24, .4}, {.18, .78}, {.42, 1}, {.74, .9}, {.72, .64}, {.44, .58}, {.22, .76}}},
-       {{{.8, .1}, {.5, .04}, {.2, .4}, {.2, .84}, {.54, 1}, {.84, .78}, {.62, .54}, {.22, .66}}}},
-      {{{{.12, .04}, {.86, .04}}, {{.86, .04}, {.58, .5}, {.42, 1}}},
-       {{{.14, .06}, {.84, .02}}, {{.84, .02}, {.6, .44}, {.38, 1}}, {{.34, .5}, {.78, .48}}},
-       {{{.12, .2}, {.16, .04}, {.5, .08}, {.86, .02}}, {{.86, .02}, {.64, .3}, {.52, .62}, {.5, 1}}}},
-      {{{{.5, .46},
-         {.22, .3},
-         {.28, .06},
-         {.5, 0},
-         {.74, .08},
-         {.76, .3},
-         {.5, .46},
-         {.2, .64},
-         {.2, .9},
-         {.5, 1},
-         {.8, .9},
-         {.8, .64},
-         {.5, .46}}},
-       {{{.78, .1},
-         {.44, 0},
-         {.22, .2},
-         {.5, .46},
-         {.8, .74},
-         {.58, 1},
-         {.22, .9},
-         {.3, .62},
-         {.6, .4},
-         {.82, .16}}},
-       {{{.5, .04}, {.26, .2}, {.48, .42}, {.74, .22}, {.5, .04}},
-        {{.48, .44}, {.18, .7}, {.48, 1}, {.82, .72}, {.48, .44}}}},
-      {{{{.78, .2}, {.52, 0}, {.22, .16}, {.24, .44}, {.56, .5}, {.78, .2}},
-        {{.78, .2}, {.76, .6}, {.68, 1}}},
-       {{{.74, .12},
-         {.4, .02},
-         {.18, .3},
-         {.38, .52},
-         {.7, .36},
-         {.78, .12},
-         {.78, .6},
-         {.6, .94},
-         {.24, .96}}},
-       {{{.72, .24}, {.5, .02}, {.2, .2}, {.36, .5}, {.7, .34}, {.74, .06}},
-        {{.74, .06}, {.6, .54}, {.5, 1}}}},
-  }};
+/// The figures of each digit: several ways to write it.
+const std::array<std::vector<Figure>, classes>& figures() {
+  static const std::array<std::vector<Figure>, classes> table = [] {
+    std::array<std::vector<Figure>, classes> out;
+    for (const std::vector<std::string_view>& row : embedded_table("digit_strokes.tsv", 4)) {
+      Figure& figure = out[static_cast<size_t>(row[0].front() - '0')].emplace_back();
+      for (size_t column = 1; column < row.size() && !row[column].empty(); ++column) {
+        Stroke& stroke = figure.emplace_back();
+        for (const std::string_view point : split_words(row[column])) {
+          const std::vector<std::string_view> xy = split_fields(point, ',');
+          stroke.push_back({parsed_number(xy.at(0)).value(), parsed_number(xy.at(1)).value()});
+        }
+      }
+    }
+    return out;
+  }();
   return table;
 }
 
@@ -147,7 +73,7 @@ struct Manner {
   double ink, grain;    ///< of 255, and the fraction that varies per pixel
 };
 
-Manner manner(RandomStream& random) {
+Manner manner(CounterRng& random) {
   const double size = random.uniform(17, 20.5);
   return {.width = size * random.uniform(0.62, 1.0),
           .height = size,
@@ -194,8 +120,8 @@ void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
   }
 }
 
-void draw_digit(RandomStream& random, int64_t digit, uint8_t* pixels) {
-  Figure figure = random.pick(hands()[static_cast<size_t>(digit)]);
+void draw_digit(CounterRng& random, int64_t digit, uint8_t* pixels) {
+  Figure figure = random.pick(figures()[static_cast<size_t>(digit)]);
   const double wobble = random.uniform(0.01, 0.055);
   const Manner how = manner(random);
   Canvas canvas{};
@@ -235,9 +161,36 @@ LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_p
   shuffle(std::span(out.labels), seed, 0);
   parallel_rows_with_progress(count, 64, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      RandomStream random(seed, static_cast<uint64_t>(i) + 1);
+      CounterRng random(seed, static_cast<uint64_t>(i) + 1);
       draw_digit(random, out.labels[static_cast<size_t>(i)],
                  &out.images.pixels[static_cast<size_t>(i * digit_side * digit_side)]);
+    }
+  });
+  return out;
+}
+
+Sequences digits_on_background(int64_t count, uint64_t seed, const ProgressCallback& on_progress) {
+  constexpr int64_t side = 32, drawn_side = 28;
+  const LabelledImages drawn = digits(count, seed, on_progress);
+  Sequences out = blank_sequences(drawn.labels, side * side);
+  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      CounterRng rng(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));
+      const double ground = rng.uniform(40, 215), down = rng.uniform(-1, 1), right = rng.uniform(-1, 1);
+      const double ink = ground > 128 ? rng.uniform(-110, -60) : rng.uniform(60, 110);
+      const int64_t top = rng.below(side - drawn_side + 1), left = rng.below(side - drawn_side + 1);
+      const uint8_t* digit = drawn.images.pixels.data() + i * drawn_side * drawn_side;
+      for (int64_t y = 0; y < side; ++y) {
+        for (int64_t x = 0; x < side; ++x) {
+          const int64_t row = y - top, column = x - left;
+          const bool inside = row >= 0 && row < drawn_side && column >= 0 && column < drawn_side;
+          const double share = inside ? static_cast<double>(digit[row * drawn_side + column]) / 255 : 0;
+          const double grey = ground + down * static_cast<double>(y - side / 2) +
+                              right * static_cast<double>(x - side / 2) + ink * share + rng.uniform(-8, 8);
+          out.bytes[static_cast<size_t>((i * side + y) * side + x)] =
+              static_cast<char>(static_cast<uint8_t>(std::clamp(grey, 1.0, 255.0)));
+        }
+      }
     }
   });
   return out;

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t max_arguments = 100;
 
 /// Evaluates an operator from how often each digit occurs among its arguments.
-class Counted {
+class Arguments {
  public:
   void add(int64_t digit) {
     ++times_[static_cast<size_t>(digit)];
@@ -48,9 +48,9 @@ class Counted {
 };
 
 /// Draws expressions of one random stream until one has a legal length.
-class Drawer {
+class ExpressionDrawer {
  public:
-  Drawer(const ListOpsGrammar& grammar, uint64_t seed, uint64_t stream)
+  ExpressionDrawer(const ListOpsGrammar& grammar, uint64_t seed, uint64_t stream)
       : grammar_(grammar),
         seed_(seed),
         stream_(stream),
@@ -85,7 +85,7 @@ class Drawer {
     const auto count =
         2 + static_cast<int64_t>(((low & 0x3FFFFFFF) * static_cast<uint64_t>(grammar_.arguments - 1)) >> 30);
     tokens += static_cast<char>(op);
-    Counted arguments;
+    Arguments arguments;
     for (int64_t i = 0; i < count; ++i) {
       if (static_cast<int64_t>(tokens.size()) >= grammar_.longest) return 0;
       arguments.add(node(depth + 1));
@@ -99,7 +99,7 @@ class Drawer {
 };
 
 /// A 64-bit hash of a string; two strings collide with probability 2^-64.
-uint64_t mixed(std::string_view text) {
+uint64_t hash_of(std::string_view text) {
   uint64_t all = text.size();
   for (size_t at = 0; at < text.size(); at += 8) {
     uint64_t word = 0;
@@ -133,7 +133,7 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
   Sequences out;
   std::unordered_set<uint64_t> seen;
   uint64_t stream = 0;
-  int64_t barren = 0;  // consecutive batches without a new expression
+  int64_t num_fruitless = 0;  // consecutive batches without a new expression
   while (out.count() < count) {
     // Each batch draws as many as are missing; streams are used in order, so batch sizes do not matter.
     const int64_t missing = count - out.count(), wave = std::clamp<int64_t>(missing, 64, 16384);
@@ -146,10 +146,10 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
             : on_progress;
     parallel_rows_with_progress(wave, 16, of_wave, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        Drawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
+        ExpressionDrawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
         if (!drawer.draw()) continue;
         const auto at = static_cast<size_t>(i);
-        hashes[at] = mixed(drawer.tokens);
+        hashes[at] = hash_of(drawer.tokens);
         values[at] = static_cast<uint8_t>(drawer.value);
         drawn[at] = std::move(drawer.tokens);
       }
@@ -160,8 +160,8 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
       out.add(drawn[i]);
       out.labels.push_back(values[i]);
     }
-    barren = out.count() == before ? barren + 1 : 0;
-    if (barren == 64) {
+    num_fruitless = out.count() == before ? num_fruitless + 1 : 0;
+    if (num_fruitless == 64) {
       fail("listops: ", count, " different expressions of ", grammar.shortest + 1, " to ",
            grammar.longest - 1, " tokens, but the grammar (depth ", grammar.depth, ", arguments ",
            grammar.arguments, ", operators ", grammar.operators, ") gave no more than ", before,
@@ -172,13 +172,11 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
   return out;
 }
 
-namespace {
-
-/// Evaluates an expression from the front, without recursion: files may nest deeply.
-int64_t computed(std::string_view tokens, int64_t levels) {
+// From the front, without recursion: files may nest deeply.
+int64_t listops_value(std::string_view tokens, int64_t levels) {
   struct Open {
     uint8_t op;
-    Counted arguments;
+    Arguments arguments;
   };
   constexpr int64_t guesses[] = {0, 9, 4, 5};
   std::vector<Open> open;
@@ -212,9 +210,5 @@ int64_t computed(std::string_view tokens, int64_t levels) {
   wrong(tokens.size(), " is missing: the expression does not end");
   return 0;
 }
-
-}  // namespace
-
-int64_t listops_value(std::string_view tokens, int64_t levels) { return computed(tokens, levels); }
 
 }  // namespace heed

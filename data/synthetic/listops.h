@@ -9,7 +9,7 @@
 
 #include "heed/data/baselines.h"
 #include "heed/data/progress_callback.h"
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 namespace heed {
 

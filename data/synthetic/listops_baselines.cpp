@@ -43,13 +43,10 @@ double looked_up(const Sequences& train_set, const Sequences& test_set, Key key)
   const auto best = [](const std::array<int64_t, 10>& times) {
     return std::max_element(times.begin(), times.end()) - times.begin();
   };
-  int64_t right = 0;
-  for (int64_t i = 0; i < test_set.count(); ++i) {
+  return accuracy_of(test_set, [&](int64_t i) {
     const auto found = table.find(key(test_set.at(i)));
-    right +=
-        best(found == table.end() ? all : found->second) == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
-  }
-  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(test_set.count(), 1));
+    return best(found == table.end() ? all : found->second);
+  });
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ double looked_up(const Sequences& train_set, const Sequences& test_set, Key key)
 std::vector<Baseline> listops_baselines(const Sequences& train_set, const Sequences& test_set,
                                         int64_t levels) {
   std::vector<Baseline> out;
-  out.push_back({"majority", looked_up(train_set, test_set, [](std::string_view) { return 0; })});
+  out.push_back({"majority", majority(train_set, test_set)});
   out.push_back({"root operator", looked_up(train_set, test_set, [](std::string_view tokens) {
                    return root_and_digits(tokens, false);
                  })});
@@ -65,11 +62,8 @@ std::vector<Baseline> listops_baselines(const Sequences& train_set, const Sequen
                    return root_and_digits(tokens, true);
                  })});
   for (int64_t level = 1; level <= levels; ++level) {
-    int64_t right = 0;
-    for (int64_t i = 0; i < test_set.count(); ++i)
-      right += listops_value(test_set.at(i), level) == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
-    out.push_back({text(level, level == 1 ? " level" : " levels"),
-                   static_cast<double>(right) / static_cast<double>(std::max<int64_t>(test_set.count(), 1))});
+    const auto predict = [&](int64_t i) { return listops_value(test_set.at(i), level); };
+    out.push_back({text(level, level == 1 ? " level" : " levels"), accuracy_of(test_set, predict)});
   }
   return out;
 }

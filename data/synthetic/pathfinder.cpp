@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "heed/data/synthetic/counter_rng.h"
 #include "heed/data/synthetic/pathfinder_brush.h"
-#include "heed/data/synthetic/random_stream.h"
 
 namespace heed {
 
@@ -78,7 +78,7 @@ struct Curve {
 };
 
 /// A possible end of the next dash.
-struct Way {
+struct DashEnd {
   Pixel at;
   double direction, below;  // below: cumulative weight, this one included
 };
@@ -86,12 +86,13 @@ struct Way {
 /// One image during generation.
 class Picture {
  public:
-  Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, RandomStream& random)
-      : o_(options), brush_(brush), gap_(gap), random_(random) {
-    empty_.assign(static_cast<size_t>(o_.side * o_.side), 0.0f);
-    for (int64_t y = 0; y < o_.side; ++y) {
-      for (int64_t x = 0; x < o_.side; ++x) {
-        if (std::min({y, x, o_.side - 1 - y, o_.side - 1 - x}) < o_.padding) empty_[index(y, x)] = 1;
+  Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, CounterRng& rng)
+      : options_(options), brush_(brush), gap_(gap), rng_(rng) {
+    empty_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
+    for (int64_t y = 0; y < options_.side; ++y) {
+      for (int64_t x = 0; x < options_.side; ++x) {
+        if (std::min({y, x, options_.side - 1 - y, options_.side - 1 - x}) < options_.padding)
+          empty_[index(y, x)] = 1;
       }
     }
   }
@@ -104,11 +105,11 @@ class Picture {
     // Both targets are in place except for one last dash: like the published generator, do not occupy the
     // first curve's.
     occupy(curves[1]);
-    for (int64_t i = 0; i < o_.distractors; ++i) {
+    for (int64_t i = 0; i < options_.distractors; ++i) {
       for (int64_t tries = 0; tries < curve_tries && !distractor(); ++tries) {
       }
     }
-    const auto origin = static_cast<size_t>(random_.below(2));
+    const auto origin = static_cast<size_t>(rng_.below(2));
     const size_t terminal = label ? origin : 1 - origin;
     const Pixel discs[2] = {curves[origin].first, curves[terminal].last};
     PathfinderFacts facts{.gap = gap_};
@@ -129,21 +130,25 @@ class Picture {
 
  private:
   void clear() {
-    image_.assign(static_cast<size_t>(o_.side * o_.side), 0.0f);
+    image_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
     room_ = empty_;
   }
 
-  size_t index(int64_t row, int64_t column) const { return static_cast<size_t>(row * o_.side + column); }
-  bool inside(Pixel p) const { return p.row >= 0 && p.row < o_.side && p.column >= 0 && p.column < o_.side; }
+  size_t index(int64_t row, int64_t column) const {
+    return static_cast<size_t>(row * options_.side + column);
+  }
+  bool inside(Pixel p) const {
+    return p.row >= 0 && p.row < options_.side && p.column >= 0 && p.column < options_.side;
+  }
 
   /// Calls f(pixel, value) for the pixels of a stamp that are inside the image.
   template <class F>
   void each(const Stamp& one, const std::vector<float>& values, Pixel at, F f) const {
     const int64_t reach = one.reach, size = 2 * reach + 1;
     const int64_t top = std::max<int64_t>(0, at.row - reach),
-                  bottom = std::min<int64_t>(o_.side - 1, at.row + reach);
+                  bottom = std::min<int64_t>(options_.side - 1, at.row + reach);
     const int64_t left = std::max<int64_t>(0, at.column - reach),
-                  right = std::min<int64_t>(o_.side - 1, at.column + reach);
+                  right = std::min<int64_t>(options_.side - 1, at.column + reach);
     for (int64_t y = top; y <= bottom; ++y) {
       const float* row = &values[static_cast<size_t>((y - at.row + reach) * size)];
       for (int64_t x = left; x <= right; ++x) f(index(y, x), row[x - at.column + reach]);
@@ -171,7 +176,7 @@ class Picture {
   }
 
   /// A random direction in whole degrees, -180 .. 179, as radians.
-  double any_direction() { return static_cast<double>(random_.between(-180, 179)) * std::numbers::pi / 180; }
+  double any_direction() { return static_cast<double>(rng_.between(-180, 179)) * std::numbers::pi / 180; }
   static double reversed(double direction) {
     return direction < 0 ? direction + std::numbers::pi : direction - std::numbers::pi;
   }
@@ -187,16 +192,17 @@ class Picture {
           // The published generator tests the dash one pixel further down and right.
           const Pixel at{p.row + y + 1, p.column + x + 1};
           if (!inside(at)) continue;
-          const int64_t edge = std::min({at.row, at.column, o_.side - 1 - at.row, o_.side - 1 - at.column});
+          const int64_t edge =
+              std::min({at.row, at.column, options_.side - 1 - at.row, options_.side - 1 - at.column});
           if (edge < border || static_cast<double>(room_[index(at.row, at.column)]) > occupied) return false;
         }
       }
       return true;
     };
     // Rejection sampling, uniform over free pixels; if it fails often, enumerate all free pixels.
-    const int64_t low = std::max<int64_t>(0, border - 2), count = o_.side - 2 * low;
+    const int64_t low = std::max<int64_t>(0, border - 2), count = options_.side - 2 * low;
     for (int64_t tries = 0; tries < 32; ++tries) {
-      out = {low + random_.below(count), low + random_.below(count)};
+      out = {low + rng_.below(count), low + rng_.below(count)};
       if (free(out)) return true;
     }
     std::vector<Pixel> all;
@@ -206,7 +212,7 @@ class Picture {
       }
     }
     if (all.empty()) return false;
-    out = random_.pick(all);
+    out = rng_.pick(all);
     return true;
   }
 
@@ -215,8 +221,8 @@ class Picture {
     curve = {};
     curve.first = tail;
     curve.direction = direction;
-    const Pixel head = moved(tail, direction, o_.dash);
-    curve.pivot = moved(head, reversed(direction), o_.dash + gap_);
+    const Pixel head = moved(tail, direction, options_.dash);
+    curve.pivot = moved(head, reversed(direction), options_.dash + gap_);
     if (!inside(head) || !inside(curve.pivot)) return false;
     set_dash(curve, tail, direction, contrast);
     return true;
@@ -224,43 +230,43 @@ class Picture {
 
   /// Appends a dash; false when there is no room.
   bool extend(Curve& curve, double contrast) {
-    const Pixel pivot = moved(curve.pivot, curve.direction, o_.dash + 2 * gap_);
-    ways_.clear();
+    const Pixel pivot = moved(curve.pivot, curve.direction, options_.dash + 2 * gap_);
+    dash_ends_.clear();
     double total = 0;
     for (const Turn& turn : brush_.turns()) {
       const Pixel p{pivot.row + turn.row, pivot.column + turn.column};
       if (!inside(p)) continue;
       double angle = std::abs(turn.direction - curve.direction);
-      angle = std::min(angle, std::abs(2 * std::numbers::pi - angle)) * o_.continuity;
+      angle = std::min(angle, std::abs(2 * std::numbers::pi - angle)) * options_.continuity;
       if (angle >= std::numbers::pi / 2) continue;
       const double weight = std::cos(angle);
-      total += (1 - nearby(p)) * weight * weight;
-      ways_.push_back({p, turn.direction, total});
+      total += (1 - occupied_near(p)) * weight * weight;
+      dash_ends_.push_back({p, turn.direction, total});
     }
     if (total < 1e-4) return false;
     for (int64_t tries = 0; tries < dash_tries; ++tries) {
-      const double drawn = random_.uniform() * total;
-      const auto way =
-          std::find_if(ways_.begin(), ways_.end(), [&](const Way& w) { return w.below > drawn; });
-      if (way == ways_.end()) continue;
-      const double back = reversed(way->direction);
+      const double drawn = rng_.uniform() * total;
+      const auto found = std::find_if(dash_ends_.begin(), dash_ends_.end(),
+                                      [&](const DashEnd& end) { return end.below > drawn; });
+      if (found == dash_ends_.end()) continue;
+      const double back = reversed(found->direction);
       const Stamp& one = brush_.dash(back);
       float largest = 0;
-      each(one, one.room, way->at,
+      each(one, one.room, found->at,
            [&](size_t pixel, float value) { largest = std::max(largest, room_[pixel] + value); });
       if (static_cast<double>(largest) >= overlapping) continue;
       occupy(curve);
-      set_dash(curve, way->at, back, contrast);
+      set_dash(curve, found->at, back, contrast);
       curve.pivot = pivot;
-      curve.direction = way->direction;
-      curve.last = way->at;
+      curve.direction = found->direction;
+      curve.last = found->at;
       return true;
     }
     return false;
   }
 
   /// The maximum occupied room within the gap around a pixel.
-  double nearby(Pixel p) const {
+  double occupied_near(Pixel p) const {
     float largest = 0;
     for (int64_t y = -gap_; y <= gap_; ++y) {
       for (int64_t x = -gap_; x <= gap_; ++x) {
@@ -272,28 +278,37 @@ class Picture {
     return static_cast<double>(largest);
   }
 
-  bool two_curves(Curve (&curves)[2]) {
-    clear();
-    const double contrast = o_.contrast * o_.dash_contrast;
-    bool placed = false;
-    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
+  /// Begins a curve at a free pixel at least `border` pixels from the edge; false when no try succeeds.
+  bool begin_at_free_pixel(Curve& curve, int64_t border, double contrast) {
+    for (int64_t tries = 0; tries < dash_tries; ++tries) {
       const double direction = any_direction();
       Pixel tail;
-      if (!free_pixel(direction, 2 * o_.apart, tail)) return false;
-      placed = begin(curves[0], tail, direction, contrast);
+      if (!free_pixel(direction, border, tail)) return false;
+      if (begin(curve, tail, direction, contrast)) return true;
     }
-    if (!placed) return false;
-    placed = false;
-    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
+    return false;
+  }
+
+  /// Begins a curve at the distance `apart` from another one's start; false when no try succeeds.
+  bool begin_apart_from(const Curve& other, Curve& curve, double contrast) {
+    const auto apart = static_cast<double>(options_.apart);
+    for (int64_t tries = 0; tries < dash_tries; ++tries) {
       const double direction = any_direction();
-      const double away = static_cast<double>(random_.below(360)) * std::numbers::pi / 180;
-      const auto apart = static_cast<double>(o_.apart);
-      const Pixel tail{curves[0].first.row + std::lround(apart * std::sin(away)),
-                       curves[0].first.column + std::lround(apart * std::cos(away))};
-      placed = begin(curves[1], tail, direction, contrast);
+      const double away = static_cast<double>(rng_.below(360)) * std::numbers::pi / 180;
+      const Pixel tail{other.first.row + std::lround(apart * std::sin(away)),
+                       other.first.column + std::lround(apart * std::cos(away))};
+      if (begin(curve, tail, direction, contrast)) return true;
     }
-    if (!placed) return false;
-    for (int64_t dash = 1; dash < o_.contour; ++dash) {
+    return false;
+  }
+
+  /// Draws both target curves into an empty image; false when one of them finds no room.
+  bool two_curves(Curve (&curves)[2]) {
+    clear();
+    const double contrast = options_.contrast * options_.dash_contrast;
+    if (!begin_at_free_pixel(curves[0], 2 * options_.apart, contrast)) return false;
+    if (!begin_apart_from(curves[0], curves[1], contrast)) return false;
+    for (int64_t dash = 1; dash < options_.contour; ++dash) {
       for (Curve& curve : curves) {
         if (!extend(curve, contrast)) return false;
       }
@@ -306,30 +321,24 @@ class Picture {
     saved_image_ = image_;
     saved_room_ = room_;
     Curve curve;
-    bool placed = false, whole = true;
-    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
-      const double direction = any_direction();
-      Pixel tail;
-      if (!free_pixel(direction, 1, tail)) break;
-      placed = begin(curve, tail, direction, o_.contrast);
-    }
-    for (int64_t dash = 1; placed && whole && dash < o_.distractor; ++dash)
-      whole = extend(curve, o_.contrast);
-    if (placed && whole) {
+    bool is_complete = begin_at_free_pixel(curve, 1, options_.contrast);
+    for (int64_t dash = 1; is_complete && dash < options_.distractor; ++dash)
+      is_complete = extend(curve, options_.contrast);
+    if (is_complete) {
       occupy(curve);
-      return true;
+    } else {
+      image_ = saved_image_;
+      room_ = saved_room_;
     }
-    image_ = saved_image_;
-    room_ = saved_room_;
-    return false;
+    return is_complete;
   }
 
-  const PathfinderOptions& o_;
+  const PathfinderOptions& options_;
   const Brush& brush_;
   int64_t gap_;
-  RandomStream& random_;
+  CounterRng& rng_;
   std::vector<float> empty_, image_, room_, saved_image_, saved_room_;
-  std::vector<Way> ways_;
+  std::vector<DashEnd> dash_ends_;
 };
 
 }  // namespace
@@ -345,10 +354,10 @@ Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& opti
   if (facts != nullptr) facts->resize(static_cast<size_t>(count));
   parallel_rows_with_progress(count, 16, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      RandomStream random(seed, static_cast<uint64_t>(i));
-      const auto which = static_cast<size_t>(random.below(static_cast<int64_t>(brushes.size())));
-      const bool label = random.below(2) == 1;
-      Picture picture(options, brushes[which], options.gaps[which], random);
+      CounterRng rng(seed, static_cast<uint64_t>(i));
+      const auto which = static_cast<size_t>(rng.below(static_cast<int64_t>(brushes.size())));
+      const bool label = rng.below(2) == 1;
+      Picture picture(options, brushes[which], options.gaps[which], rng);
       const PathfinderFacts known = picture.draw(label);
       picture.write(&out.bytes[static_cast<size_t>(i * area)]);
       out.labels[static_cast<size_t>(i)] = label ? 1 : 0;

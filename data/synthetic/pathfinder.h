@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heed/data/progress_callback.h"
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 namespace heed {
 

@@ -14,6 +14,14 @@ namespace {
 
 constexpr uint64_t split_stream = 0;
 
+CorpusReport report_of(const PairFile& file) {
+  return {.format = file.format,
+          .files = file.files,
+          .lines = file.lines,
+          .empty = file.empty,
+          .first_empty = file.first_empty};
+}
+
 }  // namespace
 
 int64_t remove_repeats(std::vector<Pair>& pairs) {
@@ -33,31 +41,22 @@ int64_t remove_longer(std::vector<Pair>& pairs, int64_t words) {
 }
 
 ParallelCorpus whole_as_test(PairFile file) {
-  return {.train = {},
-          .validation = {},
-          .test = std::move(file.pairs),
-          .report = {.format = std::move(file.format),
-                     .files = std::move(file.files),
-                     .lines = file.lines,
-                     .empty = file.empty,
-                     .first_empty = std::move(file.first_empty)}};
+  ParallelCorpus corpus;
+  corpus.report = report_of(file);
+  corpus.test = std::move(file.pairs);
+  return corpus;
 }
 
 ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options) {
-  if (options.validation < 0 || options.test < 0 || options.longest < 0) {
+  if (options.validation < 0 || options.test < 0 || options.max_words < 0) {
     fail("corpus: validation = ", options.validation, ", test = ", options.test,
-         ", longest = ", options.longest, "; none may be negative.");
+         ", max_words = ", options.max_words, "; none may be negative.");
   }
   ParallelCorpus corpus;
-  CorpusReport& report = corpus.report;
-  report.format = std::move(file.format);
-  report.files = std::move(file.files);
-  report.first_empty = std::move(file.first_empty);
-  report.lines = file.lines;
-  report.empty = file.empty;
+  CorpusReport& report = corpus.report = report_of(file);
   std::vector<Pair>& pairs = file.pairs;
-  if (options.distinct) report.repeats = remove_repeats(pairs);
-  if (options.longest > 0) report.longer = remove_longer(pairs, options.longest);
+  if (options.deduplicate) report.repeats = remove_repeats(pairs);
+  if (options.max_words > 0) report.longer = remove_longer(pairs, options.max_words);
 
   const auto held_out = options.validation + options.test;
   if (static_cast<int64_t>(pairs.size()) <= held_out) {

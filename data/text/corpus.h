@@ -19,8 +19,8 @@ int64_t remove_longer(std::vector<Pair>& pairs, int64_t words);
 struct CorpusOptions {
   int64_t validation = 1000;  ///< pairs held out to choose the best checkpoint
   int64_t test = 1000;        ///< pairs held out for the final score
-  int64_t longest = 128;      ///< maximum words of a side; 0: no limit
-  bool distinct = true;       ///< remove exact repeats before the split
+  int64_t max_words = 128;    ///< maximum words of a side; 0: no limit
+  bool deduplicate = true;    ///< remove exact repeats before the split
   uint64_t seed = 1234;       ///< of the shuffle
 };
 
@@ -35,7 +35,7 @@ struct CorpusReport {
   std::string first_empty;        ///< file:line
 };
 
-/// Training, validation and test pairs; disjoint if `distinct`.
+/// Training, validation and test pairs; disjoint if `deduplicate`.
 struct ParallelCorpus {
   std::vector<Pair> train;       ///< the rest
   std::vector<Pair> validation;  ///< held out to choose the best checkpoint

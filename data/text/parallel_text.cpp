@@ -205,6 +205,13 @@ void read_one(const Path& path, const Languages& languages, PairFile& out) {
   read_tsv(file, out);
 }
 
+std::vector<std::string_view> sides(std::span<const Pair> pairs, std::string Pair::*side) {
+  std::vector<std::string_view> out;
+  out.reserve(pairs.size());
+  for (const Pair& pair : pairs) out.push_back(pair.*side);
+  return out;
+}
+
 }  // namespace
 
 PairFile read_pairs(std::span<const Path> paths, const Languages& languages) {
@@ -222,18 +229,8 @@ PairFile read_pairs(const Path& path, const Languages& languages) {
   return read_pairs(std::span(&path, 1), languages);
 }
 
-std::vector<std::string_view> sources(std::span<const Pair> pairs) {
-  std::vector<std::string_view> out;
-  out.reserve(pairs.size());
-  for (const Pair& pair : pairs) out.push_back(pair.source);
-  return out;
-}
+std::vector<std::string_view> sources(std::span<const Pair> pairs) { return sides(pairs, &Pair::source); }
 
-std::vector<std::string_view> targets(std::span<const Pair> pairs) {
-  std::vector<std::string_view> out;
-  out.reserve(pairs.size());
-  for (const Pair& pair : pairs) out.push_back(pair.target);
-  return out;
-}
+std::vector<std::string_view> targets(std::span<const Pair> pairs) { return sides(pairs, &Pair::target); }
 
 }  // namespace heed

@@ -23,8 +23,8 @@ size_t byte_pair_word(std::string_view text, size_t at);
 
 /// How to learn merges.
 struct BytePairOptions {
-  int64_t size = 8192;  ///< tokens: 256 bytes, merges, end of text; a small text yields fewer
-  int64_t minimum = 2;  ///< least count of a pair
+  int64_t size = 8192;        ///< tokens: 256 bytes, merges, end of text; a small text yields fewer
+  int64_t min_frequency = 2;  ///< rarer pairs are not merged
 };
 
 /// Learns merges from a text: repeatedly merges the most frequent pair of tokens, in ties that with the

@@ -7,7 +7,7 @@
 #include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
-#include "heed/data/tokenizers/vocabulary_lines.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 
 namespace heed {
 namespace {
@@ -70,7 +70,7 @@ bool is_special(std::string_view bytes) {
 }
 
 /// Builds a tokenizer from spelled tokens, then merges.
-class Assembly {
+class TokenizerBuilder {
  public:
   /// Adds a token and returns its id; -1 when it is empty, repeated, or not spelled in bytes.
   int32_t add(std::string_view letters) {
@@ -140,42 +140,32 @@ class Assembly {
 constexpr std::string_view remedy =
     " Give the vocabulary and the merges of one tokenizer, as they were published.";
 
-void add_vocabulary(Assembly& assembly, const Path& path) {
+void add_vocabulary(TokenizerBuilder& builder, const Path& path) {
   const Json json = parse_json(io::read_regular_text(path, largest), path.string());
   if (!json.is_object()) fail(Fault::data, path, ": byte 0: a vocabulary is an object, piece to id.", remedy);
-  const auto count = static_cast<int64_t>(json.members().size());
-  std::vector<const std::string*> pieces(static_cast<size_t>(count));
-  for (const JsonMember& member : json.members()) {
-    const int64_t id = member.value.is_integer() ? member.value.integer() : -1;
-    if (id < 0 || id >= count || pieces[static_cast<size_t>(id)] != nullptr) {
-      fail(Fault::data, path, ": the id of '", shown(member.key), "' is ", shown(member.value.dump(), 40),
-           "; ids must be the whole numbers 0 .. ", count - 1, ", each once.", remedy);
-    }
-    pieces[static_cast<size_t>(id)] = &member.key;
-  }
-  for (int64_t id = 0; id < count; ++id) {
-    const std::string& letters = *pieces[static_cast<size_t>(id)];
-    if (assembly.add(letters) < 0) {
-      fail(Fault::data, path, ": the piece '", shown(letters), "' (id ", id,
+  const std::vector<std::string> tokens = detail::tokens_by_id(json.members(), path.string(), remedy);
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (builder.add(tokens[id]) < 0) {
+      fail(Fault::data, path, ": the piece '", shown(tokens[id]), "' (id ", id,
            ") is not spelled in the characters that stand for bytes.", remedy);
     }
   }
-  const int missing = assembly.missing_byte();
+  const int missing = builder.missing_byte();
   if (missing >= 0) fail(Fault::data, path, ": no piece is the byte ", missing, " alone.", remedy);
 }
 
-void add_merges(Assembly& assembly, const Path& path) {
+void add_merges(TokenizerBuilder& builder, const Path& path) {
   const std::string content = io::read_regular_text(path, largest);
   check_text(content, path.string());
   int64_t line = 0;
   for (const std::string_view merge : split_lines(content)) {
     ++line;
     if (merge.empty() || (line == 1 && merge.starts_with("#version"))) continue;
-    const std::string wrong = assembly.merge(merge);
+    const std::string wrong = builder.merge(merge);
     if (!wrong.empty()) fail(Fault::data, path, ":", line, ": ", wrong, ".", remedy);
   }
-  if (const std::string* piece = assembly.unmade(); piece != nullptr) {
-    fail(Fault::data, path, ":", std::max<int64_t>(line, 1), ": its ", assembly.num_merges(),
+  if (const std::string* piece = builder.unmade(); piece != nullptr) {
+    fail(Fault::data, path, ":", std::max<int64_t>(line, 1), ": its ", builder.num_merges(),
          " merges do not make '", shown(spelled(*piece)),
          "' of the vocabulary: the file is cut short, or of another tokenizer.", remedy);
   }
@@ -210,26 +200,26 @@ std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
 
 std::unique_ptr<Tokenizer> detail::load_byte_pair(std::string_view bytes, std::string_view name) {
   SavedLines lines(bytes, title, name);
-  Assembly assembly;
+  TokenizerBuilder builder;
   for (int64_t left = lines.count("pieces"); left > 0; --left) {
     const std::string_view letters = lines.next();
-    if (assembly.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
+    if (builder.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
   }
-  const int missing = assembly.missing_byte();
+  const int missing = builder.missing_byte();
   if (missing >= 0) lines.damaged("no piece is the byte ", missing, " alone");
   for (int64_t left = lines.count("merges"); left > 0; --left) {
-    const std::string wrong = assembly.merge(lines.next());
+    const std::string wrong = builder.merge(lines.next());
     if (!wrong.empty()) lines.damaged(wrong);
   }
   lines.finish();
-  return assembly.finish();
+  return builder.finish();
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& merges) {
-  Assembly assembly;
-  add_vocabulary(assembly, vocabulary);
-  add_merges(assembly, merges);
-  return assembly.finish();
+  TokenizerBuilder builder;
+  add_vocabulary(builder, vocabulary);
+  add_merges(builder, merges);
+  return builder.finish();
 }
 
 std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder) {

@@ -75,20 +75,21 @@ class TokenText {
   }
 
   TokenPlace size() const { return static_cast<TokenPlace>(places_.size()); }
-  /// The id of the token that begins here; negative where none does.
+  /// The id of the token that begins at this place; negative where none does.
   int32_t token(TokenPlace at) const { return places_[at]; }
-  /// Where the next token of the word begins; 0 behind the last one.
+  /// The place where the next token of the word begins; 0 behind the last one.
   TokenPlace next(TokenPlace at) const {
     const TokenPlace after = at + lengths_[static_cast<size_t>(places_[at])];
     return places_[after] == border ? 0 : after;
   }
-  /// Where the token before this one begins; 0 before the first one of a word.
+  /// The place where the token before this one begins; 0 before the first one of a word.
   TokenPlace before(TokenPlace at) const {
     const int32_t last = places_[at - 1];
     if (last == border) return 0;
     return last >= 0 ? at - 1 : at - lengths_[static_cast<size_t>(~last)];
   }
-  /// How often the word occurs that has this place. `word` is its number, or that of a word before it.
+  /// The number of occurrences of the word that has this place. `word` is its index or that of an earlier
+  /// word, and becomes its index.
   int64_t count(TokenPlace at, size_t& word) const {
     if (word + 1 < starts_.size() && starts_[word + 1] <= at) {
       const auto from = starts_.begin() + static_cast<std::ptrdiff_t>(word) + 1;
@@ -102,7 +103,7 @@ class TokenText {
     if (static_cast<size_t>(into) == lengths_.size())
       lengths_.push_back(lengths_[static_cast<size_t>(left)] + lengths_[static_cast<size_t>(right)]);
   }
-  /// Makes one token of the one that begins here and the next.
+  /// Makes one token of the one at this place and the next.
   void merge(TokenPlace at, int32_t into) {
     places_[next(at)] = inside;
     places_[at] = into;
@@ -124,8 +125,8 @@ struct PairEntry {
   static constexpr Pair none = ~Pair{0};
   Pair pair = none;
   int64_t count = 0;
-  TokenPlace first = 0;  // of its occurrences, which PairCounts links; 0: there are none
-  bool grown = false;    // in this merge
+  TokenPlace first = 0;    // of its occurrences, which PairCounts links; 0: there are none
+  bool has_grown = false;  // since the last settle()
 };
 
 /// Entries by pair: a hash table with open addressing, since a text without spaces has millions of pairs.
@@ -133,7 +134,7 @@ class PairTable {
  public:
   PairTable() : entries_(1024) {}
 
-  /// The entry, made if there is none. Valid until the next call.
+  /// The entry of a pair, added if there is none; the reference is valid until the next call.
   PairEntry& of(Pair pair) {
     PairEntry* found = &entries_[place(pair)];
     if (found->pair == pair) return *found;
@@ -157,7 +158,7 @@ class PairTable {
     return at;
   }
 
-  /// Drops pairs that no longer occur, and makes room where many remain.
+  /// Drops pairs that no longer occur, and doubles the table where many remain.
   void grow() {
     const auto live = static_cast<size_t>(
         std::count_if(entries_.begin(), entries_.end(), [](const PairEntry& one) { return one.count > 0; }));
@@ -177,8 +178,8 @@ class PairTable {
 /// occurrences of its pair and nothing else, so its time does not grow with the length of words.
 class PairCounts {
  public:
-  PairCounts(const std::vector<CountedWord>& words, int64_t minimum)
-      : text_(words), minimum_(minimum), after_(text_.size(), 0), before_(text_.size(), 0) {
+  PairCounts(const std::vector<CountedWord>& words, int64_t min_frequency)
+      : text_(words), min_frequency_(min_frequency), after_(text_.size(), 0), before_(text_.size(), 0) {
     size_t word = 0;
     for (TokenPlace at = 1; at < text_.size(); ++at) {
       if (text_.token(at) < 0) continue;
@@ -189,18 +190,18 @@ class PairCounts {
 
   struct Best {
     int32_t left = 0, right = 0;
-    int64_t count = 0;  // 0: no pair has the minimum
+    int64_t count = 0;  // 0: no pair is frequent enough
   };
 
   Best best() {
-    while (!waiting_.empty()) {
-      const auto [count, pair] = waiting_.front();
+    while (!heap_.empty()) {
+      const auto [count, pair] = heap_.front();
       const int64_t now = pairs_.count(pair);
       if (now == count)
         return {static_cast<int32_t>(pair >> 32), static_cast<int32_t>(pair & 0xFFFFFFFF), count};
-      std::pop_heap(waiting_.begin(), waiting_.end());  // it has lost some since
-      waiting_.pop_back();
-      wait(pair, now);
+      std::pop_heap(heap_.begin(), heap_.end());  // it has lost some since
+      heap_.pop_back();
+      push(pair, now);
     }
     return {};
   }
@@ -208,12 +209,12 @@ class PairCounts {
   /// Merges every occurrence of the pair, in each word from the left.
   void merge(const Best& pair, int32_t into) {
     text_.declare(pair.left, pair.right, into);
-    where_.clear();
+    occurrences_.clear();
     for (TokenPlace at = pairs_.of(pair_of(pair.left, pair.right)).first; at != 0; at = after_[at])
-      where_.push_back(at);
-    std::sort(where_.begin(), where_.end());
+      occurrences_.push_back(at);
+    std::sort(occurrences_.begin(), occurrences_.end());
     size_t word = 0;
-    for (const TokenPlace at : where_) {
+    for (const TokenPlace at : occurrences_) {
       // In "aaa" the second pair is gone once the first is merged.
       if (text_.token(at) != pair.left) continue;
       const TokenPlace right = text_.next(at);
@@ -231,28 +232,29 @@ class PairCounts {
   }
 
  private:
-  struct Waiting {
+  struct HeapEntry {
     int64_t count;
     Pair pair;
-    bool operator<(const Waiting& other) const {
+    bool operator<(const HeapEntry& other) const {
       return count != other.count ? count < other.count : pair > other.pair;
     }
   };
 
   Pair pair_at(TokenPlace at, TokenPlace right) const { return pair_of(text_.token(at), text_.token(right)); }
 
-  /// Adds the occurrence whose tokens begin here to its pair.
+  /// Adds the occurrence of the tokens at these places to its pair.
   void add(TokenPlace at, TokenPlace right, int64_t count) {
     PairEntry& entry = pairs_.of(pair_at(at, right));
     entry.count += count;
-    if (!entry.grown) grown_.push_back(entry.pair);
-    entry.grown = true;
+    if (!entry.has_grown) grown_.push_back(entry.pair);
+    entry.has_grown = true;
     before_[at] = 0;
     after_[at] = entry.first;
     if (entry.first != 0) before_[entry.first] = at;
     entry.first = at;
   }
 
+  /// Removes the occurrence of the tokens at these places from its pair.
   void remove(TokenPlace at, TokenPlace right, int64_t count) {
     PairEntry& entry = pairs_.of(pair_at(at, right));
     entry.count -= count;
@@ -260,29 +262,31 @@ class PairCounts {
     if (after_[at] != 0) before_[after_[at]] = before_[at];
   }
 
-  void wait(Pair pair, int64_t count) {
-    if (count < minimum_) return;
-    waiting_.push_back({count, pair});
-    std::push_heap(waiting_.begin(), waiting_.end());
+  /// Pushes a pair on the heap where it is frequent enough.
+  void push(Pair pair, int64_t count) {
+    if (count < min_frequency_) return;
+    heap_.push_back({count, pair});
+    std::push_heap(heap_.begin(), heap_.end());
   }
 
-  /// Pushes pairs that have grown on the heap. Those that have shrunk stay there with their old counts.
+  /// Pushes pairs whose counts have grown on the heap. Shrunk ones keep their old counts there until best()
+  /// corrects them.
   void settle() {
     for (const Pair pair : grown_) {
       PairEntry& entry = pairs_.of(pair);
-      entry.grown = false;
-      wait(pair, entry.count);
+      entry.has_grown = false;
+      push(pair, entry.count);
     }
     grown_.clear();
   }
 
   TokenText text_;
-  const int64_t minimum_;
+  const int64_t min_frequency_;
   PairTable pairs_;
   std::vector<TokenPlace> after_, before_;  // the occurrences of each pair as a list
-  std::vector<Waiting> waiting_;            // a heap
+  std::vector<HeapEntry> heap_;
   std::vector<Pair> grown_;
-  std::vector<TokenPlace> where_;
+  std::vector<TokenPlace> occurrences_;
 };
 
 }  // namespace
@@ -292,7 +296,8 @@ std::unique_ptr<Tokenizer> train_byte_pair(std::string_view text, const BytePair
     fail("byte pairs: size = ", options.size,
          ". It must be 257 (every byte, and the end of text) to 1000000.");
   }
-  if (options.minimum < 1) fail("byte pairs: minimum = ", options.minimum, ". It must be at least 1.");
+  if (options.min_frequency < 1)
+    fail("byte pairs: min_frequency = ", options.min_frequency, ". It must be at least 1.");
   if (text.empty()) fail(Fault::data, "byte pairs: the text is empty, so there is no pair to learn.");
   std::vector<std::string> pieces;
   std::unordered_map<std::string, int32_t> ids;
@@ -302,11 +307,11 @@ std::unique_ptr<Tokenizer> train_byte_pair(std::string_view text, const BytePair
     return entry->second;
   };
   for (const char byte : detail::byte_pair_bytes()) id_of(std::string(1, byte));
-  PairCounts counts(count_words(text), options.minimum);
+  PairCounts counts(count_words(text), options.min_frequency);
   std::vector<detail::PieceMerge> merges;
   while (static_cast<int64_t>(pieces.size()) + 1 < options.size) {
     const PairCounts::Best best = counts.best();
-    if (best.count < options.minimum) break;
+    if (best.count < options.min_frequency) break;
     // Two merges with the same bytes make the same token.
     const int32_t into =
         id_of(pieces[static_cast<size_t>(best.left)] + pieces[static_cast<size_t>(best.right)]);

@@ -10,9 +10,9 @@
 #include "heed/core/error.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
-#include "heed/data/tokenizers/vocabulary_lines.h"
 
 namespace heed {
 namespace {
@@ -75,6 +75,7 @@ class CharacterTokenizer final : public Tokenizer {
       : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = -1}),
         characters_(std::move(characters)),
         unit_(unit) {
+    low_.fill(-1);
     for (size_t i = 0; i < characters_.size(); ++i) {
       if (characters_[i] < low_.size()) low_[characters_[i]] = static_cast<int32_t>(i);
     }
@@ -149,6 +150,7 @@ class CharacterTokenizer final : public Tokenizer {
          " characters this model was trained on. Leave it out; a model of bytes takes any text.");
   }
 
+  /// The id of a character; -1 where it has none.
   int32_t find(char32_t character) const {
     if (character < low_.size()) return low_[character];
     const auto at = std::lower_bound(characters_.begin(), characters_.end(), character);
@@ -171,11 +173,7 @@ class CharacterTokenizer final : public Tokenizer {
 
   std::vector<char32_t> characters_;
   CharacterUnit unit_;
-  std::array<int32_t, 256> low_ = [] {
-    std::array<int32_t, 256> none;
-    none.fill(-1);
-    return none;
-  }();
+  std::array<int32_t, 256> low_;  // ids of the characters below 256; -1: none
 };
 
 }  // namespace

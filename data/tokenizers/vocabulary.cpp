@@ -6,6 +6,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 
 namespace heed {
 namespace {
@@ -49,26 +50,26 @@ Vocabulary::Vocabulary(std::vector<std::string> pieces) {
 }
 
 Vocabulary Vocabulary::train(std::span<const std::string_view> sentences, const VocabularyOptions& options) {
-  if (options.minimum < 1 || options.most < 5) {
-    fail("vocabulary: minimum = ", options.minimum, " and most = ", options.most,
+  if (options.min_frequency < 1 || options.max_size < 5) {
+    fail("vocabulary: min_frequency = ", options.min_frequency, " and max_size = ", options.max_size,
          "; they must be at least 1 and 5.");
   }
   std::unordered_map<std::string_view, int64_t> counts;
   for (const std::string_view sentence : sentences) {
     for (const std::string_view piece : word_pieces(sentence)) ++counts[piece];
   }
-  std::vector<std::pair<std::string_view, int64_t>> kept;
+  std::vector<std::pair<std::string_view, int64_t>> frequent;
   for (const auto& entry : counts) {
-    if (entry.second >= options.minimum) kept.push_back(entry);
+    if (entry.second >= options.min_frequency) frequent.push_back(entry);
   }
-  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+  std::sort(frequent.begin(), frequent.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
-  const auto room = static_cast<size_t>(options.most) - std::size(special_names);
-  if (kept.size() > room) kept.resize(room);
+  const auto max_words = static_cast<size_t>(options.max_size) - std::size(special_names);
+  if (frequent.size() > max_words) frequent.resize(max_words);
   std::vector<std::string> pieces;
-  pieces.reserve(kept.size());
-  for (const auto& [piece, count] : kept) pieces.emplace_back(piece);
+  pieces.reserve(frequent.size());
+  for (const auto& [piece, count] : frequent) pieces.emplace_back(piece);
   return Vocabulary(std::move(pieces));
 }
 
@@ -81,28 +82,17 @@ Vocabulary Vocabulary::load_huggingface(const Path& path) {
     fail(Fault::data, path,
          ":1: no word-level vocabulary; model.type must be \"WordLevel\", model.vocab an object.");
   }
-  const Json::Members& members = vocab->members();
-  const auto count = static_cast<int64_t>(members.size());
-  std::vector<std::string> pieces(members.size());
-  std::vector<bool> taken(members.size(), false);
-  for (const auto& [piece, id] : members) {
-    const int64_t at = id.is_integer() ? id.integer() : -1;
-    if (at < 0 || at >= count || taken[static_cast<size_t>(at)]) {
-      fail(Fault::data, path, ":1: in model.vocab, piece '", shown(piece), "' has the id ", shown(id.dump()),
-           "; the ids must be 0 .. ", count - 1, ", each once.");
-    }
-    taken[static_cast<size_t>(at)] = true;
-    pieces[static_cast<size_t>(at)] = piece;
-  }
+  const std::string place = text(path, ":1: in model.vocab");
+  std::vector<std::string> pieces = detail::tokens_by_id(vocab->members(), place, "");
   for (size_t i = 0; i < std::size(special_names); ++i) {
     if (i < pieces.size() && pieces[i] == special_names[i]) continue;
-    fail(Fault::data, path, ":1: in model.vocab, id ", i, " must be ", special_names[i], ".");
+    fail(Fault::data, place, ", id ", i, " must be ", special_names[i], ".");
   }
   pieces.erase(pieces.begin(), pieces.begin() + std::size(special_names));
   try {
     return Vocabulary(std::move(pieces));
   } catch (const Error& error) {
-    fail(Fault::data, path, ":1: in model.vocab: ", error.what());
+    fail(Fault::data, place, ": ", error.what());
   }
 }
 

@@ -20,8 +20,8 @@ std::vector<std::string_view> word_pieces(std::string_view text);
 
 /// Which words a vocabulary contains.
 struct VocabularyOptions {
-  int64_t minimum = 2;   ///< least count of a word
-  int64_t most = 30000;  ///< maximum size, including the four special tokens
+  int64_t min_frequency = 2;  ///< rarer words are left out
+  int64_t max_size = 30000;   ///< tokens, including the four special ones
 };
 
 /// A bijection between tokens and the ids 0 .. size() - 1; the first four are [UNK] [PAD] [SOS] [EOS].

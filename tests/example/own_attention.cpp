@@ -1,5 +1,5 @@
 // A character language model with an attention of its own: own_attention RUN. Run it again, and it resumes.
-#include <heed/data/synthetic/rhymed_text.h>
+#include <heed/data/synthetic/language_model_text.h>
 #include <heed/heed.h>
 
 #include <cmath>

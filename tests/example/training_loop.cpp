@@ -5,7 +5,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/data/batching/text_windows.h"
-#include "heed/data/synthetic/rhymed_text.h"
+#include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/optim/optimizer.h"

@@ -252,7 +252,7 @@ class Tokenizers {
     const auto add = [&](const std::unique_ptr<Tokenizer>& tokenizer) {
       files_.push_back({"tokenizer.source." + tokenizer->kind(), tokenizer->save()});
     };
-    add(make_word_tokenizer(Vocabulary::train(lines, {.minimum = 1})));
+    add(make_word_tokenizer(Vocabulary::train(lines, {.min_frequency = 1})));
     add(make_character_tokenizer("the old man smiled, \xC3\xA8 \xE2\x82\xAC\n"));
 #if HEED_HAS_SENTENCEPIECE
     add(train_sentencepiece(lines, {.size = 40, .threads = 1}));

@@ -1,5 +1,5 @@
 // Fuzz target: cached sequences, raw and with a valid checksum.
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 #include "heed/tests/fuzz/input.h"
 #include "heed/tests/fuzz/reader_rules.h"

@@ -6,7 +6,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/data/synthetic/rhymed_text.h"
+#include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/tokenizers/byte_pair.h"
 
 namespace heed {

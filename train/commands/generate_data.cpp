@@ -7,10 +7,11 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/data/formats/cifar.h"
+#include "heed/data/formats/labelled_documents.h"
+#include "heed/data/synthetic/digits.h"
 #include "heed/data/synthetic/listops.h"
+#include "heed/data/synthetic/long_documents.h"
 #include "heed/data/synthetic/pathfinder.h"
-#include "heed/data/synthetic/retrieval_documents.h"
-#include "heed/data/text/labelled_text.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
 
@@ -110,17 +111,17 @@ void pathfinder_files(const ParsedArguments& arguments, const Wanted& wanted, co
 
 void text_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
   // The benchmark has no validation part: those examples join the training half.
-  const Sequences all = ledgers(wanted.all(), wanted.seed, {}, wanted.told);
+  const Sequences all = verdict_documents(wanted.all(), wanted.seed, {}, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_reviews(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
 void retrieval_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
-  write_document_pairs(folder, cut(paired_ledgers(wanted.all(), wanted.seed, {}, wanted.told), wanted));
+  write_document_pairs(folder, cut(document_pairs(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
 void image_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
-  const Sequences all = grounded_digits(wanted.all(), wanted.seed, wanted.told);
+  const Sequences all = digits_on_background(wanted.all(), wanted.seed, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
 }

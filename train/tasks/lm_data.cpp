@@ -7,7 +7,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
-#include "heed/data/synthetic/rhymed_text.h"
+#include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/sentencepiece.h"

@@ -68,10 +68,10 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
   }
   if (options.tokenizer == TokenizerChoice::word) {
     const auto make = [&](const std::string& path, const std::vector<std::string_view>& sentences) {
-      Vocabulary vocabulary =
-          path.empty()
-              ? Vocabulary::train(sentences, {.minimum = options.min_frequency, .most = options.vocab_size})
-              : Vocabulary::load_huggingface(find_data(path));
+      Vocabulary vocabulary = path.empty()
+                                  ? Vocabulary::train(sentences, {.min_frequency = options.min_frequency,
+                                                                  .max_size = options.vocab_size})
+                                  : Vocabulary::load_huggingface(find_data(path));
       return make_word_tokenizer(std::move(vocabulary),
                                  options.join_with_spaces ? Joining::blanks : Joining::natural);
     };
@@ -155,8 +155,8 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   } else {
     corpus = make_corpus(std::move(file), {.validation = options.validation,
                                            .test = options.test_size,
-                                           .longest = options.max_length,
-                                           .distinct = options.deduplicate,
+                                           .max_words = options.max_length,
+                                           .deduplicate = options.deduplicate,
                                            .seed = static_cast<uint64_t>(options.split_seed)});
   }
   log("data        " + to_string(corpus.report));

@@ -1,22 +1,10 @@
 // Word order of clauses in English and Italian.
 #include "heed/data/synthetic/phrasebook/clause.h"
 
-#include <array>
-#include <vector>
-
 #include "heed/data/synthetic/phrasebook/english.h"
 
 namespace heed::phrases {
 namespace {
-
-using italian::join;
-using Words = std::vector<std::string>;
-
-std::string joined(const Words& words) {
-  std::string out;
-  for (const std::string& word : words) out = join(out, word);
-  return out;
-}
 
 const Verb& modal(Mood mood) {
   const Lexicon& words = lexicon();
@@ -30,7 +18,8 @@ struct EnglishGroup {
   std::string auxiliary, main;
 };
 
-std::string be(Person person, bool past) {
+/// A form of to be.
+std::string form_of_be(Person person, bool past) {
   static const EnglishVerb verb{"be", "was"};
   return past ? english::past(verb, person) : english::present(verb, person);
 }
@@ -41,11 +30,11 @@ EnglishGroup english_group(const Clause& c) {
   const EnglishVerb& verb = c.verb->english;
   if (c.tense == Tense::future) return {"will", verb.base};
   if (c.tense == Tense::used_to) return {"", "used to " + verb.base};
-  if (c.tense == Tense::progressive) return {be(person, false), english::progressive(verb.base)};
-  if (c.tense == Tense::was_doing) return {be(person, true), english::progressive(verb.base)};
+  if (c.tense == Tense::progressive) return {form_of_be(person, false), english::progressive(verb.base)};
+  if (c.tense == Tense::was_doing) return {form_of_be(person, true), english::progressive(verb.base)};
   if (c.mood == Mood::can) return {past ? "could" : "can", verb.base};
   if (c.mood == Mood::must && !past) return {"must", verb.base};
-  if (c.mood == Mood::plain && verb.base == "be") return {be(person, past), ""};
+  if (c.mood == Mood::plain && verb.base == "be") return {form_of_be(person, past), ""};
   const EnglishVerb finite = c.mood == Mood::plain ? verb : modal(c.mood).english;
   const std::string infinitive = c.mood == Mood::want   ? "to " + verb.base
                                  : c.mood == Mood::must ? verb.base
@@ -62,25 +51,22 @@ std::string english_objects(const Clause& c) {
   std::string direct, indirect;
   if (c.direct) {
     const bool thing = c.direct_is_thing && c.direct->person == Person::third;
-    direct = thing ? "it" : english::object(c.direct->person, c.direct->gender);
+    direct = thing ? "it" : form(Form::object, c.direct->person, c.direct->gender);
   }
-  if (c.indirect) indirect = english::object(c.indirect->person, c.indirect->gender);
+  if (c.indirect) indirect = form(Form::object, c.indirect->person, c.indirect->gender);
   if (c.direct && c.indirect) indirect = "to " + indirect;
-  return c.direct ? joined({direct, indirect, c.object.english}) : joined({indirect, c.object.english});
+  return c.direct ? join({direct, indirect, c.object.english}) : join({indirect, c.object.english});
 }
 
-std::string say_english(const Clause& c) {
+std::string realize_english(const Clause& c) {
   EnglishGroup group = english_group(c);
   if (c.silent_subject && c.tense == Tense::future) group.auxiliary.clear();
   const std::string subject = c.silent_subject ? "" : c.subject.english;
   const bool cannot = c.negated && !c.question && group.auxiliary == "can";
   if (cannot) group.auxiliary = "cannot";
   const std::string negation = c.negated && !cannot ? "not" : "";
-  Words words = c.question ? Words{group.auxiliary, subject, negation, c.frequency.english, group.main}
-                           : Words{subject, group.auxiliary, negation, c.frequency.english, group.main};
-  words.push_back(english_objects(c));
-  words.push_back(c.rest.english);
-  return joined(words);
+  return join({c.question ? "" : subject, group.auxiliary, c.question ? subject : "", negation,
+               c.frequency.english, group.main, english_objects(c), c.rest.english});
 }
 
 italian::Clitics clitics(const Clause& c) {
@@ -109,8 +95,7 @@ ItalianGroup italian_group(const Clause& c) {
     out = {"", italian::finite(lexicon().verb("stare").italian, Tense::present, person),
            italian::gerund(verb)};
   } else if (past && !c.verb->stative) {
-    const char* auxiliary = verb.with_essere ? "essere" : "avere";
-    const Verb& helper = verb.with_essere ? lexicon().verb("be") : lexicon().verb("act", auxiliary);
+    const Verb& helper = verb.with_essere ? lexicon().verb("be") : lexicon().verb("act", "avere");
     Gender gender = Gender::masculine;
     Number number = Number::singular;
     if (verb.with_essere) {
@@ -123,25 +108,21 @@ ItalianGroup italian_group(const Clause& c) {
     out = {"", italian::finite(helper.italian, Tense::present, person),
            italian::participle(verb, gender, number)};
   } else {
-    const bool future = c.tense == phrases::Tense::future;
-    const bool present = c.tense == phrases::Tense::present;
-    out.finite = italian::finite(verb,
-                                 future    ? Tense::future
-                                 : present ? Tense::present
-                                           : Tense::imperfect,
-                                 person);
+    const bool future = c.tense == phrases::Tense::future, present = c.tense == phrases::Tense::present;
+    const Tense tense = future ? Tense::future : present ? Tense::present : Tense::imperfect;
+    out.finite = italian::finite(verb, tense, person);
   }
   out.pronouns = italian::proclitics(pronouns, out.finite);
   return out;
 }
 
-std::string say_italian(const Clause& c) {
+std::string realize_italian(const Clause& c) {
   const ItalianGroup group = italian_group(c);
   const bool never = c.frequency.english == "never";
   const std::string subject = c.silent_subject ? "" : c.subject.full();
-  return joined({c.subject_last ? "" : subject, c.negated || never ? "non" : "", group.pronouns, group.finite,
-                 c.frequency.italian, group.main, c.subject_last ? subject : "", c.object.italian,
-                 c.rest.italian});
+  return join({c.subject_last ? "" : subject, c.negated || never ? "non" : "", group.pronouns, group.finite,
+               c.frequency.italian, group.main, c.subject_last ? subject : "", c.object.italian,
+               c.rest.italian});
 }
 
 }  // namespace
@@ -155,46 +136,63 @@ std::string NounPhrase::after(italian::Preposition preposition) const {
   return join(italian::plain(preposition, italian), italian);
 }
 
-NounPhrase NounPhrase::again(bool animate) const {
-  NounPhrase out{.person = person, .gender = gender, .tags = tags};
+NounPhrase NounPhrase::as_pronoun(bool animate) const {
   const bool thing = !animate && person == Person::third;
-  out.english = thing ? "it" : english::subject(person, gender);
-  return out;
+  return {.english = thing ? "it" : form(Form::subject, person, gender),
+          .person = person,
+          .gender = gender,
+          .tags = tags};
 }
 
-void stress(NounPhrase& pronoun) {
-  static constexpr std::array<std::string_view, 6> words = {"io", "tu", "lui", "noi", "voi", "loro"};
-  if (!pronoun.italian.empty()) return;
-  const bool she = pronoun.person == Person::third && pronoun.gender == Gender::feminine;
-  pronoun.italian = she ? "lei" : words[static_cast<size_t>(pronoun.person)];
+void add_stressed_pronoun(NounPhrase& pronoun) {
+  if (pronoun.italian.empty()) pronoun.italian = form(Form::stressed_subject, pronoun.person, pronoun.gender);
 }
 
-Phrase say(const Clause& clause) { return {say_english(clause), say_italian(clause)}; }
+Phrase realize(const Clause& clause) { return {realize_english(clause), realize_italian(clause)}; }
 
-Phrase command(const Clause& c) {
-  const std::string english = joined({c.negated ? "do not" : "", c.verb->english.base, english_objects(c)});
+Phrase imperative(const Clause& c) {
+  const std::string english = join({c.negated ? "do not" : "", c.verb->english.base, english_objects(c)});
   const ItalianVerb& verb = c.verb->italian;
   const italian::Clitics pronouns = clitics(c);
   const std::string form =
       c.negated ? "non " + italian::infinitive(verb, pronouns) : italian::imperative(verb, pronouns);
-  return {join(english, c.rest.english), joined({form, c.object.italian, c.rest.italian})};
+  return {join(english, c.rest.english), join({form, c.object.italian, c.rest.italian})};
 }
 
 Phrase proposal(const Clause& c) {
-  const std::string english = joined({"let's", c.verb->english.base, english_objects(c), c.rest.english});
+  const std::string english = join({"let's", c.verb->english.base, english_objects(c), c.rest.english});
   const std::string form = italian::finite(c.verb->italian, italian::Tense::present, Person::first_plural);
-  return {english, joined({form, c.object.italian, c.rest.italian})};
+  return {english, join({form, c.object.italian, c.rest.italian})};
 }
 
-Phrase join(const Phrase& left, const Phrase& right) {
-  return {join(left.english, right.english), join(left.italian, right.italian)};
+std::string join(std::string_view left, std::string_view right) {
+  if (left.empty()) return std::string(right);
+  if (right.empty()) return std::string(left);
+  std::string out(left);
+  // No blank after l' un' quest'; one after po' and da'.
+  const bool elided = left.ends_with("l'") || left.ends_with("n'") || left.ends_with("t'");
+  if (!elided) out += ' ';
+  return out += right;
 }
 
-Phrase predicate(const Adjective& adjective, const NounPhrase& subject) {
+std::string join(std::initializer_list<std::string_view> words) {
+  std::string out;
+  for (const std::string_view word : words) out = join(out, word);
+  return out;
+}
+
+Phrase join(std::initializer_list<Phrase> phrases) {
+  Phrase out;
+  for (const Phrase& phrase : phrases)
+    out = {join(out.english, phrase.english), join(out.italian, phrase.italian)};
+  return out;
+}
+
+Phrase predicate_adjective(const Adjective& adjective, const NounPhrase& subject) {
   return {adjective.word.english, italian::adjective(adjective, subject.gender, subject.number())};
 }
 
-bool unclear_past(const Clause& c) {
+bool has_ambiguous_tense(const Clause& c) {
   const EnglishVerb& verb = c.verb->english;
   return verb.base == verb.past && c.tense == Tense::past && c.mood == Mood::plain && !c.negated &&
          !c.question && c.subject.person != Person::third;

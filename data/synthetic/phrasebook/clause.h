@@ -1,6 +1,7 @@
 // Noun phrases and clauses in English and Italian at once.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -19,16 +20,20 @@ struct NounPhrase {
   Tags tags = 0;                      ///< of its noun; 0 for names and pronouns
 
   Number number() const { return number_of(person); }  ///< singular or plural, by its person
-  /// With its article, if any.
+  /// The Italian with its article, if any.
   std::string full() const;
-  /// With a preposition: dell'uomo, a Marco, nel libro.
+  /// Both languages, the Italian with its article.
+  Phrase phrase() const { return {english, full()}; }
+  /// The Italian pronoun in its place before a verb.
+  italian::Clitic clitic() const { return {person, gender}; }
+  /// The Italian with a preposition: dell'uomo, a Marco, nel libro.
   std::string after(italian::Preposition preposition) const;
-  /// As a pronoun subject: he, she, it, they; Italian drops it, but the verb agrees.
-  NounPhrase again(bool animate) const;
+  /// The pronoun that stands for it as a subject: he, she, it, they. Italian drops it, but the verb agrees.
+  NounPhrase as_pronoun(bool animate) const;
 };
 
 /// Adds the Italian pronoun (io, tu, lui, lei, noi, voi, loro), for contrast.
-void stress(NounPhrase& pronoun);
+void add_stressed_pronoun(NounPhrase& pronoun);
 
 /// Tenses of both languages; past is the Italian passato prossimo, was_doing and used_to its imperfect.
 enum class Tense { present, progressive, past, was_doing, used_to, future };
@@ -38,7 +43,7 @@ enum class Mood { plain, can, want, must };
 /// One verb with its arguments. Empty parts are omitted.
 struct Clause {
   NounPhrase subject = {};       ///< may be silent: see silent_subject
-  const Verb* verb = nullptr;    ///< never null in a clause that is said
+  const Verb* verb = nullptr;    ///< never null where the clause is realized
   Tense tense = Tense::present;  ///< of both languages
   Mood mood = Mood::plain;       ///< can, want to, must: present and past only
   bool negated = false;          ///< don't, doesn't; non
@@ -54,21 +59,24 @@ struct Clause {
 };
 
 /// The clause in both languages, without capital and full stop.
-Phrase say(const Clause& clause);
+Phrase realize(const Clause& clause);
 
 /// An imperative for one person: "open the window", "apri la finestra"; uses object, pronouns, rest and
 /// negated.
-Phrase command(const Clause& clause);
+Phrase imperative(const Clause& clause);
 /// A proposal: "let's open the window", "apriamo la finestra".
 Phrase proposal(const Clause& clause);
 
-/// Concatenates two phrases in both languages.
-Phrase join(const Phrase& left, const Phrase& right);
+/// Concatenates phrases in both languages; an empty one adds nothing.
+Phrase join(std::initializer_list<Phrase> phrases);
+/// Concatenates words of one language with blanks, but none after an apostrophe; an empty one adds nothing.
+std::string join(std::initializer_list<std::string_view> words);
+std::string join(std::string_view left, std::string_view right);  ///< join({left, right})
 /// The adjective after a form of to be.
-Phrase predicate(const Adjective& adjective, const NounPhrase& subject);
+Phrase predicate_adjective(const Adjective& adjective, const NounPhrase& subject);
 
 /// True if the English could be present or past: "they read".
-bool unclear_past(const Clause& clause);
+bool has_ambiguous_tense(const Clause& clause);
 
 /// Capitalises the first letter and appends the mark.
 std::string sentence(std::string words, char mark);

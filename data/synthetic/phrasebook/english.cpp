@@ -7,31 +7,31 @@
 namespace heed::phrases::english {
 namespace {
 
-bool vowel(char letter) { return std::string_view("aeiou").find(letter) != std::string_view::npos; }
+bool is_vowel(char letter) { return std::string_view("aeiou").find(letter) != std::string_view::npos; }
 
 bool ends_in_consonant_y(std::string_view word) {
-  return word.size() > 1 && word.ends_with('y') && !vowel(word[word.size() - 2]);
+  return word.size() > 1 && word.ends_with('y') && !is_vowel(word[word.size() - 2]);
 }
 
-bool hissing(std::string_view word) {
+bool takes_es(std::string_view word) {
   return word.ends_with('s') || word.ends_with('x') || word.ends_with('z') || word.ends_with("ch") ||
          word.ends_with("sh");
 }
 
 int vowel_groups(std::string_view word) {
   int count = 0;
-  for (size_t i = 0; i < word.size(); ++i) count += vowel(word[i]) && (i == 0 || !vowel(word[i - 1]));
+  for (size_t i = 0; i < word.size(); ++i) count += is_vowel(word[i]) && (i == 0 || !is_vowel(word[i - 1]));
   return count;
 }
 
 /// big, run, swim: a single vowel between consonants in one syllable doubles the last letter.
-bool doubles(std::string_view word) {
+bool doubles_last_letter(std::string_view word) {
   const size_t size = word.size();
   if (word == "travel" || word == "forget") return true;
   if (size < 3 || vowel_groups(word) != 1) return false;
   const char last = word[size - 1];
-  return !vowel(last) && last != 'w' && last != 'x' && last != 'y' && vowel(word[size - 2]) &&
-         !vowel(word[size - 3]);
+  return !is_vowel(last) && last != 'w' && last != 'x' && last != 'y' && is_vowel(word[size - 2]) &&
+         !is_vowel(word[size - 3]);
 }
 
 /// Splits a phrase into the inflected word and the rest: "look" and " for".
@@ -43,7 +43,7 @@ std::pair<std::string, std::string> head(std::string_view words) {
 
 std::string with_s(const std::string& word) {
   if (ends_in_consonant_y(word)) return word.substr(0, word.size() - 1) + "ies";
-  return word + (hissing(word) || word.ends_with('o') ? "es" : "s");
+  return word + (takes_es(word) || word.ends_with('o') ? "es" : "s");
 }
 
 /// With -er or -est: adjectives of one syllable and those in -y; else with `adverb`.
@@ -54,7 +54,7 @@ std::string graded(std::string_view adjective, std::string_view ending, std::str
     return word.substr(0, word.size() - 1) + "i" + std::string(ending);
   if (!short_word && word != "simple") return std::string(adverb) + " " + word;
   if (word.ends_with('e')) return word + std::string(ending.substr(1));
-  if (doubles(word)) word += word.back();
+  if (doubles_last_letter(word)) word += word.back();
   return word + std::string(ending);
 }
 
@@ -71,7 +71,7 @@ std::string past(std::string_view base) {
   auto [word, rest] = head(base);
   if (word.ends_with('e')) return word + "d" + rest;
   if (ends_in_consonant_y(word)) return word.substr(0, word.size() - 1) + "ied" + rest;
-  if (doubles(word)) word += word.back();
+  if (doubles_last_letter(word)) word += word.back();
   return word + "ed" + rest;
 }
 
@@ -79,7 +79,7 @@ std::string progressive(std::string_view base) {
   auto [word, rest] = head(base);
   if (word.ends_with('e') && !word.ends_with("ee") && word.size() > 2)
     return word.substr(0, word.size() - 1) + "ing" + rest;
-  if (doubles(word)) word += word.back();
+  if (doubles_last_letter(word)) word += word.back();
   return word + "ing" + rest;
 }
 
@@ -99,25 +99,10 @@ std::string past(const EnglishVerb& verb, Person person) {
 std::string indefinite(std::string_view next) {
   if (next.starts_with("useful")) return "a";
   const bool silent_h = next.starts_with("honest") || next.starts_with("hour");
-  return vowel(static_cast<char>(next.front() | 0x20)) || silent_h ? "an" : "a";
+  return is_vowel(static_cast<char>(next.front() | 0x20)) || silent_h ? "an" : "a";
 }
 
 std::string comparative(std::string_view adjective) { return graded(adjective, "er", "more"); }
 std::string superlative(std::string_view adjective) { return graded(adjective, "est", "most"); }
-
-std::string_view subject(Person person, Gender gender) {
-  static constexpr std::array<std::string_view, 6> words = {"I", "you", "he", "we", "you all", "they"};
-  return person == Person::third && gender == Gender::feminine ? "she" : words[static_cast<size_t>(person)];
-}
-
-std::string_view object(Person person, Gender gender) {
-  static constexpr std::array<std::string_view, 6> words = {"me", "you", "him", "us", "you all", "them"};
-  return person == Person::third && gender == Gender::feminine ? "her" : words[static_cast<size_t>(person)];
-}
-
-std::string_view possessive(Person person, Gender gender) {
-  static constexpr std::array<std::string_view, 6> words = {"my", "your", "his", "our", "your", "their"};
-  return person == Person::third && gender == Gender::feminine ? "her" : words[static_cast<size_t>(person)];
-}
 
 }  // namespace heed::phrases::english

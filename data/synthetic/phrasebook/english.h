@@ -16,8 +16,5 @@ std::string past(const EnglishVerb& verb, Person person);     ///< be: was, were
 std::string indefinite(std::string_view next);                ///< a or an
 std::string comparative(std::string_view adjective);          ///< bigger, more famous
 std::string superlative(std::string_view adjective);          ///< biggest, most famous
-std::string_view subject(Person person, Gender gender);       ///< I, you, he, she, we, you all, they
-std::string_view object(Person person, Gender gender);        ///< me, you, him, her, us, you all, them
-std::string_view possessive(Person person, Gender gender);    ///< my, your, his, her, our, your, their
 
 }  // namespace heed::phrases::english

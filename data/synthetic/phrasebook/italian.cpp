@@ -1,29 +1,27 @@
 // Italian morphology: articles, agreement, conjugation and clitics.
 #include "heed/data/synthetic/phrasebook/italian.h"
 
-#include <array>
+#include "heed/core/io/ascii.h"
 
 namespace heed::phrases::italian {
 namespace {
 
-char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter; }
-
-bool vowel(char letter) { return std::string_view("aeiou").find(lower(letter)) != std::string_view::npos; }
+bool vowel(char letter) {
+  return std::string_view("aeiou").find(ascii_lower(letter)) != std::string_view::npos;
+}
 
 bool starts_with_vowel(std::string_view word) {
   return !word.empty() && (vowel(word.front()) || word.starts_with("è"));
 }
 
 /// True for words that take lo, uno, quello: those in s and a consonant, z, gn, ps, x, y.
-bool impure(std::string_view word) {
+bool takes_lo(std::string_view word) {
   if (word.size() < 2) return false;
-  const char first = lower(word[0]), second = lower(word[1]);
+  const char first = ascii_lower(word[0]), second = ascii_lower(word[1]);
   if (first == 's') return !vowel(second);
   return first == 'z' || first == 'x' || first == 'y' || (first == 'g' && second == 'n') ||
          (first == 'p' && second == 's');
 }
-
-size_t index(Person person) { return static_cast<size_t>(person); }
 
 std::string without_last(std::string_view word, size_t letters = 1) {
   return std::string(word.substr(0, word.size() - letters));
@@ -41,24 +39,12 @@ std::string before_front_vowel(const ItalianVerb& verb, std::string_view ending)
 
 std::string present(const ItalianVerb& verb, Person person) {
   const char theme = verb.infinitive[verb.infinitive.size() - 3];
-  const std::string stem = without_last(verb.infinitive, 3);
+  const Form column = theme == 'a' ? Form::present_are : theme == 'e' ? Form::present_ere : Form::present_ire;
+  const std::string& ending = form(column, person);
   const bool inserted = verb.inchoative && person != Person::first_plural && person != Person::second_plural;
-  const std::string full = inserted ? stem + "isc" : stem;
-  switch (person) {
-    case Person::first:
-      return full + "o";
-    case Person::second:
-      return before_front_vowel(verb, "i") + (inserted ? "isci" : "i");
-    case Person::third:
-      return full + (theme == 'a' ? "a" : "e");
-    case Person::first_plural:
-      return before_front_vowel(verb, "iamo") + "iamo";
-    case Person::second_plural:
-      return stem + theme + "te";
-    case Person::third_plural:
-      return full + (theme == 'a' ? "ano" : "ono");
-  }
-  return {};
+  const std::string stem =
+      ending.starts_with('i') ? before_front_vowel(verb, ending) : without_last(verb.infinitive, 3);
+  return stem + (inserted ? "isc" : "") + ending;
 }
 
 /// The form of a participle or an adjective in -o or -e.
@@ -74,43 +60,20 @@ std::string agreed(std::string_view word, Gender gender, Number number) {
   return stem + (hard && !soft ? "hi" : "i");
 }
 
-std::string direct(const Clitic& clitic) {
-  static constexpr std::array<std::string_view, 6> masculine = {"mi", "ti", "lo", "ci", "vi", "li"};
-  if (clitic.gender == Gender::feminine && clitic.person == Person::third) return "la";
-  if (clitic.gender == Gender::feminine && clitic.person == Person::third_plural) return "le";
-  return std::string(masculine[index(clitic.person)]);
-}
-
-std::string indirect(const Clitic& clitic) {
-  static constexpr std::array<std::string_view, 6> masculine = {"mi", "ti", "gli", "ci", "vi", "gli"};
-  if (clitic.gender == Gender::feminine && clitic.person == Person::third) return "le";
-  return std::string(masculine[index(clitic.person)]);
-}
-
 /// The pronouns in Italian order; joined when attached to a verb: "me lo" and "melo", "glielo".
 std::string cluster(const Clitics& clitics, bool attached) {
-  static constexpr std::array<std::string_view, 6> reflexives = {"mi", "ti", "si", "ci", "vi", "si"};
-  if (clitics.reflexive) return std::string(reflexives[index(*clitics.reflexive)]);
-  if (!clitics.direct) return clitics.indirect ? indirect(*clitics.indirect) : "";
-  const std::string object = direct(*clitics.direct);
-  if (!clitics.indirect) return object;
-  std::string first = indirect(*clitics.indirect);
+  if (clitics.reflexive) return form(Form::reflexive, *clitics.reflexive);
+  const auto& [direct, indirect, reflexive] = clitics;
+  const std::string object = direct ? form(Form::direct, direct->person, direct->gender) : "";
+  if (!indirect) return object;
+  std::string first = form(Form::indirect, indirect->person, indirect->gender);
+  if (!direct) return first;
   if (first == "gli" || first == "le") return "glie" + object;
   first.back() = 'e';
   return attached ? first + object : first + " " + object;
 }
 
 }  // namespace
-
-std::string join(std::string_view left, std::string_view right) {
-  if (left.empty()) return std::string(right);
-  if (right.empty()) return std::string(left);
-  std::string out(left);
-  // No blank after l' un' quest'; one after po' and da'.
-  const bool elided = left.ends_with("l'") || left.ends_with("n'") || left.ends_with("t'");
-  if (!elided) out += ' ';
-  return out += right;
-}
 
 std::string plural(std::string_view noun, Gender gender) {
   const std::string stem = without_last(noun);
@@ -125,18 +88,18 @@ std::string plural(std::string_view noun, Gender gender) {
 std::string definite(Gender gender, Number number, std::string_view next) {
   const bool feminine = gender == Gender::feminine;
   if (number == Number::plural)
-    return feminine ? "le" : starts_with_vowel(next) || impure(next) ? "gli" : "i";
+    return feminine ? "le" : starts_with_vowel(next) || takes_lo(next) ? "gli" : "i";
   if (starts_with_vowel(next)) return "l'";
-  return feminine ? "la" : impure(next) ? "lo" : "il";
+  return feminine ? "la" : takes_lo(next) ? "lo" : "il";
 }
 
 std::string indefinite(Gender gender, std::string_view next) {
   if (gender == Gender::feminine) return starts_with_vowel(next) ? "un'" : "una";
-  return impure(next) ? "uno" : "un";
+  return takes_lo(next) ? "uno" : "un";
 }
 
 std::string articulated(Preposition preposition, Gender gender, Number number, std::string_view next) {
-  static constexpr std::array<std::string_view, 5> stems = {"de", "a", "da", "ne", "su"};
+  static constexpr const char* stems[] = {"de", "a", "da", "ne", "su"};
   const std::string article = definite(gender, number, next);
   if (preposition == Preposition::none) return article;
   const std::string stem(stems[static_cast<size_t>(preposition)]);
@@ -145,13 +108,13 @@ std::string articulated(Preposition preposition, Gender gender, Number number, s
 }
 
 std::string plain(Preposition preposition, std::string_view next) {
-  static constexpr std::array<std::string_view, 6> words = {"di", "a", "da", "in", "su", ""};
-  if (preposition == Preposition::to && !next.empty() && lower(next.front()) == 'a') return "ad";
-  return std::string(words[static_cast<size_t>(preposition)]);
+  static constexpr const char* words[] = {"di", "a", "da", "in", "su", ""};
+  if (preposition == Preposition::to && !next.empty() && ascii_lower(next.front()) == 'a') return "ad";
+  return words[static_cast<size_t>(preposition)];
 }
 
 std::string conjunction(std::string_view next) {
-  return !next.empty() && lower(next.front()) == 'e' ? "ed" : "e";
+  return !next.empty() && ascii_lower(next.front()) == 'e' ? "ed" : "e";
 }
 
 std::string this_one(Gender gender, Number number, std::string_view next) {
@@ -167,22 +130,19 @@ std::string that_one(Gender gender, Number number, std::string_view next) {
 }
 
 std::string possessive(Person owner, Gender gender, Number number) {
-  static constexpr std::array<std::string_view, 6> stems = {"mi", "tu", "su", "nostr", "vostr", "loro"};
-  const std::string stem(stems[index(owner)]);
-  if (owner == Person::third_plural) return stem;
-  if (gender == Gender::feminine) return stem + (number == Number::plural ? "e" : "a");
-  if (number == Number::singular) return stem + "o";
-  return stem == "mi" ? "miei" : stem == "tu" || stem == "su" ? stem + "oi" : stem + "i";
+  return form(Form::possessive_singular, owner, gender,
+              (number == Number::plural ? 2 : 0) + (gender == Gender::feminine ? 1 : 0));
 }
 
 std::string adjective(const Adjective& adjective, Gender gender, Number number) {
-  return adjective.fixed ? adjective.word.italian : agreed(adjective.word.italian, gender, number);
+  return adjective.invariable ? adjective.word.italian : agreed(adjective.word.italian, gender, number);
 }
 
 std::string adjective_before(const Adjective& word, Gender gender, Number number, std::string_view next) {
   const bool masculine = gender == Gender::masculine;
   if (word.word.italian == "bello" && masculine) return "b" + that_one(gender, number, next).substr(2);
-  if (word.word.italian == "buono" && masculine && number == Number::singular && !impure(next)) return "buon";
+  if (word.word.italian == "buono" && masculine && number == Number::singular && !takes_lo(next))
+    return "buon";
   return adjective(word, gender, number);
 }
 
@@ -190,7 +150,8 @@ void complete(ItalianVerb& verb) {
   const std::string stem = without_last(verb.infinitive, 3);
   const char theme = verb.infinitive[verb.infinitive.size() - 3];
   for (const Person person : people) {
-    if (verb.present[index(person)].empty()) verb.present[index(person)] = present(verb, person);
+    std::string& present_form = verb.present[static_cast<size_t>(person)];
+    if (present_form.empty()) present_form = present(verb, person);
   }
   if (verb.participle.empty()) verb.participle = stem + (theme == 'a' ? "ato" : theme == 'e' ? "uto" : "ito");
   if (verb.future.empty()) {
@@ -199,14 +160,11 @@ void complete(ItalianVerb& verb) {
 }
 
 std::string finite(const ItalianVerb& verb, Tense tense, Person person) {
-  static constexpr std::array<std::string_view, 6> imperfects = {"vo", "vi", "va", "vamo", "vate", "vano"};
-  static constexpr std::array<std::string_view, 6> futures = {"ò", "ai", "à", "emo", "ete", "anno"};
-  static constexpr std::array<std::string_view, 6> was = {"ero", "eri", "era", "eravamo", "eravate", "erano"};
-  if (tense == Tense::present) return verb.present[index(person)];
-  if (tense == Tense::future) return verb.future + std::string(futures[index(person)]);
-  if (verb.infinitive == "essere") return std::string(was[index(person)]);
+  if (tense == Tense::present) return verb.present[static_cast<size_t>(person)];
+  if (tense == Tense::future) return verb.future + form(Form::future, person);
+  if (verb.infinitive == "essere") return form(Form::imperfect_of_essere, person);
   const std::string stem = verb.stem.empty() ? without_last(verb.infinitive, 2) : verb.stem + "e";
-  return stem + std::string(imperfects[index(person)]);
+  return stem + form(Form::imperfect, person);
 }
 
 std::string participle(const ItalianVerb& verb, Gender gender, Number number) {
@@ -220,7 +178,7 @@ std::string gerund(const ItalianVerb& verb) {
 
 std::string imperative(const ItalianVerb& verb) {
   if (!verb.imperative.empty()) return verb.imperative;
-  return verb.present[index(verb.infinitive.ends_with("are") ? Person::third : Person::second)];
+  return verb.present[static_cast<size_t>(verb.infinitive.ends_with("are") ? Person::third : Person::second)];
 }
 
 std::string proclitics(const Clitics& clitics, std::string_view next) {

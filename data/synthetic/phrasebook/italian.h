@@ -27,9 +27,6 @@ struct Clitics {
   std::optional<Person> reflexive = {};  ///< of the subject itself: si
 };
 
-/// Joins with a blank, but none after an apostrophe; an empty part adds nothing.
-std::string join(std::string_view left, std::string_view right);
-
 std::string plural(std::string_view noun, Gender gender);  ///< libro: libri, amica: amiche
 
 // Articles and demonstratives depend on the beginning of the next word.

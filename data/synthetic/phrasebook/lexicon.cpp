@@ -1,200 +1,150 @@
-// Parses the tables of the phrasebook's vocabulary.
+// Reads the tables of the phrasebook's vocabulary.
 #include "heed/data/synthetic/phrasebook/lexicon.h"
 
 #include <algorithm>
 
 #include "heed/core/error.h"
+#include "heed/data/synthetic/embedded_table.h"
 #include "heed/data/synthetic/phrasebook/english.h"
 #include "heed/data/synthetic/phrasebook/italian.h"
-#include "heed/data/synthetic/phrasebook/words.h"
 
 namespace heed::phrases {
 namespace {
 
-std::string trimmed(std::string_view piece) {
-  const size_t from = piece.find_first_not_of(" \n");
-  if (from == std::string_view::npos) return {};
-  return std::string(piece.substr(from, piece.find_last_not_of(" \n") + 1 - from));
+using Row = std::vector<std::string_view>;
+
+std::vector<Row> table(const std::string& name, size_t columns) {
+  return embedded_table("phrasebook/" + name + ".tsv", columns);
 }
 
-/// The parts between separators, trimmed.
-std::vector<std::string> split(std::string_view line, char separator) {
-  std::vector<std::string> out;
-  while (true) {
-    const size_t end = std::min(line.find(separator), line.size());
-    out.push_back(trimmed(line.substr(0, end)));
-    if (end == line.size()) return out;
-    line.remove_prefix(end + 1);
+Gender gender_of(char letter) {
+  if (letter != 'm' && letter != 'f')
+    fail(Fault::internal, "phrasebook: gender '", letter, "' is neither m nor f.");
+  return letter == 'm' ? Gender::masculine : Gender::feminine;
+}
+
+/// Which of the known flags a blank-separated list holds; it may hold no other.
+template <size_t n>
+std::array<bool, n> flags_in(std::string_view list, const std::string_view (&known)[n]) {
+  std::array<bool, n> out{};
+  for (const std::string_view flag : split_words(list)) {
+    const auto found = std::find(std::begin(known), std::end(known), flag);
+    if (found == std::end(known)) fail(Fault::internal, "phrasebook: '", flag, "' is no flag.");
+    out[static_cast<size_t>(found - std::begin(known))] = true;
   }
-}
-
-/// The non-empty parts between separators: a table's lines or a list's words.
-std::vector<std::string> filled(std::string_view line, char separator) {
-  std::vector<std::string> out = split(line, separator);
-  std::erase(out, "");
   return out;
 }
 
-std::string spaced(std::string word) {
-  std::replace(word.begin(), word.end(), '_', ' ');
-  return word;
-}
-
-/// `book/books` gives both forms; `book` gives "" as the second.
-std::array<std::string, 2> two_forms(const std::string& entry) {
-  const size_t slash = entry.find('/');
-  if (slash == std::string::npos) return {spaced(entry), ""};
-  return {spaced(entry.substr(0, slash)), spaced(entry.substr(slash + 1))};
-}
-
-Gender gender_of(const std::string& letter) {
-  if (letter != "m" && letter != "f")
-    fail(Fault::internal, "phrasebook: gender '", letter, "' is neither m nor f.");
-  return letter == "m" ? Gender::masculine : Gender::feminine;
-}
-
-Tags learn(Lexicon& out, const std::string& tag) {
-  const auto place = std::find(out.tags.begin(), out.tags.end(), tag);
-  const auto index = place - out.tags.begin();
-  if (place == out.tags.end()) out.tags.push_back(tag);
-  if (index >= 64) fail(Fault::internal, "phrasebook: more than 64 tags.");
-  return Tags{1} << index;
-}
-
-void read_nouns(Lexicon& out) {
-  const Tags uova = learn(out, "uova");
-  for (const std::string& line : filled(tables::nouns, '\n')) {
-    const auto head = split(line, ':');
-    Tags common = 0;
-    for (const std::string& tag : filled(head.at(0), ' ')) common |= learn(out, tag);
-    for (const std::string& entry : split(head.at(1), ',')) {
-      const auto part = filled(entry, ' ');
-      const auto english = two_forms(part.at(0)), italian = two_forms(part.at(1));
-      Noun noun;
-      noun.gender = gender_of(part.at(2));
-      noun.tags = common;
-      for (size_t i = 3; i < part.size(); ++i) noun.tags |= learn(out, part[i].substr(1));
-      noun.plural_gender = (noun.tags & uova) != 0 ? Gender::feminine : noun.gender;
-      noun.singular = {english[0], italian[0]};
-      noun.plural = {english[1].empty() ? english::plural(english[0]) : english[1],
-                     italian[1].empty() ? italian::plural(italian[0], noun.gender) : italian[1]};
-      out.nouns.push_back(std::move(noun));
-    }
+/// The bits of the tags in a blank-separated list; new tags get the next bits.
+Tags add_tags(Lexicon& out, std::string_view list) {
+  for (const std::string_view tag : split_words(list)) {
+    if (std::find(out.tags.begin(), out.tags.end(), tag) == out.tags.end()) out.tags.emplace_back(tag);
   }
+  if (out.tags.size() > 64) fail(Fault::internal, "phrasebook: more than 64 tags.");
+  return out.mask(list);
 }
 
-void read_adjectives(Lexicon& out) {
-  for (const std::string& line : filled(tables::adjectives, '\n')) {
-    const auto head = split(line, ':');
-    for (const std::string& entry : split(head.at(1), ',')) {
-      const auto part = filled(entry, ' ');
-      Adjective adjective{.word = {part.at(0), part.at(1)}, .tags = out.mask(head[0])};
-      for (size_t i = 2; i < part.size(); ++i) {
-        if (part[i] == "pre") adjective.before = true;
-        if (part[i] == "inv") adjective.fixed = true;
-        if (part[i] == "abs") adjective.graded = false;
-        if (part[i] == "state") adjective.state = true;
-      }
-      out.adjectives.push_back(std::move(adjective));
-    }
-  }
+Noun read_noun(Lexicon& out, const Row& cell) {
+  const std::string english(cell[0]), english_plural(cell[1]), italian(cell[2]), italian_plural(cell[3]);
+  Noun noun{.singular = {english, italian},
+            .plural = {english_plural, italian_plural},
+            .gender = gender_of(cell[4].front()),
+            .plural_gender = gender_of(cell[4].back()),
+            .tags = add_tags(out, cell[5])};
+  if (english_plural.empty()) noun.plural.english = english::plural(english);
+  if (italian_plural.empty()) noun.plural.italian = italian::plural(italian, noun.gender);
+  return noun;
 }
 
-void read_verbs(Lexicon& out) {
-  for (const std::string& line : filled(tables::verbs, '\n')) {
-    const auto field = split(line, '|');
-    const auto head = split(field.at(0), ':');
-    const auto part = filled(head.at(1), ' ');
-    const auto english = two_forms(part.at(0));
-    Verb verb{.frame = head[0], .subjects = out.mask(field.at(1)), .objects = out.mask(field.at(2))};
-    verb.english = {english[0], english[1].empty() ? english::past(english[0]) : english[1]};
-    ItalianVerb& italian = verb.italian;
-    italian.infinitive = part.at(1);
-    italian.reflexive = italian.infinitive.ends_with("si");
-    if (italian.reflexive) {
-      italian.infinitive.replace(italian.infinitive.size() - 2, 2, "e");
-      italian.with_essere = true;
-    }
-    for (size_t i = 2; i < part.size(); ++i) {
-      const size_t equals = part[i].find('=');
-      const std::string key = part[i].substr(0, equals);
-      const std::string value = equals == std::string::npos ? "" : part[i].substr(equals + 1);
-      if (key == "pp")
-        italian.participle = value;
-      else if (key == "fut")
-        italian.future = value;
-      else if (key == "stem")
-        italian.stem = value;
-      else if (key == "imp")
-        italian.imperative = value;
-      else if (key == "isc")
-        italian.inchoative = true;
-      else if (key == "essere")
-        italian.with_essere = true;
-      else if (key == "stative")
-        verb.stative = true;
-      else if (key == "first")
-        verb.first = true;
-      else if (key == "unwilled")
-        verb.unwilled = true;
-      else
-        fail(Fault::internal, "phrasebook: '", part[i], "' of the verb '", part[1], "' means nothing.");
-    }
-    for (const std::string& row : filled(tables::presents, '\n')) {
-      const auto pair = split(row, ':');
-      if (pair[0] != part[1]) continue;
-      const auto forms = filled(pair.at(1), ' ');
-      for (size_t i = 0; i < 6; ++i) italian.present[i] = forms.at(i);
-    }
-    italian::complete(italian);
-    out.verbs.push_back(std::move(verb));
+Adjective read_adjective(const Lexicon& out, const Row& cell) {
+  const auto [precedes, invariable, absolute, state] =
+      flags_in(cell[2], {"precedes", "invariable", "absolute", "state"});
+  return {.word = {std::string(cell[0]), std::string(cell[1])},
+          .precedes = precedes,
+          .invariable = invariable,
+          .gradable = !absolute,
+          .state = state,
+          .tags = out.mask(cell[3])};
+}
+
+Verb read_verb(const Lexicon& out, const Row& cell) {
+  const auto [inchoative, essere, stative, starts_chain, involuntary] =
+      flags_in(cell[9], {"inchoative", "essere", "stative", "starts_chain", "involuntary"});
+  Verb verb{.frame = std::string(cell[0]),
+            .english = {std::string(cell[1]), std::string(cell[2])},
+            .italian = {.infinitive = std::string(cell[3]),
+                        .participle = std::string(cell[4]),
+                        .future = std::string(cell[5]),
+                        .stem = std::string(cell[6]),
+                        .imperative = std::string(cell[7]),
+                        .present = {},
+                        .inchoative = inchoative,
+                        .with_essere = essere,
+                        .reflexive = cell[3].ends_with("si")},
+            .stative = stative,
+            .starts_chain = starts_chain,
+            .involuntary = involuntary,
+            .subjects = out.mask(cell[10]),
+            .objects = out.mask(cell[11])};
+  if (cell[2].empty()) verb.english.past = english::past(verb.english.base);
+  if (verb.italian.reflexive) {
+    verb.italian.infinitive.replace(verb.italian.infinitive.size() - 2, 2, "e");
+    verb.italian.with_essere = true;
   }
+  const std::vector<std::string_view> present = split_words(cell[8]);
+  std::copy(present.begin(), present.end(), verb.italian.present.begin());
+  italian::complete(verb.italian);
+  return verb;
 }
 
 Lexicon read_tables() {
   Lexicon out;
-  read_nouns(out);
-  read_adjectives(out);
-  read_verbs(out);
-  for (const std::string& line : filled(tables::places, '\n')) {
-    const auto part = split(line, '|');
-    out.places.push_back({{part.at(0), part.at(3)}, {part.at(1), part.at(3)}, {part.at(2), part.at(4)}});
+  for (const Row& cell : table("nouns", 6)) out.nouns.push_back(read_noun(out, cell));
+  for (const Row& cell : table("adjectives", 4)) out.adjectives.push_back(read_adjective(out, cell));
+  for (const Row& cell : table("verbs", 12)) out.verbs.push_back(read_verb(out, cell));
+  for (const Row& cell : table("places", 5)) {
+    const std::string to(cell[0]), at(cell[1]), from(cell[2]), italian_at(cell[3]), italian_from(cell[4]);
+    out.places.push_back({{to, italian_at}, {at, italian_at}, {from, italian_from}});
   }
-  for (const std::string& line : filled(tables::times, '\n')) {
-    const auto part = split(line, '|');
-    out.times.push_back({{part.at(0), part.at(1)}, part.at(2)});
-  }
-  for (const std::string& line : filled(tables::manners, '\n')) {
-    const auto part = split(line, '|');
-    out.manners.push_back({part.at(0), part.at(1)});
-  }
-  for (const std::string& entry : split(tables::numbers, ',')) {
-    const auto part = filled(entry, ' ');
-    out.numbers.push_back({spaced(part.at(0)), part.at(1)});
-  }
-  for (const std::string& entry : split(tables::names, ',')) {
-    const auto part = filled(entry, ' ');
-    out.names.push_back({part.at(0), gender_of(part.at(1))});
-  }
+  for (const Row& cell : table("times", 3))
+    out.times.push_back({{std::string(cell[0]), std::string(cell[1])}, std::string(cell[2])});
+  for (const Row& cell : table("names", 2))
+    out.names.push_back({std::string(cell[0]), gender_of(cell[1].front())});
+  out.adverbs = phrase_table("adverbs");
+  out.numbers = phrase_table("numbers");
   return out;
 }
 
 }  // namespace
 
-Tags Lexicon::mask(std::string_view list) const {
-  Tags out = 0;
-  for (const std::string& tag : filled(list, ' ')) {
-    const auto place = std::find(tags.begin(), tags.end(), tag);
-    if (place == tags.end()) fail(Fault::internal, "phrasebook: no noun has the tag '", tag, "'.");
-    out |= Tags{1} << (place - tags.begin());
-  }
+const std::string& form(Form column, Person person, Gender gender, size_t offset) {
+  using Forms = std::vector<std::string>;
+  static const auto forms = [] {
+    std::array<std::array<Forms, 2>, people.size()> out;
+    size_t row = 0;
+    for (const Row& cell : table("persons", 1 + static_cast<size_t>(Form::count))) {
+      const Forms one(cell.begin() + 1, cell.end());
+      if (cell[0] != "f") out[row][0] = one;
+      if (cell[0] != "m") out[row++][1] = one;
+    }
+    return out;
+  }();
+  return forms[static_cast<size_t>(person)][static_cast<size_t>(gender)]
+              [static_cast<size_t>(column) + offset];
+}
+
+std::vector<Phrase> phrase_table(const std::string& name) {
+  std::vector<Phrase> out;
+  for (const Row& cell : table(name, 2)) out.push_back({std::string(cell[0]), std::string(cell[1])});
   return out;
 }
 
-std::vector<const Noun*> Lexicon::nouns_of(Tags wanted) const {
-  std::vector<const Noun*> out;
-  for (const Noun& noun : nouns) {
-    if ((noun.tags & wanted) != 0) out.push_back(&noun);
+Tags Lexicon::mask(std::string_view list) const {
+  Tags out = 0;
+  for (const std::string_view tag : split_words(list)) {
+    const auto place = std::find(tags.begin(), tags.end(), tag);
+    if (place == tags.end()) fail(Fault::internal, "phrasebook: no noun has the tag '", tag, "'.");
+    out |= Tags{1} << (place - tags.begin());
   }
   return out;
 }

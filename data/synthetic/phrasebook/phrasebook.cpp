@@ -11,19 +11,19 @@
 
 namespace heed::phrases {
 
-Pair compose(RandomStream& random) {
+Pair compose(CounterRng& rng) {
   const std::array lists = {simple_patterns(), joined_patterns(), asked_patterns()};
   int64_t total = 0;
   for (const auto list : lists) {
     for (const Pattern& pattern : list) total += pattern.weight;
   }
-  Speaker speaker(random);
+  WordChooser choose(rng);
   while (true) {
-    int64_t drawn = random.below(total);
+    int64_t drawn = rng.below(total);
     for (const auto list : lists) {
       for (const Pattern& pattern : list) {
         if (drawn >= 0 && drawn < pattern.weight) {
-          Pair pair = pattern.make(speaker);
+          Pair pair = pattern.make(choose);
           if (!pair.source.empty()) return pair;
         }
         drawn -= pattern.weight;
@@ -51,8 +51,8 @@ std::vector<Pair> phrasebook(const PhrasebookOptions& options) {
   out.reserve(static_cast<size_t>(options.count));
   std::unordered_set<std::string> seen;
   for (uint64_t number = 0; static_cast<int64_t>(out.size()) < options.count; ++number) {
-    RandomStream random(options.seed, number);
-    Pair pair = phrases::compose(random);
+    CounterRng rng(options.seed, number);
+    Pair pair = phrases::compose(rng);
     const int64_t length = words(pair.source);
     if (length < shortest || length > longest || !seen.insert(pair.source).second) continue;
     out.push_back(std::move(pair));

@@ -6,263 +6,275 @@
 namespace heed::phrases {
 namespace {
 
-using italian::Clitic;
-using italian::join;
 using italian::Preposition;
 
 /// The clause with a time phrase at the end, or in front where both languages allow it.
-Phrase timed(Speaker& speaker, const Clause& clause, int64_t percent) {
-  const Phrase time = clause.verb->stative ? Phrase{} : speaker.time(clause.tense, percent);
-  const bool front = speaker.chance(20);
-  return front ? join(time, say(clause)) : join(say(clause), time);
+Phrase timed(WordChooser& choose, const Clause& clause, int64_t percent) {
+  const Phrase time = clause.verb->stative ? Phrase{} : choose.time(clause.tense, percent);
+  const bool front = choose.chance(20);
+  return front ? join({time, realize(clause)}) : join({realize(clause), time});
 }
 
-Phrase frequency(Speaker& speaker) {
-  static const std::array<Phrase, 3> words = {
-      Phrase{"always", "sempre"}, {"often", "spesso"}, {"never", "mai"}};
-  return speaker.random().pick(words);
+/// always, often, never
+Phrase frequency(WordChooser& choose) {
+  static const std::vector<Phrase> words = phrase_table("frequencies");
+  return choose.rng().pick(words);
 }
 
-Phrase under(const NounPhrase& thing, int64_t kind) {
-  static const std::array<Phrase, 5> words = {Phrase{"under", "sotto"},
-                                              {"behind", "dietro"},
-                                              {"near", "vicino"},
-                                              {"in front of", "davanti"},
-                                              {"on", ""}};
-  const Phrase& word = words[static_cast<size_t>(kind)];
-  const Preposition merged = kind < 2 ? Preposition::none : kind < 4 ? Preposition::to : Preposition::on;
-  const std::string rest = kind < 2 ? thing.full() : thing.after(merged);
-  return {join(word.english, thing.english), join(word.italian, rest)};
+/// Under, behind, near, in front of or on a thing.
+Phrase relative_to(const NounPhrase& thing, int64_t relation) {
+  static const std::vector<Phrase> words = phrase_table("relations");
+  const Phrase& word = words[static_cast<size_t>(relation)];
+  const std::string italian = relation < 2   ? thing.full()
+                              : relation < 4 ? thing.after(Preposition::to)
+                                             : thing.after(Preposition::on);
+  return {join(word.english, thing.english), join(word.italian, italian)};
 }
 
 /// The location of a thing: on the table, in the old box, near the bed.
-Phrase spot(Speaker& speaker, const NounPhrase& whose, Tags what = 0) {
-  const bool alive = (what & speaker.words().mask("person animal")) != 0;
-  const int64_t kind = alive ? speaker.random().between(5, 9) : speaker.random().below(10);
-  if (kind < 4) return under(speaker.known(speaker.noun("surface"), whose), 4);
+Phrase location(WordChooser& choose, const NounPhrase& owner, Tags what = 0) {
+  const bool alive = has_tag(what, "person animal");
+  const int64_t kind = alive ? choose.rng().between(5, 9) : choose.rng().below(10);
+  if (kind < 4) return relative_to(choose.definite_or_possessive(choose.noun("surface"), owner), 4);
   if (kind < 7) {
-    const NounPhrase inside = speaker.known(speaker.noun(alive ? "room" : "holds room"), whose);
+    const NounPhrase inside =
+        choose.definite_or_possessive(choose.noun(alive ? "room" : "holds room"), owner);
     return {join("in", inside.english), inside.after(Preposition::in)};
   }
-  const int64_t relation = alive ? speaker.random().between(1, 3) : speaker.random().below(4);
+  const int64_t relation = alive ? choose.rng().between(1, 3) : choose.rng().below(4);
   const char* tags = alive           ? "opens building land"
                      : relation == 0 ? "surface roof"
                                      : "surface opens building land";
-  return under(speaker.known(speaker.noun(tags), whose), relation);
+  return relative_to(choose.definite_or_possessive(choose.noun(tags), owner), relation);
 }
 
+/// An owner that no possessive refers to, since "your" of several people is avoided.
 const NounPhrase& nobody() {
   static const NounPhrase none{.person = Person::second_plural};
   return none;
 }
 
-Pair statement(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("act"));
+/// Anna often reads the book in the evening.
+Pair statement(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("act"));
   const bool habit = clause.tense == Tense::present || clause.tense == Tense::used_to;
-  if (habit && !clause.verb->stative && speaker.chance(20)) clause.frequency = frequency(speaker);
-  if (odd(clause)) return {};
-  return finished(timed(speaker, clause, 22));
+  if (habit && !clause.verb->stative && choose.chance(20)) clause.frequency = frequency(choose);
+  if (is_unidiomatic(clause)) return {};
+  return sentence_pair(timed(choose, clause, 22));
 }
 
-Pair negation(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("act"));
+/// Anna does not read the book.
+Pair negation(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("act"));
   if (clause.tense == Tense::used_to) return {};
   clause.negated = true;
-  if (odd(clause)) return {};
-  return finished(timed(speaker, clause, 10));
+  if (is_unidiomatic(clause)) return {};
+  return sentence_pair(timed(choose, clause, 10));
 }
 
-Pair question(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("act"));
+/// Did Anna read the book yesterday?
+Pair question(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("act"));
   if (clause.tense == Tense::used_to) return {};
   clause.question = true;
-  return finished(join(say(clause), clause.verb->stative ? Phrase{} : speaker.time(clause.tense, 12)), '?');
+  const Phrase time = clause.verb->stative ? Phrase{} : choose.time(clause.tense, 12);
+  return sentence_pair(join({realize(clause), time}), '?');
 }
 
-Pair modal(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb(speaker.chance(70) ? "act" : "do"));
-  if (clause.verb->stative || clause.verb->unwilled) return {};
+/// Can Anna read the book?
+Pair modal(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb(choose.chance(70) ? "act" : "do"));
+  if (clause.verb->stative || clause.verb->involuntary) return {};
   static constexpr std::array moods = {Mood::can, Mood::want, Mood::must};
-  clause.mood = speaker.random().pick(moods);
-  clause.tense = speaker.chance(75) ? Tense::present : Tense::past;
-  if (clause.tense == Tense::present || clause.mood != Mood::must) clause.negated = speaker.chance(20);
-  if (odd(clause)) return {};
-  const bool ask = clause.mood != Mood::must && !clause.negated && speaker.chance(20);
-  clause.question = ask;
-  return finished(say(clause), ask ? '?' : '.');
+  clause.mood = choose.rng().pick(moods);
+  clause.tense = choose.chance(75) ? Tense::present : Tense::past;
+  if (clause.tense == Tense::present || clause.mood != Mood::must) clause.negated = choose.chance(20);
+  if (is_unidiomatic(clause)) return {};
+  clause.question = clause.mood != Mood::must && !clause.negated && choose.chance(20);
+  return sentence_pair(clause);
 }
 
 /// Anna sees me: in Italian the pronoun precedes the verb.
-Pair pronoun_object(Speaker& speaker) {
-  const Tags people_tags = speaker.words().mask("person");
-  const Verb& verb = speaker.verb("act");
-  if ((verb.objects & people_tags) == 0) return {};
-  Clause clause{.subject = speaker.person(), .verb = &verb, .tense = speaker.tense(verb)};
-  const NounPhrase whom = speaker.pronoun();
+Pair pronoun_object(WordChooser& choose) {
+  const Verb& verb = choose.verb("act");
+  if (!has_tag(verb.objects, "person")) return {};
+  Clause clause{.subject = choose.person(), .verb = &verb, .tense = choose.tense(verb)};
+  const NounPhrase whom = choose.pronoun();
   const Person other = number_of(whom.person) == Number::plural ? Person::first : Person::first_plural;
   if (whom.person == clause.subject.person ||
       (whom.person != Person::third && clause.subject.person == other))
     return {};
-  clause.direct = Clitic{whom.person, whom.gender};
-  if (!verb.stative && speaker.chance(20)) {
+  clause.direct = whom.clitic();
+  if (!verb.stative && choose.chance(20)) {
     clause.tense = Tense::present;
-    clause.mood = speaker.chance(50) ? Mood::want : Mood::can;
+    clause.mood = choose.chance(50) ? Mood::want : Mood::can;
   }
-  clause.negated = clause.tense != Tense::used_to && speaker.chance(20);
-  clause.question = clause.tense != Tense::used_to && !clause.negated && speaker.chance(15);
-  return finished(join(say(clause), verb.stative ? Phrase{} : speaker.time(clause.tense, 10)),
-                  clause.question ? '?' : '.');
+  clause.negated = clause.tense != Tense::used_to && choose.chance(20);
+  clause.question = clause.tense != Tense::used_to && !clause.negated && choose.chance(15);
+  return sentence_pair(join({realize(clause), verb.stative ? Phrase{} : choose.time(clause.tense, 10)}),
+                       clause.question ? '?' : '.');
 }
 
-Pair doing(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("do"));
-  const int64_t kind = speaker.random().below(10);
+/// The child always sleeps at school.
+Pair doing(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("do"));
+  const int64_t kind = choose.rng().below(10);
   if (kind < 3)
-    clause.rest = speaker.random().pick(speaker.words().manners);
+    clause.rest = choose.rng().pick(lexicon().adverbs);
   else if (kind < 7)
-    clause.rest = speaker.place().at;
-  if (clause.tense == Tense::present && speaker.chance(25)) clause.frequency = frequency(speaker);
+    clause.rest = choose.place().at;
+  if (clause.tense == Tense::present && choose.chance(25)) clause.frequency = frequency(choose);
   const bool fixed = clause.tense == Tense::used_to || clause.frequency.english == "never";
-  clause.negated = !fixed && speaker.chance(15);
-  if (odd(clause)) return {};
-  return finished(timed(speaker, clause, 25));
+  clause.negated = !fixed && choose.chance(15);
+  if (is_unidiomatic(clause)) return {};
+  return sentence_pair(timed(choose, clause, 25));
 }
 
-Pair moving(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("go"));
+/// We went to the market yesterday.
+Pair moving(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("go"));
   clause.rest =
-      clause.verb->english.base != "go" && speaker.chance(40) ? speaker.place().from : speaker.place().to;
+      clause.verb->english.base != "go" && choose.chance(40) ? choose.place().from : choose.place().to;
   const bool fixed = clause.tense == Tense::used_to;
-  clause.negated = !fixed && speaker.chance(12);
-  if (odd(clause)) return {};
-  clause.question = !fixed && !clause.negated && speaker.chance(15);
+  clause.negated = !fixed && choose.chance(12);
+  if (is_unidiomatic(clause)) return {};
+  clause.question = !fixed && !clause.negated && choose.chance(15);
   const Phrase words =
-      clause.question ? join(say(clause), speaker.time(clause.tense, 25)) : timed(speaker, clause, 40);
-  return finished(words, clause.question ? '?' : '.');
+      clause.question ? join({realize(clause), choose.time(clause.tense, 25)}) : timed(choose, clause, 40);
+  return sentence_pair(words, clause.question ? '?' : '.');
 }
 
-Pair staying(Speaker& speaker) {
-  const bool stays = speaker.chance(60);
-  Clause clause = speaker.action(stays ? speaker.verb("stay") : speaker.verb("leave"));
-  if (stays) clause.rest = clause.verb->stative ? speaker.town().at : speaker.place().at;
-  clause.negated = clause.tense != Tense::used_to && speaker.chance(10);
-  if (odd(clause)) return {};
-  return finished(timed(speaker, clause, stays ? 30 : 70));
+/// They will stay at home; she left on Monday.
+Pair staying(WordChooser& choose) {
+  const bool stays = choose.chance(60);
+  Clause clause = choose.action(stays ? choose.verb("stay") : choose.verb("leave"));
+  if (stays) clause.rest = clause.verb->stative ? choose.town().at : choose.place().at;
+  clause.negated = clause.tense != Tense::used_to && choose.chance(10);
+  if (is_unidiomatic(clause)) return {};
+  return sentence_pair(timed(choose, clause, stays ? 30 : 70));
 }
 
-Pair rising(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("self"));
-  const bool want = clause.tense == Tense::present && !clause.verb->unwilled && speaker.chance(20);
-  if (want) clause.mood = speaker.chance(50) ? Mood::must : Mood::want;
-  clause.negated = clause.tense != Tense::used_to && speaker.chance(15);
-  if (clause.tense == Tense::present && !want && speaker.chance(20)) clause.frequency = frequency(speaker);
+/// I get up at seven o'clock.
+Pair rising(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("self"));
+  const bool want = clause.tense == Tense::present && !clause.verb->involuntary && choose.chance(20);
+  if (want) clause.mood = choose.chance(50) ? Mood::must : Mood::want;
+  clause.negated = clause.tense != Tense::used_to && choose.chance(15);
+  if (clause.tense == Tense::present && !want && choose.chance(20)) clause.frequency = frequency(choose);
   if (clause.frequency.english == "never") clause.negated = false;
-  if (odd(clause)) return {};
-  if (clause.tense == Tense::progressive) return finished(say(clause));
-  return finished(speaker.chance(40) ? join(say(clause), speaker.clock()) : timed(speaker, clause, 45));
+  if (is_unidiomatic(clause)) return {};
+  if (clause.tense == Tense::progressive) return sentence_pair(clause);
+  return sentence_pair(choose.chance(40) ? join({realize(clause), choose.clock()})
+                                         : timed(choose, clause, 45));
 }
 
-Clause being(Speaker& speaker, const NounPhrase& subject) {
-  Clause clause{.subject = subject, .verb = &speaker.words().verb("be")};
-  const int64_t drawn = speaker.random().below(100);
+/// The beginning of "... is", "... was" or "... will be".
+Clause being(WordChooser& choose, const NounPhrase& subject) {
+  Clause clause{.subject = subject, .verb = &lexicon().verb("be")};
+  const int64_t drawn = choose.rng().below(100);
   if (drawn >= 60) clause.tense = drawn < 85 ? Tense::past : Tense::future;
   return clause;
 }
 
-Pair quality(Speaker& speaker) {
-  const Lexicon& words = speaker.words();
-  const bool person = speaker.chance(50);
-  const Tags tags =
-      words.mask(person ? "person" : "animal object food building town text song film nature room lesson");
-  const Noun& noun = speaker.noun(tags);
-  const NounPhrase subject = person ? speaker.person() : speaker.known(noun, speaker.pronoun());
-  Clause clause = being(speaker, subject);
+/// The big house is not very old.
+Pair quality(WordChooser& choose) {
+  const bool person = choose.chance(50);
+  const Tags tags = lexicon().mask(
+      person ? "person" : "animal object food building town text song film nature room lesson");
+  const Noun& noun = choose.noun(tags);
+  const NounPhrase subject = person ? choose.person() : choose.definite_or_possessive(noun, choose.pronoun());
+  Clause clause = being(choose, subject);
   const Tags fit =
-      subject.tags == 0 || (subject.tags & words.mask("family")) != 0 ? words.mask("person") : subject.tags;
-  const Adjective& how = speaker.predicate(fit);
-  if (says(subject, how)) return {};
-  clause.object = predicate(how, subject);
-  clause.question = speaker.chance(18);
-  clause.negated = !clause.question && speaker.chance(18);
-  if (odd(clause)) return {};
-  const Phrase very{"very", "molto"};
-  if (!clause.question && how.graded && speaker.chance(18)) clause.object = join(very, clause.object);
-  return finished(say(clause), clause.question ? '?' : '.');
+      subject.tags == 0 || has_tag(subject.tags, "family") ? lexicon().mask("person") : subject.tags;
+  const Adjective& how = choose.predicate_adjective(fit);
+  if (contains(subject, how)) return {};
+  clause.object = predicate_adjective(how, subject);
+  clause.question = choose.chance(18);
+  clause.negated = !clause.question && choose.chance(18);
+  if (is_unidiomatic(clause)) return {};
+  if (!clause.question && how.gradable && choose.chance(18))
+    clause.object = join({{"very", "molto"}, clause.object});
+  return sentence_pair(clause);
 }
 
-Pair position(Speaker& speaker) {
-  const NounPhrase owner = speaker.pronoun();
-  const NounPhrase subject = speaker.known(speaker.noun("thing clothes text pet fruit"), owner);
-  if (speaker.chance(25)) {
-    const bool plural = subject.number() == Number::plural, past = speaker.chance(30);
+/// Where is my key? The key is under the chair.
+Pair position(WordChooser& choose) {
+  const NounPhrase owner = choose.pronoun();
+  const NounPhrase subject =
+      choose.definite_or_possessive(choose.noun("thing clothes text pet fruit"), owner);
+  if (choose.chance(25)) {
+    const bool plural = subject.number() == Number::plural, past = choose.chance(30);
     const char* are = past ? (plural ? "dove erano" : "dov'era") : plural ? "dove sono" : "dov'è";
     const char* be = past ? (plural ? "where were" : "where was") : plural ? "where are" : "where is";
-    return finished({join(be, subject.english), join(are, subject.full())}, '?');
+    return sentence_pair({join(be, subject.english), join(are, subject.full())}, '?');
   }
-  Clause clause = being(speaker, subject);
-  clause.negated = speaker.chance(15);
-  clause.question = !clause.negated && speaker.chance(15);
-  clause.object = spot(speaker, nobody(), subject.tags);
-  return finished(say(clause), clause.question ? '?' : '.');
+  Clause clause = being(choose, subject);
+  clause.negated = choose.chance(15);
+  clause.question = !clause.negated && choose.chance(15);
+  clause.object = location(choose, nobody(), subject.tags);
+  return sentence_pair(clause);
 }
 
-Pair existence(Speaker& speaker) {
-  const Noun& noun = speaker.noun("thing clothes text animal fruit person furniture");
-  Company company{.determiner = Determiner::indefinite};
-  if (speaker.chance(45)) company = {.determiner = Determiner::counted, .number = Number::plural};
-  if (company.number == Number::plural && speaker.chance(40)) company.determiner = Determiner::many;
-  if (speaker.chance(40)) company.after = speaker.adjective(noun, false);
-  const NounPhrase what = speaker.phrase(noun, company);
-  const bool plural = what.number() == Number::plural, past = speaker.chance(30);
+/// There are three old books on the table.
+Pair existence(WordChooser& choose) {
+  const Noun& noun = choose.noun("thing clothes text animal fruit person furniture");
+  NounModifiers modifiers{.determiner = Determiner::indefinite};
+  if (choose.chance(45)) modifiers = {.determiner = Determiner::counted, .number = Number::plural};
+  if (modifiers.number == Number::plural && choose.chance(40)) modifiers.determiner = Determiner::many;
+  if (choose.chance(40)) modifiers.after = choose.adjective(noun, false);
+  const NounPhrase what = choose.phrase(noun, modifiers);
+  const bool plural = what.number() == Number::plural, past = choose.chance(30);
   const Phrase be = past ? (plural ? Phrase{"there were", "c'erano"} : Phrase{"there was", "c'era"})
                          : (plural ? Phrase{"there are", "ci sono"} : Phrase{"there is", "c'è"});
-  return finished(join(be, join(Phrase{what.english, what.full()}, spot(speaker, nobody(), noun.tags))));
+  return sentence_pair(join({be, what.phrase(), location(choose, nobody(), noun.tags)}));
 }
 
-Pair putting(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("put"));
-  clause.rest = spot(speaker, nobody());
-  return finished(say(clause));
+/// Marco puts the hat on the bed.
+Pair putting(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("put"));
+  clause.rest = location(choose, nobody());
+  return sentence_pair(clause);
 }
 
 /// In Italian the person who likes is the indirect object, and the verb agrees with the thing.
-Pair liking(Speaker& speaker) {
-  const Verb& verb = speaker.words().verb("like");
-  const NounPhrase who = speaker.person();
+Pair liking(WordChooser& choose) {
+  const Verb& verb = lexicon().verb("like");
+  const NounPhrase who = choose.person();
   const Noun& noun =
-      speaker.noun("food drink town film song music text building clothes lesson animal picked");
-  const NounPhrase what = speaker.known(noun, who);
+      choose.noun("food drink town film song music text building clothes lesson animal picked");
+  const NounPhrase what = choose.definite_or_possessive(noun, who);
   Clause english{.subject = who, .verb = &verb, .object = {what.english, ""}};
-  const int64_t kind = speaker.random().below(10);
+  const int64_t kind = choose.rng().below(10);
   if (kind > 6) english.tense = kind == 9 ? Tense::future : Tense::past;
-  english.negated = speaker.chance(20);
-  english.question = !english.negated && speaker.chance(20);
+  english.negated = choose.chance(20);
+  english.question = !english.negated && choose.chance(20);
   Clause italian = english;
   italian.subject = what;
   italian.object = {};
   italian.subject_last = true;
   std::string front;
-  const bool they = who.person == Person::third_plural;
   if (!who.italian.empty())
     front = who.after(Preposition::to);
-  else if (they)
+  else if (who.person == Person::third_plural)
     front = "a loro";
   else
-    italian.indirect = Clitic{who.person, who.gender};
-  if (speaker.chance(22)) {
-    const Verb& deed = speaker.verb("do");
+    italian.indirect = who.clitic();
+  if (choose.chance(22)) {
+    const Verb& deed = choose.verb("do");
     english.object = {"to " + deed.english.base, ""};
     italian.subject = {.italian = deed.italian.infinitive};
   }
-  return finished({say(english).english, join(front, say(italian).italian)}, english.question ? '?' : '.');
+  return sentence_pair({realize(english).english, join(front, realize(italian).italian)},
+                       english.question ? '?' : '.');
 }
 
-Pair giving(Speaker& speaker) {
-  Clause clause = speaker.action(speaker.verb("give"));
+/// Anna gave me the key; Anna gave the key to Marco.
+Pair giving(WordChooser& choose) {
+  Clause clause = choose.action(choose.verb("give"));
   const bool fixed = clause.tense == Tense::used_to;
-  clause.negated = !fixed && speaker.chance(12);
-  clause.question = !fixed && !clause.negated && speaker.chance(12);
-  NounPhrase whom = speaker.person();
+  clause.negated = !fixed && choose.chance(12);
+  clause.question = !fixed && !clause.negated && choose.chance(12);
+  NounPhrase whom = choose.person();
   if (whom.italian.empty()) {
     const bool same = whom.person == clause.subject.person && whom.person != Person::third;
     const bool we = whom.person == Person::first_plural || clause.subject.person == Person::first_plural;
@@ -270,79 +282,74 @@ Pair giving(Speaker& speaker) {
     const bool second = number_of(whom.person) != number_of(clause.subject.person) &&
                         whom.person != Person::third && whom.person != Person::third_plural;
     if (same || (we && me) || second) return {};
-    clause.indirect = Clitic{whom.person, whom.gender};
+    clause.indirect = whom.clitic();
   } else {
     clause.rest = {join("to", whom.english), whom.after(Preposition::to)};
   }
-  if (odd(clause) || whom.english == clause.subject.english) return {};
+  if (is_unidiomatic(clause) || whom.english == clause.subject.english) return {};
   if (whom.english == "you" && clause.object.english.starts_with("all ")) return {};
-  return finished(join(say(clause), speaker.time(clause.tense, 10)), clause.question ? '?' : '.');
+  return sentence_pair(join({realize(clause), choose.time(clause.tense, 10)}), clause.question ? '?' : '.');
 }
 
 /// Commands and proposals.
-Pair order(Speaker& speaker) {
+Pair order(WordChooser& choose) {
   static constexpr std::array frames = {"act", "act", "act", "give", "do", "self"};
-  const Verb& verb = speaker.verb(speaker.random().pick(frames));
-  if (verb.stative || verb.unwilled) return {};
-  Clause clause = speaker.action(verb);
-  const bool us = verb.frame != "self" && speaker.chance(30);
+  const Verb& verb = choose.verb(choose.rng().pick(frames));
+  if (verb.stative || verb.involuntary) return {};
+  Clause clause = choose.action(verb);
+  const bool us = verb.frame != "self" && choose.chance(30);
   clause.subject = {.person = us ? Person::first_plural : Person::second};
-  if (verb.objects != 0) {
-    const NounPhrase what = speaker.object(speaker.noun(verb.objects), clause.subject);
-    clause.object = {what.english, what.full()};
-  }
-  if (verb.frame == "do" && speaker.chance(50)) clause.rest = speaker.place().at;
-  if (us) return finished(proposal(clause), '!');
-  clause.negated = speaker.chance(30);
-  if (odd(clause)) return {};
+  if (verb.objects != 0) clause.object = choose.object(choose.noun(verb.objects), clause.subject).phrase();
+  if (verb.frame == "do" && choose.chance(50)) clause.rest = choose.place().at;
+  if (us) return sentence_pair(proposal(clause), '!');
+  clause.negated = choose.chance(30);
+  if (is_unidiomatic(clause)) return {};
   if (verb.frame == "give") {
-    const NounPhrase whom = speaker.pronoun();
+    const NounPhrase whom = choose.pronoun();
     if (whom.person == Person::second || whom.person == Person::second_plural) return {};
-    clause.indirect = Clitic{whom.person, whom.gender};
+    clause.indirect = whom.clitic();
   }
-  return finished(command(clause), '!');
+  return sentence_pair(imperative(clause), '!');
 }
 
 /// Hunger, haste and age: Italian uses avere.
-Pair having(Speaker& speaker) {
-  static const std::array<Phrase, 7> states = {
-      Phrase{"hungry", "fame"}, {"thirsty", "sete"},  {"sleepy", "sonno"}, {"afraid", "paura"},
-      {"in a hurry", "fretta"}, {"right", "ragione"}, {"wrong", "torto"}};
+Pair having(WordChooser& choose) {
+  static const std::vector<Phrase> states = phrase_table("states");
   static const Verb be_or_have{
-      .english = {"be", "was"}, .italian = speaker.words().verb("act", "avere").italian, .stative = true};
-  Clause clause{.subject = speaker.person(), .verb = &be_or_have};
-  const int64_t drawn = speaker.random().below(100);
+      .english = {"be", "was"}, .italian = lexicon().verb("act", "avere").italian, .stative = true};
+  Clause clause{.subject = choose.person(), .verb = &be_or_have};
+  const int64_t drawn = choose.rng().below(100);
   if (drawn >= 65) clause.tense = drawn < 90 ? Tense::past : Tense::future;
-  if (speaker.chance(30)) {
-    const Phrase& number = speaker.random().pick(speaker.words().numbers);
+  if (choose.chance(30)) {
+    const Phrase& number = choose.rng().pick(lexicon().numbers);
     // vent'anni, trent'anni, cent'anni; but sette anni, undici anni.
     std::string italian = number.italian;
     const bool round = italian == "venti" || italian.ends_with("ta") || italian == "cento";
     if (round) italian.back() = '\'';
     clause.object = {number.english + " years old", join(italian, "anni")};
-    return finished(say(clause));
+    return sentence_pair(clause);
   }
-  if (speaker.chance(25)) {
-    const NounPhrase fear = speaker.known(speaker.noun("animal"), nobody());
+  if (choose.chance(25)) {
+    const NounPhrase fear = choose.definite_or_possessive(choose.noun("animal"), nobody());
     clause.object = {join("afraid of", fear.english), join("paura", fear.after(Preposition::of))};
   } else {
-    clause.object = speaker.random().pick(states);
+    clause.object = choose.rng().pick(states);
   }
-  clause.question = speaker.chance(20);
-  clause.negated = !clause.question && speaker.chance(20);
-  return finished(say(clause), clause.question ? '?' : '.');
+  clause.question = choose.chance(20);
+  clause.negated = !clause.question && choose.chance(20);
+  return sentence_pair(clause);
 }
 
-Pair profession(Speaker& speaker) {
-  const Noun& job = speaker.noun("job");
-  const NounPhrase who = speaker.name(job.gender);
-  Clause clause = being(speaker, who);
-  Company company{.determiner = Determiner::indefinite};
-  if (speaker.chance(50)) company.after = speaker.adjective(job, false);
-  const NounPhrase what = speaker.phrase(job, company);
-  clause.object = {what.english, what.full()};
-  clause.question = speaker.chance(20);
-  return finished(say(clause), clause.question ? '?' : '.');
+/// Anna is a good doctor.
+Pair profession(WordChooser& choose) {
+  const Noun& job = choose.noun("job");
+  const NounPhrase who = choose.name(job.gender);
+  Clause clause = being(choose, who);
+  NounModifiers modifiers{.determiner = Determiner::indefinite};
+  if (choose.chance(50)) modifiers.after = choose.adjective(job, false);
+  clause.object = choose.phrase(job, modifiers).phrase();
+  clause.question = choose.chance(20);
+  return sentence_pair(clause);
 }
 
 constexpr std::array patterns = {Pattern{22, statement}, Pattern{7, negation},       Pattern{7, question},

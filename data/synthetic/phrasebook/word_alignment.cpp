@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "heed/core/io/ascii.h"
 #include "heed/data/synthetic/phrasebook/english.h"
 #include "heed/data/synthetic/phrasebook/italian.h"
 #include "heed/data/synthetic/phrasebook/lexicon.h"
@@ -16,22 +17,22 @@ namespace {
 
 using namespace phrases;
 using Tokens = std::span<const std::string>;
-using Form = std::vector<std::string>;
+using WordForm = std::vector<std::string>;
 
-/// Small letters: of ASCII, and of the accented capitals of UTF-8's block C3.
-std::string small(std::string word) {
+/// The word with small letters for capitals of ASCII and for the accented ones of UTF-8's block C3.
+std::string lowercase(std::string word) {
   for (size_t i = 0; i < word.size(); ++i) {
-    const auto c = static_cast<unsigned char>(word[i]);
-    const bool accented = i > 0 && word[i - 1] == '\xC3' && c >= 0x80 && c <= 0x9E;
-    if ((c >= 'A' && c <= 'Z') || accented) word[i] = static_cast<char>(c + 0x20);
+    const auto byte = static_cast<unsigned char>(word[i]);
+    const bool accented = i > 0 && word[i - 1] == '\xC3' && byte >= 0x80 && byte <= 0x9E;
+    word[i] = accented ? static_cast<char>(byte + 0x20) : ascii_lower(word[i]);
   }
   return word;
 }
 
 /// The words of a form, without its last apostrophe: bell' is found as bell.
-Form form_of(const std::string& text) {
-  Form out;
-  for (const std::string_view piece : word_pieces(text)) out.push_back(small(std::string(piece)));
+WordForm form_of(const std::string& text) {
+  WordForm out;
+  for (const std::string_view piece : word_pieces(text)) out.push_back(lowercase(std::string(piece)));
   if (!out.empty() && out.back() == "'") out.pop_back();
   return out;
 }
@@ -39,7 +40,7 @@ Form form_of(const std::string& text) {
 /// An entry of the lexicon: its forms in both languages.
 struct LexiconEntry {
   LinkKind kind;
-  std::set<Form> english, italian;
+  std::set<WordForm> english, italian;
 };
 
 constexpr std::array genders = {Gender::masculine, Gender::feminine};
@@ -81,7 +82,7 @@ std::vector<italian::Clitics> all_clitics() {
 }
 
 /// The forms of a verb without pronouns, and those that end in some.
-LexiconEntry entry_of(const Verb& verb, std::set<Form>& with_clitics) {
+LexiconEntry entry_of(const Verb& verb, std::set<WordForm>& with_clitics) {
   static const std::vector<italian::Clitics> clitics = all_clitics();
   LexiconEntry out{LinkKind::verb, {}, {}};
   out.english = {form_of(verb.english.base), form_of(verb.english.past),
@@ -106,34 +107,11 @@ LexiconEntry entry_of(const Verb& verb, std::set<Form>& with_clitics) {
       with_clitics.insert(form_of(italian::infinitive(own, pronouns)));
       with_clitics.insert(form_of(italian::imperative(own, pronouns)));
     }
-    for (const Form& form : out.italian) with_clitics.erase(form);
+    for (const WordForm& form : out.italian) with_clitics.erase(form);
     out.italian.insert(with_clitics.begin(), with_clitics.end());
   }
   return out;
 }
-
-/// Words that are no entries of the lexicon: English forms and their translations.
-struct FunctionWord {
-  const char *english, *italian;
-};
-constexpr FunctionWord function_words[] = {{"and", "e ed"},
-                                           {"but", "ma"},
-                                           {"because", "perché"},
-                                           {"who", "che chi"},
-                                           {"when", "quando"},
-                                           {"where", "dove dov"},
-                                           {"if", "se"},
-                                           {"while", "mentre"},
-                                           {"not", "non"},
-                                           {"always", "sempre"},
-                                           {"often", "spesso"},
-                                           {"never", "mai"},
-                                           {"very", "molto"},
-                                           {"my", "mio mia miei mie"},
-                                           {"his", "suo sua suoi sue"},
-                                           {"our", "nostro nostra nostri nostre"},
-                                           {"their", "loro"},
-                                           {"every", "ogni"}};
 
 /// The dictionary of the phrasebook, made once.
 struct AlignmentDictionary {
@@ -144,7 +122,7 @@ struct AlignmentDictionary {
     for (const Verb& verb : words.verbs) {
       // Forms of be and have to be auxiliaries help other verbs, too, so they have no certain partner.
       if (verb.frame == "be" || verb.frame == "stare" || verb.frame == "like") continue;
-      std::set<Form> ending;
+      std::set<WordForm> ending;
       entries.push_back(entry_of(verb, ending));
       with_clitics.insert(ending.begin(), ending.end());
     }
@@ -152,32 +130,28 @@ struct AlignmentDictionary {
       entries.push_back({LinkKind::name, {form_of(name.word)}, {form_of(name.word)}});
     for (const Phrase& number : words.numbers)
       entries.push_back({LinkKind::number, {form_of(number.english)}, {form_of(number.italian)}});
-    for (const FunctionWord& word : function_words) {
+    for (const Phrase& word : phrase_table("function_words")) {
       LexiconEntry entry{LinkKind::function_word, {form_of(word.english)}, {}};
       for (const std::string& form : form_of(word.italian)) entry.italian.insert({form});
       entries.push_back(entry);
     }
     for (size_t i = 0; i < entries.size(); ++i) {
-      for (const Form& form : entries[i].english) english[form].push_back(i);
-      for (const Form& form : entries[i].italian) italian[form].push_back(i);
+      for (const WordForm& form : entries[i].english) english[form].push_back(i);
+      for (const WordForm& form : entries[i].italian) italian[form].push_back(i);
       if (entries[i].kind != LinkKind::adjective) continue;
-      for (const Form& form : entries[i].english) between_english.insert(form.back());
-      for (const Form& form : entries[i].italian) between_italian.insert(form.back());
+      for (const WordForm& form : entries[i].english) between_english.insert(form.back());
+      for (const WordForm& form : entries[i].italian) between_italian.insert(form.back());
     }
-    for (const Person person : people) {
-      for (const char* infinitive : {"avere", "essere", "stare"}) {
-        const Verb& verb = infinitive == std::string("avere")    ? words.verb("act", "avere")
-                           : infinitive == std::string("essere") ? words.verb("be")
-                                                                 : words.verb("stare");
-        auxiliaries.insert(small(italian::finite(verb.italian, italian::Tense::present, person)));
-      }
+    for (const Verb* verb : {&words.verb("act", "avere"), &words.verb("be"), &words.verb("stare")}) {
+      for (const std::string& present : verb->italian.present) auxiliaries.insert(lowercase(present));
     }
   }
   std::vector<LexiconEntry> entries;
-  std::map<Form, std::vector<size_t>> english, italian;
-  std::set<Form> with_clitics;                             ///< verbs with pronouns at their end: leggerlo
+  std::map<WordForm, std::vector<size_t>> english, italian;
+  std::set<WordForm> with_clitics;                         ///< verbs with pronouns at their end: leggerlo
   std::set<std::string> between_english, between_italian;  ///< adjectives, between article and noun
-  std::set<std::string> auxiliaries;
+  std::set<std::string> auxiliaries;                       ///< present forms of avere, essere and stare
+  std::vector<Phrase> clitics = phrase_table("clitics");
 };
 
 const AlignmentDictionary& dictionary() {
@@ -191,11 +165,11 @@ struct Occurrence {
 };
 using Occurrences = std::map<size_t, std::vector<Occurrence>>;
 
-Occurrences occurrences(Tokens words, const std::map<Form, std::vector<size_t>>& forms) {
+Occurrences occurrences(Tokens words, const std::map<WordForm, std::vector<size_t>>& forms) {
   Occurrences out;
   const auto count = static_cast<int64_t>(words.size());
   for (int64_t first = 0; first < count; ++first) {
-    Form form;
+    WordForm form;
     for (int64_t last = first; last < std::min(first + 3, count); ++last) {
       form.push_back(words[static_cast<size_t>(last)]);
       const auto found = forms.find(form);
@@ -206,54 +180,50 @@ Occurrences occurrences(Tokens words, const std::map<Form, std::vector<size_t>>&
   return out;
 }
 
+/// True if the word is one of a blank-separated list.
 bool one_of(const std::string& word, std::string_view list) {
   return (" " + std::string(list) + " ").find(" " + word + " ") != std::string::npos;
 }
 
 /// Finds articles and clitic pronouns beside linked nouns and verbs.
-class Neighbours {
+class NeighbourLinks {
  public:
-  Neighbours(Tokens source, Tokens target) : source_(source), target_(target) {}
+  NeighbourLinks(Tokens source, Tokens target) : source_(source), target_(target) {}
 
   /// The article of a noun: before it and its adjectives in both languages; with a preposition in Italian.
   void article(const WordLink& noun, std::vector<WordLink>& out) const {
     const AlignmentDictionary& known = dictionary();
-    int64_t e = noun.source - 1, i = noun.target - 1;
-    while (e >= 0 && known.between_english.contains(source(e))) --e;
-    while (i >= 0 && (target(i) == "'" || known.between_italian.contains(target(i)))) --i;
-    if (e < 0 || i < 0) return;
+    int64_t english = noun.source - 1, italian = noun.target - 1;
+    while (english >= 0 && known.between_english.contains(source(english))) --english;
+    while (italian >= 0 && (target(italian) == "'" || known.between_italian.contains(target(italian))))
+      --italian;
+    if (english < 0 || italian < 0) return;
     static constexpr std::string_view definite =
         "il lo la l i gli le del dello della dell dei degli delle al allo alla all ai agli alle dal dallo "
         "dalla dall dai dagli dalle nel nello nella nell nei negli nelle sul sullo sulla sull sui sugli "
         "sulle";
-    const bool the = source(e) == "the" && one_of(target(i), definite);
-    const bool a = one_of(source(e), "a an") && one_of(target(i), "un uno una");
-    if (the || a) out.push_back({e, i, LinkKind::article});
+    const bool the = source(english) == "the" && one_of(target(italian), definite);
+    const bool a = one_of(source(english), "a an") && one_of(target(italian), "un uno una");
+    if (the || a) out.push_back({english, italian, LinkKind::article});
   }
 
   /// The pronoun right after an English verb: before the Italian verb and its auxiliary, or at its end.
   void clitic(int64_t after, const WordLink& verb, bool at_end, std::vector<WordLink>& out) const {
     if (after >= static_cast<int64_t>(source_.size())) return;
-    struct Pronoun {
-      const char *english, *italian;
-    };
-    static constexpr Pronoun pronouns[] = {
-        {"me", "mi me m"},    {"you", "ti te t vi ve"},        {"him", "lo l gli"},
-        {"her", "la l le"},   {"it", "lo la l glielo gliela"}, {"us", "ci ce"},
-        {"them", "li le gli"}};
-    for (const Pronoun& pronoun : pronouns) {
+    for (const Phrase& pronoun : dictionary().clitics) {
       if (source(after) != pronoun.english) continue;
       const AlignmentDictionary& known = dictionary();
       const bool owner =
-          pronoun.english == std::string("her") && after + 1 < static_cast<int64_t>(source_.size()) &&
+          pronoun.english == "her" && after + 1 < static_cast<int64_t>(source_.size()) &&
           (known.between_english.contains(source(after + 1)) || known.english.contains({source(after + 1)}));
       if (owner) return;  // her book
       if (at_end) return out.push_back({after, verb.target, LinkKind::clitic});
-      int64_t i = verb.target - 1;
-      while (i >= 0 && (target(i) == "'" || known.auxiliaries.contains(target(i)) ||
-                        one_of(target(i), "sempre spesso mai")))
-        --i;
-      if (i >= 0 && one_of(target(i), pronoun.italian)) out.push_back({after, i, LinkKind::clitic});
+      int64_t italian = verb.target - 1;
+      while (italian >= 0 && (target(italian) == "'" || known.auxiliaries.contains(target(italian)) ||
+                              one_of(target(italian), "sempre spesso mai")))
+        --italian;
+      if (italian >= 0 && one_of(target(italian), pronoun.italian))
+        out.push_back({after, italian, LinkKind::clitic});
       return;
     }
   }
@@ -264,9 +234,9 @@ class Neighbours {
   Tokens source_, target_;
 };
 
-std::vector<std::string> all_small(Tokens words) {
+std::vector<std::string> all_lowercase(Tokens words) {
   std::vector<std::string> out;
-  for (const std::string& word : words) out.push_back(small(word));
+  for (const std::string& word : words) out.push_back(lowercase(word));
   return out;
 }
 
@@ -280,10 +250,10 @@ std::vector<std::pair<WordLink, Occurrence>> certain_links(Tokens source, Tokens
   for (const auto& [entry, places] : english) {
     const auto other = italian.find(entry);
     if (places.size() != 1 || other == italian.end() || other->second.size() != 1) continue;
-    const Occurrence e = places[0], i = other->second[0];
-    found.push_back({{e.last, i.last, known.entries[entry].kind}, e});
-    ++source_claims[e.last];
-    ++target_claims[i.last];
+    const Occurrence in_source = places[0], in_target = other->second[0];
+    found.push_back({{in_source.last, in_target.last, known.entries[entry].kind}, in_source});
+    ++source_claims[in_source.last];
+    ++target_claims[in_target.last];
   }
   std::erase_if(found, [&](const auto& link) {
     return source_claims[link.first.source] > 1 || target_claims[link.first.target] > 1;
@@ -300,16 +270,16 @@ const char* name_of(LinkKind kind) {
 }
 
 std::vector<WordLink> phrasebook_alignment(Tokens given_source, Tokens given_target) {
-  const std::vector<std::string> source = all_small(given_source), target = all_small(given_target);
-  const Neighbours beside(source, target);
+  const std::vector<std::string> source = all_lowercase(given_source), target = all_lowercase(given_target);
+  const NeighbourLinks neighbours(source, target);
   std::vector<WordLink> out;
   const auto found = certain_links(source, target);
   for (const auto& [link, english] : found) {
     out.push_back(link);
-    if (link.kind == LinkKind::noun) beside.article(link, out);
+    if (link.kind == LinkKind::noun) neighbours.article(link, out);
     if (link.kind == LinkKind::verb) {
-      const Form form{target[static_cast<size_t>(link.target)]};
-      beside.clitic(english.last + 1, link, dictionary().with_clitics.contains(form), out);
+      const WordForm form{target[static_cast<size_t>(link.target)]};
+      neighbours.clitic(english.last + 1, link, dictionary().with_clitics.contains(form), out);
     }
     if (link.kind != LinkKind::adjective) continue;
     for (const auto& [noun, unused] : found) {

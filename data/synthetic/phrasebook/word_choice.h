@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/data/synthetic/counter_rng.h"
 #include "heed/data/synthetic/phrasebook/clause.h"
 #include "heed/data/synthetic/phrasebook/lexicon.h"
-#include "heed/data/synthetic/random_stream.h"
 
 namespace heed::phrases {
 
@@ -26,66 +26,65 @@ enum class Determiner {
 };
 
 /// Which adjectives fit: any, those with a comparative, those that can be a reason.
-enum class Quality { any, graded, state };
+enum class Quality { any, gradable, state };
 
 /// Determiner, number and adjectives of a noun.
-struct Company {
+struct NounModifiers {
   Determiner determiner = Determiner::definite;  ///< the English and Italian word before the noun
   Number number = Number::singular;              ///< of the noun
   const Adjective* before = nullptr;             ///< an adjective between determiner and noun; null: none
   const Adjective* after = nullptr;              ///< an adjective behind the Italian noun; null: none
   Person owner = Person::first;                  ///< of `possessive`
-  Gender owner_gender = Gender::masculine;       ///< his or her
+  Gender owner_gender = Gender::masculine;       ///< tells his from her
 };
 
-/// All choices of one sentence; a pure function of the random stream.
-class Speaker {
+/// Makes all random choices of one sentence; a pure function of the random numbers.
+class WordChooser {
  public:
-  /// Both must outlive it; choices continue the stream.
-  explicit Speaker(RandomStream& random) : random_(random), words_(lexicon()) {}
+  /// `rng` must outlive it; choices continue its sequence.
+  explicit WordChooser(CounterRng& rng) : rng_(rng), words_(lexicon()) {}
 
-  RandomStream& random() { return random_; }       ///< the stream, for choices of other kinds
-  const Lexicon& words() const { return words_; }  ///< all words to choose from
-  bool chance(int64_t percent) { return random_.chance(percent); }  ///< true in `percent` of 100 calls
+  CounterRng& rng() { return rng_; }                             ///< for choices of other kinds
+  bool chance(int64_t percent) { return rng_.chance(percent); }  ///< true in `percent` of 100 calls
 
-  const Noun& noun(Tags tags);  ///< a noun that has all of these tags
-  /// A noun that has all tags of a blank-separated list.
+  const Noun& noun(Tags tags);  ///< a noun that has one of these tags
+  /// A noun that has one of the tags of a blank-separated list.
   const Noun& noun(std::string_view tags) { return noun(words_.mask(tags)); }
-  /// An adjective that fits the noun; nullptr when there is none.
+  /// An adjective for before or after the noun; null where none fits.
   const Adjective* adjective(const Noun& noun, bool before);
-  /// An adjective for "... is tall", of nouns with these tags.
-  const Adjective& predicate(Tags tags, Quality quality = Quality::any);
+  /// An adjective for "... is tall", of nouns with one of these tags.
+  const Adjective& predicate_adjective(Tags tags, Quality quality = Quality::any);
   /// A verb of this frame.
-  const Verb& verb(std::string_view frame);
+  const Verb& verb(std::string_view frame) { return *rng_.pick(words_.verbs_of(frame)); }
 
-  /// The noun in both languages, with what `company` says.
-  NounPhrase phrase(const Noun& noun, const Company& company);
+  /// The noun in both languages, with its modifiers.
+  NounPhrase phrase(const Noun& noun, const NounModifiers& modifiers);
   NounPhrase name();               ///< a person's name, of either gender
   NounPhrase name(Gender gender);  ///< a person's name of this gender
   NounPhrase pronoun();            ///< I, you, he, she, we, you all, they
   NounPhrase family();             ///< my brother, Anna's aunt
   /// A possible subject of a verb with these subject tags.
   NounPhrase subject(Tags tags);
-  NounPhrase person() { return subject(words_.mask("person")); }  ///< a noun phrase for a person
+  NounPhrase person() { return subject(words_.mask("person")); }  ///< a subject that is a person
   /// The noun as an object, with any determiner.
   NounPhrase object(const Noun& noun, const NounPhrase& subject);
-  /// The noun with `the` or a possessive.
-  NounPhrase known(const Noun& noun, const NounPhrase& subject);
+  /// The noun as an object, with `the` or a possessive.
+  NounPhrase definite_or_possessive(const Noun& noun, const NounPhrase& subject);
 
   Tense tense(const Verb& verb);  ///< a tense that the verb allows
-  /// A time phrase for the tense; often empty.
+  /// A time phrase for the tense in `percent` of 100 calls, else an empty one.
   Phrase time(Tense tense, int64_t percent);
-  Phrase clock();                                               ///< at three o'clock
-  const Place& place() { return random_.pick(words_.places); }  ///< any place of the lexicon
-  const Place& town();                                          ///< a place to live in: Rome, Italy
+  Phrase clock();                                            ///< at three o'clock
+  const Place& place() { return rng_.pick(words_.places); }  ///< any place of the lexicon
+  const Place& town();                                       ///< a place to live in: Rome, Italy
 
   /// A clause of subject, verb and object in some tense; chooses all three.
   Clause action(const Verb& verb);
 
  private:
-  NounPhrase determined(const Noun& noun, Company company, const NounPhrase& subject);
+  NounPhrase with_adjectives(const Noun& noun, NounModifiers modifiers, const NounPhrase& subject);
 
-  RandomStream& random_;
+  CounterRng& rng_;
   const Lexicon& words_;
 };
 

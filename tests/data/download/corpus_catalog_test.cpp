@@ -5,7 +5,7 @@
 
 #include "heed/core/io/gzip.h"
 #include "heed/data/formats/cifar.h"
-#include "heed/data/text/labelled_text.h"
+#include "heed/data/formats/labelled_documents.h"
 #include "heed/data/text/text.h"
 #include "heed/tests/data/loopback.h"
 #include "heed/tests/data/scratch.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/data/baselines.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;
@@ -104,4 +105,23 @@ TEST_CASE("digits: the nearest mean of a class is right often, but not always") 
   CAPTURE(share);
   CHECK(share > 0.60);
   CHECK(share < 0.97);
+}
+
+TEST_CASE("digits: those on a background are not told by their greys, and have no pixel of 0") {
+  const Sequences all = digits_on_background(3000, 1);
+  CHECK(all.at(0).size() == 1024);
+  CHECK(all.bytes.find('\0') == std::string::npos);
+  CHECK(byte_runs(all.slice(0, 2000), all.slice(2000, 3000), 1, true) < 0.25);
+}
+
+TEST_CASE("digits: those on a background are the same for any number of threads, and progress is told") {
+  const int before = threads();
+  set_threads(1);
+  const std::string one = digits_on_background(1300, 7).sha256();
+  set_threads(3);
+  int64_t heard = 0;
+  CHECK(one == digits_on_background(1300, 7, [&](int64_t done) { heard = done; }).sha256());
+  CHECK(heard == 1300);
+  CHECK(one != digits_on_background(1300, 8).sha256());
+  set_threads(before);
 }

@@ -67,7 +67,7 @@ TEST_CASE("corpus: the report counts what went") {
   file.empty = 1;
   file.first_empty = "c.tsv:4";
   file.format = "tsv";
-  const ParallelCorpus corpus = make_corpus(file, {.validation = 1, .test = 1, .longest = 2});
+  const ParallelCorpus corpus = make_corpus(file, {.validation = 1, .test = 1, .max_words = 2});
   CHECK(corpus.train.size() == 3);
   CHECK(to_string(corpus.report) ==
         "tsv, 8 lines, 1 with an empty side (first: c.tsv:4), 1 repeats, 1 too long");

@@ -112,7 +112,7 @@ std::string recounted_merges(std::string_view text, const BytePairOptions& optio
     }
     const auto best = std::max_element(counts.begin(), counts.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best == counts.end() || best->second < options.minimum) break;
+    if (best == counts.end() || best->second < options.min_frequency) break;
     const auto [left, right] = best->first;
     int32_t into = -1;
     for (Words& word : words) {
@@ -187,7 +187,7 @@ TEST_CASE("byte pairs: cutting a text into parts changes no word") {
 TEST_CASE("byte pairs: the trainer takes the commonest pair, of equals the one with smaller ids") {
   // aab 3, ab 2, cd 5 (a c d b: bytes by their order, a < b < c < d): ab 5 and cd 5 tie, then a+ab.
   const auto tokenizer =
-      train_byte_pair("aab\naab\naab\nab\nab\ncd\ncd\ncd\ncd\ncd", {.size = 1000, .minimum = 2});
+      train_byte_pair("aab\naab\naab\nab\nab\ncd\ncd\ncd\ncd\ncd", {.size = 1000, .min_frequency = 2});
   const std::string merges = byte_pair_files(*tokenizer).merges;
   CHECK(merges == "#version: 0.2\na b\nc d\na ab\n");
   CHECK(tokenizer->size() == 256 + 3 + 1);
@@ -195,7 +195,7 @@ TEST_CASE("byte pairs: the trainer takes the commonest pair, of equals the one w
   CHECK(tokenizer->encode("aab") == Ids{258});
   CHECK(tokenizer->encode("aaab").size() == 2);
   CHECK(train_byte_pair("aab aab", {.size = 257})->size() == 257);
-  CHECK(train_byte_pair("ab ab ab", {.size = 300, .minimum = 4})->size() == 257);
+  CHECK(train_byte_pair("ab ab ab", {.size = 300, .min_frequency = 4})->size() == 257);
   CHECK(train_byte_pair("aaaa aaaa", {.size = 300})->encode("aaaa").size() == 1);
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("byte pairs: the trainer learns what counting anew before each merge g
             letters[static_cast<size_t>(counter_below(6, number, i, static_cast<int64_t>(letters.size())))];
       if (number % 3 == 0) text += " " + text;
       const BytePairOptions options{.size = 260 + static_cast<int64_t>(number) * 3,
-                                    .minimum = 1 + static_cast<int64_t>(number % 3)};
+                                    .min_frequency = 1 + static_cast<int64_t>(number % 3)};
       CAPTURE(letters, number);
       CHECK((byte_pair_files(*train_byte_pair(text, options)).merges == recounted_merges(text, options)));
     }

@@ -43,14 +43,14 @@ TEST_CASE("vocabulary: ids fall by frequency, ties in the order of bytes") {
 
 TEST_CASE("vocabulary: minimum frequency and largest size") {
   const Pieces sentences = {"a a a b b c"};
-  CHECK(Vocabulary::train(sentences, {.minimum = 1}).size() == 7);
-  CHECK(Vocabulary::train(sentences, {.minimum = 3}).size() == 5);
-  const Vocabulary two = Vocabulary::train(sentences, {.minimum = 1, .most = 6});
+  CHECK(Vocabulary::train(sentences, {.min_frequency = 1}).size() == 7);
+  CHECK(Vocabulary::train(sentences, {.min_frequency = 3}).size() == 5);
+  const Vocabulary two = Vocabulary::train(sentences, {.min_frequency = 1, .max_size = 6});
   CHECK(two.size() == 6);
   CHECK(two.piece(5) == "b");
-  CHECK_THAT(refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.most = 4}); }),
+  CHECK_THAT(refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.max_size = 4}); }),
              containing("most = 4"));
-  refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.minimum = 0}); });
+  refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.min_frequency = 0}); });
   CHECK_THAT(refusal(Fault::data, [] { Vocabulary({"a", "b", "a"}); }), containing("'a', is there twice"));
   refusal(Fault::data, [] { Vocabulary({""}); });
   refusal(Fault::data, [] { Vocabulary({"[PAD]"}); });

@@ -9,8 +9,10 @@ using namespace heed;
 
 TEST_CASE("translator: the unknown token is generated where that is allowed, and left out of joined words") {
   const std::vector<std::string_view> sentences{"one two", "two one"};
-  const auto natural = make_word_tokenizer(Vocabulary::train(sentences, {.minimum = 1}), Joining::natural),
-             joined = make_word_tokenizer(Vocabulary::train(sentences, {.minimum = 1}), Joining::blanks);
+  const auto natural =
+                 make_word_tokenizer(Vocabulary::train(sentences, {.min_frequency = 1}), Joining::natural),
+             joined =
+                 make_word_tokenizer(Vocabulary::train(sentences, {.min_frequency = 1}), Joining::blanks);
   TransformerConfig config;
   config.d_model = 8;
   config.heads = 2;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "heed/core/io/files.h"
-#include "heed/data/synthetic/rhymed_text.h"
+#include "heed/data/synthetic/language_model_text.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 

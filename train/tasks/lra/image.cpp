@@ -1,6 +1,6 @@
 // Image of the Long Range Arena: grey CIFAR-10, read pixel by pixel.
 #include "heed/data/formats/cifar.h"
-#include "heed/data/synthetic/retrieval_documents.h"
+#include "heed/data/synthetic/digits.h"
 #include "heed/train/tasks/lra/pictures.h"
 #include "heed/train/tasks/task_declarations.h"
 
@@ -25,7 +25,7 @@ class Image final : public PictureTask {
     log("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
         "files, or heed data get cifar10");
     return cut(as_read(
-        grounded_digits(options_.num_examples + options_.validation + options_.test_size, image_seed)));
+        digits_on_background(options_.num_examples + options_.validation + options_.test_size, image_seed)));
   }
 
   LongSplits read(const Path& path, const Log&) const override {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/data/baselines.h"
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/task.h"
 

@@ -1,6 +1,6 @@
 // Retrieval of the Long Range Arena: are two papers related? One encoder reads both, byte by byte.
-#include "heed/data/synthetic/retrieval_documents.h"
-#include "heed/data/text/labelled_text.h"
+#include "heed/data/formats/labelled_documents.h"
+#include "heed/data/synthetic/long_documents.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/task_declarations.h"
@@ -12,8 +12,8 @@ constexpr uint64_t retrieval_seed = 1;
 
 class Retrieval final : public LongTask {
   void more_fields(Fields& f) override {
-    f("shortest", lengths_.shortest, {600, 1'000'000}, "bytes of an embedded document at least");
-    f("up_to", lengths_.longest, {600, 1'000'000}, "bytes of an embedded document at most, about");
+    f("shortest", lengths_.min_bytes, {600, 1'000'000}, "bytes of an embedded document at least");
+    f("up_to", lengths_.max_bytes, {600, 1'000'000}, "bytes of an embedded document at most, about");
   }
   void more_model_fields(Fields& f) override {
     f("pair_head", Choice(head_, {"concat", "products"}),
@@ -28,7 +28,7 @@ class Retrieval final : public LongTask {
     log("data        pairs of documents made here, which name a house each; the benchmark's: --data FOLDER "
         "of "
         "new_aan_pairs.{train,eval,test}.tsv out of the Long Range Arena's release");
-    return cut(paired_ledgers(options_.num_examples + options_.validation + options_.test_size,
+    return cut(document_pairs(options_.num_examples + options_.validation + options_.test_size,
                               retrieval_seed, lengths_));
   }
 
@@ -50,7 +50,7 @@ class Retrieval final : public LongTask {
   }
 
   enum class Head { concat, products } head_ = Head::products;
-  LedgerLengths lengths_;
+  DocumentLengths lengths_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Text of the Long Range Arena: is a movie review, read byte by byte, positive?
-#include "heed/data/synthetic/retrieval_documents.h"
-#include "heed/data/text/labelled_text.h"
+#include "heed/data/formats/labelled_documents.h"
+#include "heed/data/synthetic/long_documents.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/task_declarations.h"
 
@@ -11,8 +11,8 @@ constexpr uint64_t text_seed = 1;
 
 class Text final : public LongTask {
   void more_fields(Fields& f) override {
-    f("shortest", lengths_.shortest, {600, 1'000'000}, "bytes of an embedded document at least");
-    f("up_to", lengths_.longest, {600, 1'000'000}, "bytes of an embedded document at most, about");
+    f("shortest", lengths_.min_bytes, {600, 1'000'000}, "bytes of an embedded document at least");
+    f("up_to", lengths_.max_bytes, {600, 1'000'000}, "bytes of an embedded document at most, about");
   }
 
   Tokens tokens() const override { return {.vocabulary = 257, .shift = 1, .hidden = 0.15}; }
@@ -21,8 +21,8 @@ class Text final : public LongTask {
   LongSplits make(const Log& log) const override {
     log("data        documents made here, in which only one person's word counts; the benchmark's: --data "
         "FOLDER of IMDb, or heed data get imdb");
-    return cut(
-        ledgers(options_.num_examples + options_.validation + options_.test_size, text_seed, lengths_));
+    return cut(verdict_documents(options_.num_examples + options_.validation + options_.test_size, text_seed,
+                                 lengths_));
   }
 
   LongSplits read(const Path& path, const Log& log) const override {
@@ -47,7 +47,7 @@ class Text final : public LongTask {
                                       : text("#", static_cast<int64_t>(byte));
   }
 
-  LedgerLengths lengths_;
+  DocumentLengths lengths_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Synthetic verse: shape, rhymes and speakers.
-#include "heed/data/synthetic/rhymed_text.h"
+#include "heed/data/synthetic/language_model_text.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "heed/core/io/hash.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;
@@ -41,6 +42,7 @@ TEST_CASE("verse: as many characters as asked, always the same") {
   CHECK(text.substr(0, 5000) == verse(5000, 1));
   CHECK(text.substr(0, 5000) != verse(5000, 2));
   CHECK(verse(1, 1) == "S");
+  CHECK(sha256_hex(verse(500'000, 1)) == "7104783dc60bf50c6081b6320b1f3da39f905e694f37a36d8d9cc62808c4e1e0");
   CHECK_THROWS_WITH(verse(0, 1), containing("1 .. 1000000000"));
 }
 

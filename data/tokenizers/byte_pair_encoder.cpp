@@ -30,7 +30,7 @@ class MergeTable {
     }
   }
 
-  /// rank -1: the pair is never merged
+  /// The merge of a pair; its rank is -1 where the pair is never merged.
   const Slot& find(int32_t left, int32_t right) const { return slots_[place(left, right)]; }
 
  private:
@@ -54,20 +54,20 @@ class WordMerger {
   void encode(std::string_view word, std::vector<int32_t>& out) {
     const auto count = static_cast<int32_t>(word.size());
     pieces_.resize(word.size());
-    waiting_.clear();
+    heap_.clear();
     for (int32_t i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
       pieces_[at] = {bytes_[static_cast<unsigned char>(word[at])], i - 1, i + 1 < count ? i + 1 : -1};
     }
     for (int32_t i = 0; i + 1 < count; ++i) {
-      if (const int32_t rank = merge_at(i).rank; rank >= 0) waiting_.push_back(candidate(rank, i));
+      if (const int32_t rank = merge_at(i).rank; rank >= 0) heap_.push_back(candidate(rank, i));
     }
-    std::make_heap(waiting_.begin(), waiting_.end(), std::greater<>());
-    while (!waiting_.empty()) {
-      std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
-      const auto rank = static_cast<int32_t>(waiting_.back() >> 32);
-      const auto at = static_cast<int32_t>(waiting_.back() & 0xFFFFFFFF);
-      waiting_.pop_back();
+    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const auto rank = static_cast<int32_t>(heap_.back() >> 32);
+      const auto at = static_cast<int32_t>(heap_.back() & 0xFFFFFFFF);
+      heap_.pop_back();
       Piece& left = piece(at);
       if (left.id < 0 || left.next < 0) continue;
       const MergeTable::Slot& merge = merge_at(at);
@@ -78,9 +78,9 @@ class WordMerger {
       right.id = -1;
       if (left.next >= 0) {
         piece(left.next).before = at;
-        consider(at);
+        push_merge(at);
       }
-      if (left.before >= 0) consider(left.before);
+      if (left.before >= 0) push_merge(left.before);
     }
     for (int32_t i = 0; i >= 0; i = piece(i).next) out.push_back(piece(i).id);
   }
@@ -90,27 +90,28 @@ class WordMerger {
     int32_t id, before, next;
   };
 
-  /// A merge of this rank of the pieces here: the heap's top is the lowest rank, in ties the leftmost.
+  /// The key of a merge of this rank at this piece: the heap's top is the lowest rank, in ties the leftmost.
   static uint64_t candidate(int32_t rank, int32_t at) {
     return (static_cast<uint64_t>(rank) << 32) | static_cast<uint32_t>(at);
   }
 
   Piece& piece(int32_t at) { return pieces_[static_cast<size_t>(at)]; }
 
-  /// The merge of the piece here and the next one.
+  /// The merge of this piece and the next one.
   const MergeTable::Slot& merge_at(int32_t at) { return table_.find(piece(at).id, piece(piece(at).next).id); }
 
-  void consider(int32_t at) {
+  /// Adds the merge of this piece and the next one to the heap, if there is one.
+  void push_merge(int32_t at) {
     const int32_t rank = merge_at(at).rank;
     if (rank < 0) return;
-    waiting_.push_back(candidate(rank, at));
-    std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+    heap_.push_back(candidate(rank, at));
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
   const MergeTable& table_;
   const std::array<int32_t, 256>& bytes_;
   std::vector<Piece> pieces_;
-  std::vector<uint64_t> waiting_;  // a heap of candidates
+  std::vector<uint64_t> heap_;  // a heap of candidates
 };
 
 class BytePairTokenizer final : public Tokenizer {
@@ -159,7 +160,7 @@ class BytePairTokenizer final : public Tokenizer {
   std::string piece(int32_t id) const override {
     check(id);
     const std::string& bytes = pieces_[static_cast<size_t>(id)];
-    const bool whole = invalid_utf8(bytes) == std::string_view::npos;
+    const bool is_utf8 = invalid_utf8(bytes) == std::string_view::npos;
     std::string out;
     for (const char c : bytes) {
       const auto byte = static_cast<unsigned char>(c);
@@ -168,7 +169,7 @@ class BytePairTokenizer final : public Tokenizer {
         out += "\u2581";
       else if (c == '\n')
         out += "\\n";
-      else if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !whole))
+      else if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_utf8))
         out += heed::text("<", digits[byte >> 4], digits[byte & 15], ">");
       else
         out += c;
@@ -219,7 +220,7 @@ class BytePairTokenizer final : public Tokenizer {
   std::array<int32_t, 256> bytes_{};
 };
 
-const BytePairTokenizer& own(const Tokenizer& tokenizer) {
+const BytePairTokenizer& as_byte_pair(const Tokenizer& tokenizer) {
   const auto* found = dynamic_cast<const BytePairTokenizer*>(&tokenizer);
   if (found == nullptr)
     fail("byte pairs: this is a tokenizer of the kind ", tokenizer.kind(),
@@ -240,7 +241,7 @@ std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> piece
 }
 
 BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
-  const BytePairTokenizer& pairs = own(tokenizer);
+  const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
   return {.vocabulary = detail::byte_pair_json(pairs.pieces()),
           .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs.pieces(), pairs.merges())};
 }

@@ -1,10 +1,13 @@
-// Reads the lines of a saved vocabulary strictly.
+// Strict readers of saved vocabularies: line by line, and token to id in JSON.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "heed/core/error.h"
+#include "heed/core/io/json.h"
 
 namespace heed::detail {
 
@@ -18,7 +21,7 @@ class SavedLines {
   std::string_view next();
   /// The rest of the next line after `key` and a blank.
   std::string_view value(std::string_view key);
-  /// The same as an integer, at most the number of entries that the remaining bytes can hold.
+  /// The value of `key` as an integer, at most the number of entries that the remaining bytes can hold.
   int64_t count(std::string_view key = "count");
   /// Fails when anything follows.
   void finish();
@@ -35,5 +38,10 @@ class SavedLines {
   std::string_view name_;
   int64_t line_ = 0;
 };
+
+/// The names of an object's members in the order of their values, which must be the numbers from 0 on, each
+/// once. Fault::data that begins with `place` and ends with `advice`.
+std::vector<std::string> tokens_by_id(const Json::Members& members, std::string_view place,
+                                      std::string_view advice);
 
 }  // namespace heed::detail

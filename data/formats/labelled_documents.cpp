@@ -1,71 +1,61 @@
-// Readers of labelled texts.
-#include "heed/data/text/labelled_text.h"
+// Readers and writers of labelled documents.
+#include "heed/data/formats/labelled_documents.h"
 
 #include <algorithm>
-#include <array>
 
 #include "heed/core/io/files.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/data/formats/expected_files.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
 
-/// Calls f(line, number) for each line. Keeps every byte but the line end; skips a byte order mark.
-template <class F>
-void each_line(std::string_view all, F f) {
-  if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
-  int64_t number = 0;
-  for (size_t at = 0; at < all.size(); ++number) {
-    const size_t end = std::min(all.find('\n', at), all.size());
-    std::string_view line = all.substr(at, end - at);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    at = end + 1;
-    if (!line.empty()) f(line, number + 1);
+/// What the lines of a file are, for their errors.
+struct LineFormat {
+  size_t num_fields;     // before the last text of the line
+  const char* content;   // of a line
+  const char* labels;    // that are legal
+  bool decimal = false;  // whether labels may be 0.0 and 1.0
+};
+
+/// Splits each line at the first `num_fields` tabs and calls add(fields, rest of the line). Returns the
+/// labels, which are the first fields. Fault::data that names the line; empty lines are skipped.
+template <class Add>
+std::vector<uint8_t> parse_lines(std::string_view all, std::string_view name, const LineFormat& format,
+                                 Add add) {
+  std::vector<uint8_t> labels;
+  const std::vector<std::string_view> lines = split_lines(all);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    std::string_view rest = lines[i];
+    std::vector<std::string_view> fields(format.num_fields);
+    for (std::string_view& field : fields) {
+      const size_t tab = rest.find('\t');
+      if (tab == std::string_view::npos) {
+        fail(Fault::data, name, ":", i + 1, ": '", shown(lines[i]), "' has fewer than ", format.num_fields,
+             " tabs. A line is ", format.content, ", between tabs.");
+      }
+      field = rest.substr(0, tab);
+      rest.remove_prefix(tab + 1);
+    }
+    const bool one = fields[0] == "1" || (format.decimal && fields[0] == "1.0");
+    if (!one && fields[0] != "0" && !(format.decimal && fields[0] == "0.0")) {
+      fail(Fault::data, name, ":", i + 1, ": the label is '", shown(fields[0]), "'; it is ", format.labels,
+           ".");
+    }
+    labels.push_back(one ? 1 : 0);
+    add(fields, rest);
   }
-}
-
-/// Splits `count` fields off the front of a line; false when there are fewer tabs.
-bool cut_fields(std::string_view& line, std::string_view* fields, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    const size_t tab = line.find('\t');
-    if (tab == std::string_view::npos) return false;
-    fields[i] = line.substr(0, tab);
-    line.remove_prefix(tab + 1);
-  }
-  return true;
-}
-
-/// 0 or 1; 2 when the field is neither.
-uint8_t label_of(std::string_view field) {
-  if (field == "0" || field == "0.0") return 0;
-  if (field == "1" || field == "1.0") return 1;
-  return 2;
-}
-
-Path plain_or_gzip(const Path& plain) {
-  const Path packed = plain.string() + ".gz";
-  return !io::exists(plain) && io::exists(packed) ? packed : plain;
+  return labels;
 }
 
 }  // namespace
 
 Sequences parse_reviews(std::string_view all, std::string_view name) {
   Sequences out;
-  each_line(all, [&](std::string_view line, int64_t number) {
-    std::string_view fields[3];
-    const std::string_view whole = line;
-    if (!cut_fields(line, fields, 3)) {
-      fail(Fault::data, name, ":", number, ": '", shown(whole),
-           "' has fewer than three tabs. A line is label, rating, number and text, between tabs.");
-    }
-    const uint8_t label = fields[0].size() == 1 ? label_of(fields[0]) : uint8_t{2};
-    if (label > 1) {
-      fail(Fault::data, name, ":", number, ": the label is '", shown(fields[0]),
-           "'; it is 0 (negative) or 1 (positive).");
-    }
-    out.add(line);
-    out.labels.push_back(label);
-  });
+  out.labels = parse_lines(all, name, {3, "label, rating, number and text", "0 (negative) or 1 (positive)"},
+                           [&](const auto&, std::string_view review) { out.add(review); });
   if (out.count() == 0) fail(Fault::data, name, ":1: no review.");
   return out;
 }
@@ -107,23 +97,14 @@ Sequences read_imdb(const Path& folder, bool test) {
   return out;
 }
 
-Sequences parse_document_pairs(std::string_view all, std::string_view name, int64_t longest) {
+Sequences parse_document_pairs(std::string_view all, std::string_view name, int64_t max_bytes) {
   Sequences out;
   out.parts = 2;
-  each_line(all, [&](std::string_view line, int64_t number) {
-    std::string_view fields[4];
-    const std::string_view whole = line;
-    if (!cut_fields(line, fields, 4)) {
-      fail(Fault::data, name, ":", number, ": '", shown(whole),
-           "' has fewer than four tabs. A line is label, two numbers and two texts, between tabs.");
-    }
-    const uint8_t label = label_of(fields[0]);
-    if (label > 1)
-      fail(Fault::data, name, ":", number, ": the label is '", shown(fields[0]), "'; it is 0 or 1.");
-    out.add(fields[3].substr(0, static_cast<size_t>(longest)));
-    out.add(line.substr(0, static_cast<size_t>(longest)));
-    out.labels.push_back(label);
-  });
+  out.labels = parse_lines(all, name, {4, "label, two numbers and two texts", "0 or 1", true},
+                           [&](const auto& fields, std::string_view second) {
+                             out.add(fields[3].substr(0, static_cast<size_t>(max_bytes)));
+                             out.add(second.substr(0, static_cast<size_t>(max_bytes)));
+                           });
   if (out.count() == 0) fail(Fault::data, name, ":1: no pair of documents.");
   return out;
 }

@@ -1,5 +1,5 @@
 // Readers of IMDb and of pairs of papers.
-#include "heed/data/text/labelled_text.h"
+#include "heed/data/formats/labelled_documents.h"
 
 #include <filesystem>
 

@@ -8,10 +8,10 @@
 namespace heed {
 
 /// Random numbers of (seed, stream) in sequence; the same on every machine.
-class RandomStream {
+class CounterRng {
  public:
   /// Streams of one seed are independent.
-  explicit RandomStream(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+  explicit CounterRng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   /// Uniform in 0 .. count - 1; count is at least 1.
   int64_t below(int64_t count) { return counter_below(seed_, stream_, counter_++, count); }

@@ -1,5 +1,5 @@
 // Labelled byte strings and their cache.
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -122,9 +122,9 @@ Sequences cached(const std::string& recipe, const std::function<Sequences()>& ma
   const Path file = folder / (sha256_hex(recipe) + ".sequences");
   try {
     if (io::exists(file)) {
-      Sequences kept = decode_sequences(io::read(file), file.string());
+      Sequences found = decode_sequences(io::read(file), file.string());
       log(text("kept in ", file));
-      return kept;
+      return found;
     }
   } catch (const Error& error) {
     log(text("made anew: ", error.what()));

@@ -1,5 +1,5 @@
 // Fuzz target: lines of reviews, and of pairs of documents.
-#include "heed/data/text/labelled_text.h"
+#include "heed/data/formats/labelled_documents.h"
 
 #include "heed/tests/fuzz/input.h"
 #include "heed/tests/fuzz/reader_rules.h"

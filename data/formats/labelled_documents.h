@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 namespace heed {
 
@@ -17,8 +17,8 @@ Sequences parse_reviews(std::string_view all, std::string_view name);
 Sequences read_imdb(const Path& folder, bool test);
 
 /// Parses pairs of documents, one a line: label (0 or 1, also as 0.0 or 1.0), two numbers, two texts,
-/// separated by tabs. Keeps the first `longest` bytes of a text. Fault::data that names the line.
-Sequences parse_document_pairs(std::string_view all, std::string_view name, int64_t longest = 10000);
+/// separated by tabs. Keeps the first `max_bytes` bytes of a text. Fault::data that names the line.
+Sequences parse_document_pairs(std::string_view all, std::string_view name, int64_t max_bytes = 10000);
 
 /// Reads new_aan_pairs.PART.tsv of the Long Range Arena's release (PART: train, eval or test), or PART.tsv,
 /// also with .gz.

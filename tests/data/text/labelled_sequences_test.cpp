@@ -1,5 +1,5 @@
 // Labelled byte strings: slicing, hashing, cache.
-#include "heed/data/text/labelled_bytes.h"
+#include "heed/data/text/labelled_sequences.h"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // Reads saved vocabularies line by line.
-#include "heed/data/tokenizers/vocabulary_lines.h"
+#include "heed/data/tokenizers/saved_vocabulary.h"
 
 #include <charconv>
 #include <string>
@@ -46,6 +46,23 @@ void SavedLines::finish() {
   if (rest_.empty()) return;
   ++line_;
   damaged("nothing may follow");
+}
+
+std::vector<std::string> tokens_by_id(const Json::Members& members, std::string_view place,
+                                      std::string_view advice) {
+  const auto count = static_cast<int64_t>(members.size());
+  std::vector<std::string> tokens(members.size());
+  std::vector<bool> is_taken(members.size());
+  for (const auto& [token, value] : members) {
+    const int64_t id = value.is_integer() ? value.integer() : -1;
+    if (id < 0 || id >= count || is_taken[static_cast<size_t>(id)]) {
+      fail(Fault::data, place, ": the id of '", shown(token), "' is ", shown(value.dump(), 40),
+           "; ids must be the whole numbers 0 .. ", count - 1, ", each once.", advice);
+    }
+    is_taken[static_cast<size_t>(id)] = true;
+    tokens[static_cast<size_t>(id)] = token;
+  }
+  return tokens;
 }
 
 }  // namespace heed::detail
