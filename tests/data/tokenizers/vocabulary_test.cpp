@@ -49,7 +49,7 @@ TEST_CASE("vocabulary: minimum frequency and largest size") {
   CHECK(two.size() == 6);
   CHECK(two.piece(5) == "b");
   CHECK_THAT(refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.max_size = 4}); }),
-             containing("most = 4"));
+             containing("max_size = 4"));
   refusal(Fault::usage, [&] { Vocabulary::train(sentences, {.min_frequency = 0}); });
   CHECK_THAT(refusal(Fault::data, [] { Vocabulary({"a", "b", "a"}); }), containing("'a', is there twice"));
   refusal(Fault::data, [] { Vocabulary({""}); });
@@ -100,9 +100,9 @@ TEST_CASE("vocabulary: tokenizer files of another kind or with holes are refused
   };
   const std::string head = R"({"model":{"type":"WordLevel","vocab":{"[UNK]":0,"[PAD]":1,"[SOS]":2,"[EOS]":3)";
   CHECK(Vocabulary::load_huggingface(scratch.file("t.json", head + R"(,"a":4}}})")).size() == 5);
-  CHECK_THAT(load(head + R"(,"a":5}}})"), containing("'a' has the id 5"));
-  CHECK_THAT(load(head + R"(,"a":3}}})"), containing("'a' has the id 3"));
-  CHECK_THAT(load(head + R"(,"a":-1}}})"), containing("'a' has the id -1"));
+  CHECK_THAT(load(head + R"(,"a":5}}})"), containing("the id of 'a' is 5"));
+  CHECK_THAT(load(head + R"(,"a":3}}})"), containing("the id of 'a' is 3"));
+  CHECK_THAT(load(head + R"(,"a":-1}}})"), containing("the id of 'a' is -1"));
   CHECK_THAT(load(head + R"(,"a":"4"}}})"), containing("'a'"));
   CHECK_THAT(load(head + R"(,"a":4,"a":4}}})"), containing("a"));
   CHECK_THAT(load(R"({"model":{"type":"BPE","vocab":{}}})"), containing("WordLevel"));
