@@ -21,10 +21,10 @@
 namespace heed {
 namespace {
 
-/// Lists what another module lists, under the same names.
-class Borrowed final : public Module {
+/// A module with the tensors of another module, under the same names, which it does not own.
+class ModuleView final : public Module {
  public:
-  explicit Borrowed(Module& module) : module_(module) {}
+  explicit ModuleView(Module& module) : module_(module) {}
   void fields(Fields& f) override { module_.fields(f); }
 
  private:
@@ -37,14 +37,10 @@ class LoaderTask final : public Task {
   LoaderTask(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options)
       : model_(model), loader_(loader), loss_(loss), options_(options) {}
 
-  FitData data = {};  ///< what checkpoints keep of it
+  FitData data = {};  ///< description of the data, saved in checkpoints
 
-  void fields(Fields&) override {}
-  void load(const Config&, const std::vector<NamedBytes>&,
-            const std::function<void(const std::string&)>&) override {}
-  void load_artifacts(const Config&, const std::vector<NamedBytes>&) override {}
   std::unique_ptr<Module> model(const Config&, Rng&) const override {
-    return std::make_unique<Borrowed>(model_);
+    return std::make_unique<ModuleView>(model_);
   }
   std::vector<NamedBytes> artifacts() const override { return data_files(data); }
   std::vector<std::pair<std::string, std::string>> metadata() const override {
@@ -57,7 +53,7 @@ class LoaderTask final : public Task {
   }
   Batch batch(int64_t position) const override {
     const std::lock_guard lock(loader_turn_);
-    loader_.seek({epoch_, position});  // keeps what is made ahead where it goes on
+    loader_.seek({epoch_, position});  // keeps prefetched batches where the position is the next one
     return loader_.next();
   }
   double weight(int64_t position) const override {
@@ -74,11 +70,10 @@ class LoaderTask final : public Task {
     ForwardContext own = context;
     if (options_.overfit_batches > 0) own.rng = nullptr;  // no dropout
     const LossOutput output = loss_(batch, own);
-    if (!output.loss || output.loss.size() != 1) {
+    if (!output.loss || output.loss.size() != 1)
       fail("fit: the loss function gives ",
            output.loss ? text("a tensor ", output.loss.shape()) : std::string("an empty tensor"),
            ". It must give one number, the mean over the batch.");
-    }
     if (output.logits && output.targets)
       resolve_auxiliary_losses(context.losses, output.logits, output.targets);
     return reshape(output.loss, Shape{});
@@ -95,7 +90,6 @@ class LoaderTask final : public Task {
     result.scores = validate(model);
     return result;
   }
-  std::vector<MapView> maps(Module&, const std::string&, std::string&) const override { return {}; }
 
  private:
   Module& model_;
@@ -108,10 +102,9 @@ class LoaderTask final : public Task {
 };
 
 Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options) {
-  if ((options.epochs > 0) == (options.steps > 0)) {
+  if ((options.epochs > 0) == (options.steps > 0))
     fail("fit: epochs = ", options.epochs, " and steps = ", options.steps,
          ". Set one of them above 0 and leave the other 0.");
-  }
   if (options.patience > 0 && options.validation == nullptr)
     fail("fit: patience = ", options.patience, " counts validations. Set FitOptions::validation too.");
   if (options.schedule.kind == ScheduleKind::noam)
@@ -145,7 +138,7 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   return config;
 }
 
-/// The run folder, locked: made, or the one that is there.
+/// The run folder, locked: a new one, or the existing one.
 RunFolder open_folder(const Path& path, const TrainOptions& train) {
   const Path whole = path.has_filename() ? path : path.parent_path();  // "runs/mine/" is runs/mine
   if (io::exists(whole / "config.toml")) return RunFolder::resume(whole, "fit");

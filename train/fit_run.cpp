@@ -9,7 +9,7 @@
 #include "heed/train/config/setting_name.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/resume_point.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 namespace {
@@ -55,10 +55,9 @@ std::vector<NamedBytes> data_files(const FitData& data) {
 void check_fit_data(const FitData& now, const Checkpoint& checkpoint, const Path& run) {
   std::string batches = checkpoint.file(batches_file);
   if (batches.ends_with('\n')) batches.pop_back();
-  if (batches != now.batches) {
+  if (batches != now.batches)
     fail("fit: the run ", run, " was trained on ", shown(batches, 200), ", and the loader has ", now.batches,
          ". Give it the same data and options, or name another folder.");
-  }
   const auto check = [&](const char* key, const char* done, const std::string& value) {
     const std::string before = kept(checkpoint, key);
     if (!differ(before, value)) return;
@@ -69,11 +68,10 @@ void check_fit_data(const FitData& now, const Checkpoint& checkpoint, const Path
   };
   check("examples", "trained on", now.examples);
   check("validation", "validated on", now.validation);
-  if (const std::string before = kept(checkpoint, "best_by"); differ(before, now.best_by)) {
+  if (const std::string before = kept(checkpoint, "best_by"); differ(before, now.best_by))
     fail("fit: the run ", run, " chooses its best checkpoint by ", shown(before, 100),
          ", the first of its metrics, and now that is ", now.best_by,
          ". Let FitOptions::metrics begin with the same, or name another folder.");
-  }
 }
 
 std::string fit_settings_text(TrainOptions train) {
@@ -117,7 +115,7 @@ std::string to_string(const ChangedOption& option) {
 void begin_fit_session(const RunFolder& run, const TrainOptions& train, const FitData& data,
                        const std::vector<ChangedOption>& changed, int64_t processes, int64_t step) {
   const std::optional<Json> before = run.read_manifest();
-  Json session = session_facts({}, processes, step);
+  Json session = session_metadata({}, processes, step);
   if (before) {
     const std::string warning = resume_warning(sessions_of(*before), session, step);
     if (!warning.empty()) io::print_error(warning + "\n");

@@ -7,7 +7,7 @@
 
 #include "heed/core/error.h"
 #include "heed/core/memory/heap_cap.h"
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "heed/train/config/config.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/tasks/registry.h"
 
 namespace heed {
 
@@ -58,14 +58,12 @@ struct Command {
       true;  ///< with `settings`: takes --attention and --cross-attention; off where its runs say them
 };
 
-/// Adds a task: `task = "NAME"` in .toml files, `heed list tasks`, every setting of its fields() as an
-/// option. This and the two below are called before run_program(), from one thread. A usage error when the
-/// name is taken or is none.
-void register_task(const TaskEntry& entry);
 /// Adds a preset, written as a .toml file of settings; it may begin from another (`preset = "lm"`), and its
-/// task is registered before it. A usage error when the name is taken or training would refuse the text.
+/// task is registered before it. Called before run_program(), from one thread. A usage error when the name is
+/// taken or training would refuse the text.
 void register_preset(const std::string& name, const std::string& toml);
-/// Adds a command. A usage error when the name is taken or is none.
+/// Adds a command. Called before run_program(), from one thread. A usage error when the name is taken or is
+/// none.
 void register_command(const Command& command);
 
 /// The preset or file that the first positional argument names (or `otherwise`), of the recipe that --recipe

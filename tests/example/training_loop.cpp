@@ -9,7 +9,7 @@
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/optim/optimizer.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/tasks/map_provider.h"
 
 using namespace heed;
 

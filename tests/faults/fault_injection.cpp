@@ -7,7 +7,7 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/non_finite_search.h"
+#include "heed/train/loop/find_non_finite.h"
 
 namespace heed {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "heed/tests/fuzz/input.h"
 #include "heed/tests/fuzz/reader_rules.h"
-#include "heed/train/tasks/task.h"
 
 using namespace heed;
 

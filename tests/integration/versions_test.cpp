@@ -8,7 +8,7 @@
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/metrics_log.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/session_history.h"
 
 using namespace heed;
 

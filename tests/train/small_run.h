@@ -12,6 +12,8 @@
 #include "heed/train/commands/session_maps.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 
@@ -44,7 +46,7 @@ inline Config tiny(const Settings& more = {}) {
 }
 
 /// A task that wraps another and sends SIGTERM from a new thread at batch number `at`.
-class StopAt final : public Task {
+class StopAt final : public Task, public MapProvider {
  public:
   StopAt(std::unique_ptr<Task> inner, int64_t at) : inner_(std::move(inner)), at_(at) {}
   void fields(Fields& f) override { inner_->fields(f); }
@@ -72,7 +74,7 @@ class StopAt final : public Task {
   Scores validate(Module& m) const override { return inner_->validate(m); }
   Evaluation test(Module& m, const DecodeOptions& d) const override { return inner_->test(m, d); }
   std::vector<MapView> maps(Module& m, const std::string& t, std::string& c) const override {
-    return inner_->maps(m, t, c);
+    return map_provider(*inner_).maps(m, t, c);
   }
 
  private:
@@ -93,14 +95,14 @@ inline TrainResult sit(const Path& run, Config config, int64_t stop_at = -1,
   if (!there) io::write(folder.config(), to_toml(config));
   std::optional<Checkpoint> from;
   if (!list_checkpoints(run).empty()) from = open_checkpoint(run, which);
-  config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{},
+  config.task->load(config, from ? tokenizer_files(*from) : std::vector<NamedBytes>{},
                     [](const std::string&) {});
   Progress progress;
   progress.quiet = true;
   std::optional<FaultInjection> planted;
   std::vector<TrainCallback*> callbacks;
   if (!fault.empty()) callbacks.push_back(&planted.emplace(fault));
-  std::optional<KeepMaps> maps;
+  std::optional<MapSnapshotCallback> maps;
   if (config.train.maps_every > 0) callbacks.push_back(&maps.emplace(maps_on_the_way(config, folder)));
   Trainer trainer(config, folder, from, progress, single_process(), callbacks);
   if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);

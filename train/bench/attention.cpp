@@ -18,9 +18,7 @@
 namespace heed::bench {
 namespace {
 
-constexpr const char* reference = "softmax";
-
-/// What to time: a spec, its mask, and the head dimension.
+/// An attention to time: a spec, its mask, and the head dimension.
 struct Subject {
   std::string spec;
   bool causal;
@@ -89,17 +87,15 @@ double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
 }
 
 struct Plan {
-  std::vector<int64_t> widths;
-  int64_t shortest;
-  int64_t longest;
-  double seconds;
+  int64_t width, shortest, longest;
+  double seconds;  // of a step at most
   bool forward_alone = false;
   Rounding rounding = Rounding::none;
   double limit = 0;  ///< FLOP/s of a large product
 };
 
-Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table,
-                       std::string& csv, std::string& notes) {
+Curve measure_curve(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table,
+                    std::string& csv, std::string& notes) {
   Curve curve;
   double expected = 0;
   for (int64_t length = std::min(plan.shortest, plan.longest); length <= plan.longest; length *= 2) {
@@ -148,7 +144,7 @@ Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* so
         text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
              1e3 * cost.ahead, ",", plan.forward_alone ? "" : text(1e3 * cost.both), ",",
              cost.forward_bytes / 1048576, ",", plan.forward_alone ? "" : text(cost.bytes / 1048576), "\n");
-    table.row(with_machine_facts(std::move(row)));
+    table.row(with_machine_metadata(std::move(row)));
   }
   return curve;
 }
@@ -195,17 +191,11 @@ std::string length_text(double length) {
 }
 
 Plan plan_of(const ParsedArguments& arguments) {
-  Plan plan{
-      {}, arguments.integer("from", 256), arguments.integer("longest", 4096), arguments.number("seconds", 2)};
-  if (plan.shortest < 16 || plan.shortest > (int64_t{1} << 24))
-    fail("--from = ", plan.shortest, ". It must be 16 to 16777216.");
-  if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
-    fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
-  if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
-  plan.forward_alone = arguments.has("forward");
-  plan.widths = {arguments.integer("head-dim", 32)};
-  if (plan.widths[0] < 1 || plan.widths[0] > 1024)
-    fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
+  Plan plan{.width = integer_option(arguments, "head-dim", 32, 1, 1024),
+            .shortest = integer_option(arguments, "from", 256, 16, int64_t{1} << 24),
+            .longest = integer_option(arguments, "longest", 4096, 64, int64_t{1} << 24),
+            .seconds = seconds_option(arguments, 2),
+            .forward_alone = arguments.has("forward")};
   TrainOptions train;
   if (arguments.has("precision")) set_option(train, "precision", arguments.get("precision"), "--precision: ");
   plan.rounding = rounding_of(train.precision);
@@ -213,15 +203,10 @@ Plan plan_of(const ParsedArguments& arguments) {
   return plan;
 }
 
-std::vector<std::string> specs_of(const ParsedArguments& arguments) {
-  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
-  if (specs.empty()) {
-    for (const Variant& variant : variants()) specs.emplace_back(variant.traits.name);
-  }
-  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
-  std::erase(specs, reference);
-  specs.insert(specs.begin(), reference);
-  return specs;
+std::vector<std::string> all_attentions() {
+  std::vector<std::string> names;
+  for (const Variant& variant : variants()) names.emplace_back(variant.traits.name);
+  return names;
 }
 
 /// Products: the time of the FLOPs, of a step or of forward alone, at the rate of a large product.
@@ -251,36 +236,35 @@ std::vector<Column> columns_of(const Plan& plan) {
 void bench_attention(const ParsedArguments& arguments) {
   const Plan plan = plan_of(arguments);
   const Autocast rounding(plan.rounding);
-  const std::vector<std::string> specs = specs_of(arguments);
+  const std::vector<std::string> specs = after_softmax(spec_arguments(arguments, all_attentions()));
   const Path out = arguments.get("out");
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_dim,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
               crossings_csv = "attention,causal,head_dim,forward_from,step_from\n", notes;
   Table table(columns_of(plan), arguments.has("json"));
-  for (const int64_t width : plan.widths) {
-    for (const bool causal : {false, true}) {
-      std::vector<std::pair<std::string, Curve>> curves;
-      for (const std::string& spec : specs) {
-        const Traits& traits = variant_named(parse_spec(spec).name).traits;
-        if (causal ? !traits.causal : !traits.full) continue;
-        const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
-        Curve curve = forward_backward({spec, causal, width}, plan, softmax, table, csv, notes);
-        if (softmax != nullptr) {
-          const double ahead = crossover(curve, *softmax, &Cost::ahead);
-          std::string number, words;  // of a step
-          if (!plan.forward_alone) {
-            const double both = crossover(curve, *softmax, &Cost::both);
-            number = text(both);
-            words = ", forward and backward " + length_text(both);
-          }
-          crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", number, "\n");
-          crossings +=
-              text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead), words, "\n");
+  const int64_t width = plan.width;
+  for (const bool causal : {false, true}) {
+    std::vector<std::pair<std::string, Curve>> curves;
+    for (const std::string& spec : specs) {
+      const Traits& traits = variant_named(parse_spec(spec).name).traits;
+      if (causal ? !traits.causal : !traits.full) continue;
+      const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
+      Curve curve = measure_curve({spec, causal, width}, plan, softmax, table, csv, notes);
+      if (softmax != nullptr) {
+        const double ahead = crossover(curve, *softmax, &Cost::ahead);
+        std::string number, words;  // of a step
+        if (!plan.forward_alone) {
+          const double both = crossover(curve, *softmax, &Cost::both);
+          number = text(both);
+          words = ", forward and backward " + length_text(both);
         }
-        curves.emplace_back(spec, std::move(curve));
+        crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", number, "\n");
+        crossings +=
+            text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead), words, "\n");
       }
-      if (!out.empty()) draw(out, curves, causal, width, plan.forward_alone);
+      curves.emplace_back(spec, std::move(curve));
     }
+    if (!out.empty()) draw(out, curves, causal, width, plan.forward_alone);
   }
   if (!out.empty()) {
     io::write(out / "attention.csv", csv);

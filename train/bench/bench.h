@@ -1,7 +1,7 @@
-// The parts of `heed bench`; each is defined in the file of its name.
+// The parts of `heed bench`, each defined in the file of its name, and what they share.
 #pragma once
 
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 namespace heed::bench {
 
@@ -13,5 +13,15 @@ void bench_limits(const ParsedArguments& arguments);     ///< the device's peak 
 void bench_ops(const ParsedArguments& arguments);  ///< other kernels, relative to one pass over their memory
 void bench_decode(const ParsedArguments& arguments);  ///< greedy decoding and beam search
 void bench_step(const ParsedArguments& arguments);    ///< one token of an attention layer after a history
+
+/// An integer option. A usage error outside of `low` to `high`.
+int64_t integer_option(const ParsedArguments& arguments, const char* name, int64_t otherwise, int64_t low,
+                       int64_t high);
+/// A number of seconds above 0.
+double seconds_option(const ParsedArguments& arguments, double otherwise);
+/// The attention specs behind the part's name, each checked; `otherwise` where none is given.
+std::vector<std::string> spec_arguments(const ParsedArguments& arguments, std::vector<std::string> otherwise);
+/// `specs` with the reference, softmax, at their head.
+std::vector<std::string> after_softmax(std::vector<std::string> specs);
 
 }  // namespace heed::bench

@@ -99,15 +99,15 @@ void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) 
   const double taken = median_time([&] { decoder.decode(batch, beam); }, 0.6, 3);
   const auto total = static_cast<double>(batch * decoder.tokens);
   table.row(
-      with_machine_facts(Json::object({{"row", decoder.row},
-                                       {"batch", batch},
-                                       {"beam", beam},
-                                       {"tokens", decoder.tokens},
-                                       {"tokens_per_s", total / taken},
-                                       {"us_per_step", 1e6 * taken / static_cast<double>(decoder.tokens)},
-                                       {"ms", 1e3 * taken},
-                                       {"tensors_mib", static_cast<double>(memory_use().peak) / (1 << 20)},
-                                       {"interruptions_per_s", interruptions.per_second()}})));
+      with_machine_metadata(Json::object({{"row", decoder.row},
+                                          {"batch", batch},
+                                          {"beam", beam},
+                                          {"tokens", decoder.tokens},
+                                          {"tokens_per_s", total / taken},
+                                          {"us_per_step", 1e6 * taken / static_cast<double>(decoder.tokens)},
+                                          {"ms", 1e3 * taken},
+                                          {"tensors_mib", static_cast<double>(memory_use().peak) / (1 << 20)},
+                                          {"interruptions_per_s", interruptions.per_second()}})));
 }
 
 }  // namespace

@@ -2,12 +2,11 @@
 #include <array>
 #include <ctime>
 
-#include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/train/bench/attention_layer.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed::bench {
 namespace {
@@ -58,21 +57,14 @@ struct DropoutPlan {
 };
 
 DropoutPlan dropout_plan(const ParsedArguments& arguments) {
-  DropoutPlan plan{{32, 64},
-                   arguments.integer("from", 64),
-                   arguments.integer("longest", 16384),
-                   arguments.number("rate", 0.1),
-                   arguments.number("seconds", 1)};
-  if (arguments.has("head-dim")) plan.widths = {arguments.integer("head-dim", 32)};
-  if (plan.widths[0] < 1 || plan.widths[0] > 1024)
-    fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
-  if (plan.shortest < 16 || plan.shortest > (int64_t{1} << 24))
-    fail("--from = ", plan.shortest, ". It must be 16 to 16777216.");
-  if (plan.longest < 16 || plan.longest > (int64_t{1} << 24))
-    fail("--longest = ", plan.longest, ". It must be 16 to 16777216.");
+  DropoutPlan plan{.widths = {32, 64},
+                   .shortest = integer_option(arguments, "from", 64, 16, int64_t{1} << 24),
+                   .longest = integer_option(arguments, "longest", 16384, 16, int64_t{1} << 24),
+                   .dropout = arguments.number("rate", 0.1),
+                   .seconds = seconds_option(arguments, 1)};
+  if (arguments.has("head-dim")) plan.widths = {integer_option(arguments, "head-dim", 32, 1, 1024)};
   if (!(plan.dropout > 0 && plan.dropout < 1))
     fail("--rate = ", plan.dropout, ". It must be above 0 and below 1.");
-  if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
   return plan;
 }
 
@@ -88,25 +80,24 @@ void add_row(const std::string& spec, bool causal, int64_t width, int64_t length
                                        .batch = std::max<int64_t>(1, min_tokens / length),
                                        .training = true},
                                       plan.dropout, plan.seconds);
-  table.row(with_machine_facts(Json::object({{"attention", spec},
-                                             {"causal", causal},
-                                             {"width", width},
-                                             {"length", length},
-                                             {"without_ms", 1e3 * pair.without},
-                                             {"with_ms", 1e3 * pair.with},
-                                             {"ratio", pair.ratio},
-                                             {"cpu_ratio", pair.cpu_ratio},
-                                             {"interruptions_per_s", interruptions.per_second()}})));
+  table.row(with_machine_metadata(Json::object({{"attention", spec},
+                                                {"causal", causal},
+                                                {"width", width},
+                                                {"length", length},
+                                                {"without_ms", 1e3 * pair.without},
+                                                {"with_ms", 1e3 * pair.with},
+                                                {"ratio", pair.ratio},
+                                                {"cpu_ratio", pair.cpu_ratio},
+                                                {"interruptions_per_s", interruptions.per_second()}})));
 }
 
 }  // namespace
 
 void bench_dropout(const ParsedArguments& arguments) {
   const DropoutPlan plan = dropout_plan(arguments);
-  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
-  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
-  const bool all = specs.empty();
-  if (all) specs.assign(fastmax_dropouts.begin(), fastmax_dropouts.end());
+  const bool all = arguments.positional.size() < 2;
+  const std::vector<std::string> specs =
+      spec_arguments(arguments, {fastmax_dropouts.begin(), fastmax_dropouts.end()});
   Table table({{"attention", "attention"},
                {"causal", "causal"},
                {"d", "width", 0},
@@ -124,12 +115,10 @@ void bench_dropout(const ParsedArguments& arguments) {
       }
     }
   }
+  if (!all) return;
   for (const Variant& variant : variants()) {
-    for (const bool causal : {false, true}) {
-      if (all)
-        add_row(variant.traits.name, causal, plan.widths[0], std::min<int64_t>(512, plan.longest), plan,
-                table);
-    }
+    for (const bool causal : {false, true})
+      add_row(variant.traits.name, causal, plan.widths[0], std::min<int64_t>(512, plan.longest), plan, table);
   }
 }
 

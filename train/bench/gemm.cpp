@@ -1,6 +1,7 @@
 // heed bench gemm: matrix products in the shapes of transformers.
 #include "heed/core/kernels/gemm/gemm.h"
 
+#include <cblas.h>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,10 +12,9 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/random.h"
 #include "heed/train/bench/bench.h"
-#include "heed/train/bench/blas.h"
 #include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed::bench {
 namespace {
@@ -61,6 +61,19 @@ std::vector<double> rates(double flops, std::span<const std::function<void()>> w
   std::vector<double> out;
   for (std::vector<double>& one : times) out.push_back(flops / median(std::move(one)));
   return out;
+}
+
+/// c = a b for every matrix of a batch [batch, m, k] [batch, k, n], with the memory layout of `p`, by
+/// OpenBLAS in the calling thread.
+void blas_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor& c) {
+  openblas_set_num_threads(1);
+  for (int64_t i = 0; i < p.batch; ++i) {
+    cblas_sgemm(CblasRowMajor, p.a_turned ? CblasTrans : CblasNoTrans, p.b_turned ? CblasTrans : CblasNoTrans,
+                static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1.0F,
+                a.data<float>() + i * p.m * p.k, static_cast<int>(p.a_turned ? p.m : p.k),
+                b.data<float>() + i * p.k * p.n, static_cast<int>(p.b_turned ? p.k : p.n), 0.0F,
+                c.data<float>() + i * p.m * p.n, static_cast<int>(p.n));
+  }
 }
 
 struct Operands {
@@ -113,7 +126,7 @@ void on_device(const ParsedArguments& arguments) {
       row.set(text("gflops", name), 1e-9 * rate);
       row.set(text("share", name), rate / product_rate(rounding));
     }
-    table.row(with_machine_facts(std::move(row)));
+    table.row(with_machine_metadata(std::move(row)));
   }
 }
 
@@ -163,7 +176,7 @@ void bench_gemm(const ParsedArguments& arguments) {
                              {"peak", 1e-9 * peak},
                              {"peak_1", 1e-9 * peak_1},
                              {"interruptions_per_s", interruptions.per_second()}});
-    row = with_machine_facts(std::move(row));
+    row = with_machine_metadata(std::move(row));
     row.set("threads", all);
     table.row(row);
   }

@@ -181,7 +181,7 @@ double answer_time() {
 void bench_limits(const ParsedArguments& arguments) {
   Table table({{"limit", "limit"}, {"rate or time", "value"}, {"unit", "unit"}}, arguments.has("json"));
   const auto row = [&](const std::string& name, double value, const char* unit) {
-    table.row(with_machine_facts(Json::object({{"limit", name}, {"value", value}, {"unit", unit}})));
+    table.row(with_machine_metadata(Json::object({{"limit", name}, {"value", value}, {"unit", unit}})));
   };
   if (default_device == Device::cpu) row("multiply-adds", 1e-9 * fma_peak(), "GFLOP/s");
   row("copy, read and written", 1e-9 * copy_rate(), "GB/s");

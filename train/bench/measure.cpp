@@ -15,7 +15,8 @@
 #include "heed/core/io/number_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/machine_memory.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed::bench {
 
@@ -65,7 +66,7 @@ void print_machine(const Json& row) {
   if (default_device != Device::cpu) {
     io::printf("%s\n", gpu_words().c_str());
     if (cuda::emulated)
-      io::print("The CPU acts this device: extents are smaller here, and its times mean nothing.\n");
+      io::print("The CPU emulates this device: extents are smaller, and times mean nothing.\n");
   }
   io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
              count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
@@ -120,7 +121,7 @@ Table::~Table() {
              disturbed_.c_str());
 }
 
-Json with_machine_facts(Json row) {
+Json with_machine_metadata(Json row) {
   row.set("device", to_string(default_device));
   if (default_device != Device::cpu) row.set("gpu", gpu_words());
   row.set("threads", threads());
@@ -132,14 +133,8 @@ Json with_machine_facts(Json row) {
 }
 
 int64_t resident_peak() {
-  try {
-    const std::string status = io::read("/proc/self/status");
-    const size_t at = status.find("VmHWM:");
-    const size_t begin = status.find_first_of("0123456789", at), end = status.find(' ', begin);
-    if (end != std::string::npos) return parsed_integer(status.substr(begin, end - begin)).value_or(0) * 1024;
-  } catch (const Error&) {  // no /proc: the peak over the process's life
-  }
-  rusage use{};
+  if (const int64_t peak = peak_resident_bytes(); peak > 0) return peak;
+  rusage use{};  // no /proc: the peak over the process's life
   ::getrusage(RUSAGE_SELF, &use);
   return int64_t{use.ru_maxrss} * 1024;
 }

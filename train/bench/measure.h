@@ -58,7 +58,7 @@ class Table {
 };
 
 /// Adds to a row what all numbers depend on: threads, instruction set, OpenBLAS core.
-Json with_machine_facts(Json row);
+Json with_machine_metadata(Json row);
 
 /// Peak resident bytes of the process since the last reset_resident_peak(), or since its start where the
 /// system cannot reset.

@@ -10,9 +10,10 @@ Workload language_model(std::shared_ptr<Config> config);
 /// Translator of sentences with log-normal lengths of mean 30, eight per batch, all padded to max_length;
 /// computes logits of every position; vocabularies of 15,698 and 22,463 words.
 Workload translator_literal(std::shared_ptr<Config> config);
-/// The same, but computes logits of real target tokens only.
+/// The translator of translator_literal(), which computes logits of real target tokens only.
 Workload translator_padded(std::shared_ptr<Config> config);
-/// Sentences of the same lengths, batched by length and padded to the longest of their batch.
+/// The translator of translator_padded() on sentences batched by length and padded to the longest of their
+/// batch.
 Workload translator_real(std::shared_ptr<Config> config);
 /// Classifies token ids into ten classes.
 Workload token_classifier(std::shared_ptr<Config> config);

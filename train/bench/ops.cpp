@@ -170,7 +170,7 @@ void Ops::time(const char* name, int64_t elements, double reads, double writes,
     row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
   }
   row.set("interruptions_per_s", interruptions.per_second());
-  table_.row(with_machine_facts(std::move(row)));
+  table_.row(with_machine_metadata(std::move(row)));
 }
 
 void Ops::check_found() const {

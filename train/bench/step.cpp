@@ -10,7 +10,6 @@ namespace heed::bench {
 namespace {
 
 constexpr int64_t step_heads = 8, chunk = 256;
-constexpr const char* step_reference = "softmax";
 
 /// One layer with its cache, after a history.
 struct SteppedLayer {
@@ -42,25 +41,17 @@ struct SteppedLayer {
   }
 };
 
-std::vector<std::string> step_specs(const ParsedArguments& arguments) {
-  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
-  if (specs.empty()) specs = {"casinoformer:exponent=0.5"};
-  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
-  std::erase(specs, step_reference);
-  specs.insert(specs.begin(), step_reference);
-  return specs;
-}
-
 }  // namespace
 
 void bench_step(const ParsedArguments& arguments) {
   const int64_t shortest = arguments.integer("from", 4096), longest = arguments.integer("longest", shortest);
-  const int64_t head_dim = arguments.integer("head-dim", 64), rounds = arguments.integer("rounds", 50);
+  const int64_t head_dim = integer_option(arguments, "head-dim", 64, 1, 1024),
+                rounds = integer_option(arguments, "rounds", 50, 1, 100000);
+  const std::vector<std::string> specs =
+      after_softmax(spec_arguments(arguments, {"casinoformer:exponent=0.5"}));
   if (shortest < 16 || longest > (int64_t{1} << 20) || longest < shortest)
     fail("bench step: --from ", shortest, " --longest ", longest,
          ". They must be 16 to 1048576, and the second not below the first.");
-  if (head_dim < 1 || head_dim > 1024) fail("--head-dim = ", head_dim, ". It must be 1 to 1024.");
-  if (rounds < 1 || rounds > 100000) fail("--rounds = ", rounds, ". It must be 1 to 100000.");
   const NoGrad no_grad;
   Table table({{"attention", "attention"},
                {"history", "history", 0},
@@ -71,7 +62,7 @@ void bench_step(const ParsedArguments& arguments) {
               arguments.has("json"));
   for (int64_t history = shortest; history <= longest; history *= 2) {
     std::vector<SteppedLayer> layers;
-    for (const std::string& spec : step_specs(arguments)) layers.emplace_back(spec, head_dim, history);
+    for (const std::string& spec : specs) layers.emplace_back(spec, head_dim, history);
     std::vector<int64_t> flops(layers.size());
     const ContextSwitches interruptions;
     for (SteppedLayer& one : layers) one.attend(1);  // unmeasured
@@ -87,13 +78,13 @@ void bench_step(const ParsedArguments& arguments) {
     const double reference = median(layers[0].seconds);
     for (size_t i = 0; i < layers.size(); ++i) {
       const double taken = median(layers[i].seconds);
-      table.row(with_machine_facts(Json::object({{"attention", Json(layers[i].spec)},
-                                                 {"history", history},
-                                                 {"width", head_dim},
-                                                 {"us", 1e6 * taken},
-                                                 {"speedup", reference / taken},
-                                                 {"kflops", static_cast<double>(flops[i]) / 1e3},
-                                                 {"interruptions_per_s", interruptions.per_second()}})));
+      table.row(with_machine_metadata(Json::object({{"attention", Json(layers[i].spec)},
+                                                    {"history", history},
+                                                    {"width", head_dim},
+                                                    {"us", 1e6 * taken},
+                                                    {"speedup", reference / taken},
+                                                    {"kflops", static_cast<double>(flops[i]) / 1e3},
+                                                    {"interruptions_per_s", interruptions.per_second()}})));
     }
   }
 }

@@ -3,8 +3,10 @@
 #include <cstdio>
 
 #include "heed/autograd/autocast.h"
+#include "heed/autograd/tape.h"
 #include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/context.h"
+#include "heed/core/distributed/single_process.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -12,13 +14,64 @@
 #include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/matmul_replay.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/bench/training_steps.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/bench/workload.h"
+#include "heed/train/loop/graph_capture.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed::bench {
 namespace {
 
 constexpr double mebibyte = 1 << 20;
+
+/// Training steps of a workload as in `heed train`: forward, backward and update, captured and replayed as
+/// CUDA graphs where possible.
+class Stepper {
+ public:
+  explicit Stepper(Workload& work)
+      : work_(work),
+        optimizer_(*work.model, work.config->train.optimizer),
+        rng_(static_cast<uint64_t>(work.config->train.seed)),
+        captured_([this](StepBatches& batches) { forward_backward(batches.at(0)); }, *work.model, optimizer_,
+                  rng_, single_process()) {}
+
+  void operator()(int64_t step) {
+    begin();
+    StepBatches batches({work_.batch(step)});
+    captured_.replay(batches);
+    end();
+  }
+  /// Takes a step op by op, so that the kernels' operation counts are counted.
+  void run_eagerly(int64_t step) {
+    begin();
+    forward_backward(work_.batch(step));
+    end();
+  }
+
+  /// Steps of one shape before the first replay; memory is constant after them.
+  static int64_t warm_up() { return capture_wanted() ? 4 : 2; }
+  /// Why steps are not replayed on a GPU; empty where they are.
+  std::string why_not_replayed() const {
+    return capture_wanted() ? captured_.why_not() : "HEED_REPLAY is off";
+  }
+
+ private:
+  void begin() { optimizer_.begin_step(work_.config->train.schedule.learning_rate); }
+  void forward_backward(const Batch& batch) {
+    const Tensor loss = work_.loss(batch, {.rng = &rng_});
+    backward(loss);
+    const Tensor losses[] = {loss.detach()};
+    optimizer_.update(losses);
+  }
+  void end() {
+    optimizer_.end_step();
+    rng_.advance();
+  }
+
+  Workload& work_;
+  Optimizer optimizer_;
+  Rng rng_;
+  CapturedStepCache captured_;
+};
 
 /// Cost of training a workload; times in seconds, sizes in bytes.
 struct Times {
@@ -58,7 +111,7 @@ Times time_steps(Workload& work, int64_t rounds) {
   Count::reset();
   {
     const ProductLog log;
-    for (int64_t i = 0; i < period; ++i) step.as_it_is(i);
+    for (int64_t i = 0; i < period; ++i) step.run_eagerly(i);
     products = log.list();
   }
   out.flops = static_cast<double>(Count::flops().load()) / static_cast<double>(period);
@@ -115,20 +168,20 @@ Json measured(const std::string& name, const ParsedArguments& arguments) {
   const Autocast rounding(rounding_of(work.config->train.precision));
   const Times times = time_steps(work, arguments.integer("rounds", 0));
   Json row =
-      with_machine_facts(Json::object({{"row", name},
-                                       {"step_ms", 1e3 * times.step},
-                                       {"tokens_per_s", times.tokens / times.step},
-                                       {"products_ms", 1e3 * times.products},
-                                       {"ratio", times.step / times.products},
-                                       {"gflops", 1e-9 * times.product_flops / times.step},
-                                       {"products_gflops", 1e-9 * times.product_flops / times.products},
-                                       {"tensors_mib", static_cast<double>(times.tensors) / mebibyte},
-                                       {"process_mib", static_cast<double>(times.resident) / mebibyte},
-                                       {"mapped_bytes", times.mapped},
-                                       {"tokens", times.tokens},
-                                       {"steps", times.timed},
-                                       {"interruptions_per_s", times.interruptions},
-                                       {"parameters", count_parameters(*work.model)}}));
+      with_machine_metadata(Json::object({{"row", name},
+                                          {"step_ms", 1e3 * times.step},
+                                          {"tokens_per_s", times.tokens / times.step},
+                                          {"products_ms", 1e3 * times.products},
+                                          {"ratio", times.step / times.products},
+                                          {"gflops", 1e-9 * times.product_flops / times.step},
+                                          {"products_gflops", 1e-9 * times.product_flops / times.products},
+                                          {"tensors_mib", static_cast<double>(times.tensors) / mebibyte},
+                                          {"process_mib", static_cast<double>(times.resident) / mebibyte},
+                                          {"mapped_bytes", times.mapped},
+                                          {"tokens", times.tokens},
+                                          {"steps", times.timed},
+                                          {"interruptions_per_s", times.interruptions},
+                                          {"parameters", count_parameters(*work.model)}}));
   if (default_device != Device::cpu) {
     row.set("tflops", 1e-12 * times.flops / times.step);
     row.set("mfu", 100 * times.flops / times.step / product_rate(rounding_of(work.config->train.precision)));
@@ -171,9 +224,7 @@ void bench_train(const ParsedArguments& arguments) {
     for (const Row& row : rows()) names.emplace_back(row.name);
   }
   for (const std::string& name : names) check_name(name, "train");
-  if (arguments.has("rounds") &&
-      (arguments.integer("rounds", 1) < 1 || arguments.integer("rounds", 1) > 100000))
-    fail("--rounds = ", arguments.integer("rounds", 1), ". It must be 1 to 100000.");
+  if (arguments.has("rounds")) integer_option(arguments, "rounds", 1, 1, 100000);
   if (default_device != Device::cpu) return on_device(names, arguments);
   Table table({{"row", "row"},
                {"step ms", "step_ms"},

@@ -6,9 +6,7 @@
 #include <span>
 #include <string>
 
-#include "heed/train/commands/command.h"
-#include "heed/train/optim/optimizer.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/program.h"
 
 namespace heed::bench {
 
@@ -26,8 +24,7 @@ struct Workload {
 struct Row {
   const char* name;
   const char* about;
-  const char* base;      ///< its base preset; empty: none
-  const char* settings;  ///< TOML, as in presets
+  const char* preset;  ///< preset with its settings; empty: train/bench/workloads/NAME.toml has them
   Workload (*make)(std::shared_ptr<Config> config);
 };
 

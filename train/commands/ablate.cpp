@@ -6,8 +6,9 @@
 #include "heed/train/commands/inspection.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/inspect/head_gates.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/report/chart.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -27,7 +28,7 @@ void write_batches_of_examples(const Path& path, const Task& task, const Ablatio
   constexpr int64_t rows = 64;
   int64_t count = 0;
   for (const auto& numbers : batches_of_equal_lengths(task, options.examples, options.max_tokens, rows)) {
-    const Batch batch = task.test_batch(numbers, options.max_tokens).batch;
+    const Batch batch = example_provider(task).test_batch(numbers, options.max_tokens).batch;
     std::string number = std::to_string(count++);
     number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
     for (size_t i = 0; i < batch.tensors.size(); ++i) {

@@ -20,7 +20,8 @@
 #include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/config/config.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/task.h"
 

@@ -1,7 +1,7 @@
 // The commands that the program has: those of commands.def, and those that register_command() adds.
 #include "heed/train/commands/command_declarations.h"
 
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 
 namespace heed {
 namespace {

@@ -7,6 +7,7 @@
 #include "heed/data/text/corpus.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/generate_data.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -7,10 +7,11 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/report/length_chart.h"
 
 namespace heed {
 namespace {
@@ -76,7 +77,7 @@ int run_evaluate(const ParsedArguments& arguments) {
     if (arguments.has("layers")) out.set("layers", arguments.get("layers"));
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
     if (!buckets.empty()) out.set("by_length", to_json(buckets));
-    put_known(out, *run.config.task);
+    set_baselines(out, run.config.task->baselines());
     io::print_data(out.dump() + "\n");
     return 0;
   }

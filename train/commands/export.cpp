@@ -7,8 +7,9 @@
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/loop/memory_estimate.h"
 #include "heed/train/loop/overfit.h"
+#include "heed/train/loop/run_estimate.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 
 namespace heed {
 namespace {
@@ -103,7 +104,7 @@ int export_run(const ParsedArguments& arguments) {
            "/config.toml instead of the folder to export where such a run would begin."));
   const Path folder = new_folder(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
-  write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));
+  write_model(folder, run.config, run.checkpoint.file("model.safetensors"), tokenizer_files(run.checkpoint));
   io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
 }

@@ -10,7 +10,7 @@
 #include "heed/core/io/terminal.h"
 #include "heed/train/loop/learning_rate_finder.h"
 #include "heed/train/loop/machine_memory.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/report/chart_text.h"
 
 namespace heed {

@@ -5,6 +5,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 
 namespace heed {
 namespace {
@@ -57,7 +58,7 @@ int run_generate(const ParsedArguments& arguments) {
   if (model == nullptr)
     fail("generate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
          ", not of a language model.");
-  const auto tokenizer = artifact_tokenizer(sealed_files(run.checkpoint), "text");
+  const auto tokenizer = artifact_tokenizer(tokenizer_files(run.checkpoint), "text");
   if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
   const Bf16Weights narrow = narrowed(*run.model, arguments);
   const Bf16Weights::Used used(narrow);

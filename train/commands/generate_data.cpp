@@ -12,8 +12,8 @@
 #include "heed/data/synthetic/listops.h"
 #include "heed/data/synthetic/long_documents.h"
 #include "heed/data/synthetic/pathfinder.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

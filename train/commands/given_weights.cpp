@@ -10,7 +10,7 @@ namespace heed {
 Json use_given_weights(const Checkpoint& initial, Module& model, Progress& progress) {
   const WeightTransfer transfer = transfer_weights(model, initial.file("model.safetensors"),
                                                    (initial.folder / "model.safetensors").string());
-  Json facts = origin_facts(initial);
+  Json facts = origin_metadata(initial);
   progress.say("weights", text("of ", facts.at("run").text(), ", step ", initial.step));
   for (const std::string& line : transfer_words(transfer)) progress.say("", line);
   const auto list = [&](const char* key, const std::vector<std::string>& names) {

@@ -3,7 +3,7 @@
 
 #include "heed/core/io/json.h"
 #include "heed/nn/module.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/inspection.h"
 #include "heed/train/inspect/head_report.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

@@ -5,8 +5,8 @@
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/gpt2_weights.h"
-#include "heed/train/run/registration.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/program_name.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 namespace {
@@ -76,7 +76,7 @@ int run_import(const ParsedArguments& arguments) {
   load_bytes(*model, weights.bytes, (folder / "model.safetensors").string());
 
   Json manifest = Json::object({{"format", run_format}});
-  add_session(manifest, nullptr, session_facts(arguments.argv, 1, 0));
+  add_session(manifest, nullptr, session_metadata(arguments.argv, 1, 0));
   manifest.set("parameters", count_parameters(*model));
   manifest.set("imported", folder.string());
   manifest.set(first_checkpoint_key, 0);

@@ -6,6 +6,7 @@
 #include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/inspect_output.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
@@ -28,7 +29,7 @@ int run_inspect(const ParsedArguments& arguments) {
   const MapParts parts{.factors = !terminal,
                        .attribution = !terminal || arguments.get("show") == "attribution",
                        .longest = arguments.integer("longest", longest_example)};
-  std::vector<MapView> maps = run.config.task->maps_with(*run.model, input, parts, caption);
+  std::vector<MapView> maps = map_provider(*run.config.task).maps_with(*run.model, input, parts, caption);
   if (maps.empty())
     fail(
         "inspect: this run has no maps: its attentions make none, or it has none (--wiring sutskever or "

@@ -4,6 +4,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 
@@ -15,7 +16,7 @@ int inspect_logit_lens(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const std::string input = inspected_text(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", input.empty());
-  const LensView lens = run.config.task->logit_lens(*run.model, input);
+  const LensView lens = map_provider(*run.config.task).logit_lens(*run.model, input);
   if (arguments.has("json")) {
     io::print_data(lens_json(lens) + "\n");
     return 0;

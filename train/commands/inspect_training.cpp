@@ -16,7 +16,7 @@ std::string in_columns(const std::string& words, size_t columns) {
 
 /// The entropy of each head of the first kind shown, at five steps from the first to the last.
 std::string entropies_over_steps(const TrainingMaps& training) {
-  const std::vector<KeptMaps>& frames = training.frames;
+  const std::vector<MapSnapshot>& frames = training.frames;
   const std::string kind = frames.back().maps[first_head(frames.back().maps).map].kind;
   std::vector<size_t> columns;
   for (size_t i = 0; i < 5; ++i) {

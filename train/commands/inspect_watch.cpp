@@ -16,8 +16,9 @@
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/metrics_log.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/run_lock.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
@@ -81,7 +82,8 @@ int inspect_watch(const ParsedArguments& arguments) {
         else
           load_bytes(*loaded->model, open_checkpoint(run, std::to_string(step)).file("model.safetensors"));
         std::string caption;
-        const std::vector<MapView> maps = loaded->config.task->maps(*loaded->model, input, caption);
+        const std::vector<MapView> maps =
+            map_provider(*loaded->config.task).maps(*loaded->model, input, caption);
         if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
         const HeadChoice choice = chosen_head(arguments, maps);
         if (redraws) io::print_styled("\033[H\033[2J");

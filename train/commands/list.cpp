@@ -9,6 +9,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/installed_pages.h"
 #include "heed/train/commands/run_list.h"
+#include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -6,17 +6,9 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
-
-std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
-  std::vector<NamedBytes> out;
-  for (const auto& [name, bytes] : checkpoint.files) {
-    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
-  }
-  return out;
-}
 
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
                    const std::string& stride, const AttentionSwap& swap, OtherData other,
@@ -35,9 +27,9 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
     if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
     std::optional<ProgressScope> shown;
     if (progress != nullptr) shown.emplace(*progress, "data");
-    config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
+    config.task->load(config, tokenizer_files(checkpoint), [](const std::string&) {});
   } else {
-    config.task->load_artifacts(config, sealed_files(checkpoint));
+    config.task->load_artifacts(config, tokenizer_files(checkpoint));
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
   auto model = new_model(config, rng);

@@ -8,8 +8,9 @@
 #include "heed/train/commands/attention_swap.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 
@@ -50,9 +51,6 @@ std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments);
 /// The option that it reads.
 CommandOption precision_option();
-
-/// The sealed files of a checkpoint: everything that is not numbers or state.
-std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint);
 
 /// Lines of standard input, or the words given.
 std::vector<std::string> input_lines(const std::vector<std::string>& words);

@@ -7,8 +7,10 @@
 #include "heed/train/commands/inspection.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/inspect/map_writer.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/tasks/example_provider.h"
+#include "heed/train/tasks/find_data.h"
 
 namespace heed {
 namespace {
@@ -59,7 +61,7 @@ int run_maps(const ParsedArguments& arguments) {
   const bool by_line = !data.empty();
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", !by_line);
   const Task& task = *run.config.task;
-  const int64_t examples = by_line ? 0 : task.test_examples();  // without lines the data is loaded
+  const int64_t examples = by_line ? 0 : num_test_examples(task);  // without lines the data is loaded
   if (!by_line && examples == 0)
     fail("maps: the task ", run.config.task_name,
          " gives no test examples by number. Give inputs: --data FILE.");

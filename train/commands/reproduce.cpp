@@ -8,7 +8,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 
 namespace heed {
 namespace {

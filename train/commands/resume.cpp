@@ -2,7 +2,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/resume_point.h"
 
 namespace heed {

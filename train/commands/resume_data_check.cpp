@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heed/core/io/json.h"
+#include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

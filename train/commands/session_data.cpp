@@ -5,12 +5,13 @@
 
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/loop/progress_scope.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 
 namespace heed {
 
 void load_data(Config& config, const Checkpoint* known, Progress& progress, ProcessGroup& group) {
-  std::vector<NamedBytes> artifacts = known != nullptr ? sealed_files(*known) : std::vector<NamedBytes>{};
+  std::vector<NamedBytes> artifacts = known != nullptr ? tokenizer_files(*known) : std::vector<NamedBytes>{};
   const auto load = [&] {
     const ProgressScope shown(progress, "data");
     config.task->load(config, artifacts, [&](const std::string& line) {

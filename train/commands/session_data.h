@@ -3,7 +3,7 @@
 
 #include "heed/core/distributed/process_group.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/resume_point.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 
@@ -14,7 +14,7 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
                     const ParsedArguments& arguments, const ProcessGroup& group,
                     const std::optional<Json>& origin) {
   const std::optional<Json> before = folder.read_manifest();
-  const Json session = session_facts(arguments.argv, group.size(), trainer.step());
+  const Json session = session_metadata(arguments.argv, group.size(), trainer.step());
   if (before) {
     const std::string warning = resume_warning(sessions_of(*before), session, trainer.step());
     if (!warning.empty()) io::print_error(warning + "\n");
@@ -26,9 +26,9 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
   metadata.set("steps", trainer.total_steps());
   metadata.set("config_key", "config.toml holds every setting");
   metadata.set("settings", settings_facts(config));
-  metadata.set("estimate", estimate_facts(trainer.estimate()));
+  metadata.set("estimate", estimate_json(trainer.estimate()));
   if (config.train.pretrain != Pretrain::none)
-    metadata.set("pretraining", pretraining_facts(config, folder.path()));
+    metadata.set("pretraining", pretraining_metadata(config, folder.path()));
   const Json* known_origin = before ? before->find("from") : nullptr;
   if (origin)
     metadata.set("from", *origin);

@@ -9,6 +9,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/loaded_run.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
@@ -34,13 +35,13 @@ SideBySide side_by_side(const std::vector<Path>& runs, const std::string& input,
     LoadedRun run = load_run(runs[i], which, "", needs_data(text_of_all));
     if (i == 0) {
       task = run.config.task_name;
-      if (input.empty()) text_of_all = run.config.task->example_text();
+      if (input.empty()) text_of_all = map_provider(*run.config.task).example_text();
     }
     if (run.config.task_name != task)
       fail("inspect: ", runs[i], " is of the task ", run.config.task_name, ", but ", runs[0], " of ", task,
            ". Name runs of one task.");
     std::string caption;
-    std::vector<MapView> maps = run.config.task->maps(*run.model, text_of_all, caption);
+    std::vector<MapView> maps = map_provider(*run.config.task).maps(*run.model, text_of_all, caption);
     if (maps.empty()) fail("inspect: the attentions of ", runs[i], " have no maps.");
     if (i == 0) out.caption = caption;
     if (i > 0) {

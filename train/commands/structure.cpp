@@ -8,6 +8,7 @@
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/inspect/stored_maps.h"
 #include "heed/train/report/structure_report.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
@@ -123,7 +124,8 @@ int run_structure(const ParsedArguments& arguments) {
   if (io::exists(source / "config.toml")) {
     const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
     LoadedRun run = load_run(source, arguments.get("checkpoint"), "", input.empty());
-    for (const MapView& map : run.config.task->maps(*run.model, input, caption)) structure.add(map);
+    for (const MapView& map : map_provider(*run.config.task).maps(*run.model, input, caption))
+      structure.add(map);
     if (!arguments.has("json")) io::print(caption + "\n\n");
   } else {
     for (const char* option : {"checkpoint"}) {

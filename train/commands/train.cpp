@@ -10,7 +10,7 @@
 #include "heed/train/commands/find_lr.h"
 #include "heed/train/commands/preview.h"
 #include "heed/train/commands/run_session.h"
-#include "heed/train/config/development.h"
+#include "heed/train/config/debug_runs.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/run/initial_weights.h"
 

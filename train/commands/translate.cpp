@@ -6,6 +6,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/decode/translator.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 
 namespace heed {
 namespace {
@@ -33,7 +34,7 @@ int run_translate(const ParsedArguments& arguments) {
     fail("translate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
          ", not of a translator.");
   apply_decoding(run.config, arguments);
-  const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
+  const std::vector<NamedBytes> files = tokenizer_files(run.checkpoint);
   const auto source = artifact_tokenizer(files, "source");
   const auto own = artifact_tokenizer(files, "target");
   if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");

@@ -13,7 +13,7 @@
 #include "heed/train/config/environment_variables.h"
 #include "heed/train/config/toml_check.h"
 #include "heed/train/run/renamed_settings.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/tasks/registry.h"
 
 namespace heed {
 
@@ -88,6 +88,13 @@ void Config::set(const std::string& key, const std::string& value, const std::st
   check_task_has(key, *task, where);
   set_option(*this, key, value, where);
   origin[key] = {where, by};
+}
+
+std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
+  std::unique_ptr<Module> model = config.task->model(config, rng);
+  // Weights are drawn in f32, then converted, so that f64 starts from the same values.
+  if (config.train.precision == Precision::f64) convert(*model, DType::f64);
+  return model;
 }
 
 bool Config::is_on_command_line(const std::string& key) const {
@@ -225,17 +232,15 @@ Config base_of(const toml::table& table, const std::string& name) {
     const std::string of_recipe =
         recipe ? at_place(table, "recipe", name, [&] { return with_recipe(*preset, *recipe); }) : *preset;
     Config config = at_place(table, "preset", name, [&] { return from_preset(of_recipe); });
-    if (task && *task != config.task_name) {
+    if (task && *task != config.task_name)
       fail(place_of(*table.get("task"), name), "task = \"", shown(*task), "\", but the preset ", *preset,
            " is of the task ", config.task_name, ". Take one of them out.");
-    }
     return config;
   }
-  if (!task) {
+  if (!task)
     fail(name,
          ":1: it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
          "\"translate\".");
-  }
   Config config;
   config.task_name = *task;
   config.task = at_place(table, "task", name, [&] { return make_task(*task); });
@@ -313,11 +318,10 @@ Config read_config(const std::string& toml, const std::string& name) {
   const auto task = top_text(table, "task", name);
   if (!task) fail(Fault::data, name, ":1: it names no task, so it is not a run's configuration.");
   config.task_name = *task;
-  if (*task == "fit") {
+  if (*task == "fit")
     fail(name,
          ": this is a run of fit() by a program, which alone has its model and data. Run that program "
          "again: it resumes the run.");
-  }
   config.preset = top_text(table, "preset", name).value_or("");
   config.task = at_place(table, "task", name, [&] { return make_task(*task); });
   apply(config, table, "", name, Names::of_any_version);

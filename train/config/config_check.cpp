@@ -34,26 +34,23 @@ void check_kind(const Config& config) {
   if (config.task_name != "translate")
     fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
   const Wiring wiring = model.recurrent.wiring;
-  if (wiring != Wiring::luong && !model.recurrent.input_feeding) {
+  if (wiring != Wiring::luong && !model.recurrent.input_feeding)
     fail("model.input_feeding = false is for wiring = luong: with ", to_string(wiring),
          " nothing is fed back that could be left out. Add --wiring luong.");
-  }
   if (!has_attention(wiring) && config.attention.cross != no_attention &&
       config.is_on_command_line("attention.cross")) {
     fail("attention.cross = ", shown(config.attention.cross), ": model.wiring = ", to_string(wiring),
          " has no attention. Take it out, or choose --wiring bahdanau or luong.");
   }
-  if (model.recurrent.bidirectional && model.d_model % 2 != 0) {
+  if (model.recurrent.bidirectional && model.d_model % 2 != 0)
     fail("model.d_model = ", model.d_model,
          " is odd, and each direction of the encoder takes half of it. Use an even one, or --bidirectional "
          "false.");
-  }
   for (const auto& [key, spec] :
        {std::pair{"encoder", &config.attention.encoder}, {"decoder", &config.attention.decoder}}) {
-    if (*spec != AttentionOptions().encoder) {
+    if (*spec != AttentionOptions().encoder)
       fail("attention.", key, " = ", shown(*spec),
            ": model.kind = seq2seq has no self-attention. Give --cross-attention only.");
-    }
   }
   for (const char* key : {"position", "norm", "norm_scale", "norm_epsilon", "norm_bias", "feed_forward",
                           "feed_forward_bias", "activation", "identity_projections"}) {
@@ -63,17 +60,15 @@ void check_kind(const Config& config) {
 }
 
 void check_maps(const TrainOptions& train) {
-  if (train.maps_every == 0 && !train.maps_of.empty()) {
+  if (train.maps_every == 0 && !train.maps_of.empty())
     fail("train.maps_of = ", shown(train.maps_of), ", but no maps are kept. Add --maps-every N, such as 50.");
-  }
 }
 
 void check_pretraining(const Config& config) {
   const TrainOptions& train = config.train;
-  if (train.overfit_batches > 0 && train.pretrain != Pretrain::none) {
+  if (train.overfit_batches > 0 && train.pretrain != Pretrain::none)
     fail("train.overfit_batches = ", train.overfit_batches,
          ", but train.pretrain trains on all data before. ", "Take one of them out.");
-  }
   if (train.pretrain == Pretrain::none) {
     if (train.pretrain_steps == 0) return;
     fail("train.pretrain_steps = ", train.pretrain_steps,
@@ -87,10 +82,9 @@ void check_pretraining(const Config& config) {
     fail(asked, " does not give its length. Add --pretrain-steps N, such as 1000.");
   for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
     const Traits& traits = variant_named(parse_spec(spec).name).traits;
-    if (causal && !traits.causal) {
+    if (causal && !traits.causal)
       fail(asked, " needs an attention that can look back only, and ", traits.name,
            " mixes later keys in. Use --pretrain masked, or another --attention.");
-    }
   }
 }
 
@@ -134,10 +128,9 @@ void check_values(const Config& config) {
     fail(of_train("epsilon"), " = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
   if (!(train.schedule.min_lr_ratio >= 0 && train.schedule.min_lr_ratio <= 1))
     fail(of_train("min_lr_ratio"), " = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
-  if ((train.max_steps > 0) == (train.epochs > 0)) {
+  if ((train.max_steps > 0) == (train.epochs > 0))
     fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");
-  }
   for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
                                   {"decoder", &config.attention.decoder},
                                   {"cross", &config.attention.cross}}) {
@@ -171,6 +164,18 @@ std::string place_of_keys(const Config& config, const std::string& message) {
 }
 
 }  // namespace
+
+void check_encoder_attention(const Config& config, bool causal, const char* setting) {
+  for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
+    const Traits& traits = variant_named(parse_spec(spec).name).traits;
+    if (causal && !traits.causal)
+      fail("attention '", traits.name, "' cannot look back only, which ", setting,
+           " asks for. Take that out, or choose another attention.");
+    if (!causal && !traits.full)
+      fail("attention '", traits.name, "' looks back only, and this encoder looks both ways. Add --causal ",
+           "true, or choose another attention.");
+  }
+}
 
 void Config::check() const {
   try {

@@ -1,4 +1,4 @@
-// Variables to settings.
+// Reads settings from environment variables.
 #include "heed/train/config/environment_variables.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "heed/attention/spec.h"
 #include "heed/core/io/ascii.h"
 #include "heed/train/run/renamed_settings.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/tasks/registry.h"
 
 namespace heed {
 namespace {
@@ -22,7 +22,8 @@ std::string variable_of(const std::string& key) {
   return variable;
 }
 
-/// The variables of every task: what one task does not have may be meant for the next command.
+/// The variables of the settings of every task: one that this task does not have may be meant for another
+/// command.
 std::vector<std::string> every_variable() {
   std::set<std::string> all;
   for (const TaskEntry& entry : tasks()) {

@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// Sets what variables such as HEED_TRAIN_LEARNING_RATE say. A variable that looks like one, and is a setting
-/// of no task, is refused with the nearest.
+/// Sets the settings that variables such as HEED_TRAIN_LEARNING_RATE name. A usage error with the nearest
+/// name for a variable that looks like one and is a setting of no task.
 void from_environment(Config& config);
 
 /// The environment of this process without the variables of settings of any task, as execve() takes it: for a

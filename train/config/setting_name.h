@@ -1,4 +1,4 @@
-// What errors call a setting of training: its key, or the C++ member that holds it.
+// The name of a training setting in errors: its key, or the C++ member that holds it.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// What the user of `key`, such as "train.batch_size", calls it: in fit() the member that is set there,
-/// "DataLoaderOptions::batch_size"; elsewhere the key itself. Keys that fit() has not stay as they are.
+/// The name of a key such as "train.batch_size" for its user: in fit() the member that is set there,
+/// "DataLoaderOptions::batch_size"; elsewhere, and for keys that fit() does not have, the key itself.
 std::string setting_name(std::string_view key);
 
 /// A value to try, with its setting: "--batch-size 8 (train.batch_size, now 16)" where there is a command

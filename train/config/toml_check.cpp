@@ -1,4 +1,4 @@
-// Refuses TOML that the parser would not survive.
+// Rejects TOML that the parser would not survive.
 #include "heed/train/config/toml_check.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace heed {
 namespace {
 
-/// The end of what a quote or # at `at` opens: behind the closing quote, or the end of a line that lacks it.
+/// The end of the text or comment that a quote or # at `at` opens: after the closing quote, or at the end of
+/// a line without one.
 size_t end_of_quote(std::string_view all, size_t at) {
   const char quote = all[at];
   if (quote == '#') return std::min(all.find('\n', at), all.size());
@@ -29,7 +30,7 @@ size_t end_of_quote(std::string_view all, size_t at) {
   return all.size();
 }
 
-/// Whether the `[` at `at` is followed by what a name may begin with, or ends at once.
+/// Whether the `[` at `at` is followed by a character that may begin a name, or by the end of the text.
 bool names_a_table(std::string_view all, size_t at) {
   at = std::min(all.find_first_not_of(" \t", at + 1), all.size());
   return at == all.size() || is_ascii_alphanumeric(all[at]) ||
@@ -44,19 +45,20 @@ bool goes_on(std::string_view all, size_t at) {
 
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
-/// How far a line has come: blanks alone, its name, in want of a value, in the value, behind it.
-enum class Part { start, name, equals, value, behind };
+/// The part of a line: blanks before the name, the name, after the equals sign, the value, after the value.
+enum class Part { start, name, equals, value, end };
 
-/// The part that a letter is in, or that it opens; outside of quotes.
+/// The part of a line that contains a letter outside of quotes, given the part of the letter before it.
 Part part_at(char letter, Part before) {
   if (letter == '\n') return Part::start;
   if (before == Part::start && is_blank(letter)) return Part::start;
   if (before <= Part::name) return letter == '=' ? Part::equals : Part::name;
   if (before == Part::equals) return is_blank(letter) ? Part::equals : Part::value;
-  return is_blank(letter) ? Part::behind : before;
+  return is_blank(letter) ? Part::end : before;
 }
 
-/// Dots in a name at most. The parser calls itself once for each, and so ran out of stack; a setting has one.
+/// Maximum number of dots in a name. The parser recurses once for each, and ran out of stack; a setting has
+/// one.
 constexpr int max_dots = 16;
 
 }  // namespace
@@ -64,9 +66,9 @@ constexpr int max_dots = 16;
 void check_toml(const std::string& all, const std::string& name) {
   check_text(all, name);
   int64_t line = 1;
-  size_t begin = 0, quoted = 0;  // up to there
-  Part part = Part::start;       // of this line
-  int dots = 0;                  // in the name of this line
+  size_t begin = 0, quoted = 0;  // the start of this line, and the end of the last quote
+  Part part = Part::start;
+  int dots = 0;  // in the name of this line
   for (size_t at = 0; at < all.size(); ++at) {
     const auto letter = static_cast<unsigned char>(all[at]);
     const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
@@ -91,7 +93,7 @@ void check_toml(const std::string& all, const std::string& name) {
       refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
     } else if (letter == '[' && bare && !names_a_table(all, at)) {
       refuse("'[' is followed by no name. Write a group as [train].");
-    } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
+    } else if (bare && part == Part::end && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");
     } else if (letter == '.' && bare && part <= Part::name && ++dots > max_dots) {
       refuse("a name with more than ", max_dots, " dots. A setting has one, as in train.learning_rate.");

@@ -1,14 +1,14 @@
-// What is looked for in TOML before the parser sees it.
+// Checks TOML for what the parser would not survive.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments; ours has no lists,
-/// no tables in a line, and one value a line. The parser takes well-formed ones for granted in places: toml++
-/// 3.3 fails an assertion on a group's `[` and NUL or comma, on a list's `[` and `}`, and on what looks like
-/// a date, a blank and one digit, and overflows the stack on a name of many dots.
+/// A usage error for text other than the TOML of settings: UTF-8 without control characters, ASCII outside of
+/// quotes and comments, no lists, no inline tables, one value a line. The parser takes well-formed ones for
+/// granted in places: toml++ 3.3 fails an assertion on a group's `[` and NUL or comma, on a list's `[` and
+/// `}`, and on what looks like a date, a blank and one digit, and overflows the stack on a name of many dots.
 void check_toml(const std::string& all, const std::string& name);
 
 }  // namespace heed

@@ -16,15 +16,15 @@ int32_t first_largest(const float* x, int64_t count) {
 }  // namespace
 
 std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
-                               const std::vector<int64_t>& longest, const DecodeIds& ids) {
+                               const std::vector<int64_t>& max_lengths, const DecodeIds& ids) {
   const NoGrad no_grad;
-  std::vector<Hypothesis> out(longest.size());
-  std::vector<size_t> active(longest.size());
+  std::vector<Hypothesis> out(max_lengths.size());
+  std::vector<size_t> active(max_lengths.size());
   std::iota(active.begin(), active.end(), size_t{0});
-  std::vector<int32_t> last(longest.size(), ids.start);
+  std::vector<int32_t> last(max_lengths.size(), ids.start);
   while (!active.empty()) {
-    const NextScores next(model, last, state, ids);
-    std::vector<size_t> still;
+    const NextTokenScores next(model, last, state, ids);
+    std::vector<size_t> unfinished;
     std::vector<int32_t> kept;
     last.clear();
     for (size_t row = 0; row < active.size(); ++row) {
@@ -34,13 +34,13 @@ std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
       hypothesis.score += next.log(index)[best];
       if (best == ids.end) continue;
       hypothesis.ids.push_back(best);
-      if (static_cast<int64_t>(hypothesis.ids.size()) >= longest[active[row]]) continue;
-      still.push_back(active[row]);
+      if (static_cast<int64_t>(hypothesis.ids.size()) >= max_lengths[active[row]]) continue;
+      unfinished.push_back(active[row]);
       kept.push_back(static_cast<int32_t>(row));
       last.push_back(best);
     }
     if (kept.size() < active.size() && !kept.empty()) state.reorder(kept);
-    active = std::move(still);
+    active = std::move(unfinished);
   }
   return out;
 }

@@ -1,9 +1,11 @@
-// Brings a translation run back to life.
+// Loads the model, tokenizers and settings of a translation run.
 #include "heed/train/decode/load_translator.h"
 
 #include "heed/core/io/files.h"
+#include "heed/train/config/config.h"
 #include "heed/train/decode/translator.h"
 #include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 
@@ -14,10 +16,7 @@ Translator load_translator(const Path& run, std::string_view which) {
   Translator out;
   out.config = read_config(io::read(folder.config()), folder.config().string());
   const Checkpoint checkpoint = open_checkpoint(run, which == "best" && !best_step(run) ? "last" : which);
-  std::vector<NamedBytes> tokenizers;
-  for (const auto& [name, bytes] : checkpoint.files) {
-    if (name.starts_with("tokenizer.")) tokenizers.push_back({name, bytes});
-  }
+  const std::vector<NamedBytes> tokenizers = tokenizer_files(checkpoint);
   out.config.task->load_artifacts(out.config, tokenizers);
   Rng rng(static_cast<uint64_t>(out.config.train.seed));
   out.module = new_model(out.config, rng);

@@ -14,15 +14,15 @@ namespace heed {
 
 /// The model, tokenizers and settings of a run of the task translate.
 struct Translator {
-  Config config;                      ///< of the run; `decode` may be changed between translations
-  std::unique_ptr<Module> module;     ///< what `model` is a part of
-  TranslationModel* model = nullptr;  ///< encodes and decodes; lies in `module`
-  std::unique_ptr<Tokenizer> source;  ///< of sentences to translate
-  std::unique_ptr<Tokenizer> target;  ///< of translations; null where both sides share one
+  Config config;                      ///< settings of the run; `decode` may be changed between translations
+  std::unique_ptr<Module> module;     ///< owns `model`
+  TranslationModel* model = nullptr;  ///< encodes and decodes
+  std::unique_ptr<Tokenizer> source;  ///< tokenizer of sentences to translate
+  std::unique_ptr<Tokenizer> target;  ///< tokenizer of translations; null where both sides share one
 
   /// Translates sentences, greedily unless config.decode says otherwise.
   std::vector<std::string> translate(const std::vector<std::string>& sentences) const;
-  /// The same for one sentence.
+  /// Translates one sentence.
   std::string translate(const std::string& sentence) const { return translate(std::vector{sentence})[0]; }
 };
 

@@ -12,13 +12,13 @@ namespace heed {
 namespace {
 
 std::vector<double> softmax_of(std::span<const double> logits, const std::string& layer) {
-  const double most = *std::max_element(logits.begin(), logits.end());
+  const double max_logit = *std::max_element(logits.begin(), logits.end());
   std::vector<double> out;
   double sum = 0;
   for (const double one : logits) {
     if (!std::isfinite(one))
       fail(Fault::numeric, "logit lens: the logits of ", layer, " are not finite. Take another checkpoint.");
-    out.push_back(std::exp(one - most));
+    out.push_back(std::exp(one - max_logit));
     sum += out.back();
   }
   for (double& one : out) one /= sum;

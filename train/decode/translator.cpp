@@ -5,9 +5,11 @@
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/core/counted_work.h"
+#include "heed/train/config/config.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/logit_lens.h"
+#include "heed/train/tasks/map_provider.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -51,17 +53,17 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<in
   return out;
 }
 
-/// A sentence, and what the decoder reads and writes for it.
+/// A sentence, and the tokens that the decoder reads and writes for it.
 struct Translated {
-  std::vector<int32_t> ids;                // of the sentence
-  Source source;                           // the same as a batch of one
+  std::vector<int32_t> ids;                // tokens of the sentence
+  Source source;                           // these tokens as a batch of one sequence
   Tensor states;                           // [1, S, width]: the encoder's output
-  std::vector<int32_t> read_ids, written;  // of the decoder: [SOS] a b c, and a b c [EOS]
+  std::vector<int32_t> read_ids, written;  // input and output of the decoder: [SOS] a b c, and a b c [EOS]
   Tensor read;                             // i32 [1, T]
   std::string caption;                     // "sentence -> translation"
 };
 
-/// Translates greedily, or takes the target behind "|||".
+/// Translates greedily, or takes the target after "|||".
 Translated translated(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
                       const Tokenizer& target, int64_t max_length, const DecodeOptions& options,
                       const ForwardContext& context) {
@@ -186,11 +188,10 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
 LensView translation_lens(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
                           const Tokenizer& target, int64_t max_length, const DecodeOptions& options) {
   const auto* layers = dynamic_cast<const EncoderDecoder*>(&model);
-  if (layers == nullptr) {
+  if (layers == nullptr)
     fail(
         "inspect: a recurrent translator (model.kind = seq2seq) has no logit lens: its layers have no common "
         "output layer. Transformers have one.");
-  }
   const NoGrad no_grad;
   const Translated one = translated(model, sentence, source, target, max_length, options, {});
   LensView lens = lens_view(layers->layer_logits(one.read, one.states, one.source.lengths),

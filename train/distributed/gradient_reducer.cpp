@@ -51,7 +51,7 @@ void GradientReducer::arrived(const Node& leaf) {
 void GradientReducer::send(Bucket& bucket) {
   for (const Tensor& leaf : bucket.leaves) {
     Node& node = *leaf.node();
-    // No gradient has arrived: the buffer still holds an earlier step's.
+    // No gradient was computed: the buffer still holds that of an earlier step.
     if (node.fresh) launch<kernel::Fill>(node.grad.device(), node.grad, 0.0);
     node.fresh = false;
   }

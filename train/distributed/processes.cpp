@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-/// One GPU a process, unless somebody has seen to that, as srun does. Whatever opens CUDA first goes by it.
+/// Chooses one GPU for this process by CUDA_VISIBLE_DEVICES, among those that the variable names already.
 void take_gpu(int64_t place) {
   const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> gpus{""};
@@ -34,27 +34,27 @@ void take_gpu(int64_t place) {
   ::setenv("CUDA_VISIBLE_DEVICES", own_gpu.c_str(), 1);
 }
 
-/// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
-void share_cores(const LocalRanks& here) {
+/// Divides the cores of the machine among its processes, unless mpirun has bound them to cores, or the number
+/// of threads is chosen.
+void share_cores(const LocalRanks& local) {
   cpu_set_t cores;
   const auto all = static_cast<int>(std::thread::hardware_concurrency());
   const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < all;
   const bool chosen = std::getenv("HEED_THREADS") != nullptr || threads() < all;
-  if (!bound && !chosen) set_threads(std::max(1, threads() / static_cast<int>(here.count)));
+  if (!bound && !chosen) set_threads(std::max(1, threads() / static_cast<int>(local.count)));
 }
 
 std::unique_ptr<ProcessGroup> joined_by(const LaunchInfo& launch, double timeout) {
-  if (default_device == Device::cuda) {
+  if (default_device == Device::cuda)
     fail("join_processes: ", launch.by, " started ", launch.size,
          " processes, and this one is on its GPU already. Call join_processes() first in main(), before the "
          "default device is set, so that each takes a GPU of its own.");
-  }
   // An MPI that knows CUDA opens it when it is joined.
   if (launch.place >= 0) take_gpu(launch.place);
   std::unique_ptr<ProcessGroup> group = join_by_mpi(timeout);
-  const LocalRanks here = local_ranks(*group);
-  if (launch.place < 0) take_gpu(here.place);
-  share_cores(here);
+  const LocalRanks local = local_ranks(*group);
+  if (launch.place < 0) take_gpu(local.place);
+  share_cores(local);
   return group;
 }
 

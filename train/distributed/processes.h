@@ -18,13 +18,13 @@ namespace heed {
 /// join_by_mpi() does, and where this process computes on a GPU already.
 ProcessGroup& join_processes(double timeout = 600);
 
-/// Everybody gets the files of the main process.
+/// Copies the files of the main process to all others.
 void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files);
-/// Everybody gets the main process's checkpoint of the run `run`, where it has one.
+/// Copies the main process's checkpoint of the run `run`, where it has one, to all others.
 void spread_checkpoint(ProcessGroup& group, const Path& run, std::optional<Checkpoint>& checkpoint);
 
-/// In a handler of what this process alone has thrown, so that the others would wait for it: prints the
-/// error, and ends all processes with its code.
+/// Called in a catch block of an exception that this process alone has thrown: prints the error, and ends all
+/// processes with its code, since the others would wait for this one.
 [[noreturn]] void end_all(ProcessGroup& group);
 
 }  // namespace heed

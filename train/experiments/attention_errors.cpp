@@ -9,10 +9,12 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/nn/weight_transfer.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/run_folder.h"
-#include "heed/train/tasks/lm_data.h"
+#include "heed/train/tasks/language/lm_data.h"
 
 namespace heed {
 namespace {
@@ -132,14 +134,6 @@ void each_batch(const std::vector<AttentionErrors::Window>& windows, const Use& 
   }
 }
 
-std::vector<NamedBytes> tokenizers_in(const Checkpoint& checkpoint) {
-  std::vector<NamedBytes> out;
-  for (const auto& [name, bytes] : checkpoint.files) {
-    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
-  }
-  return out;
-}
-
 Config settings_of_run(const Path& run) {
   const RunFolder folder = RunFolder::look(run);
   return read_config(io::read(folder.config()), folder.config().string());
@@ -151,7 +145,7 @@ std::vector<AttentionErrors::Window> windows_of(Config& config, const Checkpoint
   for (const OptionText& option : options_of(*config.task))
     set_option(data.options, option.name, option.value, "data.");
   data.options.stride = 0;
-  data.load(config, tokenizers_in(checkpoint), [](const std::string&) {});
+  data.load(config, tokenizer_files(checkpoint), [](const std::string&) {});
   std::vector<AttentionErrors::Window> out;
   for (int64_t b = 0; b < data.test.windows->batches(); ++b) {
     const WindowBatch batch = data.test.windows->in_order(b);
@@ -177,7 +171,7 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
     fail("reproduce: ", run.string(), " is a run of the task ", config_.task_name,
          ", not of a language model.");
   }
-  vocabulary_ = artifact_tokenizer(tokenizers_in(checkpoint_), "text")->size();
+  vocabulary_ = artifact_tokenizer(tokenizer_files(checkpoint_), "text")->size();
   model_with("softmax");  // refuses damaged weights once, before any cell is measured
   const std::vector<Window> all = windows_of(config_, checkpoint_);
   const auto count = static_cast<int64_t>(all.size());

@@ -12,7 +12,7 @@
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/run/csv.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
@@ -343,7 +343,7 @@ double seconds_at(const MetricSeries& seconds, int64_t step) {
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
   Chart chart{.title = (metric == "loss" ? "training loss" : score_name(metric)) +
                        (against_seconds ? " over seconds of training" : " over steps")};
-  chart.y_most = score_most(metric);
+  chart.y_most = max_score(metric);
   chart.last_values = true;
   if (against_seconds) chart.x_label = "seconds";
   for (const ComparedRow& row : comparison.rows) {

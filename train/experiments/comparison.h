@@ -11,7 +11,7 @@
 #include "heed/train/report/chart.h"
 #include "heed/train/report/report.h"
 #include "heed/train/run/metrics_log.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 

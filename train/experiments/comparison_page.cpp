@@ -105,7 +105,7 @@ BubbleChart comparison_bubbles(const Comparison& comparison) {
                   .y_label = score_name(comparison.score),
                   .area_label = "peak memory in MB",
                   .bubbles = {},
-                  .y_most = score_most(comparison.score)};
+                  .y_most = max_score(comparison.score)};
   for (const ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && row.steps_per_second > 0 && row.memory > 0)
       out.bubbles.push_back(

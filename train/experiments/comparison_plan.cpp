@@ -6,10 +6,11 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/subprocess.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/metrics/score_name.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 

@@ -8,7 +8,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison.h"
 #include "heed/train/experiments/time_budget.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 

@@ -3,8 +3,9 @@
 
 #include "heed/core/device.h"
 #include "heed/core/io/files.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison_plan.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

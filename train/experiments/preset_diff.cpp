@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -6,6 +6,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

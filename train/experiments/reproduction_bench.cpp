@@ -8,8 +8,8 @@
 #include "heed/data/formats/csv.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

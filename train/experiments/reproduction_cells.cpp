@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "heed/core/io/ascii.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -4,9 +4,9 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/run_folder.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 namespace {

@@ -10,6 +10,7 @@
 #include "heed/train/decode/translator.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/metrics/bleu_by_length.h"
+#include "heed/train/report/length_chart.h"
 #include "heed/train/run/csv.h"
 
 namespace heed {

@@ -11,9 +11,10 @@
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/inspect/stored_maps.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/report/structure_report.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

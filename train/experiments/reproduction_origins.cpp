@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-constexpr const char* origin_facts[] = {"heed", "commit", "machine", "date"};
+constexpr const char* origin_metadata[] = {"heed", "commit", "machine", "date"};
 constexpr size_t day_length = 10;  // of 2026-11-24T19:05:48Z
 
 /// The headers of the curves of a cell's runs: those that have begun here, and those on file.
@@ -54,7 +54,7 @@ Origins origins_of(const PublishedTable& table, const ReproductionOptions& optio
     of_all.insert(of_all.end(), own.begin(), own.end());
   }
   Origins out;
-  for (const char* name : origin_facts) {
+  for (const char* name : origin_metadata) {
     const std::vector<std::string> values = values_of(of_all, name);
     if (values.size() == 1) out.shared += wrapped(text("- ", name, ": ", markdown_escaped(values[0])), "  ");
     if (values.size() < 2) continue;

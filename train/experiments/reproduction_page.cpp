@@ -9,8 +9,8 @@
 #include "heed/core/io/terminal.h"
 #include "heed/data/text/text.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/run/registration.h"
-#include "heed/train/run/sessions.h"
+#include "heed/train/run/program_name.h"
+#include "heed/train/run/session_history.h"
 
 namespace heed {
 namespace {
@@ -158,7 +158,7 @@ std::string unit_text(const PublishedTable& table) {
 
 /// Program, machine and date of this call, for tables whose cells are measured and leave no run.
 std::string call_text() {
-  const Json session = session_facts({}, 1, 0);
+  const Json session = session_metadata({}, 1, 0);
   const auto fact = [&](const char* key) {
     const Json* value = session.find(key);
     if (value == nullptr || value->is_null()) return std::string("unknown");

@@ -10,8 +10,8 @@
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/experiments/tree_claims.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

@@ -7,8 +7,8 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "heed/core/error.h"
 #include "heed/core/io/ascii.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

@@ -8,8 +8,9 @@
 #include "heed/core/counted_work.h"
 #include "heed/core/settings_source.h"
 #include "heed/data/batching/shuffle.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/metrics/bleu.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -37,13 +38,13 @@ class AblationBench {
     for (const auto& numbers : lists) count += static_cast<int64_t>(numbers.size());
     const int64_t skip = std::max<int64_t>((count + options.curve_examples - 1) / options.curve_examples, 1);
     for (const auto& numbers : lists) {
-      batches_.push_back(task.test_batch(numbers, options.max_tokens));
+      batches_.push_back(example_provider(task).test_batch(numbers, options.max_tokens));
       std::vector<int64_t> some;  // every so many, in the order of lengths
       for (const int64_t number : numbers)
         if (examples_++ % skip == 0) some.push_back(number);
-      if (!some.empty()) sample_.push_back(task.test_batch(some, options.max_tokens));
+      if (!some.empty()) sample_.push_back(example_provider(task).test_batch(some, options.max_tokens));
     }
-    outputs_.resize(static_cast<size_t>(std::min(options.outputs, task.test_examples())));
+    outputs_.resize(static_cast<size_t>(std::min(options.outputs, num_test_examples(task))));
     std::iota(outputs_.begin(), outputs_.end(), 0);
   }
   int64_t examples() const { return examples_; }
@@ -58,7 +59,8 @@ class AblationBench {
   double loss_of_sample(HeadEditor* editor) {
     double loss = 0;
     for (const ExampleBatch& batch : sample_) {
-      for (const ExampleScore& score : task_.example_scores(model_, batch, {.editor = editor}))
+      for (const ExampleScore& score :
+           example_provider(task_).example_scores(model_, batch, {.editor = editor}))
         loss += score.loss;
       work_->add();
     }
@@ -69,7 +71,7 @@ class AblationBench {
     Outcome out;
     if (!outputs_.empty()) translate(editor, out);
     for (const ExampleBatch& batch : batches_) {
-      const auto scores = task_.example_scores(model_, batch, {.editor = editor});
+      const auto scores = example_provider(task_).example_scores(model_, batch, {.editor = editor});
       out.scores.insert(out.scores.end(), scores.begin(), scores.end());
       work_->add();
     }
@@ -78,7 +80,7 @@ class AblationBench {
 
  private:
   void translate(HeadEditor* editor, Outcome& out) {
-    for (const ReportSample& one : task_.test_outputs(model_, outputs_, decode_, editor))
+    for (const ReportSample& one : example_provider(task_).test_outputs(model_, outputs_, decode_, editor))
       out.bleu.push_back(corpus_bleu(std::span(&one.hypothesis, 1), std::span(&one.reference, 1)));
     if (out.bleu.empty())
       fail(advice("--", "AblationOptions::"), "outputs = ", outputs_.size(),

@@ -8,6 +8,7 @@
 #include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
 #include "heed/train/inspect/head_ablation.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -122,7 +123,7 @@ std::vector<ModelHead> heads_of_model(const Task& task, Module& model) {
   HeadFinder finder;
   const std::vector<int64_t> first{0};
   constexpr int64_t few_tokens = 64;  // enough to pass through every attention
-  task.loss(model, task.test_batch(first, few_tokens).batch, {.editor = &finder});
+  task.loss(model, example_provider(task).test_batch(first, few_tokens).batch, {.editor = &finder});
   if (finder.modules.empty()) fail("the attentions of this model have no heads that can be edited.");
   std::vector<ModelHead> out;
   for (size_t i = 0; i < finder.modules.size(); ++i) {
@@ -208,7 +209,7 @@ MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int6
   const auto batches = batches_of_equal_lengths(task, examples, max_tokens, rows);
   CountedWork work(static_cast<double>(batches.size()));
   for (const auto& numbers : batches) {
-    task.loss(model, task.test_batch(numbers, max_tokens).batch, {.editor = &collector});
+    task.loss(model, example_provider(task).test_batch(numbers, max_tokens).batch, {.editor = &collector});
     work.add();
   }
   return collector.means();

@@ -8,7 +8,8 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/transformer.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -147,7 +148,7 @@ struct CountedTokens {
 CountedTokens counted_tokens(const Task& task, const MapSourceOptions& options) {
   CountedTokens out;
   for (const auto& numbers : batches_of_equal_lengths(task, options.examples, options.max_tokens, 64)) {
-    for (const ExampleTokens& row : task.test_batch(numbers, options.max_tokens).rows) {
+    for (const ExampleTokens& row : example_provider(task).test_batch(numbers, options.max_tokens).rows) {
       for (const std::string& token : row.input) ++out.input[token];
       for (const std::string& token : row.target_in) ++out.target[token];
     }
@@ -292,9 +293,10 @@ std::vector<std::vector<RepeatScores>> repeat_scores_of_model(Module& module, in
 HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options) {
   const double began = seconds_now();
   const bool by_line = !options.lines.texts.empty();
-  const int64_t all = by_line                       ? static_cast<int64_t>(options.lines.texts.size())
-                      : options.source.examples > 0 ? std::min(options.source.examples, task.test_examples())
-                                                    : task.test_examples();
+  const int64_t all = by_line ? static_cast<int64_t>(options.lines.texts.size())
+                      : options.source.examples > 0
+                          ? std::min(options.source.examples, num_test_examples(task))
+                          : num_test_examples(task);
   CountedWork work(static_cast<double>(by_line ? 2 * all : all));
   Collector collector(options, by_line
                                    ? counted_tokens_of_lines(task, model, options.lines, [&] { work.add(); })
@@ -307,7 +309,7 @@ HeadReport head_report(const Task& task, Module& model, const HeadReportOptions&
                                 : for_each_mapped_example(task, model, options.source, take);
   std::vector<std::vector<RepeatScores>> repeats;
   if (!by_line && dynamic_cast<DecoderOnly*>(&model) != nullptr) {
-    const int64_t longest = task.test_lengths(0, options.source.max_tokens)[0];
+    const int64_t longest = example_provider(task).test_lengths(0, options.source.max_tokens)[0];
     repeats = repeat_scores_of_model(model, std::min(repeated_tokens, longest / 2), repeated_sequences, 1);
   }
   HeadReport out = collector.result(repeats);

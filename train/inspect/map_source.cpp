@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "heed/train/tasks/map_provider.h"
+
 namespace heed {
 namespace {
 
@@ -20,13 +22,13 @@ int64_t bytes_of(const MapRecorder& recorder) {
 /// Numbers next to each other whose lengths are equal.
 std::vector<std::vector<int64_t>> groups_of_equal_lengths(const Task& task, int64_t examples,
                                                           int64_t max_tokens) {
-  const int64_t all = task.test_examples();
+  const int64_t all = num_test_examples(task);
   if (all == 0)
-    fail("this task gives no test examples by number. Give inputs, or override Task::test_examples().");
+    fail("this task gives no test examples by number. Give inputs, or derive the task from ExampleProvider.");
   std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
   const int64_t count = examples > 0 ? std::min(examples, all) : all;
   for (int64_t number = 0; number < count; ++number)
-    groups[task.test_lengths(number, max_tokens)].push_back(number);
+    groups[example_provider(task).test_lengths(number, max_tokens)].push_back(number);
   std::vector<std::vector<int64_t>> out;
   for (auto& [lengths, numbers] : groups) out.push_back(std::move(numbers));
   return out;
@@ -81,7 +83,7 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
     for (size_t begin = 0; begin < group.size();) {
       const size_t end = std::min(begin + rows, group.size());
       const ExampleBatch examples =
-          task.test_batch(std::span(group).subspan(begin, end - begin), options.max_tokens);
+          example_provider(task).test_batch(std::span(group).subspan(begin, end - begin), options.max_tokens);
       MapRecorder recorder;
       task.loss(model, examples.batch, {.recorder = &recorder});
       if (recorder.maps.empty()) fail("the attentions of this model have no maps to look at.");
@@ -106,7 +108,7 @@ int64_t for_each_mapped_line(const Task& task, Module& model, const MappedLines&
     MappedExample one{.number = static_cast<int64_t>(i), .caption = "", .maps = {}};
     try {
       const MapParts parts{.longest = lines.max_tokens, .max_tokens = lines.max_tokens};
-      one.maps = task.maps_with(model, lines.texts[i], parts, one.caption);
+      one.maps = map_provider(task).maps_with(model, lines.texts[i], parts, one.caption);
     } catch (const Error& error) {
       const std::string place = lines.places.empty() ? text("line ", i + 1) : lines.places[i];
       const Error placed(error.fault(), text(place, ": ", error.what()));

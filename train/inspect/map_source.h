@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/attention/inspect/map_view.h"
+#include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

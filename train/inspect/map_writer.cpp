@@ -7,7 +7,7 @@
 #include "heed/core/io/npy.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {

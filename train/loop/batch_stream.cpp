@@ -19,7 +19,7 @@ BatchStream::BatchStream(Config& config, const ProcessGroup& group, RunState& st
 StepBatches BatchStream::next(int64_t steps_left) {
   StepBatches batches;
   if (!holds_batches(config_.train)) {
-    batches = made_one_by_one();
+    batches = lazy_batches();
   } else if (may_prefetch_ && prefetch_wanted()) {
     if (prefetch_ == nullptr) {
       const auto ahead = [this, place = place_]() mutable {
@@ -49,7 +49,7 @@ std::vector<Batch> BatchStream::make(DataPlace& place) const {
   return batches;
 }
 
-StepBatches BatchStream::made_one_by_one() {
+StepBatches BatchStream::lazy_batches() {
   struct Planned {
     int64_t epoch, position;
   };

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "heed/core/distributed/process_group.h"
-#include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/prefetch.h"
+#include "heed/train/loop/step_batches.h"
 #include "heed/train/run/run_state.h"
 
 namespace heed {
@@ -16,8 +16,8 @@ namespace heed {
 /// where a step has too many to hold.
 class BatchStream {
  public:
-  /// Goes on behind the batches that `state` has; keeps its epoch and position up to date. `may_prefetch`:
-  /// whether batches may be made ahead at all.
+  /// Continues after the batches that `state` has consumed, and keeps its epoch and position up to date.
+  /// `may_prefetch`: whether batches may be made ahead at all.
   BatchStream(Config& config, const ProcessGroup& group, RunState& state, bool may_prefetch = true);
 
   /// The batches of the next step. `steps_left` is how many steps may be asked for from here on, this one
@@ -27,23 +27,25 @@ class BatchStream {
   void stop() { prefetch_.reset(); }
 
  private:
-  StepBatches made_one_by_one();
-  /// Makes a step's batches from `place` on, and moves it.
+  /// The batches of the next step, each made when it is asked for; moves place_ past them.
+  StepBatches lazy_batches();
+  /// Makes all batches of a step from `place` on, and moves `place` past them.
   std::vector<Batch> make(DataPlace& place) const;
-  /// Of the planned epoch.
+  /// Batch number `position` of the planned epoch: of a group of processes, this one's shard of it.
   Batch batch_at(int64_t position) const;
-  /// Has the task plan this epoch, or what train.overfit_batches leaves of the first; gives its batches.
+  /// Lets the task plan this epoch, or keeps the first one with train.overfit_batches; returns its number of
+  /// batches.
   int64_t planned(int64_t epoch) const;
-  /// Has the task plan this epoch, unless it has.
+  /// Lets the task plan this epoch, unless it is the planned one already.
   void plan(int64_t epoch);
 
   Config& config_;
   const ProcessGroup& group_;
   RunState& state_;
   bool may_prefetch_;
-  const int64_t first_planned_;  // batches of the epoch it began in
-  DataPlace place_;              // behind the batches of the last step
-  int64_t planned_epoch_ = -1;   // that the task has planned, where batches are made one by one
+  const int64_t first_planned_;  // number of batches of the epoch it began in
+  DataPlace place_;              // after the batches of the last step
+  int64_t planned_epoch_ = -1;   // the epoch that the task has planned, where batches are made one by one
   std::unique_ptr<Prefetch> prefetch_;
 };
 

@@ -11,8 +11,8 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/settings_source.h"
 #include "heed/train/config/setting_name.h"
+#include "heed/train/loop/find_non_finite.h"
 #include "heed/train/loop/machine_memory.h"
-#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
 
 namespace heed {
@@ -53,11 +53,10 @@ void CheckpointManager::read_state(const Checkpoint& checkpoint) {
   const Json json = parse_json(bytes, name);
   try {
     state_ = read_run_state(json, checkpoint.step, config_.train.grad_accumulation);
-    if (const int64_t planned = plan_epoch(config_, state_.epoch); state_.position > planned) {
+    if (const int64_t planned = plan_epoch(config_, state_.epoch); state_.position > planned)
       fail(Fault::data, "position is ", state_.position, ". It must be 0 to ", planned,
            ", the batches of epoch ", state_.epoch,
            ": either it is damaged, or the data is not what the run was trained on.");
-    }
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     fail(Fault::data, name, ", bytes 0-", bytes.size() - 1, ": ", error.what(),
@@ -98,11 +97,10 @@ void CheckpointManager::write() {
   StepBatches none;
   const bool finite = std::isfinite(optimizer_.value_norm());
   const std::string bad = finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
-  if (!finite || !bad.empty()) {
+  if (!finite || !bad.empty())
     fail(Fault::numeric, "train: the weights stopped being finite at step ", state_.step, ": ",
          bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower ", setting_name("train.learning_rate"),
          " (now ", config_.train.schedule.learning_rate, ").");
-  }
   if (!group_.is_main() || folder_.is_none()) return;
   log_.sync();
   // The files are assembled in memory, which cached blocks may occupy.

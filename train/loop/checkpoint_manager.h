@@ -23,16 +23,16 @@ void check_savable(Module& model);
 /// train.keep_checkpoints says and the best one. In a group only the main process writes; all call together.
 class CheckpointManager {
  public:
-  /// Puts model, optimizer, random numbers and state to where `resume` was written, if there is one:
-  /// Fault::data where it is not of this run.
+  /// Restores model, optimizer, random numbers and state from `resume`, if there is one. Fault::data where it
+  /// is not of this run.
   CheckpointManager(Config& config, const RunFolder& folder, Module& model, Optimizer& optimizer, Rng& rng,
                     ProcessGroup& group, RunState& state, StepLog& log,
                     const std::optional<Checkpoint>& resume);
 
-  /// Drops checkpoints and lines of metrics of steps after the present one, which the run goes on from.
+  /// Removes checkpoints and lines of metrics of steps after the present one, from which the run continues.
   void truncate();
   /// Writes the checkpoint of the present step, unless there is no folder. Fault::numeric where the weights
-  /// are not finite: such are not kept.
+  /// are not finite: they are not saved.
   void save();
   /// Marks the checkpoint of the present step as the best.
   void mark_best();
@@ -58,8 +58,8 @@ class CheckpointManager {
   ProcessGroup& group_;
   RunState& state_;
   StepLog& log_;
-  bool noted_ = false;  // in the manifest, that there is a checkpoint
-  int64_t saved_ = -1;
+  bool noted_ = false;  // whether the manifest says that there is a checkpoint
+  int64_t saved_ = -1;  // step of the last checkpoint of this session
 };
 
 }  // namespace heed

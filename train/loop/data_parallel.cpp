@@ -1,7 +1,5 @@
 // Data parallelism: each process computes its shard of a batch and sends gradients while the backward pass
 // runs.
-#include "heed/train/loop/data_parallel.h"
-
 #include <cmath>
 
 #include "heed/autograd/tape.h"
@@ -9,9 +7,42 @@
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/non_finite_search.h"
+#include "heed/train/distributed/gradient_reducer.h"
+#include "heed/train/loop/find_non_finite.h"
+#include "heed/train/loop/forward_backward.h"
 
 namespace heed {
+namespace {
+
+/// Forward and backward of this process's shards of the batches; gradients and losses are summed over the
+/// group, so that every process then updates its own copy of the weights alike.
+class DataParallel final : public ForwardBackward {
+ public:
+  /// Everything must outlive it; the processes of `group` hold equal weights.
+  DataParallel(Config& config, Module& model, Optimizer& optimizer, Rng& rng, ProcessGroup& group,
+               const TrainCallbacks& callbacks, Progress& progress);
+
+  void synchronize() override;
+  void begin(StepBatches& batches) override;
+  std::vector<Tensor> run(const TrainContext& context, StepBatches& batches, bool first) override;
+  void rerun(const TrainContext& context, StepBatches& batches) override;
+  void abandon() override;
+  double loss_of(const StepBatches& batches, const std::vector<double>& losses) const override;
+  void share_buffers() override;
+
+ private:
+  /// Forward and backward of all shards; with `reduce`, gradients are sent meanwhile.
+  void pass(const TrainContext& context, StepBatches& batches, bool first, bool reduce);
+  /// Writes part / whole, the fraction of the step's weight in this process's shard of batch number i, to the
+  /// device, where the backward pass reads it.
+  void write_factor(int64_t i, double part, double whole);
+
+  Optimizer& optimizer_;
+  ProcessGroup& group_;
+  Progress& progress_;
+  std::unique_ptr<GradientReducer> reducer_;
+  Tensor factors_, losses_;  // [batches a step]: fractions of the step's weight; parts of its loss
+};
 
 DataParallel::DataParallel(Config& config, Module& model, Optimizer& optimizer, Rng& rng, ProcessGroup& group,
                            const TrainCallbacks& callbacks, Progress& progress)
@@ -101,6 +132,15 @@ void DataParallel::share_buffers() {
     if (here.storage() != buffer.storage())
       launch<kernel::Copy>(buffer.device(), here.to(buffer.device()), buffer);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<ForwardBackward> make_forward_backward(Config& config, Module& model, Optimizer& optimizer,
+                                                       Rng& rng, ProcessGroup& group,
+                                                       const TrainCallbacks& callbacks, Progress& progress) {
+  if (group.size() == 1) return std::make_unique<ForwardBackward>(config, model, rng, callbacks);
+  return std::make_unique<DataParallel>(config, model, optimizer, rng, group, callbacks, progress);
 }
 
 }  // namespace heed

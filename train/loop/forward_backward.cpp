@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "heed/autograd/tape.h"
-#include "heed/train/loop/data_parallel.h"
 
 namespace heed {
 
@@ -39,13 +38,6 @@ void ForwardBackward::begin_draws(int64_t batch, int64_t batches) {
   if (batch == 0) return;
   rng_.skip_to(
       batch << std::max<int>(0, 24 - static_cast<int>(std::bit_width(static_cast<uint64_t>(batches)))));
-}
-
-std::unique_ptr<ForwardBackward> make_forward_backward(Config& config, Module& model, Optimizer& optimizer,
-                                                       Rng& rng, ProcessGroup& group,
-                                                       const TrainCallbacks& callbacks, Progress& progress) {
-  if (group.size() == 1) return std::make_unique<ForwardBackward>(config, model, rng, callbacks);
-  return std::make_unique<DataParallel>(config, model, optimizer, rng, group, callbacks, progress);
 }
 
 }  // namespace heed

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "heed/core/distributed/process_group.h"
-#include "heed/train/loop/gradient_accumulation.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/step_batches.h"
 #include "heed/train/loop/train_callback.h"
 #include "heed/train/optim/optimizer.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 
@@ -24,35 +24,37 @@ class ForwardBackward {
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
 
-  /// Before the first step of a session.
+  /// Prepares the first step of a session.
   virtual void synchronize() {}
-  /// Before a step whose batches are held, which may be replayed: writes to the device what it reads besides
-  /// them.
+  /// Prepares a step whose batches are held, which may be replayed: writes to the device what the step reads
+  /// besides them.
   virtual void begin(StepBatches&) {}
-  /// Both passes; gives the losses, for loss_of(). `first`: the first step also checks that the loss depends
-  /// on listed parameters alone.
+  /// Runs forward and backward; returns the losses, for loss_of(). `first`: the first step also checks that
+  /// the loss depends on listed parameters alone.
   virtual std::vector<Tensor> run(const TrainContext& context, StepBatches& batches, bool first);
-  /// The same once more, to look into it: no other process takes part.
+  /// Runs forward and backward again in this process alone, to inspect the step.
   virtual void rerun(const TrainContext& context, StepBatches& batches) { run(context, batches, false); }
-  /// run() has thrown here, and other processes wait for its gradients.
+  /// Ends the step after run() has thrown in this process, so that others do not wait for its gradients.
   virtual void abandon() {}
-  /// The loss of the step, of the numbers in the losses that run() gave.
+  /// The loss of the step: the weighted mean of the losses that run() returned.
   virtual double loss_of(const StepBatches& batches, const std::vector<double>& losses) const;
-  /// After the update: all processes have the buffers of the main one.
+  /// Copies the buffers of the main process to all others, after the update.
   virtual void share_buffers() {}
 
  protected:
-  /// Each batch of a step draws in a range of its own, of the 2^24 draws of a tick: of several processes, one
-  /// without rows of a batch draws nothing there, and must not be behind in the next.
+  /// Moves the random numbers to the range of this batch: each batch of a step has a range of its own among
+  /// the 2^24 draws of a tick, so that a process without rows of one batch draws the same numbers in the
+  /// next.
   void begin_draws(int64_t batch, int64_t batches);
 
   Config& config_;                   ///< settings and task of the run
   Module& model_;                    ///< has the weights
   Rng& rng_;                         ///< of dropout and sampling
-  const TrainCallbacks& callbacks_;  ///< told when gradients are complete
+  const TrainCallbacks& callbacks_;  ///< called when gradients are complete
 };
 
-/// The one for a group of this size. `progress` hears how gradients travel.
+/// A ForwardBackward for a process alone, a DataParallel for a group. `progress` shows how gradients are
+/// sent.
 std::unique_ptr<ForwardBackward> make_forward_backward(Config& config, Module& model, Optimizer& optimizer,
                                                        Rng& rng, ProcessGroup& group,
                                                        const TrainCallbacks& callbacks, Progress& progress);

@@ -1,12 +1,16 @@
-// Replay: a step that is recorded once and done again as one piece.
+// Training steps captured as CUDA graphs, which later steps on batches of equal shapes replay.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "heed/core/tensor.h"
+#include "heed/core/distributed/process_group.h"
+#include "heed/nn/module.h"
+#include "heed/train/loop/step_batches.h"
+#include "heed/train/optim/optimizer.h"
 
 namespace heed {
 
@@ -14,22 +18,22 @@ namespace cuda {
 class Graph;
 }
 
-/// What a CapturedStep must know of the step besides how to take it.
+/// What a CapturedStep must know of the step besides the function that takes it.
 struct CapturedStepHooks {
-  /// Tensors that the step must leave where they are, such as parameters and buffers: a step that moves one
-  /// cannot be replayed.
+  /// Tensors that the step may not move to other memory, such as parameters and buffers: a step that moves
+  /// one cannot be replayed.
   std::function<std::vector<Tensor*>()> kept = {};
-  /// Puts the host's state back to before the step, after it was recorded in vain.
+  /// Restores the host's state from before the step, after a capture that failed.
   std::function<void()> undo = {};
-  /// Where other processes record the same step: gives all of them the first reason why one cannot replay
-  /// it, or none. They meet in it, and meet only if all replay it or none.
+  /// Where other processes capture the same step: returns to each the first reason why one of them cannot
+  /// replay it, or an empty text. Collective: every process must call it.
   std::function<std::string(const std::string& why_not)> agreed = {};
 };
 
-/// Runs a step as it is, twice; records the third run as one CUDA graph; replays it ever after. What changes
-/// from step to step must lie in device memory at fixed addresses. On the CPU it just runs; so it does where
-/// a step cannot be recorded, and then why_not() says why. Recorded, a step has memory of its own: where that
-/// does not fit, or other work needs it, steps run as they are.
+/// Runs a step op by op twice, captures the third run as one CUDA graph, and then replays the graph. What
+/// changes from step to step must lie in device memory at fixed addresses. On the CPU every step runs op by
+/// op; so it does where the capture fails, and why_not() gives the reason. A captured step has memory of its
+/// own: where that does not fit, or other work needs it, steps run op by op.
 class CapturedStep {
  public:
   /// `step` reads what changes from device memory; `hooks` may be empty.
@@ -41,10 +45,10 @@ class CapturedStep {
   /// Takes a step.
   void operator()();
 
-  bool replays() const { return graph_ != nullptr; }  ///< true once the step is recorded
-  /// Why every step runs as it is; empty while that is not known, and where it is replayed.
+  bool replays() const { return graph_ != nullptr; }  ///< true once the step is captured
+  /// Why every step runs op by op; empty while that is not known, and where it is replayed.
   const std::string& why_not() const { return why_not_; }
-  /// Kernels, copies and fills of the recorded step.
+  /// Number of kernels, copies and fills of the captured step.
   int64_t kernels() const;
 
  private:
@@ -57,8 +61,58 @@ class CapturedStep {
   int runs_ = 0;
 };
 
+/// Takes steps whose batches differ from step to step. Steps on batches of equal shapes read the same
+/// tensors, into which each step's batches are copied, so that one captured graph serves all of them.
+class CapturedStepCache {
+ public:
+  /// `step` does forward, backward and update of these batches, with random numbers of `rng`. The processes
+  /// of a group capture the same steps.
+  CapturedStepCache(std::function<void(StepBatches&)> step, Module& model, Optimizer& optimizer, Rng& rng,
+                    ProcessGroup& group);
+  CapturedStepCache(const CapturedStepCache&) = delete;
+  CapturedStepCache& operator=(const CapturedStepCache&) = delete;
+
+  /// Takes a step, captured or replayed where possible; `batches` then holds what it was computed on.
+  void replay(StepBatches& batches);
+  /// Takes a step op by op.
+  void run(StepBatches& batches);
+
+  /// Number of steps that were replayed.
+  int64_t replayed() const { return replayed_; }
+  /// Why some steps are not replayed although the device could; empty where that has not happened.
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  /// Steps on batches of the same shapes, in tensors that stay where they are.
+  struct ShapeSteps {
+    StepBatches batches;
+    std::unique_ptr<CapturedStep> captured;
+    int64_t draws = 0;  // random numbers drawn in this tick before the step
+  };
+
+  /// Shapes and types of the batches, and all else that is a constant of a captured step; of all processes.
+  std::string key_of(StepBatches& batches) const;
+  /// The steps for batches of these shapes, with the batches copied into their tensors; null where there are
+  /// too many shapes, or where batches are not held.
+  ShapeSteps* find(StepBatches& batches);
+  /// Fills in the steps for the first batches of a new shape.
+  void begin(ShapeSteps& steps, StepBatches& batches);
+
+  std::function<void(StepBatches&)> step_;
+  Module& model_;
+  Optimizer& optimizer_;
+  Rng& rng_;
+  ProcessGroup& group_;
+  std::map<std::string, ShapeSteps> shapes_;
+  int64_t replayed_ = 0;
+  std::string why_not_;
+};
+
 /// Whether steps on this device are replayed at all: on CUDA, unless the environment variable HEED_REPLAY is
-/// "off", as it is for looking for a mistake.
+/// "off", which helps to find a mistake.
 bool capture_wanted();
+
+/// Whether an environment variable is unset or "on". A usage error for a value other than "on" and "off".
+bool is_switched_on(const char* variable);
 
 }  // namespace heed

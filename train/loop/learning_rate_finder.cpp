@@ -9,12 +9,12 @@
 #include "heed/core/settings_source.h"
 #include "heed/train/loop/batch_stream.h"
 #include "heed/train/loop/forward_backward.h"
-#include "heed/train/loop/memory_estimate.h"
+#include "heed/train/loop/run_estimate.h"
 
 namespace heed {
 namespace {
 
-constexpr double memory_of_mean = 0.7;  // decay of the running mean of losses, on which divergence is judged
+constexpr double mean_decay = 0.7;  // of the running mean of losses, by which divergence is judged
 
 std::string range_name() { return advice("find-lr", "LearningRateRange"); }
 
@@ -33,11 +33,12 @@ double rate_of(const LearningRateRange& range, int64_t step) {
   return range.from * std::pow(range.to / range.from, done);
 }
 
-/// The slope of the smoothed loss around a point, per decade of the rate.
+/// The slope of the smoothed loss at step `at`, per decade of the rate: a difference over `reach` steps each
+/// way.
 double slope(const LearningRateCurve& curve, int64_t at, int64_t reach) {
-  const auto before = static_cast<size_t>(at - reach), behind = static_cast<size_t>(at + reach);
-  return (curve.smoothed[behind] - curve.smoothed[before]) /
-         std::log10(curve.rates[behind] / curve.rates[before]);
+  const auto before = static_cast<size_t>(at - reach), after = static_cast<size_t>(at + reach);
+  return (curve.smoothed[after] - curve.smoothed[before]) /
+         std::log10(curve.rates[after] / curve.rates[before]);
 }
 
 }  // namespace
@@ -68,11 +69,11 @@ void analyse(LearningRateCurve& curve) {
   if (finite == 0) return;
   const auto lowest = std::min_element(curve.smoothed.begin(), curve.smoothed.end());
   curve.lowest = static_cast<size_t>(lowest - curve.smoothed.begin());
-  double fastest = 0;  // only negative slopes descend
+  double steepest = 0;  // only negative slopes descend
   for (int64_t at = reach; at <= static_cast<int64_t>(curve.lowest) && at + reach < finite; ++at) {
-    const double here = slope(curve, at, reach);
-    if (here >= fastest) continue;
-    fastest = here;
+    const double present = slope(curve, at, reach);
+    if (present >= steepest) continue;
+    steepest = present;
     curve.steepest = static_cast<size_t>(at);
   }
 }
@@ -110,8 +111,8 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
     curve.losses.push_back(loss);
     if (step) step(state.step, rate, loss);
     // Bias correction: the running mean starts from 0.
-    mean = memory_of_mean * mean + (1 - memory_of_mean) * loss;
-    const double present = mean / (1 - std::pow(memory_of_mean, static_cast<double>(state.step)));
+    mean = mean_decay * mean + (1 - mean_decay) * loss;
+    const double present = mean / (1 - std::pow(mean_decay, static_cast<double>(state.step)));
     lowest = std::min(lowest, present);
     curve.diverged = !std::isfinite(loss) || (lowest > 0 && present > range.divergence * lowest);
   }

@@ -21,12 +21,12 @@ struct LearningRateRange {
   double divergence = 4;  ///< the test ends where the loss is so many times the lowest one
 };
 
-/// What a range test has measured.
+/// The result of a range test.
 struct LearningRateCurve {
-  std::vector<double> rates;       ///< of each step
-  std::vector<double> losses;      ///< of each step; the last one may not be finite
-  std::vector<double> smoothed;    ///< the mean of each loss and its neighbours, without a lag
-  bool diverged = false;           ///< it ended before the last step
+  std::vector<double> rates;       ///< learning rate of each step
+  std::vector<double> losses;      ///< loss of each step; the last one may not be finite
+  std::vector<double> smoothed;    ///< centred weighted mean of each loss and its neighbours
+  bool diverged = false;           ///< whether the test ended before the last step
   std::optional<size_t> steepest;  ///< where the smoothed loss falls fastest per decade of the rate
   size_t lowest = 0;               ///< where the smoothed loss is lowest
 
@@ -34,8 +34,9 @@ struct LearningRateCurve {
   std::optional<double> suggestion() const;
 };
 
-/// Trains a fresh model on the first batches, one step a rate, and writes nothing. The task is loaded. Calls
-/// `step` after each with its number, from 1, rate and loss. A usage error for a range that is none.
+/// Trains a fresh model on the first batches, one step for each rate, and writes nothing. The task must be
+/// loaded. Calls `step` after each step with its number, from 1, rate and loss. A usage error for an illegal
+/// range.
 LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& range = {},
                                      const std::function<void(int64_t, double, double)>& step = {});
 

@@ -44,20 +44,20 @@ int64_t of_this_process(const char* word) {
 /// Free memory of a control group in bytes. Its file cache counts as free.
 int64_t left_by_group() {
   const Path group = "/sys/fs/cgroup";
-  const auto most = number_after(group / "memory.max", "");
-  const auto now = number_after(group / "memory.current", "");
-  if (!most || !now) return unlimited;
-  return *most - *now + number_after(group / "memory.stat", "inactive_file ").value_or(0);
+  const auto limit = number_after(group / "memory.max", "");
+  const auto used = number_after(group / "memory.current", "");
+  if (!limit || !used) return unlimited;
+  return *limit - *used + number_after(group / "memory.stat", "inactive_file ").value_or(0);
 }
 
-int64_t left_by_limit(__rlimit_resource limit, const char* word) {
-  rlimit most{};
-  if (getrlimit(limit, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return unlimited;
-  return static_cast<int64_t>(most.rlim_cur) - of_this_process(word);
+int64_t left_by_limit(__rlimit_resource resource, const char* word) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return unlimited;
+  return static_cast<int64_t>(limit.rlim_cur) - of_this_process(word);
 }
 
-/// What limits on addresses leave beside the workspace of OpenBLAS, which takes 128 MiB for each thread at
-/// its first product, and asks again for ever where it does not get them.
+/// Bytes that limits on addresses leave beside the workspace of OpenBLAS, which takes 128 MiB for each thread
+/// at its first product, and retries for ever where it does not get them.
 int64_t left_beside_blas() {
   constexpr int64_t workspace = int64_t{129} << 20;
   return std::min(left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")) -
@@ -96,11 +96,10 @@ void cap_to_free_memory(const FreeMemory& free) {
     cap_memory(std::max<int64_t>(held + more, 1), device);
   };
   const int64_t beside_blas = left_beside_blas();
-  if (beside_blas <= 0) {
+  if (beside_blas <= 0)
     fail(Fault::memory, "memory of the machine: a limit on this process (ulimit -v or -d) leaves ",
          bytes_text(free_bytes()), ". Largest users: workspaces of matrix products, held by each of ",
          threads(), " threads, 129 MiB. Try a higher limit, or fewer --threads.");
-  }
   cap(Device::cpu, std::min(free_bytes(), beside_blas) / free.sharing);
   if (default_device == Device::cuda) cap(Device::cuda, for_tensors(gpu_free_bytes()));
 }

@@ -1,4 +1,4 @@
-// How much memory this process holds, and how much more it may take, of the machine's and of the GPU's.
+// How much memory of the machine and of the GPU this process holds, and how much more it may take.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,28 @@
 
 namespace heed {
 
-/// Bytes of this process in the machine's memory now; 0 where the system does not tell.
+/// Resident bytes of this process; 0 where the system does not tell.
 int64_t resident_bytes();
-/// The most it has been.
+/// The maximum of resident_bytes() so far; 0 where the system does not tell.
 int64_t peak_resident_bytes();
-/// Bytes that malloc holds and nobody uses; 0 where that is not known. Tensors are not malloc's.
+/// Bytes that malloc holds free; 0 where that is not known. Tensors do not come from malloc.
 int64_t free_heap_bytes();
-/// What this process may still take: the least of what the machine (by a file like /proc/meminfo), its
-/// control group and its limits leave. Where none of them tells: 2^60.
+/// Bytes that this process may still take: the minimum of what the machine (by a file like /proc/meminfo),
+/// its control group and its limits leave; 2^60 where none of them tells.
 int64_t free_bytes(const Path& metadata = "/proc/meminfo");
 
-/// Of so many free bytes of a GPU, those for tensors: the rest is for its driver, the workspaces of libraries
-/// and recorded steps.
+/// The part of a GPU's free bytes that tensors may take: the rest is for its driver, the workspaces of
+/// libraries and captured steps.
 int64_t for_tensors(int64_t gpu_free);
 
-/// What limits are to leave room for.
+/// How cap_to_free_memory() divides what is free.
 struct FreeMemory {
-  int64_t sharing = 1;        ///< processes on this machine, with a GPU of its own each
-  bool device_given = false;  ///< the default device's cap is known and stays
+  int64_t sharing = 1;        ///< processes on this machine, each with a GPU of its own
+  bool device_given = false;  ///< whether the default device has a cap already, which stays
 };
-/// Caps the memory of tensors at what is free now: on the CPU at a share of the machine's, on the GPU, where
-/// that is the default device, at what is for_tensors(). What does not fit is refused with a reason, before
-/// the system ends somebody's process.
+/// Caps the memory of tensors at what is free now: on the CPU at a share of the machine's memory, on the GPU,
+/// where that is the default device, at for_tensors(). What does not fit then fails with a reason, before the
+/// system kills a process.
 void cap_to_free_memory(const FreeMemory& free = {});
 
 }  // namespace heed

@@ -14,10 +14,9 @@ int64_t plan_epoch(const Config& config, int64_t epoch) {
   const int64_t few = config.train.overfit_batches;
   if (few == 0) return config.task->plan(epoch);
   const int64_t planned = config.task->plan(0);
-  if (few > planned && planned > 0) {
+  if (few > planned && planned > 0)
     fail(setting_name("train.overfit_batches"), " = ", few, ", but an epoch has ", planned,
          " batches. Give at most that many, or a smaller batch.");
-  }
   return std::min(few, planned);
 }
 

@@ -1,4 +1,4 @@
-// A run on the same few batches (train.overfit_batches): can the model learn at all?
+// Plans and scores a run on the same few batches (train.overfit_batches), to see whether the model can learn.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace heed {
 
-/// Has the task plan an epoch and gives its number of batches. With train.overfit_batches = N it is always
+/// Lets the task plan an epoch and returns its number of batches. With train.overfit_batches = N it is always
 /// the first epoch, of which the first N batches count; a usage error when it has fewer.
 int64_t plan_epoch(const Config& config, int64_t epoch);
 
-/// "loss": the mean loss of the batches that are trained on, evaluating. plan_epoch() was called before.
+/// The score "loss": the mean loss of the model, evaluating, on the batches that it is trained on.
+/// plan_epoch() must be called before.
 Scores overfit_scores(const Config& config, Module& model);
 
-/// Whether the model has learned its batches, by the first and the last training loss, in words: by heart
-/// (a tenth or less is left), on the way (less than nine tenths), or not.
+/// Describes whether the model has learned its batches, by the first and the last training loss: fully where
+/// a tenth or less is left, partly where less than nine tenths are, else not.
 std::string overfit_verdict(double first, double last);
 
 }  // namespace heed

@@ -1,23 +1,17 @@
 // A thread that makes the next batches while the present one is trained on.
 #include "heed/train/loop/prefetch.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "heed/autograd/ops.h"
 #include "heed/core/cuda/runtime/pinned_staging.h"
 #include "heed/core/error.h"
+#include "heed/train/loop/graph_capture.h"
 
 namespace heed {
 
-bool prefetch_wanted() {
-  if (default_device != Device::cuda) return false;
-  const char* wish = std::getenv("HEED_PREFETCH");
-  if (wish == nullptr || std::string(wish) == "on") return true;
-  if (std::string(wish) != "off") fail("HEED_PREFETCH = '", wish, "'. Known: on, off.");
-  return false;
-}
+bool prefetch_wanted() { return default_device == Device::cuda && is_switched_on("HEED_PREFETCH"); }
 
 Prefetch::Prefetch(std::function<Made()> make, int64_t steps, int ahead)
     : make_(std::move(make)), steps_(steps) {

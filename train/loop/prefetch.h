@@ -18,52 +18,57 @@ namespace cuda {
 class Staging;
 }
 
-/// Where a run stands in its data: at batch `position` of the `planned` ones of an epoch.
+/// The position of a run in its data: the next batch.
 struct DataPlace {
-  int64_t epoch = 0;     ///< of the next batch
-  int64_t position = 0;  ///< of the next batch in its epoch
-  int64_t planned = 0;   ///< batches of that epoch
+  int64_t epoch = 0;     ///< epoch of the next batch
+  int64_t position = 0;  ///< number of the next batch in its epoch
+  int64_t planned = 0;   ///< number of batches of that epoch
 };
 
-/// A thread of the host that makes the batches of the steps to come, in their order, and has them copied to
-/// the device from pinned memory on a stream of their own. The device waits for a batch only where making one
+/// Makes the batches of the coming steps, in their order, in a thread of the host, and copies them to the
+/// device from pinned memory on a stream of their own. The device waits for a batch only where making one
 /// takes longer than a step.
 class Prefetch {
  public:
-  /// A step's batches, with tensors on the CPU, and where the run stands in its data behind them.
+  /// The batches of one step, with tensors on the CPU.
   struct Made {
-    std::vector<Batch> batches;  ///< of one step
-    DataPlace after;             ///< the place behind them
+    std::vector<Batch> batches;  ///< all batches of the step
+    DataPlace after;             ///< the position in the data after them
   };
 
-  /// `make` gives one step after the other, `steps` in all, `ahead` of them at most before they are asked
-  /// for.
+  /// `make` makes one step after the other, `steps` in all; at most `ahead` steps are made before they are
+  /// asked for.
   Prefetch(std::function<Made()> make, int64_t steps, int ahead = 3);
   /// Waits for the batch that is being made.
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The next step's. Throws what making it threw.
+  /// Returns the batches of the next step; waits until they are made. Throws what making them threw.
   const Made& next();
-  /// What next() gave last.
+  /// The step that next() returned last.
   const Made& current() const { return current_->made; }
-  /// The batches that next() gave, as new tensors of the device. In the order of this thread's stream; once.
+  /// Copies the batches of current() into new tensors of the device, in the order of this thread's stream.
+  /// Called once a step, unless into() is.
   std::vector<Batch> fresh();
-  /// The same into batches of these shapes on the device.
+  /// Copies the batches of current() into batches of the same shapes on the device.
   void into(std::vector<Batch>& batches);
-  /// How often next() found nothing made.
+  /// How often next() had to wait.
   int64_t waits() const { return waits_; }
 
  private:
+  /// One step, and the pinned memory that its tensors are copied from.
   struct Slot {
     Made made;
-    std::vector<int64_t> offsets;  // of the tensors, batch after batch
+    std::vector<int64_t> offsets;  // of the tensors in the pinned memory, batch after batch
     std::unique_ptr<cuda::Staging> staging;
     std::exception_ptr error;
   };
+  /// The loop of the thread.
   void work();
+  /// Makes the next step into a slot, and starts the copy to the device.
   void fill(Slot& slot);
+  /// Copies the tensors of the current slot into those of `to`.
   void take(const std::vector<Batch>& to);
 
   std::function<Made()> make_;
@@ -71,14 +76,13 @@ class Prefetch {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::deque<Slot*> idle_, ready_;
-  Slot* current_ = nullptr;  // what next() gave
+  Slot* current_ = nullptr;  // the step that next() returned
   int64_t steps_, waits_ = 0;
   bool taken_ = false, stop_ = false, ended_ = false;
   std::thread thread_;  // last: it uses the others
 };
 
-/// Whether batches of this device are made ahead: on CUDA, unless the environment variable HEED_PREFETCH is
-/// "off".
+/// Whether batches are made ahead: on CUDA, unless the environment variable HEED_PREFETCH is "off".
 bool prefetch_wanted();
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/train/config/config.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/run_folder.h"
@@ -12,13 +13,13 @@
 namespace heed {
 namespace {
 
-const char* objective(const Config& whole) {
-  return whole.train.pretrain == Pretrain::causal ? "causal" : "masked";
+const char* objective(const Config& config) {
+  return config.train.pretrain == Pretrain::causal ? "causal" : "masked";
 }
 
 Path scores_of(const Path& run) { return pretraining_folder(run) / "scores.json"; }
 
-Checkpoint learned(const Path& run) {
+Checkpoint best_checkpoint(const Path& run) {
   const Path folder = pretraining_folder(run);
   return open_checkpoint(folder, best_step(folder) ? "best" : "last");
 }
@@ -27,10 +28,10 @@ Checkpoint learned(const Path& run) {
 
 Path pretraining_folder(const Path& run) { return run / "pretrain"; }
 
-Config pretraining_config(Config& whole) {
-  Config out = read_config(to_toml(whole), "pretrain");
-  const TrainOptions& train = whole.train;
-  out.set("data.predict", objective(whole), "--pretrain: ");
+Config pretraining_config(Config& run) {
+  Config out = read_config(to_toml(run), "pretrain");
+  const TrainOptions& train = run.train;
+  out.set("data.predict", objective(run), "--pretrain: ");
   out.train.max_steps = train.pretrain_steps;
   out.train.epochs = 0;
   if (train.pretrain_rate > 0) out.train.schedule.learning_rate = train.pretrain_rate;
@@ -47,21 +48,21 @@ bool pretrained(const Path& run) { return io::exists(scores_of(run)); }
 bool pretraining_begun(const Path& run) { return RunFolder::elsewhere(pretraining_folder(run)).begun(); }
 
 void load_pretrained(Module& model, const Path& run) {
-  auto* reader = dynamic_cast<EncoderModel*>(&model);
-  if (reader == nullptr) fail("train.pretrain: this model does not read as one that predicts tokens does.");
-  const Checkpoint from = learned(run);
-  reader->load_encoder(from.file("model.safetensors"), (from.folder / "model.safetensors").string());
+  auto* encoder = dynamic_cast<EncoderModel*>(&model);
+  if (encoder == nullptr) fail("train.pretrain: this model does not read as one that predicts tokens does.");
+  const Checkpoint from = best_checkpoint(run);
+  encoder->load_encoder(from.file("model.safetensors"), (from.folder / "model.safetensors").string());
 }
 
-Json pretraining_facts(const Config& whole, const Path& run) {
+Json pretraining_metadata(const Config& config, const Path& run) {
   Json metadata =
-      Json::object({{"objective", Json(objective(whole))}, {"steps", whole.train.pretrain_steps}});
+      Json::object({{"objective", Json(objective(config))}, {"steps", config.train.pretrain_steps}});
   if (!pretrained(run)) return metadata;
   const Json scores = parse_json(io::read(scores_of(run)), scores_of(run).string());
   metadata.set("steps_taken", scores.at("of"));
   metadata.set("from_step", scores.at("step"));
   for (const char* name : {"loss", "accuracy"}) metadata.set(name, scores.at(name));
-  metadata.set("sha256", sha256_hex(learned(run).file("model.safetensors")));
+  metadata.set("sha256", sha256_hex(best_checkpoint(run).file("model.safetensors")));
   for (const MetricSeries& one : read_metrics(pretraining_folder(run) / "metrics.jsonl")) {
     if (one.name == "seconds" && !one.values.empty()) metadata.set("seconds", one.values.back());
   }

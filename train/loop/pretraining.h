@@ -1,4 +1,4 @@
-// The part of a run that comes before its own: the same reader learns to predict tokens of the same inputs.
+// Pre-training before a run: the encoder learns to predict tokens of the same inputs.
 // Amos, Berant and Gupta 2023, "Never train from scratch", arXiv 2310.02980.
 #pragma once
 
@@ -11,20 +11,22 @@ namespace heed {
 /// RUN/pretrain: a run of its own, with settings, metrics, checkpoints and scores.
 Path pretraining_folder(const Path& run);
 
-/// The settings of that run: those of the whole one, but data.predict, and length and rate of the training.
-Config pretraining_config(Config& whole);
+/// The settings of the pre-training of `run`: those of the run, except data.predict, and length and rate of
+/// the training.
+Config pretraining_config(Config& run);
 
-/// Whether it has come to its end and been scored.
+/// Whether the pre-training of a run is finished and scored.
 bool pretrained(const Path& run);
 
-/// Whether it has a checkpoint or a line of metrics, so that there is something to keep.
+/// Whether the pre-training of a run has a checkpoint or a line of metrics.
 bool pretraining_begun(const Path& run);
 
-/// Puts what its best checkpoint reads with into a fresh classifier. Fault::data where there is none, or it
-/// belongs to another model.
+/// Loads the encoder of the best pre-training checkpoint into a fresh classifier. Fault::data where there is
+/// none, or where it belongs to another model.
 void load_pretrained(Module& model, const Path& run);
 
-/// What was done, for the manifest: objective, steps, which of them was taken, its scores, seconds.
-Json pretraining_facts(const Config& whole, const Path& run);
+/// The pre-training as JSON, for the manifest: objective, steps, the step of the weights, its scores,
+/// seconds.
+Json pretraining_metadata(const Config& config, const Path& run);
 
 }  // namespace heed

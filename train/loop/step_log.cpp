@@ -11,9 +11,9 @@ StepLog::StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& p
     metrics_ = std::make_unique<MetricsLog>(folder.metrics(), folder.tensorboard());
 }
 
-void StepLog::begin(int64_t total, const Beside& beside) {
+void StepLog::begin(int64_t total, const EvaluationTimes& evaluation) {
   total_ = total;
-  beside_ = beside;
+  evaluation_ = evaluation;
   first_step_ = state_.step;
   log_every_ = std::max<int64_t>(1, std::min<int64_t>(10, total / 200));
   began_ = window_start_ = seconds_now();
@@ -47,21 +47,21 @@ void StepLog::step(const StepResult& done) {
 }
 
 double StepLog::seconds_left(double time) const {
-  const int64_t every = beside_.validate_every, steps = total_ - state_.step;
-  // The last step is validated, too.
+  const int64_t every = evaluation_.validate_every, steps = total_ - state_.step;
+  // The last step is always validated.
   const auto validations_until = [&](int64_t step) {
     return every == 0 ? int64_t{0} : step / every + (step == total_ && step % every != 0 ? 1 : 0);
   };
   const int64_t validations = validations_until(total_) - validations_until(state_.step);
   const double each = std::max(time - began_ - validating_, 0.0) /
                       static_cast<double>(std::max<int64_t>(state_.step - first_step_, 1));
-  return each * static_cast<double>(steps) + beside_.validation_seconds * static_cast<double>(validations) +
-         beside_.test_seconds;
+  return each * static_cast<double>(steps) +
+         evaluation_.validation_seconds * static_cast<double>(validations) + evaluation_.test_seconds;
 }
 
 void StepLog::validation(const Scores& scores, double seconds) {
   validating_ += seconds;
-  beside_.validation_seconds = seconds;  // measured now
+  evaluation_.validation_seconds = seconds;  // measured now
   for (const auto& [name, value] : scores.list) now_.take_score(state_.step, name, value);
   window_start_ += seconds;
   state_.seconds = this->seconds();

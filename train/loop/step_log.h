@@ -1,12 +1,12 @@
-// What a session tells of its steps: lines of metrics, and the line of progress.
+// Logs the steps of a session: lines of metrics, and the line of progress.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "heed/core/distributed/process_group.h"
-#include "heed/train/loop/progress.h"
 #include "heed/train/loop/train_callback.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/run/run_state.h"
@@ -20,26 +20,27 @@ class StepLog {
   /// Writes metrics into `folder`; everything must outlive it.
   StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
 
-  /// Work of a session beside its steps, which the time left includes.
-  struct Beside {
+  /// Expected work of a session besides its steps, which the remaining time includes.
+  struct EvaluationTimes {
     int64_t validate_every = 0;     ///< steps from one validation to the next; 0: none
-    double validation_seconds = 0;  ///< of one, expected
-    double test_seconds = 0;        ///< after the last step, expected
+    double validation_seconds = 0;  ///< seconds of one validation
+    double test_seconds = 0;        ///< seconds of the work after the last step
   };
-  /// A session of steps begins, until `total` steps are done.
-  void begin(int64_t total, const Beside& beside);
-  /// The step that state.step counts is done.
+  /// Begins a session that ends after step `total`.
+  void begin(int64_t total, const EvaluationTimes& evaluation);
+  /// Logs the step that state.step counts.
   void step(const StepResult& done);
-  /// A validation at this step gave these scores, and ended now. Its `seconds` do not count for speed.
+  /// Logs the scores of a validation at the present step that has just ended. Its `seconds` do not count for
+  /// speed.
   void validation(const Scores& scores, double seconds);
   /// Shows the present state on the line of progress.
   void show() { progress_.step(now_); }
 
   /// Logs numbers of the present step.
   void log(const std::vector<Scalar>& numbers);
-  /// Forces what was logged to the disk.
+  /// Flushes what was logged to disk.
   void sync();
-  /// Drops what was logged after the present step: see MetricsLog.
+  /// Removes what was logged after the present step: see MetricsLog.
   void truncate();
 
   /// Seconds of training, over all sessions, until now.
@@ -48,14 +49,14 @@ class StepLog {
   int64_t first_step() const { return first_step_; }
 
  private:
-  /// Seconds until the run's end, expected.
+  /// Expected seconds until the end of the run.
   double seconds_left(double time) const;
   Progress& progress_;
   RunState& state_;
-  std::unique_ptr<MetricsLog> metrics_;  // of the main process
+  std::unique_ptr<MetricsLog> metrics_;  // of the main process; null in others
   int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
-  Beside beside_ = {};
-  double began_ = 0, earlier_seconds_ = 0;       // earlier: of the sessions before
+  EvaluationTimes evaluation_ = {};
+  double began_ = 0, earlier_seconds_ = 0;       // earlier: of previous sessions
   double validating_ = 0;                        // seconds of this session's validations
   double window_start_ = 0, window_tokens_ = 0;  // since the last line of metrics
   Progress::Now now_ = {};

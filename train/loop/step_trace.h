@@ -1,4 +1,4 @@
-// A Chrome trace of some training steps: what each thread did when, for chrome://tracing or Perfetto.
+// A Chrome trace of some training steps, for chrome://tracing or Perfetto.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace heed {
 
 /// Records steps of a session and writes them as a file of JSON trace events: slices of steps, modules, ops,
-/// gradients and threads, and the bytes that tensors hold. Times are the host's; on a GPU they are those of
-/// launching. Steps that are recorded run op by op.
+/// gradients and threads, and the bytes that tensors hold. Times are those of the host; on a GPU they are of
+/// launching. Recorded steps run op by op.
 class StepTrace final : public TrainCallback {
  public:
   /// Records `steps` steps from the session's step number `first` on, counted from 1: the first step of a
@@ -28,8 +28,8 @@ class StepTrace final : public TrainCallback {
   /// Ends it at the last one, and writes the file.
   void after_step(const TrainContext& context, const StepResult& result) override;
 
-  /// After the last step: writes what a shorter session has recorded, and says what there is. What cannot be
-  /// written is said here too, and by failure(): it is no reason to end a run before its last step.
+  /// Called after the last step: writes what a shorter session has recorded, and describes the file. A file
+  /// that cannot be written is reported here and by failure(): it does not end the run.
   std::string finish(Module& model);
   /// Why the file could not be written; empty where it was, or is not yet.
   const std::string& failure() const { return failure_; }
@@ -42,10 +42,10 @@ class StepTrace final : public TrainCallback {
   int64_t taken_ = 0, recorded_ = 0;
   int64_t step_began_ = 0, part_began_ = 0;
   bool done_ = false;
-  std::vector<TimelineEvent> events_;  // of the recorded steps
+  std::vector<TimelineEvent> events_;  // events of the recorded steps
   int64_t dropped_ = 0;
   std::string failure_;
-  std::unique_ptr<Timeline> timeline_;  // of the present step
+  std::unique_ptr<Timeline> timeline_;  // records the present step; null: it is not recorded
 };
 
 /// Events as the text of a JSON trace. Modules have their names in `model`.

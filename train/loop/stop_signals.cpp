@@ -13,15 +13,15 @@ std::atomic<bool> save_asked = false;
 // Lock-free, so that a signal handler may use them.
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-bool is_of_people(int number) { return number == SIGINT || number == SIGTERM; }
+bool is_user_request(int number) { return number == SIGINT || number == SIGTERM; }
 
 void on_stop(int number) {
   const int before = stop_signal;
-  if (is_of_people(before) && is_of_people(number)) {
+  if (is_user_request(before) && is_user_request(number)) {
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
-  if (before == 0 || is_of_people(number)) stop_signal = number;
+  if (before == 0 || is_user_request(number)) stop_signal = number;
 }
 
 void on_save(int) { save_asked = true; }

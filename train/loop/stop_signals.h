@@ -1,12 +1,12 @@
-// Signals that a run answers in order: it finishes its step, saves, and stops or goes on.
+// Signals after which a run finishes its step, saves, and stops or continues.
 #pragma once
 
 #include <csignal>
 
 namespace heed {
 
-/// A signal handled while this lives, and as before after it. A signal that is ignored stays ignored, as
-/// nohup and shells mean it.
+/// Handles a signal while it lives, and restores the previous handler at its end. An ignored signal stays
+/// ignored, as nohup and shells expect.
 class HandledSignal {
  public:
   /// Installs the handler, which must be safe to call from a signal.
@@ -20,28 +20,28 @@ class HandledSignal {
   struct sigaction before_ = {};
 };
 
-/// SIGUSR1 asks for a checkpoint instead of ending the process.
+/// While it lives, SIGUSR1 asks for a checkpoint instead of ending the process.
 class SaveSignal {
  public:
   SaveSignal();
-  static bool take();  ///< whether it has come since it was asked last
+  static bool take();  ///< whether the signal has come since the last call
 
  private:
   HandledSignal handled_;
 };
 
-/// SIGINT, SIGTERM, SIGHUP and SIGXCPU set a flag instead of ending the process, and SIGUSR1 is a SaveSignal.
-/// A second SIGINT or SIGTERM ends it at once; the others come again by themselves, so they do not. Several
-/// may live at a time, in any order and in any threads: the first handles the signals, the last restores
-/// them.
+/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGXCPU set a flag instead of ending the process, and SIGUSR1
+/// is a SaveSignal. A second SIGINT or SIGTERM ends the process at once; the others do not, since the system
+/// repeats them. Several objects may live at a time, in any order and in any threads: the first installs the
+/// handlers, the last restores the previous ones.
 class StopSignals {
  public:
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  static int received();          ///< the signal's number, or 0
-  static void become_ordinary();  ///< those handled end the process again: for a child before its exec
+  static int received();          ///< the number of the signal that came, or 0
+  static void become_ordinary();  ///< restores the default actions: for a child before its exec
 };
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What users of the library, and tests, may add to the training loop.
+// Callbacks: functions that users of the library, and tests, add to the training loop.
 #pragma once
 
 #include <utility>
@@ -6,20 +6,20 @@
 
 #include "heed/core/distributed/process_group.h"
 #include "heed/nn/module.h"
-#include "heed/train/loop/gradient_accumulation.h"
+#include "heed/train/loop/step_batches.h"
 
 namespace heed {
 
-/// What one step gave.
+/// The result of one training step.
 struct StepResult {
   double loss = 0;       ///< mean over the step's batches, in nats
   double norm = 0;       ///< norm of the gradient, before clipping
   double rate = 0;       ///< learning rate
-  double tokens = 0;     ///< of all processes
-  bool skipped = false;  ///< loss or gradient was not finite, and nothing was changed
+  double tokens = 0;     ///< tokens of its batches, over all processes
+  bool skipped = false;  ///< whether loss or gradient was not finite, and nothing was changed
 };
 
-/// Where a callback is called from.
+/// The state of the training when a callback is called.
 struct TrainContext {
   int64_t step = 0;           ///< counted from 1, as in the metrics
   Module& model;              ///< with the weights of this step
@@ -27,35 +27,35 @@ struct TrainContext {
 };
 
 /// Functions that the loop calls at fixed places; each does nothing unless it is overridden. Every process of
-/// a group calls its own. What one throws ends the run.
+/// a group calls its own. An exception ends the run.
 class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
-  /// The first step of this session is about to be taken. `step`: how many were taken before, 0 for a new
-  /// run; files of later steps are those of a session that this one takes the place of.
+  /// Called before the first step of this session. TrainContext::step is the number of steps taken before, 0
+  /// for a new run; files of later steps are those of a session that this one replaces.
   virtual void before_training(const TrainContext&) {}
   /// Whether before_step() and after_backward() are wanted. Steps then run op by op: a replayed CUDA graph
   /// calls nobody, and batches are not made ahead.
   virtual bool inside_steps() const { return false; }
-  /// The batches of a step are about to be computed.
+  /// Called before the batches of a step are computed.
   virtual void before_step(const TrainContext&, StepBatches&) {}
-  /// The gradients of the step's batches are complete, those of this process.
+  /// Called when the gradients of this process's batches are complete.
   virtual void after_backward(const TrainContext&) {}
-  /// The weights are updated, unless the step was skipped.
+  /// Called when the weights are updated, or the step was skipped.
   virtual void after_step(const TrainContext&, const StepResult&) {}
-  /// The model is scored; the main process alone has computed the scores.
+  /// Called when the model is scored; the main process alone has computed the scores.
   virtual void after_validation(const TrainContext&, const Scores&) {}
-  /// The checkpoint of this step is written.
+  /// Called when the checkpoint of this step is written.
   virtual void after_save(const TrainContext&) {}
 };
 
-/// The name that programs know it by.
+/// The name of TrainCallback in programs that use the library.
 using Callback = TrainCallback;
 
 /// All callbacks of a run, called in their order. They must outlive it.
 class TrainCallbacks {
  public:
-  /// Null is not allowed.
+  /// The pointers must not be null.
   explicit TrainCallbacks(std::vector<TrainCallback*> all = {}) : all_(std::move(all)) {}
 
   /// Whether one of them is inside_steps().
@@ -70,7 +70,7 @@ class TrainCallbacks {
   void call(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
     for (TrainCallback* one : all_) (one->*what)(arguments...);
   }
-  /// The same of those that are inside_steps().
+  /// Calls a member of each callback that is inside_steps().
   template <class... Parameters, class... Arguments>
   void call_inside(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
     for (TrainCallback* one : all_) {

@@ -6,12 +6,12 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/non_finite_search.h"
+#include "heed/train/loop/find_non_finite.h"
 
 namespace heed {
 
 TrainStep::TrainStep(Config& config, Module& model, Optimizer& optimizer, Rng& rng, ProcessGroup& group,
-                     const RunState& state, NonFiniteGuard& guard, const TrainCallbacks& callbacks,
+                     const RunState& state, NonFinitePolicy& non_finite, const TrainCallbacks& callbacks,
                      Progress& progress)
     : config_(config),
       model_(model),
@@ -19,7 +19,7 @@ TrainStep::TrainStep(Config& config, Module& model, Optimizer& optimizer, Rng& r
       rng_(rng),
       group_(group),
       state_(state),
-      guard_(guard),
+      non_finite_(non_finite),
       callbacks_(callbacks),
       progress_(progress),
       numbers_(
@@ -30,7 +30,7 @@ TrainStep::TrainStep(Config& config, Module& model, Optimizer& optimizer, Rng& r
 
 StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double> momentum) {
   callbacks_.call_inside(&TrainCallback::before_step, context(), batches);
-  guard_.keep_buffers();
+  non_finite_.keep_buffers();
   const int64_t tick = rng_.tick(), draws = rng_.draws();
   StepResult result{.rate = rate};
   std::string bad;
@@ -51,10 +51,10 @@ StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.norm);
   if (result.skipped && bad.empty()) bad = find_bad(batches, tick, draws);
   if (result.skipped) {
-    guard_.restore_buffers();
-    guard_.failed(result, bad);
+    non_finite_.restore_buffers();
+    non_finite_.failed(result, bad);
   } else {
-    guard_.passed();
+    non_finite_.passed();
   }
   passes_->share_buffers();
   for (const double tokens : group_.all_gather(static_cast<double>(batches.tokens())))
@@ -95,7 +95,7 @@ void TrainStep::forward_backward_update(StepBatches& batches) {
 std::string TrainStep::find_bad(StepBatches& batches, int64_t tick, int64_t draws) {
   optimizer_.forget_step();
   // The update was left out, so the same step can be computed again.
-  guard_.restore_buffers();
+  non_finite_.restore_buffers();
   std::string bad = find_bad_value(model_, batches, config_.task->tensor_names(), [&] {
     rng_.restore(tick, draws);
     passes_->rerun(context(), batches);

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/non_finite_search.h"
+#include "heed/train/loop/find_non_finite.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 
 namespace heed {
 namespace {
@@ -64,8 +64,8 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
                     : Estimate()),
       checkpoints_(config, folder, *model_, *optimizer_, rng_, group, state_, log_, resume),
       batches_(config, group, state_, !callbacks_.inside_steps()),
-      guard_(config.train, *model_, *optimizer_, group, state_, log_, progress, checkpoints_),
-      step_(config, *model_, *optimizer_, rng_, group, state_, guard_, callbacks_, progress),
+      non_finite_(config.train, *model_, *optimizer_, group, state_, log_, progress, checkpoints_),
+      step_(config, *model_, *optimizer_, rng_, group, state_, non_finite_, callbacks_, progress),
       validation_(config, *model_, group),
       stopping_(config.train, total_, state_) {}
 
@@ -97,14 +97,14 @@ TrainResult Trainer::train() {
     checkpoints_.save();
   }
 
-  StopRequest request = collect_stop_request(group_, stopping_.out_of_time(log_.seconds()));
+  StopRequest request = stop_request();
   bool save_asked = request.save;  // before the first step
   int stopped_by = 0;
   while (state_.step < total_ && !stopping_.patience_exhausted()) {
     if (request.out_of_time && checkpoints_.saved() >= 0)
       break;  // a session without a checkpoint takes one step first
     log_.step(take_step());
-    request = collect_stop_request(group_, stopping_.out_of_time(log_.seconds()));
+    request = stop_request();
     if (request.signal == 0 && validation_due()) evaluate();
 
     save_asked |= request.save;
@@ -140,6 +140,12 @@ StepResult Trainer::take_step() {
   const StepResult done = step_.run(std::move(batches), rate, schedule.momentum(state_.step, total_));
   step_seconds_ += seconds_now() - began;
   return done;
+}
+
+StopRequest Trainer::stop_request() {
+  return agree_on_stop(group_, {.signal = StopSignals::received(),
+                                .out_of_time = stopping_.out_of_time(log_.seconds()),
+                                .save = SaveSignal::take()});
 }
 
 bool Trainer::validation_due() const {

@@ -9,16 +9,17 @@
 #include "heed/autograd/autocast.h"
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/config/config.h"
+#include "heed/train/distributed/stop_agreement.h"
 #include "heed/train/loop/batch_stream.h"
 #include "heed/train/loop/checkpoint_manager.h"
 #include "heed/train/loop/early_stopping.h"
-#include "heed/train/loop/memory_estimate.h"
-#include "heed/train/loop/non_finite_guard.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/loop/non_finite_policy.h"
+#include "heed/train/loop/run_estimate.h"
 #include "heed/train/loop/step_log.h"
 #include "heed/train/loop/train_callback.h"
 #include "heed/train/loop/train_step.h"
 #include "heed/train/loop/validation.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 
@@ -29,15 +30,15 @@ struct TrainResult {
   int64_t step = 0;               ///< steps taken, over all sessions
   int64_t best_step = 0;          ///< the step of `best`; 0: no validation
   Scores best;                    ///< scores of the best validation
-  double step_seconds = 0;        ///< of the steps of this session alone
-  int64_t steps_taken = 0;        ///< in this session
-  double validation_seconds = 0;  ///< of the validations of this session
-  int64_t validations = 0;        ///< in this session
-  double seconds = 0;             ///< of training, validations included, over all sittings
-  int stopped_by = 0;             ///< a signal's number, or 0
-  int64_t skipped = 0;            ///< steps left out because their numbers were not finite
-  int64_t replayed = 0;           ///< of this session: steps done again as a recorded piece
-  bool early = false;             ///< patience or the time limit ended it
+  double step_seconds = 0;        ///< seconds of the steps of this session
+  int64_t steps_taken = 0;        ///< steps of this session
+  double validation_seconds = 0;  ///< seconds of the validations of this session
+  int64_t validations = 0;        ///< number of validations of this session
+  double seconds = 0;             ///< seconds of training, validations included, over all sessions
+  int stopped_by = 0;             ///< number of the signal that ended it, or 0
+  int64_t skipped = 0;            ///< steps skipped because their numbers were not finite
+  int64_t replayed = 0;           ///< steps of this session that were replayed as a CUDA graph
+  bool early = false;             ///< whether patience or the time limit ended it
   /// False where a signal ended the run before its last step.
   bool finished() const { return stopped_by == 0; }
 };
@@ -58,38 +59,43 @@ class Trainer {
   /// Trains to the end, a signal, or a limit; saves on the way and at the end. To be called once.
   TrainResult run();
   Module& model() { return *model_; }  ///< with the weights of the last step
-  /// What the whole run is expected to take.
+  /// Expected memory and time of the whole run.
   const Estimate& estimate() const { return estimate_; }
-  /// What the steps and validations left, and the test, are expected to take.
-  Estimate estimate_of_rest() const { return rest_of(estimate_, total_, state_.step, validate_every_); }
+  /// Expected memory and time of the remaining steps and validations, and of the test.
+  Estimate estimate_of_rest() const {
+    return remaining_estimate(estimate_, total_, state_.step, validate_every_);
+  }
   int64_t total_steps() const { return total_; }  ///< steps that the config asks for
   int64_t step() const { return state_.step; }    ///< steps taken so far, over all sessions
-  /// Have as many validations passed without a better one as train.patience allows? Then run() takes no step.
+  /// Whether as many validations in a row brought no improvement as train.patience allows: run() takes no
+  /// step then.
   bool patience_exhausted() const { return stopping_.patience_exhausted(); }
 
  private:
   TrainResult train();
   StepResult take_step();
-  /// Whether the present step is one with a validation.
+  /// Whether the present step is followed by a validation.
   bool validation_due() const;
-  /// Scores the model, and logs that.
+  /// Scores the model on the validation split, and logs the scores.
   Scores validate();
-  /// The same, as one of the run's validations: the best is kept, and patience counts.
+  /// Validates, updates the best scores and counts patience.
   void evaluate();
   /// Writes the checkpoint of the present step, unless there is one.
   void save();
-  /// Where the time limit ended the session. A clock decided where this is, so the run that goes on knows
-  /// nothing of it: the checkpoint is saved, and the next session drops the rest.
+  /// Validates where the time limit ended the session. Since a clock decided at which step, a resumed run
+  /// ignores this validation: it continues from the checkpoint that was saved before.
   void evaluate_late(TrainResult& result);
-  /// What run() gives, after the last step of the session.
+  /// The result of run(), after the last step of the session.
   TrainResult result() const;
+  /// What all processes agree to do after this step: signals, SIGUSR1 and the time limit.
+  StopRequest stop_request();
 
   Config& config_;
   Progress& progress_;
   ProcessGroup& group_;
   TrainCallbacks callbacks_;
   Autocast autocast_;  // of training and validation
-  RunState state_;     // which every part keeps up to date, and checkpoints hold
+  RunState state_;     // kept up to date by every part, saved in checkpoints
   StepLog log_;
   Rng rng_;
   std::unique_ptr<Module> model_;
@@ -99,7 +105,7 @@ class Trainer {
   Estimate estimate_;
   CheckpointManager checkpoints_;
   BatchStream batches_;
-  NonFiniteGuard guard_;
+  NonFinitePolicy non_finite_;
   TrainStep step_;
   Validation validation_;
   EarlyStopping stopping_;

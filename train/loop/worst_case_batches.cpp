@@ -9,9 +9,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t enough = 20000;
-constexpr size_t max_expected =
-    3;  // measured because the fit expects more of them, after the typical one and the extremes
+constexpr int64_t max_planned = 20000;  // batches that are planned, but for the end of an epoch
+// Batches measured because of the fit, after the typical one and the extremes.
+constexpr size_t max_expected = 3;
 
 /// weights[0] + sum over i of weights[i + 1] batch_cost[i].
 double sum_of(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
@@ -23,7 +23,7 @@ double sum_of(const std::vector<double>& weights, const std::vector<double>& bat
 WorstCaseBatches::WorstCaseBatches(Task& task, int64_t batches) {
   std::map<std::vector<double>, Kind> found;
   int64_t seen = 0;
-  for (int64_t epoch = 0; seen < std::min(batches, enough); ++epoch) {
+  for (int64_t epoch = 0; seen < std::min(batches, max_planned); ++epoch) {
     const int64_t planned = task.plan(epoch);
     for (int64_t i = 0; i < planned && seen < batches; ++i, ++seen) {
       std::vector<double> batch_cost = task.batch_cost(i);
@@ -62,9 +62,9 @@ size_t WorstCaseBatches::nearest_to_mean() const {
 
 std::optional<BatchPlace> WorstCaseBatches::next() {
   const auto largest = [&](const auto& value) {
-    const auto most = std::max_element(kinds_.begin(), kinds_.end(),
-                                       [&](const Kind& a, const Kind& b) { return value(a) < value(b); });
-    return static_cast<size_t>(most - kinds_.begin());
+    const auto found = std::max_element(kinds_.begin(), kinds_.end(),
+                                        [&](const Kind& a, const Kind& b) { return value(a) < value(b); });
+    return static_cast<size_t>(found - kinds_.begin());
   };
   const auto ask = [&](size_t kind) {
     asked_ = kind;
@@ -72,7 +72,7 @@ std::optional<BatchPlace> WorstCaseBatches::next() {
     return kinds_[kind].first;
   };
   if (measured_.empty()) return ask(typical_);
-  // Among batches with the largest value of one extent, take the one with the largest sum.
+  // Among batches with the largest value of one cost, take the one with the largest sum.
   const auto total = [](const Kind& kind) {
     return std::accumulate(kind.batch_cost.begin(), kind.batch_cost.end(), 0.0);
   };
@@ -88,7 +88,7 @@ std::optional<BatchPlace> WorstCaseBatches::next() {
   return {};
 }
 
-void WorstCaseBatches::took(double bytes, double operations) {
+void WorstCaseBatches::record(double bytes, double operations) {
   measured_.push_back({asked_, bytes, operations});
 }
 
@@ -99,23 +99,23 @@ double WorstCaseBatches::mean_over_typical() const {
 }
 
 /// Non-negative least squares by coordinate descent. With more weights than measurements the solution is not
-/// unique: a small ridge penalty shares the effect among extents that grow together.
+/// unique: a small ridge penalty shares the effect among costs that grow together.
 std::vector<double> WorstCaseBatches::fit(double Measured::*what) const {
-  constexpr double pull = 1e-6;
-  std::vector<double> weights(mean_.size() + 1), left;
-  for (const Measured& one : measured_) left.push_back(one.*what);
-  const auto extent = [&](size_t i, size_t k) {
+  constexpr double ridge = 1e-6;
+  std::vector<double> weights(mean_.size() + 1), residuals;
+  for (const Measured& one : measured_) residuals.push_back(one.*what);
+  const auto cost = [&](size_t i, size_t k) {  // the first weight is the constant term
     return k == 0 ? 1.0 : kinds_[measured_[i].kind].batch_cost[k - 1];
   };
-  for (int forward_backward = 0; forward_backward < 3000; ++forward_backward) {
+  for (int iteration = 0; iteration < 3000; ++iteration) {
     for (size_t k = 0; k < weights.size(); ++k) {
-      double along = 0, square = pull;
-      for (size_t i = 0; i < left.size(); ++i) {
-        along += extent(i, k) * left[i];
-        square += extent(i, k) * extent(i, k);
+      double along = 0, square = ridge;
+      for (size_t i = 0; i < residuals.size(); ++i) {
+        along += cost(i, k) * residuals[i];
+        square += cost(i, k) * cost(i, k);
       }
-      const double to = std::max(0.0, weights[k] + (along - pull * weights[k]) / square);
-      for (size_t i = 0; i < left.size(); ++i) left[i] -= (to - weights[k]) * extent(i, k);
+      const double to = std::max(0.0, weights[k] + (along - ridge * weights[k]) / square);
+      for (size_t i = 0; i < residuals.size(); ++i) residuals[i] -= (to - weights[k]) * cost(i, k);
       weights[k] = to;
     }
   }

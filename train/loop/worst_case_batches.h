@@ -1,4 +1,4 @@
-// Which of the batches of a run to compute, to know what the largest and the mean one take.
+// Chooses which batches of a run to measure, to know the cost of the largest and of the mean one.
 #pragma once
 
 #include <optional>
@@ -8,25 +8,24 @@
 
 namespace heed {
 
-/// A batch by where it is planned.
+/// The position of a planned batch.
 struct BatchPlace {
-  int64_t epoch = 0;     ///< as Task::plan() counts
-  int64_t position = 0;  ///< in the plan of that epoch
+  int64_t epoch = 0;     ///< the argument of Task::plan()
+  int64_t position = 0;  ///< number of the batch in that epoch
 };
 
-/// The batches that a run has planned, told apart by their extents alone. What a model makes of them is
-/// measured on a few, so nothing here knows any model: on a typical one, on those that have most of one
-/// extent, and then on those that a sum of the extents, fitted to what was measured so far, lets expect to be
-/// larger still.
+/// The batches that a run has planned, distinguished by Task::batch_cost() alone, whatever the model. It
+/// proposes for measuring: a typical batch, those with the largest value of one cost, and then those for
+/// which a weighted sum of the costs, fitted to the measurements so far, predicts still more memory.
 class WorstCaseBatches {
  public:
   /// Plans epochs until there are `batches`, or 20,000 and an epoch is whole; leaves the task on some epoch.
   WorstCaseBatches(Task& task, int64_t batches);
 
-  /// The next batch to measure; nothing when no other is expected to take more memory.
+  /// The next batch to measure; none when no other is expected to take more memory.
   std::optional<BatchPlace> next();
-  /// What the batch that next() named took: the most bytes alive, and operations.
-  void took(double bytes, double operations);
+  /// Records the peak bytes and the operations of the batch that next() returned.
+  void record(double bytes, double operations);
 
   /// The batch nearest to the mean of all.
   BatchPlace typical() const { return kinds_[typical_].first; }
@@ -34,10 +33,10 @@ class WorstCaseBatches {
   double mean_over_typical() const;
 
  private:
-  /// Batches of the same extents.
+  /// Batches of equal cost.
   struct Kind {
-    std::vector<double> batch_cost;  // as shares of the largest, 0 .. 1
-    BatchPlace first;
+    std::vector<double> batch_cost;  // divided by the largest of all batches, 0 to 1
+    BatchPlace first;                // the first such batch
     double count = 0;
     bool measured = false;
   };
@@ -50,7 +49,7 @@ class WorstCaseBatches {
   std::vector<double> fit(double Measured::*what) const;
 
   std::vector<Kind> kinds_;
-  std::vector<double> mean_;  // of the extents
+  std::vector<double> mean_;  // mean cost of all batches
   std::vector<Measured> measured_;
   size_t typical_ = 0, asked_ = 0;
 };

@@ -134,10 +134,7 @@ std::vector<std::string> tokenize_13a(std::string_view sentence) {
 }
 
 Bleu corpus_bleu(std::span<const std::string> outputs, std::span<const std::string> references) {
-  if (outputs.size() != references.size()) {
-    fail("bleu: ", static_cast<int64_t>(outputs.size()), " sentences against ",
-         static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
-  }
+  check_references("bleu", outputs, references);
   Bleu bleu;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::vector<std::string> output = tokenize_13a(outputs[i]);

@@ -15,10 +15,9 @@ std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
                                          std::span<const std::string> outputs,
                                          std::span<const std::string> references, int64_t words) {
   if (words < 1) fail("BLEU by length: buckets of ", words, " words. Give at least 1.");
-  if (sources.size() != outputs.size() || sources.size() != references.size()) {
+  if (sources.size() != outputs.size() || sources.size() != references.size())
     fail("BLEU by length: ", sources.size(), " sources, ", outputs.size(), " outputs and ", references.size(),
          " references. There must be one of each for every sentence.");
-  }
   struct Sentences {
     std::vector<std::string> outputs, references;
   };
@@ -73,22 +72,6 @@ std::vector<LengthBucket> length_buckets(const Json& list) {
                    .length_ratio = one.at("length_ratio").real()});
   }
   return out;
-}
-
-Series length_series(const std::string& name, const std::vector<LengthBucket>& buckets) {
-  Series out{.name = name};
-  for (const LengthBucket& one : buckets) {
-    out.x.push_back(static_cast<double>(one.from + one.to) / 2);
-    out.y.push_back(one.bleu);
-  }
-  return out;
-}
-
-Chart length_chart(std::vector<Series> series) {
-  return {.title = "BLEU by length of the source",
-          .series = std::move(series),
-          .x_label = "words of the source",
-          .y_most = 100};
 }
 
 std::string to_string(const LengthBucket& bucket) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/core/io/json.h"
-#include "heed/train/report/report.h"
+#include "heed/train/metrics/evaluation.h"
 
 namespace heed {
 
@@ -20,7 +20,7 @@ struct LengthBucket {
   double length_ratio = 0;  ///< tokens of the outputs over tokens of the references
 };
 
-/// The words in a bucket, where nobody says it.
+/// The default width of a bucket in words.
 inline constexpr int64_t usual_bucket_words = 5;
 
 /// Splits sentences by the words of their sources, at white space, into buckets of `words` lengths: 1 to
@@ -30,7 +30,7 @@ std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
                                          std::span<const std::string> outputs,
                                          std::span<const std::string> references,
                                          int64_t words = usual_bucket_words);
-/// The same for every test sentence of a translator; none for another task's evaluation.
+/// Splits and scores the test sentences of a translator's evaluation; none for another task's.
 std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences,
                                          int64_t words = usual_bucket_words);
 
@@ -38,11 +38,6 @@ std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences
 Json to_json(const std::vector<LengthBucket>& buckets);
 /// The inverse of to_json(). Fault::data for anything else.
 std::vector<LengthBucket> length_buckets(const Json& list);
-
-/// BLEU over the middle of each bucket, as a line of this name.
-Series length_series(const std::string& name, const std::vector<LengthBucket>& buckets);
-/// A chart of such lines.
-Chart length_chart(std::vector<Series> series);
 
 /// "11-15", or "7" for a bucket of one length.
 std::string to_string(const LengthBucket& bucket);

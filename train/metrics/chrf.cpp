@@ -41,10 +41,7 @@ struct Counts {
 }  // namespace
 
 double corpus_chrf(std::span<const std::string> outputs, std::span<const std::string> references) {
-  if (outputs.size() != references.size()) {
-    fail("chrf: ", static_cast<int64_t>(outputs.size()), " sentences against ",
-         static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
-  }
+  check_references("chrf", outputs, references);
   std::array<Counts, max_order> sums;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::u32string output = without_space(outputs[i]);

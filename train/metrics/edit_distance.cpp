@@ -39,10 +39,7 @@ std::vector<int64_t> code_point_numbers(const std::string& sentence) {
 template <class Units>
 ErrorRate error_rate(std::span<const std::string> outputs, std::span<const std::string> references,
                      Units units) {
-  if (outputs.size() != references.size()) {
-    fail("error rate: ", static_cast<int64_t>(outputs.size()), " sentences against ",
-         static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
-  }
+  check_references("error rate", outputs, references);
   ErrorRate sum;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::vector<int64_t> reference = units(references[i]);

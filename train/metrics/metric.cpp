@@ -1,4 +1,4 @@
-// Sums over batches.
+// Metrics that sum over batches.
 #include "heed/train/metrics/metric.h"
 
 #include <algorithm>
@@ -23,16 +23,14 @@ class Accuracy final : public Metric {
 
   void add(const LossOutput& output, const Batch&) override {
     const Tensor &logits = output.logits, &targets = output.targets;
-    if (!logits || !targets) {
+    if (!logits || !targets)
       fail(
           "accuracy: the loss function gives no logits and targets. Return "
           "LossOutput{loss, logits, targets} from it.");
-    }
     const int64_t classes = logits.rank() > 0 ? logits.extent(-1) : 0;
-    if (classes < 1 || targets.size() * classes != logits.size()) {
+    if (classes < 1 || targets.size() * classes != logits.size())
       fail("accuracy: logits ", logits.shape(), " do not fit targets ", targets.shape(),
            ". They must be [..., classes] and [...].");
-    }
     const std::vector<float> scores = logits.detach().to_host();
     const std::vector<double> wanted = targets.to_doubles();
     for (size_t i = 0; i < wanted.size(); ++i) {

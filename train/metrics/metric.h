@@ -9,12 +9,12 @@
 
 namespace heed {
 
-/// What a loss function gives: the loss, and what metrics need besides.
+/// The result of a loss function: the loss, and what metrics need besides.
 struct LossOutput {
   Tensor loss;          ///< rank 0: the mean over the batch
   Tensor logits = {};   ///< [..., classes]; may be empty
   Tensor targets = {};  ///< i32 [...]; may be empty
-  double weight = 0;    ///< what the loss is a mean over, such as tokens; 0: the batch's weight
+  double weight = 0;  ///< number of items that the loss is a mean over, such as tokens; 0: the batch's weight
 };
 
 /// A number that is computed from the outputs of a model, batch after batch. Derive from it for your own.
@@ -35,7 +35,7 @@ class Metric {
 /// The share of targets whose logit is the largest, 0 to 1; targets equal to `ignore` do not count. Of equal
 /// logits the first counts. Needs LossOutput::logits and targets.
 std::shared_ptr<Metric> accuracy(int32_t ignore = -1);
-/// The mean of the loss over what it is a mean over.
+/// Mean loss, weighted by each batch's weight.
 std::shared_ptr<Metric> mean_loss();
 /// e to the power of mean_loss(), for language models: the loss must be in nats a token.
 std::shared_ptr<Metric> perplexity();

@@ -21,9 +21,9 @@ std::string score_name(const std::string& key) {
   return out;
 }
 
-double score_most(const std::string& key) {
-  if (key.starts_with("valid_")) return score_most(key.substr(6));
-  if (key.starts_with("last_")) return score_most(key.substr(5));
+double max_score(const std::string& key) {
+  if (key.starts_with("valid_")) return max_score(key.substr(6));
+  if (key.starts_with("last_")) return max_score(key.substr(5));
   return key == "accuracy" ? 1 : key == "bleu" ? 100 : std::numeric_limits<double>::infinity();
 }
 

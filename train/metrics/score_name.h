@@ -10,6 +10,6 @@ namespace heed {
 std::string score_name(const std::string& key);
 
 /// The largest possible value of a score: 1 for an accuracy, 100 for BLEU; infinity when unbounded.
-double score_most(const std::string& key);
+double max_score(const std::string& key);
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // Splits text at white space.
 #include "heed/train/metrics/whitespace.h"
 
+#include "heed/core/error.h"
 #include "heed/data/text/text.h"
 
 namespace heed {
@@ -18,6 +19,13 @@ std::vector<std::string_view> score_words(std::string_view text) {
   }
   if (begin < text.size()) words.push_back(text.substr(begin));
   return words;
+}
+
+void check_references(const char* metric, std::span<const std::string> outputs,
+                      std::span<const std::string> references) {
+  if (outputs.size() == references.size()) return;
+  fail(metric, ": ", outputs.size(), " sentences against ", references.size(),
+       " references. One reference for each is needed.");
 }
 
 }  // namespace heed

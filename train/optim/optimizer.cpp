@@ -107,8 +107,8 @@ void Optimizer::begin_step(double rate, std::optional<double> momentum) {
   const Device device = values_.device();
   launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
   launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
-  const double own = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
-  launch<kernel::Fill>(device, view::slice(state_, 0, 3, 4), momentum.value_or(own));
+  const double default_momentum = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
+  launch<kernel::Fill>(device, view::slice(state_, 0, 3, 4), momentum.value_or(default_momentum));
 }
 
 void Optimizer::end_step() {
@@ -121,7 +121,7 @@ void Optimizer::update(std::span<const Tensor> losses) {
   const NoGrad no_grad;
   const Device device = values_.device();
   for (const Tensor& leaf : leaves_) {
-    // No gradient has arrived: the buffer still holds an earlier step's.
+    // No gradient was computed: the buffer still holds that of an earlier step.
     if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
   }
   const Tensor squares = view::slice(state_, 0, 2, 3);
@@ -199,18 +199,16 @@ void Optimizer::load(const std::string& bytes) {
   const auto check = [&](const char* name, int64_t size) {
     if (size == 0) return;
     const auto found = static_cast<int64_t>(file.bytes(file.at(name)).size());
-    if (found != size) {
+    if (found != size)
       fail(Fault::data, "optim.safetensors: ", name, " has ", found, " bytes, this model needs ", size,
            " (at byte ", file.at(name).offset, "). Resume with the configuration of the run.");
-    }
   };
   check("first", first_.bytes());
   check("second", second_.bytes());
-  if (second_.size() == 0 && file.find("second") != nullptr) {
+  if (second_.size() == 0 && file.find("second") != nullptr)
     fail(Fault::data, "optim.safetensors: at byte ", file.at("second").offset,
          " are second moments, which sgd does not have. Resume with the configuration "
          "of the run.");
-  }
   check("steps", sizeof steps_);
   const auto put = [&](const char* name, const Tensor& to) {
     if (to.size() == 0) return;

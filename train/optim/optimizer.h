@@ -21,7 +21,7 @@ struct OptimizerOptions {
   double beta1 = 0.9;                         ///< decay of the mean of gradients
   double beta2 = 0.999;                       ///< decay of the mean of squared gradients
   double epsilon = 1e-8;                      ///< added to the root of the second moment
-  double momentum = 0.9;                      ///< of SGD
+  double momentum = 0.9;                      ///< momentum of SGD
   /// Weight decay of parameters with two or more axes; empty: 0.01 for adamw, 0 for the others.
   std::optional<double> weight_decay = {};
   bool decay_vectors = false;  ///< weight decay of parameters with one axis, too, such as biases and norms
@@ -43,13 +43,13 @@ class Optimizer {
   /// device. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
   /// gradient_norm() is not finite.
   void step(double rate, std::span<const Tensor> losses = {});
-  /// step() in three parts. begin_step() writes what changes from step to step to the device, so that a CUDA
-  /// graph can replay update().
-  /// `momentum` stands for beta1, or for the momentum of SGD, in this step; empty: the options'.
+  /// Begins a step, as step() does: writes what changes from step to step to the device, so that a CUDA graph
+  /// can replay update(). `momentum` replaces beta1, or the momentum of SGD, in this step; empty: that of the
+  /// options.
   void begin_step(double rate, std::optional<double> momentum = {});
-  /// The part that is the same in every step: clips and changes the parameters.
+  /// Clips the gradients and updates the parameters, as step() does.
   void update(std::span<const Tensor> losses = {});
-  void end_step();  ///< clears the gradients and counts the step
+  void end_step();  ///< ends a step, as step() does: clears the gradients and counts the step
   /// Undoes the count of the last step(): for one whose gradient was not finite.
   void forget_step() { --steps_; }
   /// Resets moments and step count to 0; keeps the parameters.

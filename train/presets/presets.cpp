@@ -9,7 +9,8 @@
 #include "heed/core/io/embedded_files.h"
 #include "heed/train/config/config.h"
 #include "heed/train/program.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
+#include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

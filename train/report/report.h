@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "heed/attention/inspect/map_view.h"
+#include "heed/train/metrics/evaluation.h"
 #include "heed/train/report/chart.h"
 
 namespace heed {
@@ -19,21 +19,6 @@ struct ReportCard {
   std::string value{};                ///< "62.4"
   std::string note{};                 ///< "greedy, 1,000 pairs"
   std::vector<std::string> beside{};  ///< notes and baselines, one line each
-};
-
-/// One row of the table of samples; the reference may be empty.
-struct ReportSample {
-  std::string source{};      ///< what the model was given
-  std::string reference{};   ///< what was expected
-  std::string hypothesis{};  ///< what the model gave
-};
-
-/// Confusion matrix of a classifier: rows are true classes, columns are predictions.
-struct Confusion {
-  std::vector<std::string> labels{};  ///< of the classes, in the order of rows and columns
-  std::vector<int64_t> counts{};      ///< [labels, labels]
-  /// The examples that were counted.
-  int64_t total() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
 };
 
 /// A setting whose value is not the one that the run began from.

@@ -42,7 +42,7 @@ std::vector<Chart> score_charts(const std::vector<MetricSeries>& logged, double 
     const std::string score = one.name.substr(score_prefix.size());
     if (score == "loss" || score == "estimate") continue;
     charts.push_back(chart_of(logged, title_of(score), {{one.name, "validation"}}, mark));
-    charts.back().y_most = score_most(score);
+    charts.back().y_most = max_score(score);
   }
   return charts;
 }

@@ -41,7 +41,7 @@ class TokenLists {
   std::vector<const std::vector<std::string>*> lists_;
 };
 
-std::string head_json(const KeptHead& head) {
+std::string head_json(const HeadSnapshot& head) {
   std::string out;
   for (const double value : {head.entropy, head.uniform_entropy, head.confidence, head.diagonal,
                              head.previous, head.next, head.induction})
@@ -49,13 +49,13 @@ std::string head_json(const KeptHead& head) {
   return "[" + out + "]";
 }
 
-std::string frame_json(const KeptMaps& frame, TokenLists& tokens) {
+std::string frame_json(const MapSnapshot& frame, TokenLists& tokens) {
   std::string maps;
   std::vector<float> weights;
   for (size_t i = 0; i < frame.maps.size(); ++i) {
     const MapView& map = frame.maps[i];
     std::string heads;
-    for (const KeptHead& head : frame.heads[i]) heads += text(heads.empty() ? "" : ",", head_json(head));
+    for (const HeadSnapshot& head : frame.heads[i]) heads += text(heads.empty() ? "" : ",", head_json(head));
     maps += text(maps.empty() ? "" : ",", "{\"rows\":", tokens.index(map.query_tokens),
                  ",\"columns\":", tokens.index(map.key_tokens), ",\"heads\":[", heads, "]}");
     weights.insert(weights.end(), map.weights.begin(), map.weights.end());
@@ -80,8 +80,8 @@ std::string curve_json(const Series& series) {
 
 void check(const TrainingMaps& training) {
   if (training.frames.empty()) fail(Fault::data, "maps through training: there is no step.");
-  const KeptMaps& first = training.frames.front();
-  for (const KeptMaps& frame : training.frames) {
+  const MapSnapshot& first = training.frames.front();
+  for (const MapSnapshot& frame : training.frames) {
     const bool same = std::equal(frame.maps.begin(), frame.maps.end(), first.maps.begin(), first.maps.end(),
                                  [](const MapView& a, const MapView& b) {
                                    return a.kind == b.kind && a.layer == b.layer && a.heads == b.heads;
@@ -94,13 +94,13 @@ void check(const TrainingMaps& training) {
 
 TrainingMaps read_training_maps(const Path& run) {
   TrainingMaps out{.title = run.filename().string()};
-  const std::vector<int64_t> steps = list_kept_maps(run);
+  const std::vector<int64_t> steps = list_map_snapshots(run);
   if (steps.empty()) {
     fail(run,
          " kept no maps on the way: train.maps_every is 0 there. Train it with --maps-every N (and "
          "--maps-of TEXT), such as --maps-every 50.");
   }
-  for (const int64_t step : steps) out.frames.push_back(read_kept_maps(run, step));
+  for (const int64_t step : steps) out.frames.push_back(read_map_snapshot(run, step));
   for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
     if (one.name != "loss" && one.name != "valid_loss") continue;
     out.loss.push_back({.name = one.name == "loss" ? "training loss" : "validation loss",
@@ -113,10 +113,10 @@ TrainingMaps read_training_maps(const Path& run) {
 
 std::string training_page(const TrainingMaps& training) {
   check(training);
-  const KeptMaps& last = training.frames.back();
+  const MapSnapshot& last = training.frames.back();
   TokenLists tokens;
   std::string frames, loss, maps;
-  for (const KeptMaps& frame : training.frames)
+  for (const MapSnapshot& frame : training.frames)
     frames += text(frames.empty() ? "" : ",\n", frame_json(frame, tokens));
   for (const Series& one : training.loss) loss += text(loss.empty() ? "" : ",", curve_json(one));
   for (const MapView& map : last.maps)

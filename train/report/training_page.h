@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "heed/train/report/chart.h"
-#include "heed/train/run/kept_maps.h"
+#include "heed/train/run/map_snapshots.h"
 
 namespace heed {
 
 /// What a page or a picture of maps through training shows.
 struct TrainingMaps {
-  std::string title{};             ///< of the page: the run
-  std::vector<KeptMaps> frames{};  ///< by ascending step; all have the same maps with the same heads
-  std::vector<Series> loss{};      ///< curves over steps: training and validation
+  std::string title{};                ///< of the page: the run
+  std::vector<MapSnapshot> frames{};  ///< by ascending step; all have the same maps with the same heads
+  std::vector<Series> loss{};         ///< curves over steps: training and validation
 };
 
 /// Reads all maps that the run kept, and its loss. Fails where it kept none, naming train.maps_every, and as

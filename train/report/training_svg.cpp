@@ -25,7 +25,7 @@ std::vector<size_t> chosen_frames(size_t count, int64_t most) {
 }
 
 /// What is drawn of a frame: the maps of one kind.
-std::vector<size_t> chosen_maps(const KeptMaps& last) {
+std::vector<size_t> chosen_maps(const MapSnapshot& last) {
   const std::string kind = last.maps[first_head(last.maps).map].kind;
   std::vector<size_t> out;
   for (size_t i = 0; i < last.maps.size(); ++i) {
@@ -136,7 +136,7 @@ std::string film_loss(const TrainingMaps& training, const std::vector<size_t>& f
 
 std::string training_svg(const TrainingMaps& training, const AnimationOptions& options) {
   check(training);
-  const KeptMaps& last = training.frames.back();
+  const MapSnapshot& last = training.frames.back();
   const std::vector<size_t> frames = chosen_frames(training.frames.size(), options.max_frames),
                             maps = chosen_maps(last);
   int64_t heads = 0;
@@ -169,7 +169,7 @@ std::string training_svg(const TrainingMaps& training, const AnimationOptions& o
                   "\" fill=\"", picture::colour(0), "\" stroke=\"var(--strong)\"/>\n");
   }
   for (size_t at = 0; at < frames.size(); ++at) {
-    const KeptMaps& frame = training.frames[frames[at]];
+    const MapSnapshot& frame = training.frames[frames[at]];
     const bool is_last = at + 1 == frames.size();
     // Programs without animation show the last frame.
     out +=

@@ -2,17 +2,18 @@
 #include "heed/train/run/checkpoint_folder.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/run/format_version.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 
 namespace heed {
 namespace {
@@ -23,9 +24,7 @@ constexpr std::string_view step_prefix = "step_";
 constexpr int64_t manifest_cap = 1 << 20;
 
 std::string step_name(int64_t step) {
-  std::string digits = std::to_string(step);
-  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
-  return text(step_prefix, digits);
+  return text(step_prefix, formatted("%06lld", static_cast<long long>(step)));
 }
 
 Path checkpoints_of(const Path& run) { return run / "ckpt"; }
@@ -43,26 +42,19 @@ Path temporary_of(const Path& run, int64_t step) {
 }
 
 std::optional<int64_t> whole_number(std::string_view digits) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return std::nullopt;
-  return value;
+  const std::optional<int64_t> value = parsed_integer(digits);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 /// Names in a manifest become paths, so only plain file names are legal.
 bool name_is_plain(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](char letter) {
-           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
-                  (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' || letter == '-';
+           return is_ascii_alphanumeric(letter) || letter == '.' || letter == '_' || letter == '-';
          });
 }
 
-std::string hexadecimal(uint32_t value) {
-  std::string out;
-  for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 0xf];
-  return out;
-}
+std::string hexadecimal(uint32_t value) { return formatted("%08x", value); }
 
 std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
   Json sums = Json::object();
@@ -89,8 +81,7 @@ std::string damage(const std::string& name, std::string bytes) {
         return text(name, ", tensor ", bad->name, ", bytes ", bad->offset, "-", bad->offset + bad->size - 1,
                     " do not match their checksum");
       }
-    } catch (const Error&) {
-      return text(name, ", its header (from byte 0) does not match its checksum");
+    } catch (const Error&) {  // the header cannot be read
     }
     return text(name, ", its header (from byte 0) does not match its checksum");
   }
@@ -133,14 +124,12 @@ std::string verified(const Path& folder, const Sum& sum) {
   if (!io::exists(path)) fail(Fault::data, sum.name, " is missing (all of its bytes 0-", sum.size - 1, ")");
   if (io::is_directory(path)) fail(Fault::data, sum.name, " is a folder, not the bytes 0-", sum.size - 1);
   const int64_t found = io::size(path);
-  if (found != sum.size) {
+  if (found != sum.size)
     fail(Fault::data, sum.name, " has ", found, " bytes, ", sum.size, " were written: it differs from byte ",
          std::max<int64_t>(0, std::min(found, sum.size)), " on");
-  }
   std::string bytes = io::read(path);
-  if (hexadecimal(crc32c(bytes)) != sum.crc32c || sha256_hex(bytes) != sum.sha256) {
+  if (hexadecimal(crc32c(bytes)) != sum.crc32c || sha256_hex(bytes) != sum.sha256)
     fail(Fault::data, damage(sum.name, std::move(bytes)));
-  }
   return bytes;
 }
 
@@ -182,10 +171,9 @@ std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
 
 int64_t chosen_step(const Path& run, std::string_view which) {
   const std::vector<int64_t> steps = list_checkpoints(run);
-  if (steps.empty()) {
+  if (steps.empty())
     fail(Fault::data, run, " has no checkpoint in ", checkpoints_of(run),
          ". Is it the folder of a run that has saved?");
-  }
   if (which == "last") return steps.back();
   std::optional<int64_t> wanted;
   if (which == "best") {
@@ -216,9 +204,8 @@ void make_checkpoints(const Path& run) {
 
 void check_names(const std::vector<NamedBytes>& files) {
   for (size_t i = 0; i < files.size(); ++i) {
-    if (!name_is_plain(files[i].name) || files[i].name == manifest_name) {
+    if (!name_is_plain(files[i].name) || files[i].name == manifest_name)
       fail(Fault::internal, "checkpoint: '", files[i].name, "' cannot name a file of a checkpoint");
-    }
     for (size_t j = 0; j < i; ++j) {
       if (files[i].name == files[j].name)
         fail(Fault::internal, "checkpoint: two files named ", files[i].name);
@@ -276,10 +263,9 @@ Checkpoint open_checkpoint(const Path& run, std::string_view which) {
     const std::string complaint =
         text("checkpoint ", checkpoint_folder(run, step), " is damaged: ", error.what(), ".");
     if (const std::optional<int64_t> intact = newest_intact(run, step)) {
-      if (settings_source() == SettingsSource::fit) {
+      if (settings_source() == SettingsSource::fit)
         fail(Fault::data, complaint, "\n", step_name(*intact), " is intact. To go on from it, remove ",
              checkpoint_folder(run, step), ".");
-      }
       fail(Fault::data, complaint, "\n", step_name(*intact), " is intact: ", program_name(), " resume ", run,
            " --checkpoint ", *intact);
     }

@@ -10,7 +10,7 @@ namespace heed {
 /// stay as they are, sign included. Computed numbers need no quoting.
 std::string csv_text(const std::string& words);
 
-/// The same, quoted only where necessary: for column names.
+/// Text as a cell that is quoted only where necessary: for column names.
 std::string csv_name(const std::string& words);
 
 }  // namespace heed

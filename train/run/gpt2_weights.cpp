@@ -96,17 +96,15 @@ class Renaming {
   Numbers take_whole(const std::string& name, const std::vector<int64_t>& shape) {
     const TensorEntry& entry = file_.at(name);
     left_.erase(name);
-    if (entry.shape != shape) {
+    if (entry.shape != shape)
       fail(Fault::data, file_.name(), ": ", name, " has shape ", Json(list_of(entry.shape)).dump(),
            ", and config.json gives ", Json(list_of(shape)).dump(), ".");
-    }
     file_.check_finite(entry);
     const Array array = file_.array(name);
     if (array.dtype == "f32") return {shape, array.values<float>()};
-    if (array.dtype != "bf16") {
+    if (array.dtype != "bf16")
       fail(Fault::data, file_.name(), ": ", name, " is ", array.dtype,
            ". Weights can be f32 or bf16: save the model in one of these.");
-    }
     Numbers out{.shape = shape, .values = {}};
     for (const uint16_t high : array.values<uint16_t>())
       out.values.push_back(std::bit_cast<float>(uint32_t{high} << 16));
@@ -124,11 +122,10 @@ class Renaming {
   }
   /// The bytes of what was put. Fails if a tensor was not taken.
   std::string encode() const {
-    if (!left_.empty()) {
+    if (!left_.empty())
       fail(Fault::data, file_.name(), ": ", left_.size(),
            " tensors are none of a GPT-2 of that config.json: ", *left_.begin(),
            left_.size() > 1 ? ", ..." : "", ".");
-    }
     std::vector<TensorBytes> list;
     for (const auto& [name, numbers] : made_)
       list.push_back({name, "f32", numbers.shape, std::as_bytes(std::span(numbers.values))});

@@ -1,8 +1,9 @@
-// Keeps and reads the weights that a run begins from.
+// Stores and reads the weights that a run begins from.
 #include "heed/train/run/initial_weights.h"
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/run_folder.h"
 
@@ -17,17 +18,15 @@ Path initial_folder(const Path& run) { return run / "initial"; }
 
 void write_initial(const Path& run, const Checkpoint& from, const Path& origin) {
   std::vector<NamedBytes> files{{"model.safetensors", from.file("model.safetensors")}};
-  for (const auto& [name, bytes] : from.files) {
-    if (name.starts_with("tokenizer.")) files.push_back({name, bytes});
-  }
-  Json facts = Json::object({{"run", Json(origin.lexically_normal().string())},
-                             {"step", from.step},
-                             {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
-  files.push_back({origin_file, facts.dump(1) + "\n"});
+  for (NamedBytes& file : tokenizer_files(from)) files.push_back(std::move(file));
+  Json origin_json = Json::object({{"run", Json(origin.lexically_normal().string())},
+                                   {"step", from.step},
+                                   {"sha256", Json(sha256_hex(from.file("model.safetensors")))}});
+  files.push_back({origin_file, origin_json.dump(1) + "\n"});
   io::make_directories(initial_folder(run));
   write_checkpoint(initial_folder(run), from.step, files);
-  RunFolder::elsewhere(run).write_manifest(
-      Json::object({{"format", run_format}, {origin_key, std::move(facts)}, {first_checkpoint_key, Json()}}));
+  RunFolder::elsewhere(run).write_manifest(Json::object(
+      {{"format", run_format}, {origin_key, std::move(origin_json)}, {first_checkpoint_key, Json()}}));
 }
 
 std::optional<Checkpoint> read_initial(const Path& run) {
@@ -35,7 +34,7 @@ std::optional<Checkpoint> read_initial(const Path& run) {
   return open_checkpoint(initial_folder(run), "last");
 }
 
-Json origin_facts(const Checkpoint& initial) {
+Json origin_metadata(const Checkpoint& initial) {
   return parse_json(initial.file(origin_file), (initial.folder / origin_file).string());
 }
 

@@ -1,4 +1,4 @@
-// The weights of another run that a run begins from, kept in its folder.
+// The weights of another run that a run begins from, stored in its folder.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace heed {
 /// the run that they come from.
 Path initial_folder(const Path& run);
 
-/// Keeps the weights and tokenizers of a checkpoint of `origin`, the folder of another run, and says so in
-/// the manifest of the run, which is new.
+/// Stores the weights and tokenizers of a checkpoint of `origin`, the folder of another run, in a new run,
+/// and records them in its manifest.
 void write_initial(const Path& run, const Checkpoint& from, const Path& origin);
 
-/// What write_initial() kept; none where the run begins from weights drawn at random. Fault::data where it is
-/// damaged.
+/// The checkpoint that write_initial() stored; none where the run begins from random weights. Fault::data
+/// where it is damaged.
 std::optional<Checkpoint> read_initial(const Path& run);
 
-/// The key of the manifest under which origin_facts() stand.
+/// The key of origin_metadata() in the manifest.
 inline constexpr const char* origin_key = "from";
 
 /// Where the weights come from, for the manifest: run, step and SHA-256.
-Json origin_facts(const Checkpoint& initial);
+Json origin_metadata(const Checkpoint& initial);
 
 }  // namespace heed

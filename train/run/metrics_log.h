@@ -45,7 +45,8 @@ struct MetricSeries {
 /// when the file does not exist.
 std::vector<MetricSeries> read_metrics(const Path& lines);
 
-/// Writes the same as comma-separated values: one row a step, empty where a metric was not logged.
+/// Writes the series of a metrics.jsonl as comma-separated values: one row a step, empty where a metric was
+/// not logged.
 void write_metrics_csv(const Path& lines, const Path& table);
 
 }  // namespace heed

@@ -9,10 +9,11 @@ namespace {
 
 constexpr int64_t max_steps = int64_t{1} << 40;
 
-int64_t whole(const Json& json, const char* key, int64_t most) {
+int64_t whole(const Json& json, const char* key, int64_t max_value) {
   const Json& value = json.at(key);
-  if (!value.is_integer() || value.integer() < 0 || value.integer() > most)
-    fail(Fault::data, key, " is ", shown(value.dump()), ". It must be a whole number from 0 to ", most, ".");
+  if (!value.is_integer() || value.integer() < 0 || value.integer() > max_value)
+    fail(Fault::data, key, " is ", shown(value.dump()), ". It must be a whole number from 0 to ", max_value,
+         ".");
   return value.integer();
 }
 

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// What a training loop goes on from. Leave null what yours does not have.
+/// The state that a training loop resumes from. Leave null what yours does not have.
 struct TrainingState {
   Module& model;                   ///< weights and buffers
   Optimizer* optimizer = nullptr;  ///< its moments and step count
@@ -24,7 +24,7 @@ struct TrainingState {
 /// made where it is missing. Fault::file where it cannot be written; older checkpoints are then unchanged.
 void save_checkpoint(const Path& folder, const TrainingState& state, int64_t keep = 2);
 
-/// Puts all parts of `state` to where save_checkpoint() left them, so that the resumed loop is bit-identical
+/// Restores all parts of `state` from what save_checkpoint() wrote, so that the resumed loop is bit-identical
 /// to an uninterrupted one; false, and nothing is changed, when the folder has no checkpoint. `which`: last,
 /// or a number of steps. Fault::data where the checkpoint is damaged, of another model or loader, or lacks a
 /// part.

@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// One setting, as heed 0.1 called it and as it is called since.
+/// The name of a setting in heed 0.1 and its present name.
 struct RenamedSetting {
   std::string_view old_key;  ///< dotted: "train.rate"
   std::string_view key;      ///< dotted: "train.learning_rate"
@@ -21,7 +21,8 @@ std::span<const RenamedSetting> renamed_settings();
 std::string_view key_now(std::string_view old_key);
 
 /// The present option for one of heed 0.1, both without dashes: "lr" for "rate", "checkpoint" for "ckpt",
-/// "train.learning_rate" for "train.rate". Empty as above.
+/// "train.learning_rate" for "train.rate". Empty for an option that has not changed, and for one that never
+/// was.
 std::string option_now(std::string_view old_option);
 
 /// The present name of a series in the metrics.jsonl of heed 0.1; itself where it has not changed.

@@ -35,17 +35,15 @@ ResumePoint resume_point(const RunFolder& run, std::string_view which) {
   if (!list_checkpoints(run.path()).empty())
     return {.from = open_checkpoint(run.path(), which), .initial = std::nullopt};
   const std::optional<Json> manifest = run.read_manifest();
-  if (const std::string sign = sign_of_lost_checkpoints(run, manifest); !sign.empty()) {
+  if (const std::string sign = sign_of_lost_checkpoints(run, manifest); !sign.empty())
     fail(Fault::data, run.path(), " has lost its checkpoints (", sign,
          "): resumed, it would begin again at step 1 and overwrite its metrics. Put ", run.checkpoints(),
          " back.", begin_anew());
-  }
   std::optional<Checkpoint> initial = read_initial(run.path());
-  if (!initial && (known(manifest, origin_key) != nullptr || io::exists(initial_folder(run.path())))) {
+  if (!initial && (known(manifest, origin_key) != nullptr || io::exists(initial_folder(run.path()))))
     fail(Fault::data, run.path(), " begins from the weights of another run, which its folder ",
          initial_folder(run.path()).filename(),
          " has no more: resumed, it would begin from random ones. Put them back.", begin_anew());
-  }
   return {.from = std::nullopt, .initial = std::move(initial)};
 }
 

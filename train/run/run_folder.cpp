@@ -2,7 +2,6 @@
 #include "heed/train/run/run_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <thread>
@@ -11,12 +10,13 @@
 #include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/run/program_source.h"
-#include "heed/train/run/registration.h"
 
 namespace heed {
 namespace {
@@ -38,27 +38,19 @@ void check_name(const std::string& name) {
        advice(" The folder that runs go into is --out.", ""));
 }
 
-int64_t number_in(std::string_view digits) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
-}
-
 /// One more than the largest number in use.
 int64_t next_number(const Path& out, const std::string& base) {
   int64_t largest = 0;
   for (const Path& entry : io::list(out)) {
     const std::string name = entry.string();
     if (!name.starts_with(base + "-")) continue;
-    largest = std::max(largest, number_in(std::string_view(name).substr(base.size() + 1)));
+    largest = std::max(largest, parsed_integer(std::string_view(name).substr(base.size() + 1)).value_or(0));
   }
   return largest + 1;
 }
 
 std::string numbered(const std::string& base, int64_t number) {
-  std::string digits = std::to_string(number);
-  if (digits.size() < 3) digits.insert(0, 3 - digits.size(), '0');
-  return text(base, "-", digits);
+  return text(base, "-", formatted("%03lld", static_cast<long long>(number)));
 }
 
 /// Temporary name of a folder that is locked before it gets its run's name: .NAME.RANDOM.claim.
@@ -136,10 +128,9 @@ bool put_in_place(const Path& claim, const Path& run) {
 }
 
 [[noreturn]] void name_is_taken(const Path& run, const std::string& name) {
-  if (const std::optional<std::string> holder = run_holder(run)) {
+  if (const std::optional<std::string> holder = run_holder(run))
     fail(Fault::busy, run, " is in use by ", *holder, ". Choose another ",
          advice("--name", "name", "FitOptions::folder"), ", or stop that one.");
-  }
   if (settings_source() == SettingsSource::fit)
     fail("the folder ", run, " exists already, and is no run that can be resumed. Choose another name.");
   fail("the run ", run, " exists already (--name ", name, "). Go on with it: ", program_name(), " resume ",
@@ -235,15 +226,13 @@ RunFolder RunFolder::create(const RunOptions& options) {
 
 RunFolder RunFolder::look(const Path& run) {
   RunFolder made(run);
-  if (!io::is_directory(run)) {
+  if (!io::is_directory(run))
     fail(Fault::file, "there is no run ", run, ".", near_run(run), " See which there are: ", program_name(),
          " list runs");
-  }
-  if (!io::exists(made.config())) {
+  if (!io::exists(made.config()))
     fail(Fault::file, run,
          " is not the folder of a run: it has no config.toml. See which there are: ", program_name(),
          " list runs");
-  }
   try {
     made.read_manifest();  // before config.toml, whose keys a newer heed may have renamed
   } catch (const NewerFormat&) {

@@ -38,34 +38,34 @@ class RunFolder {
   /// Locks an existing run, readable or not, to rename or remove it. Fault::file when the path itself is no
   /// folder of a run, be it a link to one; Fault::busy, with the holder, when the run is in use.
   static RunFolder hold(const Path& run, std::string_view command);
-  /// A run of which only the path is used: by the other processes of a distributed run, perhaps on machines
-  /// that do not have the folder.
+  /// Names a run without opening it: for the other processes of a distributed run, perhaps on machines that
+  /// do not have the folder.
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
-  /// No folder: of a run that writes nothing.
+  /// No folder, for a run that writes nothing.
   static RunFolder none() { return RunFolder({}); }
-  bool is_none() const { return path_.empty(); }  ///< true for none(): there is nothing to write to
+  bool is_none() const { return path_.empty(); }  ///< true for none(): nothing is written
   /// Opens a run for reading, without its lock. NewerFormat when a newer heed wrote it
   /// (train/run/format_version.h).
   static RunFolder look(const Path& run);
 
   /// Gives the folder another name beside its own, in one step. A usage error when that is taken or illegal.
   void rename(const std::string& name);
-  /// Removes the folder; links in it are removed, and not what they lead to. Who is killed on the way leaves
-  /// no run.
+  /// Removes the folder; links in it are removed, and not what they lead to. A process that is killed
+  /// meanwhile leaves no run.
   void remove() &&;
 
-  const Path& path() const { return path_; }                 ///< of the folder itself
+  const Path& path() const { return path_; }                 ///< the folder itself
   Path config() const { return path_ / "config.toml"; }      ///< every setting of the run, in TOML
   Path manifest() const { return path_ / "manifest.json"; }  ///< program, machine, data and results, in JSON
   Path metrics() const { return path_ / "metrics.jsonl"; }   ///< one JSON object a line
-  /// The same numbers as a table, written with the report.
+  /// The numbers of metrics() as a table, written with the report.
   Path metrics_table() const { return path_ / "metrics.csv"; }
   Path tensorboard() const { return path_ / "tb"; }       ///< folder of TensorBoard event files
   Path report() const { return path_ / "report.html"; }   ///< the page of a finished run
   Path samples() const { return path_ / "samples.txt"; }  ///< outputs on the test split
   Path checkpoints() const { return path_ / "ckpt"; }  ///< folder of checkpoints: ckpt/step-N and best.json
 
-  /// True if there is a checkpoint or a line of metrics; either may come first.
+  /// True if there is a checkpoint or a line of metrics; either may be written first.
   bool begun() const;
   /// Appends to metrics() and to tensorboard().
   MetricsLog metrics_log() const { return MetricsLog(metrics(), tensorboard()); }

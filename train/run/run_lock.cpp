@@ -50,10 +50,9 @@ RunLock::RunLock(const Path& run, std::string_view command) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     lock_ = io::FileLock::try_lock(path, true);
   }
-  if (!lock_) {
+  if (!lock_)
     fail(Fault::busy, run, " is in use by ", described(path), ". Choose another ",
          advice("--name", "name", "FitOptions::folder"), ", or stop that one.");
-  }
   lock_->note(
       Json::object(
           {{"pid", static_cast<int64_t>(::getpid())}, {"since", clock_now()}, {"command", Json(command)}})

@@ -7,26 +7,26 @@
 #include <string>
 
 #include "heed/core/io/json.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/metrics/scores.h"
 
 namespace heed {
 
 /// The numbers that make a resumed run bit-identical to an uninterrupted one.
 struct RunState {
   int64_t step = 0;              ///< steps taken
-  int64_t epoch = 0;             ///< of the next batch
-  int64_t position = 0;          ///< of the next batch in its epoch
-  int64_t tick = 0;              ///< of the random numbers, see Rng
-  int64_t draws = 0;             ///< of the random numbers, see Rng
+  int64_t epoch = 0;             ///< epoch of the next batch
+  int64_t position = 0;          ///< number of the next batch in its epoch
+  int64_t tick = 0;              ///< tick of the random numbers, see Rng
+  int64_t draws = 0;             ///< numbers drawn in this tick, see Rng
   int64_t validated = -1;        ///< the step of the last validation; -1: none yet
   int64_t best_step = 0;         ///< the step of `best`; 0: none yet
   int64_t without_better = 0;    ///< validations since best_step
-  double seconds = 0;            ///< of training, over all sessions
+  double seconds = 0;            ///< seconds of training, over all sessions
   double window_loss = 0;        ///< sum of losses since the last line of metrics
   int64_t window_steps = 0;      ///< number of losses in window_loss
   int64_t skipped = 0;           ///< steps skipped because their numbers were not finite
-  int64_t skipped_in_a_row = 0;  ///< of them, the latest consecutive ones
-  std::optional<Scores> best{};  ///< of the best validation
+  int64_t skipped_in_a_row = 0;  ///< consecutive skipped steps before the next one
+  std::optional<Scores> best{};  ///< scores of the best validation
 };
 
 /// Writes state.json: its text.

@@ -47,7 +47,7 @@ void append_bytes(std::string& out, uint64_t field, std::string_view bytes) {
   out += bytes;
 }
 
-/// TFRecord's mask of a CRC: the CRC of data that contain their own CRC would be weak.
+/// Masks a CRC as TFRecord does: the CRC of data that contain their own CRC would be weak.
 uint32_t masked(uint32_t sum) { return std::rotr(sum, 15) + 0xa282ead8u; }
 
 std::string framed(const std::string& message) {

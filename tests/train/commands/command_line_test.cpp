@@ -12,9 +12,10 @@
 #include "heed/tests/train/shell.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

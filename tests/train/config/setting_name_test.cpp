@@ -14,7 +14,7 @@ TEST_CASE("setting name: fit() names every setting that it has") {
   std::set<std::string> others{"batch_tokens",   "label_smoothing",     "pretrain",   "pretrain_steps",
                                "pretrain_rate",  "checkpoint_every",    "best_after", "skip_limit",
                                "detect_anomaly", "validate_each_epoch", "maps_every", "maps_of",
-                               "maps_keep"};  // maps: KeepMaps
+                               "maps_keep"};  // maps: MapSnapshotCallback
   TrainOptions options;
   std::set<std::string> names;
   for (const OptionText& option : options_of(options)) {

@@ -5,6 +5,8 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -11,6 +11,7 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/tasks/task.h"

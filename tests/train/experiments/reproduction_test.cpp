@@ -8,6 +8,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
+#include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/tasks/task.h"

@@ -8,7 +8,9 @@
 #include "heed/core/error.h"
 #include "heed/nn/transformer.h"
 #include "heed/tests/catch.h"
+#include "heed/train/config/config.h"
 #include "heed/train/inspect/head_gates.h"
+#include "heed/train/tasks/example_provider.h"
 
 using namespace heed;
 
@@ -47,8 +49,9 @@ const ModelHead& head_named(const std::vector<ModelHead>& heads, const std::stri
 double loss_of(Loaded& loaded, HeadEditor* editor) {
   double loss = 0, targets = 0;
   for (const auto& numbers : batches_of_equal_lengths(loaded.task(), 0, 0, 8)) {
-    const ExampleBatch batch = loaded.task().test_batch(numbers, 0);
-    for (const ExampleScore& score : loaded.task().example_scores(*loaded.model, batch, {.editor = editor})) {
+    const ExampleBatch batch = example_provider(loaded.task()).test_batch(numbers, 0);
+    for (const ExampleScore& score :
+         example_provider(loaded.task()).example_scores(*loaded.model, batch, {.editor = editor})) {
       loss += score.loss;
       targets += score.targets;
     }
@@ -60,7 +63,7 @@ double loss_of(Loaded& loaded, HeadEditor* editor) {
 MapView used_map(Loaded& loaded, HeadEditor& editor, const ModelHead& head) {
   const NoGrad no_grad;
   const std::vector<int64_t> first{0};
-  const ExampleBatch batch = loaded.task().test_batch(first, 0);
+  const ExampleBatch batch = example_provider(loaded.task()).test_batch(first, 0);
   MapRecorder recorder;
   loaded.task().loss(*loaded.model, batch.batch, {.recorder = &recorder, .editor = &editor});
   for (const MapView& map : map_views(*loaded.model, recorder, batch.rows[0], 0))
@@ -164,7 +167,7 @@ TEST_CASE("head ablation: step by step with a cache, edited heads give what they
       HeadAblation ablation(HeadReplacement::parse(by));
       ablation.set(named_heads(heads, by == std::string("zero") ? "decoder.0.1,cross.0.0" : "cross.0.0"));
       const std::vector<int64_t> first{0};
-      const Batch batch = loaded.task().test_batch(first, 0).batch;
+      const Batch batch = example_provider(loaded.task()).test_batch(first, 0).batch;
       const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], {.editor = &ablation});
       const Tensor whole = model.logits(
           model.decode(batch.tensors[2], encoded, batch.tensors[1], {.editor = &ablation}));  // [1, T, V]
@@ -254,9 +257,10 @@ TEST_CASE(
   ablation.set({heads[0]});
   std::vector<double> differences;
   for (const auto& numbers : batches_of_equal_lengths(loaded.task(), 0, 0, 64)) {
-    const ExampleBatch batch = loaded.task().test_batch(numbers, 0);
-    const auto before = loaded.task().example_scores(*loaded.model, batch, {}),
-               after = loaded.task().example_scores(*loaded.model, batch, {.editor = &ablation});
+    const ExampleBatch batch = example_provider(loaded.task()).test_batch(numbers, 0);
+    const auto before = example_provider(loaded.task()).example_scores(*loaded.model, batch, {}),
+               after = example_provider(loaded.task())
+                           .example_scores(*loaded.model, batch, {.editor = &ablation});
     for (size_t i = 0; i < before.size(); ++i) differences.push_back(after[i].loss - before[i].loss);
   }
   double mean = 0, squares = 0;

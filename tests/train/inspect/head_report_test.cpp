@@ -7,6 +7,8 @@
 #include "heed/core/counted_work.h"
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/example_provider.h"
 
 using namespace heed;
 
@@ -28,7 +30,7 @@ struct KnownModel final : Module {
 
 /// The phrasebook, and a forward pass that records known maps. Encoder: head 0 copies, 1 looks back, 2 is
 /// uniform, 3 looks at the rarest word. Cross-attention: head 0 follows the word alignment, 1 is uniform.
-class KnownTask final : public Task {
+class KnownTask final : public Task, public ExampleProvider {
  public:
   explicit KnownTask(Config config) : config_(std::move(config)) {
     config_.task->load(config_, {}, [](const std::string&) {});
@@ -37,17 +39,21 @@ class KnownTask final : public Task {
   int64_t plan(int64_t) override { return 0; }
   Batch batch(int64_t) const override { return {}; }
   Scores validate(Module&) const override { return {}; }
-  int64_t test_examples() const override { return config_.task->test_examples(); }
+  int64_t test_examples() const override { return example_provider(*config_.task).test_examples(); }
   std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const override {
-    return config_.task->test_lengths(number, max_tokens);
+    return example_provider(*config_.task).test_lengths(number, max_tokens);
   }
   ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
-    const ExampleBatch out = config_.task->test_batch(numbers, max_tokens);
+    const ExampleBatch out = example_provider(*config_.task).test_batch(numbers, max_tokens);
     rows_ = out.rows;
     for (const ExampleTokens& row : out.rows)
       if (counting_)
         for (const std::string& token : row.input) ++counts_[token];
     return out;
+  }
+  std::vector<ExampleScore> example_scores(Module&, const ExampleBatch&,
+                                           const ForwardContext&) const override {
+    return {};
   }
   Tensor loss(Module& module, const Batch&, const ForwardContext& context) const override {
     counting_ = false;  // tokens are counted in a first pass

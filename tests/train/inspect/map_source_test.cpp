@@ -5,6 +5,8 @@
 
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/example_provider.h"
 
 using namespace heed;
 
@@ -105,10 +107,10 @@ TEST_CASE(
                                               {"model.max_length", "40"}});
   const auto model = model_of(config);
   const std::vector<int64_t> numbers{3, 0, 2};
-  const ExampleBatch examples = config.task->test_batch(numbers, 0);
+  const ExampleBatch examples = example_provider(*config.task).test_batch(numbers, 0);
   REQUIRE(examples.rows.size() == 3);
   CHECK(examples.rows[0].number == 3);
-  const auto scores = config.task->example_scores(*model, examples, {});
+  const auto scores = example_provider(*config.task).example_scores(*model, examples, {});
   double loss = 0, targets = 0;
   for (const ExampleScore& score : scores) {
     loss += score.loss;

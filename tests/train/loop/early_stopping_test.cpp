@@ -1,13 +1,9 @@
-// Patience, the time limit, and what processes agree on between two steps.
+// Patience, the best scores and the time limit.
 #include "heed/train/loop/early_stopping.h"
 
 #include <cmath>
-#include <csignal>
 
-#include "heed/core/distributed/single_process.h"
 #include "heed/tests/catch.h"
-#include "heed/tests/thread_group.h"
-#include "heed/train/loop/stop_signals.h"
 
 using namespace heed;
 
@@ -101,26 +97,4 @@ TEST_CASE("early stopping: a time limit of 0 is none") {
   options.time_limit = 60;
   CHECK(!stopping.out_of_time(59.9));
   CHECK(stopping.out_of_time(60));
-}
-
-TEST_CASE("early stopping: a request is what any process was asked, and the main one's clock") {
-  CHECK(!collect_stop_request(single_process(), false).out_of_time);
-  CHECK(collect_stop_request(single_process(), true).out_of_time);
-  for (const int64_t late : {0, 1}) {
-    std::vector<StopRequest> requests(2);
-    as_members(2, [&](ProcessGroup& group) {
-      requests[static_cast<size_t>(group.rank())] = collect_stop_request(group, group.rank() == late);
-    });
-    for (const StopRequest& request : requests) {
-      CHECK(request.out_of_time == (late == 0));
-      CHECK((request.signal == 0 && !request.save));
-    }
-  }
-  const StopSignals signals;
-  ::raise(SIGUSR1);
-  const StopRequest save = collect_stop_request(single_process(), false);
-  CHECK((save.save && save.signal == 0));
-  CHECK(!collect_stop_request(single_process(), false).save);  // asked once
-  ::raise(SIGTERM);
-  CHECK(collect_stop_request(single_process(), false).signal == SIGTERM);
 }

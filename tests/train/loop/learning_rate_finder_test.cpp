@@ -5,7 +5,7 @@
 
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
-#include "heed/train/config/development.h"
+#include "heed/train/config/debug_runs.h"
 
 using namespace heed;
 

@@ -10,6 +10,7 @@
 #include "heed/tests/train/shell.h"
 #include "heed/tests/train/small_presets.h"
 #include "heed/tests/train/small_run.h"
+#include "heed/train/config/config.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 

@@ -24,7 +24,7 @@ std::string printed(const Work& work) {
 
 /// The line after step `at` of 10 quick steps; validations come every 4 steps, of which `seen` took 50 s
 /// each.
-std::string line_after(int64_t at, int seen, const StepLog::Beside& beside) {
+std::string line_after(int64_t at, int seen, const StepLog::EvaluationTimes& beside) {
   return printed([&] {
     Progress progress;
     RunState state{.step = at - 1};
@@ -41,7 +41,7 @@ std::string line_after(int64_t at, int seen, const StepLog::Beside& beside) {
 }  // namespace
 
 TEST_CASE("step log: the time left has the validations to come and the test after the last step") {
-  const StepLog::Beside beside{.validate_every = 4, .validation_seconds = 100, .test_seconds = 1000};
+  const StepLog::EvaluationTimes beside{.validate_every = 4, .validation_seconds = 100, .test_seconds = 1000};
   CHECK_THAT(line_after(1, 0, beside), containing("eta 21:40"));  // at 4, 8 and 10
   CHECK_THAT(line_after(4, 0, beside), containing("eta 20:00"));  // that at 4 is being done
   CHECK_THAT(line_after(10, 0, beside), containing("eta 16:40"));

@@ -128,3 +128,11 @@ TEST_CASE("stop_signals: a child that is about to become another program is ende
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
 }
+
+TEST_CASE("stop signals: a request to save is taken once") {
+  const StopSignals signals;
+  ::raise(SIGUSR1);
+  CHECK(StopSignals::received() == 0);
+  CHECK(SaveSignal::take());
+  CHECK(!SaveSignal::take());
+}

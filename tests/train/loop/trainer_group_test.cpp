@@ -6,6 +6,7 @@
 #include "heed/tests/thread_group.h"
 #include "heed/tests/train/small_presets.h"
 #include "heed/tests/train/small_run.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 
 using namespace heed;
 
@@ -30,7 +31,7 @@ TrainResult sit_together(const Path& run, int64_t members, const Make& make, con
       folder =
           RunFolder::create({.out = run.parent_path(), .name = run.filename().string(), .command = "test"});
     if (group.is_main() && !there) io::write(folder->config(), to_toml(config));
-    config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{},
+    config.task->load(config, from ? tokenizer_files(*from) : std::vector<NamedBytes>{},
                       [](const std::string&) {});
     Progress progress;
     progress.quiet = true;

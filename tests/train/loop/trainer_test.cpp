@@ -6,7 +6,7 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
-#include "heed/train/loop/memory_estimate.h"
+#include "heed/train/loop/run_estimate.h"
 
 using namespace heed;
 

@@ -26,19 +26,10 @@ class Planned final : public Task {
     return epochs_.at(static_cast<size_t>(place.epoch)).at(static_cast<size_t>(place.position));
   }
 
-  void fields(Fields&) override {}
-  void load(const Config&, const std::vector<NamedBytes>&,
-            const std::function<void(const std::string&)>&) override {}
-  void load_artifacts(const Config&, const std::vector<NamedBytes>&) override {}
   std::unique_ptr<Module> model(const Config&, Rng&) const override { return nullptr; }
-  std::vector<NamedBytes> artifacts() const override { return {}; }
-  std::vector<std::pair<std::string, std::string>> metadata() const override { return {}; }
   Batch batch(int64_t) const override { return {}; }
-  std::vector<std::string> tensor_names() const override { return {}; }
   Tensor loss(Module&, const Batch&, const ForwardContext&) const override { return {}; }
   Scores validate(Module&) const override { return {}; }
-  Evaluation test(Module&, const DecodeOptions&) const override { return {}; }
-  std::vector<MapView> maps(Module&, const std::string&, std::string&) const override { return {}; }
 
  private:
   Epochs epochs_;
@@ -58,7 +49,7 @@ std::vector<std::vector<double>> measured(WorstCaseBatches& survey, const Planne
   while (const std::optional<BatchPlace> place = survey.next()) {
     asked.push_back(task.at(*place));
     const double taken = weighed(weights, asked.back());
-    survey.took(taken, 1000 * taken);
+    survey.record(taken, 1000 * taken);
   }
   return asked;
 }

@@ -4,6 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/tests/train/shell.h"
 #include "heed/tests/train/small_presets.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -29,7 +30,7 @@ const std::vector<std::string> small{"--d-model",
 Json known_of(Config config) {
   config.task->load(config, {}, [](const std::string&) {});
   Json out = Json::object();
-  put_known(out, *config.task);
+  set_baselines(out, config.task->baselines());
   return out;
 }
 
@@ -55,11 +56,11 @@ TEST_CASE("known: every class task of long inputs knows accuracies, tokens have 
 TEST_CASE("known: words are of one score") {
   Config config = small_preset("lra-listops");
   config.task->load(config, {}, [](const std::string&) {});
-  const std::vector<std::string> words = baseline_words(*config.task, "accuracy");
+  const std::vector<std::string> words = baseline_words(config.task->baselines(), "accuracy");
   REQUIRE(words.size() >= 2);
   CHECK(words[0].starts_with("majority 0."));
   CHECK(words[1].starts_with("root operator 0."));
-  CHECK(baseline_words(*config.task, "loss").empty());
+  CHECK(baseline_words(config.task->baselines(), "loss").empty());
 }
 
 TEST_CASE("known: a run shows it at its end, in report, scores and evaluation, and so does a comparison") {

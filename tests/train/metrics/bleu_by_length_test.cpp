@@ -3,6 +3,7 @@
 
 #include "heed/tests/catch.h"
 #include "heed/train/metrics/bleu.h"
+#include "heed/train/report/length_chart.h"
 
 using namespace heed;
 

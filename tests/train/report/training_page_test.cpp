@@ -10,13 +10,13 @@ using namespace heed;
 
 namespace {
 
-KeptMaps frame_at(int64_t step) {
-  KeptMaps frame{.step = step, .input = "x", .caption = text("after ", step), .maps = {}, .heads = {}};
+MapSnapshot frame_at(int64_t step) {
+  MapSnapshot frame{.step = step, .input = "x", .caption = text("after ", step), .maps = {}, .heads = {}};
   MapView map{.name = "cross", .kind = "cross", .heads = 2, .queries = 2, .keys = 2};
   map.query_tokens = map.key_tokens = {"a", "b"};
   for (int64_t i = 0; i < 8; ++i) map.weights.push_back(static_cast<float>(step + i) / 1000);
   frame.maps = {map};
-  frame.heads = {{KeptHead{.entropy = 0.5, .uniform_entropy = 0.7}, KeptHead{}}};
+  frame.heads = {{HeadSnapshot{.entropy = 0.5, .uniform_entropy = 0.7}, HeadSnapshot{}}};
   return frame;
 }
 
@@ -37,7 +37,7 @@ int64_t occurrences(const std::string& text, const std::string& what) {
 TEST_CASE("training page: holds each frame bit for bit, tokens once") {
   const TrainingMaps training = three_frames();
   const std::string page = training_page(training);
-  for (const KeptMaps& frame : training.frames)
+  for (const MapSnapshot& frame : training.frames)
     CHECK(occurrences(page, picture::base64_floats(frame.maps[0].weights)) == 1);
   CHECK(occurrences(page, "[\"a\",\"b\"]") == 1);
   CHECK(occurrences(page, "after 10") == 1);

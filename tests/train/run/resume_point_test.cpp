@@ -78,7 +78,7 @@ TEST_CASE("resume point: a run that began from weights is refused where they are
   const ResumePoint begin = resume_point(run.run);
   REQUIRE(begin.initial);
   CHECK(begin.initial->file("model.safetensors") == "numbers");
-  CHECK(origin_facts(*begin.initial).at("run").text() == "base");
+  CHECK(origin_metadata(*begin.initial).at("run").text() == "base");
   io::remove_all(initial_folder(run.run.path()) / "ckpt");
   CHECK_THAT(run.refusal(), containing("begins from the weights of another run") && containing("initial"));
   io::remove_all(initial_folder(run.run.path()));

@@ -5,6 +5,7 @@
 #include "heed/core/counted_work.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/work_shares.h"
+#include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

@@ -5,6 +5,7 @@
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

@@ -10,7 +10,10 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_presets.h"
+#include "heed/train/config/config.h"
 #include "heed/train/loop/trainer.h"
+#include "heed/train/tasks/map_provider.h"
+#include "heed/train/tasks/registry.h"
 
 using namespace heed;
 
@@ -123,7 +126,7 @@ TEST_CASE("tasks: every task trains, scores and shows its maps with every varian
       }
       if (variant.traits.map == MapKind::none) continue;
       std::string caption;
-      check_maps(run.config.task->maps(run.trainer->model(), "", caption), exact);
+      check_maps(map_provider(*run.config.task).maps(run.trainer->model(), "", caption), exact);
       CHECK(!caption.empty());
     }
   }
@@ -235,10 +238,10 @@ TEST_CASE("tasks: the maps of a sentence longer than the model reads are cut, no
     const auto model = config.task->model(config, rng);
     std::string sentence, caption;
     for (int i = 0; i < 60; ++i) sentence += "man ";
-    const std::vector<MapView> maps = config.task->maps(*model, sentence, caption);
+    const std::vector<MapView> maps = map_provider(*config.task).maps(*model, sentence, caption);
     check_maps(maps, true);
     for (const MapView& map : maps) CHECK((map.queries <= 16 && map.keys <= 16));
-    check_maps(config.task->maps(*model, "A word nobodyknows.", caption), true);
+    check_maps(map_provider(*config.task).maps(*model, "A word nobodyknows.", caption), true);
   }
 }
 
@@ -249,8 +252,8 @@ TEST_CASE("tasks: lm cuts its own example to the model and refuses texts that ar
     Rng rng(1);
     const auto model = config.task->model(config, rng);
     std::string caption;
-    check_maps(config.task->maps(*model, "", caption), true);
-    CHECK_THROWS_WITH(config.task->maps(*model, std::string(17, 'e'), caption),
+    check_maps(map_provider(*config.task).maps(*model, "", caption), true);
+    CHECK_THROWS_WITH(map_provider(*config.task).maps(*model, std::string(17, 'e'), caption),
                       containing("the text has 17 tokens, and the model reads 16 at most"));
     // A sample longer than the model's reach.
     CHECK(config.task->test(*model, {}).samples.at(0).hypothesis.size() >= 400);
@@ -269,11 +272,11 @@ TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and name
     for (const int64_t count : scored.confusion->counts) images += count;
     CHECK(images == 20);
     std::string caption;
-    const std::vector<MapView> maps = config.task->maps(*model, "19", caption);
+    const std::vector<MapView> maps = map_provider(*config.task).maps(*model, "19", caption);
     CHECK(maps.at(0).keys == (pool == "first" ? 5 : 4));
-    CHECK_THROWS_WITH(config.task->maps(*model, "20", caption),
+    CHECK_THROWS_WITH(map_provider(*config.task).maps(*model, "20", caption),
                       containing("'20' is no test image. Give its number, 0 to 19."));
-    CHECK_THROWS_WITH(config.task->maps(*model, "seven", caption), containing("'seven'"));
+    CHECK_THROWS_WITH(map_provider(*config.task).maps(*model, "seven", caption), containing("'seven'"));
   }
 }
 

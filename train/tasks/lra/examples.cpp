@@ -6,6 +6,7 @@
 #include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
+
 std::vector<int32_t> LongTask::places_of(std::string_view bytes) const {
   const auto count = static_cast<int32_t>(static_cast<int64_t>(bytes.size()) / tokens().bytes);
   std::vector<int32_t> out;
@@ -13,6 +14,12 @@ std::vector<int32_t> LongTask::places_of(std::string_view bytes) const {
     if (!tokens().drop_zeros || bytes[static_cast<size_t>(place)] != '\0') out.push_back(place);
   }
   return out;
+}
+
+std::string LongTask::token_name(uint8_t byte, int64_t) const {
+  if (byte == ' ') return "_";
+  return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
+                                    : text("#", static_cast<int64_t>(byte));
 }
 
 std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
@@ -29,9 +36,9 @@ std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
 Sequences LongTask::cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const {
   const Sequences& set = splits_.test;
   Sequences out{.parts = set.parts, .bytes = "", .ends = {}, .labels = {}};
-  const int64_t most = max_tokens > 0 ? std::min(max_tokens, longest_) : longest_;
+  const int64_t length = max_tokens > 0 ? std::min(max_tokens, longest_) : longest_;
   for (const int64_t number : numbers) {
-    for (int64_t part = 0; part < set.parts; ++part) out.add(first_tokens(set.at(number, part), most));
+    for (int64_t part = 0; part < set.parts; ++part) out.add(first_tokens(set.at(number, part), length));
     out.labels.push_back(set.labels[static_cast<size_t>(number)]);
   }
   return out;

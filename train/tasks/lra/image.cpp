@@ -38,8 +38,8 @@ class Image final : public PictureTask {
 }  // namespace
 
 TaskEntry task::lra_image() {
-  return {"lra-image", "Long Range Arena: grey images pixel by pixel, ten classes, 1,024 tokens",
-          []() -> std::unique_ptr<Task> { return std::make_unique<Image>(); }};
+  return task_entry<Image>("lra-image",
+                           "Long Range Arena: grey images pixel by pixel, ten classes, 1,024 tokens");
 }
 
 }  // namespace heed

@@ -56,8 +56,8 @@ class ListOps final : public LongTask {
 }  // namespace
 
 TaskEntry task::lra_listops() {
-  return {"lra-listops", "Long Range Arena: the value of nested operators over digits, up to 2,000 tokens",
-          []() -> std::unique_ptr<Task> { return std::make_unique<ListOps>(); }};
+  return task_entry<ListOps>(
+      "lra-listops", "Long Range Arena: the value of nested operators over digits, up to 2,000 tokens");
 }
 
 }  // namespace heed

@@ -1,6 +1,5 @@
 // Attention maps of one long input, with the picture that its tokens are pixels of.
 #include <algorithm>
-#include <charconv>
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/train/tasks/lra/lra.h"
@@ -19,19 +18,14 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
                                          std::string& caption) const {
   std::optional<NoGrad> no_grad;
   refuse_gradients(no_grad, parts);
-  const int64_t most_read = parts.longest > 0 ? parts.longest : mapped_tokens,
-                most_shown = parts.longest > 0 ? parts.longest : shown_tokens;
-  int64_t index = 0;
+  const int64_t max_read = parts.longest > 0 ? parts.longest : mapped_tokens,
+                max_shown = parts.longest > 0 ? parts.longest : shown_tokens;
   const Sequences& set = splits_.test;
-  if (!given.empty()) {
-    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
-    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
-      fail("'", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
-  }
+  const int64_t index = example_number(given, set.count(), "test example");
   Sequences one{
       .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
   for (int64_t part = 0; part < set.parts; ++part)
-    one.add(first_tokens(set.at(index, part), std::min(longest_, most_read)));
+    one.add(first_tokens(set.at(index, part), std::min(longest_, max_read)));
   const int64_t first_and_only[] = {0};
   MapRecorder recorder = recorder_for(parts);
   const Tensor scores =
@@ -40,8 +34,8 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   std::vector<std::string> labels = token_names(one.at(0));
   std::vector<int32_t> places = places_of(one.at(0));
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
-  labels.resize(std::min(labels.size(), static_cast<size_t>(most_shown)));
-  places.resize(std::min(places.size(), static_cast<size_t>(most_shown - first)));
+  labels.resize(std::min(labels.size(), static_cast<size_t>(max_shown)));
+  places.resize(std::min(places.size(), static_cast<size_t>(max_shown - first)));
   caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
   if (predicts_classes())
     caption += "; the model says " + classes()[static_cast<size_t>(likeliest(scores)[0])];
@@ -54,11 +48,8 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
     picture->first = first;
     picture->places = places;
   }
-  std::vector<MapView> views;
-  for (size_t i = 0; i < recorder.maps.size(); ++i) {
-    views.push_back(map_view(module, recorder, i, "encoder self", static_cast<int64_t>(i), labels, labels));
-    views.back().picture = picture;
-  }
+  std::vector<MapView> views = self_attention_views(module, recorder, "encoder self", labels);
+  for (MapView& view : views) view.picture = picture;
   return views;
 }
 

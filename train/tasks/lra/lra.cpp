@@ -9,7 +9,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/causal_encoder.h"
+#include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
@@ -65,42 +65,33 @@ std::vector<std::pair<std::string, int64_t>> LongTask::small_data() const {
 }
 
 void LongTask::check_settings(const Config& config) const {
-  if (config.train.batch_size < 1) {
-    fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
-         " counts examples: give at least 1.");
-  }
+  check_batch_size(config, "examples");
   if (config.model.max_length < 2)
     fail("model.max_length = ", config.model.max_length, ". Read at least 2 tokens.");
-  if (tokens().drop_zeros && inside_attention(config.model.position)) {
+  if (tokens().drop_zeros && inside_attention(config.model.position))
     fail(
         "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
         "use model.position = learned or sinusoid, or data.pixel_zero = token.");
-  }
-  if (options_.mean_over == LongOptions::MeanOver::all && !tokens().fixed) {
+  if (options_.mean_over == LongOptions::MeanOver::all && !tokens().fixed)
     fail("data.mean_over = all: inputs of the task ", config.task_name,
          " differ in length, so the padding of a batch would count. Use real or padded.");
-  }
-  if (!(options_.hidden_share >= 0 && options_.hidden_share < 1)) {
+  if (!(options_.hidden_share >= 0 && options_.hidden_share < 1))
     fail("data.hidden_share = ", options_.hidden_share,
          ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
-  }
-  if (reads_vectors() && !predicts_classes()) {
+  if (reads_vectors() && !predicts_classes())
     fail("data.predict is not class, but a token of the task ", config.task_name, " is a vector of ",
          tokens().bytes, " pixels, which is no token of a vocabulary. Use --predict class, or --patch 1.");
-  }
   check_causality(config);
   check_more(config);
 }
 
 void LongTask::check_causality(const Config& config) const {
-  if (options_.causal && options_.pool == Pool::first) {
+  if (options_.causal && options_.pool == Pool::first)
     fail("data.causal = true with model.pool = first: the token put first would see itself alone. Use ",
          "model.pool = last or mean.");
-  }
-  if (options_.causal && options_.predict == LongOptions::Predict::masked) {
+  if (options_.causal && options_.predict == LongOptions::Predict::masked)
     fail("data.causal = true, but hidden tokens are predicted from both sides. Use --pretrain causal, or ",
          "data.predict = causal.");
-  }
   const bool causal = options_.causal || options_.predict == LongOptions::Predict::causal;
   check_encoder_attention(config, causal, options_.causal ? "data.causal = true" : "data.predict = causal");
 }

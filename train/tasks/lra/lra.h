@@ -9,7 +9,7 @@
 #include "heed/data/baselines.h"
 #include "heed/data/text/labelled_sequences.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/task.h"
+#include "heed/train/tasks/classification/classification_task.h"
 
 namespace heed {
 
@@ -48,7 +48,7 @@ struct LongOptions {
 /// A task that classifies byte strings. Subclasses provide the data; tokens, batches, model, loss and scores
 /// are here. Tay et al. 2021, arXiv 2011.04006. With data.predict the model learns to predict tokens instead:
 /// see train/loop/pretraining.h.
-class LongTask : public Task {
+class LongTask : public Task, public MapProvider, public ExampleProvider {
  public:
   using Log = std::function<void(const std::string&)>;  ///< takes a line for people
 
@@ -60,7 +60,6 @@ class LongTask : public Task {
   void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
-  std::vector<NamedBytes> artifacts() const final { return {}; }
   std::vector<std::pair<std::string, std::string>> metadata() const final { return metadata_; }
   std::vector<ScoreBaseline> baselines() const final { return baselines_; }
   int64_t plan(int64_t epoch) final;
@@ -116,8 +115,8 @@ class LongTask : public Task {
   virtual std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const = 0;
   /// The picture whose pixels the bytes of an input are; null: they are none.
   virtual std::shared_ptr<TokenPicture> picture(std::string_view) const { return nullptr; }
-  /// The label of a token on a map.
-  virtual std::string token_name(uint8_t byte, int64_t place) const = 0;
+  /// The label of a token on a map. The default is of text: the character, or the number of the byte.
+  virtual std::string token_name(uint8_t byte, int64_t place) const;
 
   /// The first data.num_examples are for training, the next data.validation for validation, all others for
   /// the test.
@@ -129,7 +128,6 @@ class LongTask : public Task {
   LongOptions options_;  ///< as the config sets them
 
  private:
-  struct Result;
   /// A usage error where the attention, or what is learned, does not go with data.causal.
   void check_causality(const Config& config) const;
   bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }
@@ -138,17 +136,19 @@ class LongTask : public Task {
   /// The examples out of `count` that are scored.
   int64_t scored_of(int64_t count) const;
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
+  /// Tokens of an example that are read; of a pair, those of the longer input. At least 1.
   int64_t length(const Sequences& set, int64_t example) const;
   /// True where a token is a vector of several bytes.
   bool reads_vectors() const { return tokens().bytes > 1; }
-  /// The bytes of an input's first tokens, at most `most`.
-  std::string_view first_tokens(std::string_view bytes, int64_t most) const {
-    return bytes.substr(0, static_cast<size_t>(most * tokens().bytes));
+  /// The bytes of an input's first tokens, at most `max_tokens`.
+  std::string_view first_tokens(std::string_view bytes, int64_t max_tokens) const {
+    return bytes.substr(0, static_cast<size_t>(max_tokens * tokens().bytes));
   }
   /// The columns that an example takes up in a batch: its length, or all its pixels.
   int64_t columns(const Sequences& set, int64_t example) const {
     return keeps_zeros() ? static_cast<int64_t>(set.at(example).size()) : length(set, example);
   }
+  /// The columns of a batch of these examples: those of the longest.
   int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
   /// A batch padded to `longest`. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
@@ -171,8 +171,9 @@ class LongTask : public Task {
   double tokens_of(const Sequences& set, std::span<const std::vector<int64_t>> batches) const;
   /// Test examples that are scored.
   int64_t tested_count() const;
-  Result score(Module& model, const Sequences& set, int64_t count) const;
-  Scores scores_of(const Result& result) const;
+  ClassificationTally score(Module& model, const Sequences& set, int64_t count) const;
+  /// Accuracy and loss; the one that is learned comes first.
+  Scores scores_of(const ClassificationTally& tally) const;
   /// Baselines of token prediction by token frequency: sets baselines_, returns them as text.
   std::string frequencies();
 
@@ -182,7 +183,6 @@ class LongTask : public Task {
   int64_t batch_ = 1, max_length_ = 0, longest_ = 0, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;
-  std::string recipe_;
   std::vector<std::vector<int64_t>> planned_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };

@@ -43,12 +43,6 @@ class Retrieval final : public LongTask {
             {"runs of 4 bytes", byte_runs(train_set, test_set, 4, false)}};
   }
 
-  std::string token_name(uint8_t byte, int64_t) const override {
-    return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
-           : byte == ' '              ? "_"
-                                      : text("#", static_cast<int64_t>(byte));
-  }
-
   enum class Head { concat, products } head_ = Head::products;
   DocumentLengths lengths_;
 };
@@ -56,9 +50,8 @@ class Retrieval final : public LongTask {
 }  // namespace
 
 TaskEntry task::lra_retrieval() {
-  return {"lra-retrieval",
-          "Long Range Arena: do two documents belong together? bytes, up to 4,000 tokens each",
-          []() -> std::unique_ptr<Task> { return std::make_unique<Retrieval>(); }};
+  return task_entry<Retrieval>(
+      "lra-retrieval", "Long Range Arena: do two documents belong together? bytes, up to 4,000 tokens each");
 }
 
 }  // namespace heed

@@ -12,12 +12,6 @@ constexpr int64_t tokens_at_once = int64_t{1} << 16;
 
 }  // namespace
 
-/// Means over all targets.
-struct LongTask::Result {
-  double accuracy = 0, loss = 0, asked = 0;
-  std::vector<int64_t> counts;  // [classes, classes]: true by predicted class; empty for tokens
-};
-
 std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set, int64_t count) const {
   std::vector<std::pair<int64_t, int64_t>> order;  // length, number: batches hold inputs of similar length
   for (int64_t i = 0; i < count; ++i) order.emplace_back(columns(set, i), i);
@@ -39,41 +33,22 @@ double LongTask::tokens_of(const Sequences& set, std::span<const std::vector<int
   return sum;
 }
 
-LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
+ClassificationTally LongTask::score(Module& model, const Sequences& set, int64_t count) const {
   const NoGrad no_grad;
-  const auto kinds = static_cast<int64_t>(classes().size());
-  Result result;
-  if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
-  int64_t right = 0;
+  ClassificationTally tally(predicts_classes() ? static_cast<int64_t>(classes().size()) : 0);
   const auto batches = scored_together(set, count);
   CountedWork work(tokens_of(set, batches));
   for (const std::vector<int64_t>& numbers : batches) {
-    const Batch one = tensors(set, numbers, drawn_for_scores);
-    const Tensor scores = logits(model, one, {});
-    result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
-    result.asked += one.weight;
-    const std::vector<float> values = scores.to_host();
-    const std::vector<double> targets = one.tensors[1].to_doubles();
-    const int64_t columns = scores.extent(1);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const float* row = values.data() + static_cast<int64_t>(i) * columns;
-      const auto guess = std::max_element(row, row + columns) - row;
-      const auto label = static_cast<int64_t>(targets[i]);
-      if (predicts_classes()) ++result.counts[static_cast<size_t>(label * kinds + guess)];
-      right += guess == label ? 1 : 0;
-    }
+    const Batch batch = tensors(set, numbers, drawn_for_scores);
+    tally.add(logits(model, batch, {}), batch.tensors[1], batch.weight);
     work.add(tokens_of(set, std::span(&numbers, 1)));
   }
-  const double all = std::max(result.asked, 1.0);
-  result.accuracy = static_cast<double>(right) / all;
-  result.loss /= all;
-  return result;
+  return tally;
 }
 
-Scores LongTask::scores_of(const Result& result) const {
-  if (predicts_classes())
-    return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
-  return {.list = {{"loss", result.loss}, {"accuracy", result.accuracy}}, .lower_is_better = true};
+Scores LongTask::scores_of(const ClassificationTally& tally) const {
+  if (predicts_classes()) return tally.scores();
+  return {.list = {{"loss", tally.loss()}, {"accuracy", tally.accuracy()}}, .lower_is_better = true};
 }
 
 int64_t LongTask::scored_of(int64_t count) const {
@@ -130,15 +105,15 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
 Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   const Sequences& set = splits_.test;
   const int64_t count = tested_count();
-  const Result result = score(model, set, count);
+  const ClassificationTally tally = score(model, set, count);
   const std::vector<std::string> names = classes();
   Evaluation out;
-  out.scores = scores_of(result);
+  out.scores = scores_of(tally);
   out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
                     " test examples; baselines: ", baseline_words_)};
   if (!predicts_classes()) {
     out.notes.push_back(
-        text(static_cast<int64_t>(result.asked), " tokens predicted; the loss is in nats a token"));
+        text(static_cast<int64_t>(tally.weight()), " tokens predicted; the loss is in nats a token"));
     return out;
   }
   std::string answers;
@@ -146,12 +121,12 @@ Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   for (size_t guess = 0; guess < names.size(); ++guess) {
     int64_t times = 0;
     for (size_t label = 0; label < names.size(); ++label)
-      times += result.counts[label * names.size() + guess];
+      times += tally.confusion()[label * names.size() + guess];
     max_count = std::max(max_count, times);
     answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
   }
   out.notes.push_back(text("answers     ", answers, max_count == count ? ": always the same" : ""));
-  out.confusion = Confusion{.labels = names, .counts = result.counts};
+  out.confusion = Confusion{.labels = names, .counts = tally.confusion()};
   return out;
 }
 

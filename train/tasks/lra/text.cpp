@@ -41,20 +41,14 @@ class Text final : public LongTask {
   // The benchmark selects no checkpoint: it reports the last step.
   bool scores_last() const override { return !options_.path.empty(); }
 
-  std::string token_name(uint8_t byte, int64_t) const override {
-    return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
-           : byte == ' '              ? "_"
-                                      : text("#", static_cast<int64_t>(byte));
-  }
-
   DocumentLengths lengths_;
 };
 
 }  // namespace
 
 TaskEntry task::lra_text() {
-  return {"lra-text", "Long Range Arena: documents as bytes, two classes, up to 4,000 tokens",
-          []() -> std::unique_ptr<Task> { return std::make_unique<Text>(); }};
+  return task_entry<Text>("lra-text",
+                          "Long Range Arena: documents as bytes, two classes, up to 4,000 tokens");
 }
 
 }  // namespace heed

@@ -4,7 +4,9 @@
 #include "heed/nn/encoder_models.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/train/small_presets.h"
+#include "heed/train/config/config.h"
 #include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/map_provider.h"
 
 using namespace heed;
 
@@ -36,7 +38,7 @@ float later_weight(const std::string& attention, const std::string& causal) {
   const auto model = config.task->model(config, rng);
   std::string caption;
   float greatest = 0;
-  for (const MapView& map : config.task->maps(*model, "0", caption)) {
+  for (const MapView& map : map_provider(*config.task).maps(*model, "0", caption)) {
     for (int64_t h = 0; h < map.heads; ++h) {
       for (int64_t q = 0; q < map.queries; ++q) {
         for (int64_t k = q + 1; k < map.keys; ++k) greatest = std::max(greatest, std::abs(map.at(h, q, k)));

@@ -12,6 +12,7 @@
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_presets.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/config/config.h"
 #include "heed/train/loop/trainer.h"
 
 using namespace heed;

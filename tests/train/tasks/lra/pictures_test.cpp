@@ -7,6 +7,9 @@
 #include "heed/autograd/tape.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/train/small_presets.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/example_provider.h"
+#include "heed/train/tasks/map_provider.h"
 
 using namespace heed;
 
@@ -63,7 +66,7 @@ TEST_CASE("pictures: maps and test examples of patches name their rows and colum
   Rng rng(1);
   const std::unique_ptr<Module> model = config.task->model(config, rng);
   std::string caption;
-  const std::vector<MapView> maps = config.task->maps(*model, "3", caption);
+  const std::vector<MapView> maps = map_provider(*config.task).maps(*model, "3", caption);
   CHECK_THAT(caption, containing("test example 3"));
   REQUIRE(!maps.empty());
   const MapView& map = maps[0];
@@ -73,17 +76,17 @@ TEST_CASE("pictures: maps and test examples of patches name their rows and colum
   CHECK(map.picture->first == first);
   CHECK(map.picture->tokens() == map.queries);
   const std::vector<int64_t> three{3};
-  const ExampleBatch examples = config.task->test_batch(three, 0);
+  const ExampleBatch examples = example_provider(*config.task).test_batch(three, 0);
   REQUIRE(examples.rows[0].input.size() == static_cast<size_t>(16 + first));
   CHECK(examples.rows[0].input[static_cast<size_t>(5 + first)] == "1,1");
-  const ExampleBatch cut = config.task->test_batch(three, 5);
+  const ExampleBatch cut = example_provider(*config.task).test_batch(three, 5);
   CHECK(cut.batch.tensors[0].shape() == Shape{1, 5, 4});
   CHECK(cut.rows[0].input.size() == static_cast<size_t>(5 + first));
-  CHECK(config.task->test_lengths(3, 0) == std::vector<int64_t>{16});
+  CHECK(example_provider(*config.task).test_lengths(3, 0) == std::vector<int64_t>{16});
   // The picture is row by row, as a map of pixels shows it.
   Config pixels = loaded("lra-pathfinder-best", {{"data.side", "8"}, {"model.max_length", "64"}});
   const std::unique_ptr<Module> other = pixels.task->model(pixels, rng);
-  CHECK(pixels.task->maps(*other, "3", caption)[0].picture->pixels == map.picture->pixels);
+  CHECK(map_provider(*pixels.task).maps(*other, "3", caption)[0].picture->pixels == map.picture->pixels);
 }
 
 TEST_CASE("pictures: patches give a loss with gradients, and scores") {

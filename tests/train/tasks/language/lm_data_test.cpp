@@ -1,0 +1,200 @@
+// Data of language models: tokenizers, user files, and the units of losses.
+#include "heed/train/tasks/language/lm_data.h"
+
+#include <cmath>
+
+#include "heed/core/io/files.h"
+#include "heed/data/synthetic/language_model_text.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/map_provider.h"
+
+using namespace heed;
+
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+Config lm(const Settings& more = {}) {
+  Config config = read_config("task = \"lm\"\n", "lm");
+  const Settings settings{{"data.num_examples", "6000"}, {"model.d_model", "16"},
+                          {"model.heads", "2"},          {"model.layers", "1"},
+                          {"model.d_ff", "16"},          {"model.max_length", "16"},
+                          {"train.max_steps", "2"},      {"train.batch_size", "4"},
+                          {"data.vocabulary", "300"},    {"data.eval_batches", "3"}};
+  for (const Settings& list : {settings, more}) {
+    for (const auto& [key, value] : list) config.set(key, value, "");
+  }
+  config.check();
+  return config;
+}
+
+std::string said_by_load(Config& config) {
+  std::string out;
+  config.task->load(config, {}, [&](const std::string& line) { out += line + "\n"; });
+  return out;
+}
+
+std::unique_ptr<Module> loaded_model(Config& config) {
+  said_by_load(config);
+  Rng rng(1);
+  return config.task->model(config, rng);
+}
+
+double named(const Scores& scores, const std::string& name) {
+  for (const auto& [known, value] : scores.list) {
+    if (known == name) return value;
+  }
+  FAIL("no score is called " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("language data: text that is none is refused by file, line and column, but for units of bytes") {
+  const Scratch scratch;
+  const std::string path = (scratch / "words.txt").string();
+  std::string words;
+  for (int i = 0; i < 100; ++i) words += text("line ", i, " of the text\n");
+  for (const std::string& bad : {std::string("a\0b", 3), std::string("a\xFFz")}) {
+    io::write(path, text(words, bad, "\n", words));
+    Config characters = lm({{"data.path", path}});
+    CHECK(fault_of([&] { said_by_load(characters); }) == Fault::data);
+    CHECK_THROWS_WITH(said_by_load(characters), containing(path + ":101:2: "));
+    Config bytes = lm({{"data.path", path}, {"data.tokenizer", "byte"}});
+    CHECK_NOTHROW(said_by_load(bytes));
+  }
+  io::write(path, words);
+  io::write(scratch / "bad.txt", words + '\0');
+  Config tested = lm({{"data.path", path}, {"data.test_path", (scratch / "bad.txt").string()}});
+  CHECK_THROWS_WITH(said_by_load(tested), containing("bad.txt:101:1: a NUL byte"));
+}
+
+TEST_CASE("language data: every unit of text trains a tokenizer, is sealed, and comes back") {
+  for (const std::string unit : {"character", "byte", "byte_pair", "unigram", "bpe"}) {
+    CAPTURE(unit);
+    Config config = lm({{"data.tokenizer", unit}});
+    std::unique_ptr<Module> model;
+    try {
+      model = loaded_model(config);
+    } catch (const Error& error) {  // a build without sentencepiece
+      CHECK_THAT(error.what(), containing("no sentencepiece"));
+      continue;
+    }
+    const std::vector<NamedBytes> artifacts = config.task->artifacts();
+    REQUIRE(artifacts.size() == 1);
+    Config again = lm({{"data.tokenizer", unit}});
+    again.task->load(again, artifacts, [](const std::string&) {});
+    CHECK((again.task->artifacts()[0].bytes == artifacts[0].bytes));
+    config.task->plan(0);
+    again.task->plan(0);
+    CHECK(config.task->batch(3).tensors[0].to_doubles() == again.task->batch(3).tensors[0].to_doubles());
+    const Evaluation scored = config.task->test(*model, {});
+    const double loss = named(scored.scores, "loss");
+    CHECK(named(scored.scores, "perplexity") == Approx(std::exp(loss)));
+    CHECK(named(scored.scores, "bits_per_byte") > 0);
+    if (unit == "byte") CHECK(named(scored.scores, "bits_per_byte") == Approx(loss / std::log(2.0)));
+    CHECK(scored.samples.at(0).hypothesis.size() > 100);
+    std::string caption;
+    CHECK(!map_provider(*config.task).maps(*model, "", caption).empty());
+    CHECK(!caption.empty());
+  }
+}
+
+TEST_CASE(
+    "language data: the loss of an untrained uniform model in bits per byte does not depend on the "
+    "tokenizer") {
+  // Uniform over V pieces: log V a token, and bytes a token follow from the text alone.
+  for (const std::string unit : {"byte", "byte_pair"}) {
+    CAPTURE(unit);
+    Config config = lm({{"data.tokenizer", unit}, {"model.tie_embeddings", "none"}});
+    const auto model = loaded_model(config);
+    Rng none(1);
+    for (const Named& named : parameters(*model)) fill_uniform(*named.tensor, 0, 0, none);
+    const Scores scores = config.task->test(*model, {}).scores;
+    LanguageData data;
+    data.options.num_examples = 6000;
+    data.options.tokenizer = unit == "byte" ? TextUnit::byte : TextUnit::byte_pair;
+    data.options.vocabulary = 300;
+    data.load(config, {}, [](const std::string&) {});
+    const double tokens = static_cast<double>(data.validation.windows->size() - 1);
+    const double loss = std::log(static_cast<double>(data.tokenizer().size()));
+    CHECK(named(scores, "loss") == Approx(loss).epsilon(1e-5));
+    CHECK(data.validation.bytes == Approx(600).margin(12));
+    CHECK(named(scores, "bits_per_byte") ==
+          Approx(loss * tokens / std::log(2.0) / data.validation.bytes).epsilon(1e-5));
+    CHECK(named(scores, "word_perplexity") ==
+          Approx(std::exp(loss * tokens / data.validation.words)).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("language data: validation tells the whole text's loss and an estimate by random windows") {
+  Config config = lm();
+  const auto model = loaded_model(config);
+  const Scores scores = config.task->validate(*model);
+  CHECK(scores.list.size() == 2);
+  CHECK(scores.list[0].first == "loss");
+  const double loss = named(scores, "loss"), estimate = named(scores, "estimate");
+  CHECK(loss != estimate);
+  CHECK(estimate == Approx(loss).epsilon(0.1));
+  CHECK(named(config.task->validate(*model), "estimate") == estimate);
+  Config without = lm({{"data.eval_batches", "0"}});
+  const auto same = loaded_model(without);
+  CHECK(without.task->validate(*same).list.size() == 1);
+}
+
+TEST_CASE("language data: validation and test texts of their own are not cut from the training text") {
+  const Scratch scratch;
+  io::write(scratch / "a.txt", verse(3000, 1));
+  io::write(scratch / "b.txt", "Xerxes " + verse(700, 2));
+  io::write(scratch / "c.txt", "Yvonne " + verse(500, 3));
+  const Settings files{{"data.path", (scratch / "a.txt").string()},
+                       {"data.validation_path", (scratch / "b.txt").string()},
+                       {"data.test_path", (scratch / "c.txt").string()}};
+  Config config = lm(files);
+  const std::string said = said_by_load(config);
+  CHECK_THAT(said, containing("3000 train, 707 validation, 507 test"));
+  Rng rng(1);
+  const auto model = config.task->model(config, rng);
+  const Evaluation scored = config.task->test(*model, {});
+  CHECK_THAT(scored.notes.at(0), containing("506 tokens of ") && containing("c.txt in windows"));
+  CHECK(named(scored.scores, "loss") != named(config.task->validate(*model), "loss"));
+  Config pieces = lm({files[0], files[1], files[2], {"data.tokenizer", "byte_pair"}});
+  CHECK_THAT(said_by_load(pieces), containing("300 pieces"));
+}
+
+TEST_CASE("language data: what cannot be is refused with the key") {
+  const Scratch scratch;
+  io::write(scratch / "a.txt", verse(3000, 1));
+  const std::string path = (scratch / "a.txt").string();
+  const auto refused = [](const Settings& settings, Fault fault) -> std::string {
+    try {
+      Config config = lm(settings);
+      said_by_load(config);
+    } catch (const Error& error) {
+      CHECK(static_cast<int>(error.fault()) == static_cast<int>(fault));
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(refused({{"data.eval_batches", "-1"}}, Fault::usage), containing("data.eval_batches = -1"));
+  CHECK_THAT(refused({{"data.merges", "gpt2"}}, Fault::usage), containing("data.tokenizer = byte_pair"));
+  CHECK_THAT(refused({{"data.validation_path", path}}, Fault::usage), containing("data.path is empty"));
+  CHECK_THAT(refused({{"data.path", scratch.path().string()}}, Fault::file), containing("is a folder"));
+  CHECK_THAT(refused({{"data.path", path}, {"data.test_path", "nowhere.txt"}}, Fault::file),
+             containing("nowhere.txt"));
+  io::write(scratch / "short.txt", text(std::string(100, 'a'), "\n"));
+  CHECK_THAT(refused({{"data.path", (scratch / "short.txt").string()}}, Fault::data),
+             containing("the validation text is too short: it has 11 of the 17 tokens that a window of "
+                        "model.max_length = 16") &&
+                 containing("or a --max-length below 11."));
+  io::write(scratch / "one.txt", "ab");
+  CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
+             containing((scratch / "one.txt").string() + ": the test text is too short: it has 2 of the 17"));
+  CHECK_THAT(refused({{"data.tokenizer", "byte_pair"}, {"data.vocabulary", "100"}}, Fault::usage),
+             containing("size = 100"));
+  CHECK_THAT(
+      refused({{"data.tokenizer", "byte_pair"}, {"data.merges", scratch.path().string()}}, Fault::file),
+      containing("merges.txt"));
+}

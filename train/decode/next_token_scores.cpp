@@ -1,0 +1,49 @@
+// Asks the model for the next token and brings its scores to the host.
+#include "heed/train/decode/next_token_scores.h"
+
+#include <algorithm>
+
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+
+namespace heed {
+namespace {
+
+Tensor column(const std::vector<int32_t>& ids) {
+  return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
+}
+
+/// Copies only a tensor on a device or of another type.
+Tensor on_host(const Tensor& x) {
+  if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
+  return Tensor::of<float>(x.to_host(), x.shape(), Device::cpu);
+}
+
+}  // namespace
+
+NextTokenScores::NextTokenScores(const AutoregressiveModel& model, const std::vector<int32_t>& last,
+                                 Decoding& state, const DecodeIds& ids) {
+  const Tensor logits = contiguous(model.next(column(last), state));
+  vocabulary = logits.extent(1);
+  for (const int32_t id : ids.forbidden) {
+    if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has no such token
+    launch<kernel::Fill>(logits.device(), view::slice(logits, 1, id, id + 1), impossible);
+  }
+  logits_ = on_host(logits);
+  log_ = on_host(log_softmax(logits));
+}
+
+float largest(const float* x, int64_t count) {
+  constexpr int64_t lanes = 16;  // independent ones hide the latency of comparisons
+  float maxima[lanes];
+  std::fill_n(maxima, lanes, impossible);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      maxima[lane] = x[i + lane] > maxima[lane] ? x[i + lane] : maxima[lane];
+  }
+  for (; i < count; ++i) maxima[0] = std::max(maxima[0], x[i]);
+  return *std::max_element(maxima, maxima + lanes);
+}
+
+}  // namespace heed

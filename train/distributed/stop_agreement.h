@@ -1,0 +1,20 @@
+// Agreement of the processes of a run on whether to save and stop after a step.
+#pragma once
+
+#include "heed/core/distributed/process_group.h"
+
+namespace heed {
+
+/// What a run is asked to do between two steps.
+struct StopRequest {
+  int signal = 0;            ///< number of the signal that asks to save and stop; 0: none
+  bool out_of_time = false;  ///< whether the time limit is reached
+  bool save = false;         ///< whether to save and continue
+};
+
+/// Combines the requests of all processes, so that each acts alike: the first signal in the order of the
+/// processes, the main process's clock, and a save where any process is asked for one. Collective: every
+/// process must call it.
+StopRequest agree_on_stop(ProcessGroup& group, const StopRequest& own);
+
+}  // namespace heed

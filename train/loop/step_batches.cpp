@@ -1,0 +1,92 @@
+// The batches of one step: all held at once, or made one after the other.
+#include "heed/train/loop/step_batches.h"
+
+#include <utility>
+
+#include "heed/core/device.h"
+#include "heed/core/error.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/memory/storage.h"
+#include "heed/train/loop/prefetch.h"
+
+namespace heed {
+
+StepBatches::StepBatches(Prefetch& ahead)
+    : held_(ahead.current().batches), is_held_(true), arriving_(&ahead) {}
+
+StepBatches::StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make)
+    : weights_(std::move(weights)), tokens_(weights_.size()), make_(std::move(make)) {}
+
+std::vector<Batch>& StepBatches::all() {
+  if (!is_held_) fail(Fault::internal, "step: its batches are made one by one, and all are asked for.");
+  return held_;
+}
+
+Batch StepBatches::at(int64_t i) {
+  const auto at = static_cast<size_t>(i);
+  if (is_held_) return held_.at(at);
+  const MemoryScope owned(MemoryKind::batches);
+  Batch batch = make_(i);
+  const double weight = batch.whole > 0 ? batch.whole : batch.weight;
+  if (weight != weights_.at(at))
+    fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[at],
+         ".");
+  tokens_[at] = batch.tokens;
+  if (i == 0 && change_first_) change_first_(batch);
+  return batch;
+}
+
+double StepBatches::weight(int64_t i) const {
+  const auto at = static_cast<size_t>(i);
+  if (!is_held_) return weights_.at(at);
+  return held_.at(at).whole > 0 ? held_[at].whole : held_[at].weight;
+}
+
+double StepBatches::weight() const {
+  double sum = 0;
+  for (int64_t i = 0; i < count(); ++i) sum += weight(i);
+  return sum;
+}
+
+int64_t StepBatches::tokens() const {
+  int64_t sum = 0;
+  for (const Batch& batch : held_) sum += batch.tokens;
+  for (const int64_t tokens : tokens_) sum += tokens;
+  return sum;
+}
+
+void StepBatches::to_device() {
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) held_ = ahead->fresh();
+}
+
+void StepBatches::copy_to(StepBatches& to) {
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) return ahead->into(to.all());
+  for (size_t i = 0; i < all().size(); ++i) {
+    const Batch& from = held_[i];
+    Batch& batch = to.all()[i];
+    for (size_t k = 0; k < from.tensors.size(); ++k) {
+      const Tensor& place = batch.tensors[k];
+      if (place.storage() != from.tensors[k].storage())
+        launch<kernel::Copy>(place.device(), from.tensors[k], place);
+    }
+    batch.weight = from.weight;
+    batch.tokens = from.tokens;
+  }
+}
+
+void StepBatches::change_first(std::function<void(Batch&)> change) {
+  if (is_held_)
+    change(held_.at(0));
+  else
+    change_first_ = std::move(change);
+}
+
+bool holds_batches(const TrainOptions& options) {
+  // A step of more batches gains little by graph capture, which would keep all of them on the device.
+  constexpr int64_t max_held_batches = 64;
+  return options.grad_accumulation == 1 ||
+         (default_device == Device::cuda && options.grad_accumulation <= max_held_batches);
+}
+
+}  // namespace heed

@@ -1,0 +1,282 @@
+// Language modelling: characters, bytes or subwords, decoder-only model, loss in nats per token.
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/head_calls.h"
+#include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/streamed_text.h"
+#include "heed/train/config/config.h"
+#include "heed/train/decode/logit_lens.h"
+#include "heed/train/decode/sampling.h"
+#include "heed/train/tasks/example_provider.h"
+#include "heed/train/tasks/language/lm_data.h"
+#include "heed/train/tasks/map_provider.h"
+#include "heed/train/tasks/task_declarations.h"
+
+namespace heed {
+namespace {
+
+class LanguageModel final : public Task, public MapProvider, public ExampleProvider {
+ public:
+  void fields(Fields& f) override { data_.options.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    return {{"num_examples", std::min<int64_t>(data_.options.num_examples, 20000)},
+            {"eval_batches", std::min<int64_t>(data_.options.eval_batches, 1)}};
+  }
+
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+            const std::function<void(const std::string&)>& log) override {
+    data_.load(config, artifacts, log);
+    max_length_ = config.model.max_length;
+    smoothing_ = config.train.label_smoothing;
+  }
+
+  void test_on(const std::string& path) override {
+    data_.options.path = data_.options.validation_path = data_.options.test_path = path;
+  }
+
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
+    max_length_ = config.model.max_length;
+    data_.load_tokenizer(artifacts);
+  }
+
+  std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
+    return std::make_unique<DecoderOnly>(config.model, data_.tokenizer().size(),
+                                         attention_factory(config.attention.decoder), rng);
+  }
+
+  std::vector<NamedBytes> artifacts() const override { return data_.artifacts(); }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return data_.metadata(); }
+
+  // Windows start at random, so an epoch has as many batches as would cover the text once.
+  int64_t plan(int64_t epoch) override {
+    epoch_ = epoch;
+    return data_.train->batches();
+  }
+
+  Batch batch(int64_t position) const override {
+    return tensors(data_.train->random(epoch_ * data_.train->batches() + position));
+  }
+
+  std::vector<std::string> tensor_names() const override { return {"input", "targets"}; }
+
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], context);
+    resolve_auxiliary_losses(context.losses, logits, batch.tensors[1]);
+    return cross_entropy(logits, batch.tensors[1], context.training() ? smoothing_ : 0);
+  }
+
+  Scores validate(Module& model) const override {
+    Scores out{.list = {{"loss", mean_loss(model, *data_.validation.windows).first}}};
+    if (data_.estimate) {
+      const NoGrad no_grad;
+      double total = 0;
+      CountedWork work(static_cast<double>(data_.options.eval_batches), "estimate");
+      for (int64_t i = 0; i < data_.options.eval_batches; ++i) {
+        total += loss(model, tensors(data_.estimate->random(i)), {}).item();
+        work.add();
+      }
+      out.list.emplace_back("estimate", total / static_cast<double>(data_.options.eval_batches));
+    }
+    return out;
+  }
+
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
+    const auto computed = [this, &model](const WindowBatch& windows) {
+      const NoGrad no_grad;
+      loss(model, tensors(windows), {}).item();
+    };
+    const TextWindows& windows = *data_.validation.windows;
+    const WindowBatch first = windows.in_order(0);
+    std::vector<ValidationPart> parts{{.compute = [=] { computed(first); },
+                                       .some = static_cast<double>(first.input.rows * first.input.columns),
+                                       .all = static_cast<double>(windows.size() - 1),
+                                       .test = tokens_read(*data_.test.windows)},
+                                      {.compute = [this, &model] { sample_text(model, timed_tokens); },
+                                       .some = timed_tokens,
+                                       .all = 0,
+                                       .test = sampled_tokens}};
+    if (data_.estimate) {
+      parts.push_back({.compute = [=, drawn = data_.estimate->random(0)] { computed(drawn); },
+                       .some = 1,
+                       .all = static_cast<double>(data_.options.eval_batches)});
+    }
+    return parts;
+  }
+
+  Evaluation test(Module& model, const DecodeOptions&) const override {
+    Evaluation out;
+    const HeldOutText& scored = data_.test;
+    const auto [loss, tokens] = mean_loss(model, *scored.windows);
+    out.scores.list = {{"loss", loss},
+                       {"perplexity", std::exp(loss)},
+                       {"bits_per_byte", loss * tokens / (std::log(2.0) * std::max(scored.bytes, 1.0))},
+                       {"word_perplexity", std::exp(loss * tokens / std::max(scored.words, 1.0))}};
+    const int64_t stride = data_.options.stride;
+    out.notes = {text(
+        static_cast<int64_t>(tokens), " tokens of ", data_.name_of_test(), " in windows of ", max_length_,
+        stride > 0 ? text(" that score ", stride, " new ones each") : std::string(" that do not overlap"))};
+    std::string why_none;
+    const std::vector<int32_t> made = sample_text(model, sampled_tokens, &why_none);
+    if (why_none.empty())
+      out.samples.push_back({.source = "(temperature 0.8, top-k 200)", .hypothesis = text_of(made)});
+    else
+      out.notes.push_back("no sample of text: " + why_none);
+    return out;
+  }
+
+  std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
+    return maps_with(module, given, {}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    std::optional<NoGrad> no_grad;
+    refuse_gradients(no_grad, parts);
+    auto& model = dynamic_cast<DecoderOnly&>(module);
+    const std::vector<int32_t> ids = ids_of(given, parts.max_tokens);
+    caption = text_of(ids);
+    MapRecorder recorder = recorder_for(parts);
+    const Tensor logits = model(as_batch(ids), {.recorder = &recorder});
+    explain_choice(reshape(logits, Shape{-1, logits.extent(-1)}), parts);
+    return self_attention_views(model, recorder, "decoder self", pieces(ids));
+  }
+
+  int64_t test_examples() const override { return data_.test.windows->num_windows(); }
+
+  std::vector<int64_t> test_lengths(int64_t, int64_t max_tokens) const override {
+    return {max_tokens > 0 ? std::min(max_tokens, max_length_) : max_length_};
+  }
+
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
+    const WindowBatch made = data_.test.windows->windows(numbers, max_tokens);
+    ExampleBatch out{.batch = tensors(made), .rows = {}};
+    for (size_t row = 0; row < numbers.size(); ++row) {
+      const auto begin = made.input.ids.begin() + static_cast<int64_t>(row) * made.input.columns;
+      const std::vector<int32_t> ids(begin, begin + made.input.columns);
+      out.rows.push_back({.number = numbers[row], .caption = text_of(ids), .input = pieces(ids)});
+    }
+    return out;
+  }
+
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_grad;
+    const std::vector<int64_t> counts(examples.rows.size(), examples.batch.tensors[1].extent(1));
+    return scores_of_examples(dynamic_cast<DecoderOnly&>(model)(examples.batch.tensors[0], context),
+                              examples.batch.tensors[1], counts);
+  }
+
+  LensView logit_lens(Module& module, const std::string& given) const override {
+    const NoGrad no_grad;
+    const std::vector<int32_t> ids = ids_of(given);
+    LensView lens = lens_view(dynamic_cast<DecoderOnly&>(module).layer_logits(as_batch(ids)),
+                              [&](int32_t id) { return data_.tokenizer().piece(id); });
+    lens.caption = text_of(ids);
+    lens.tokens = pieces(ids);
+    lens.next.assign(lens.tokens.begin() + 1, lens.tokens.end());
+    lens.next.emplace_back();
+    check(lens);
+    return lens;
+  }
+
+ private:
+  static constexpr int64_t sampled_tokens = 400, timed_tokens = 16;
+
+  std::string text_of(const std::vector<int32_t>& ids) const {
+    return as_utf8(decode_lines(data_.tokenizer(), ids));
+  }
+  std::vector<std::string> pieces(const std::vector<int32_t>& ids) const {
+    std::vector<std::string> out;
+    for (const int32_t id : ids) out.push_back(data_.tokenizer().piece(id));
+    return out;
+  }
+  /// The tokens as a batch of one sequence, i32 [1, T].
+  static Tensor as_batch(const std::vector<int32_t>& ids) {
+    return Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())});
+  }
+
+  /// Tokens that the model writes. `why_none` gets the reason where it cannot: some attentions can train but
+  /// not decode.
+  std::vector<int32_t> sample_text(Module& model, int64_t count, std::string* why_none = nullptr) const {
+    Rng rng(1);
+    std::vector<int32_t> made;
+    CountedWork work(static_cast<double>(count));
+    try {
+      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.max_new_tokens = count},
+             rng, [&](int32_t id) {
+               made.push_back(id);
+               work.add();
+               return true;
+             });
+    } catch (const Error& error) {
+      if (why_none != nullptr) *why_none = error.what();
+    }
+    return made;
+  }
+
+  /// The tokens of a text, or of the opening where it is empty; cut where `max_tokens` is above 0.
+  std::vector<int32_t> ids_of(const std::string& given, int64_t max_tokens = 0) const {
+    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
+    if (max_tokens > 0)
+      ids.resize(std::min(ids.size(), static_cast<size_t>(std::min(max_tokens, max_length_))));
+    if (ids.empty()) fail("the text has no token. Give one of at least one.");
+    if (static_cast<int64_t>(ids.size()) > max_length_)
+      fail("the text has ", ids.size(), " tokens, and the model reads ", max_length_,
+           " at most. Shorten it.");
+    return ids;
+  }
+
+  /// Tokens that the windows of the test have in all: with a stride, many are read more than once.
+  double tokens_read(const TextWindows& windows) const {
+    const int64_t scored = windows.size() - 1, stride = data_.options.stride;
+    if (stride == 0) return static_cast<double>(scored);
+    return static_cast<double>(((scored - max_length_) / stride + 1) * max_length_);
+  }
+
+  static Batch tensors(const WindowBatch& windows) {
+    const Shape shape{windows.input.rows, windows.input.columns};
+    Batch batch;
+    batch.tensors = {Tensor::of<int32_t>(windows.input.ids, shape),
+                     Tensor::of<int32_t>(windows.target.ids, shape)};
+    batch.tokens = shape.size();
+    batch.weight = static_cast<double>(batch.tokens);
+    return batch;
+  }
+
+  /// Mean loss over a text in nats per token, and its number of tokens.
+  std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
+    const NoGrad no_grad;
+    double total = 0, weight = 0;
+    CountedWork work(static_cast<double>(windows.batches()));
+    for (int64_t i = 0; i < windows.batches(); ++i) {
+      const WindowBatch cut = windows.in_order(i);
+      const Batch part = tensors(cut);
+      const int64_t columns = cut.input.columns;
+      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(part.tensors[0], {});
+      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first));
+      total += cross_entropy(slice(logits, 1, cut.first, columns),
+                             contiguous(slice(part.tensors[1], 1, cut.first, columns)))
+                   .item() *
+               scored;
+      weight += scored;
+      work.add();
+    }
+    return {total / weight, weight};
+  }
+
+  LanguageData data_;
+  int64_t epoch_ = 0, max_length_ = 0;
+  double smoothing_ = 0;
+};
+
+}  // namespace
+
+TaskEntry task::lm() {
+  return task_entry<LanguageModel>(
+      "lm", "text to a language model: characters, bytes or pieces, decoder-only, nats a token");
+}
+
+}  // namespace heed

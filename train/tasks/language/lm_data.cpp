@@ -1,0 +1,223 @@
+// From text to windows of token ids.
+#include "heed/train/tasks/language/lm_data.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/synthetic/language_model_text.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/streamed_text.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/tasks/find_data.h"
+
+namespace heed {
+namespace {
+
+/// A tokenized text, for messages.
+struct MeasuredText {
+  const char* name;
+  const std::string& path;  // empty: made
+  size_t tokens;
+};
+
+/// Fails when a text is shorter than a window; the error names the shortest one. `fixed`: the model is there
+/// already, and its length is given.
+void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, bool fixed) {
+  const MeasuredText& shortest = *std::min_element(
+      texts.begin(), texts.end(),
+      [](const MeasuredText& one, const MeasuredText& other) { return one.tokens < other.tokens; });
+  if (static_cast<int64_t>(shortest.tokens) > block) return;
+  fail(Fault::data, shortest.path.empty() ? "data" : shortest.path, ": the ", shortest.name,
+       " text is too short: it has ", shortest.tokens, " of the ", block + 1,
+       " tokens that a window of model.max_length = ", block, " and the one after it need. Give more text",
+       shortest.tokens > 1 && !fixed ? text(", or a --max-length below ", shortest.tokens) : "", ".");
+}
+
+/// The ids of a text. The error for what the tokenizer lacks names its file, if it is of one.
+std::vector<int32_t> ids_in(const Tokenizer& tokenizer, std::string_view content, const std::string& path) {
+  try {
+    return encode_lines(tokenizer, content);
+  } catch (const Error& error) {
+    if (path.empty()) throw;
+    throw Error(error.fault(), text(path, ": ", error.what()));
+  }
+}
+
+}  // namespace
+
+void LanguageOptions::fields(Fields& f) {
+  f("path", path, "a text file; empty: embedded verse");
+  f("validation_path", validation_path, "text to choose the best checkpoint; empty: cut from data.path");
+  f("test_path", test_path, "text for the final score; empty: that of validation");
+  f("num_examples", num_examples, {1, 100'000'000}, "number of characters to generate of the embedded verse");
+  f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
+  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
+    "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
+  f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
+  f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
+  f("stride", stride, {0, max_integer},
+    "new tokens that each window of the final score reads after its context; 0: all of them");
+  f("eval_batches", eval_batches, {0, max_integer},
+    "random batches that estimate the validation loss; 0: no estimate");
+}
+
+void LanguageData::load_tokenizer(const std::vector<NamedBytes>& artifacts) {
+  tokenizer_ = artifact_tokenizer(artifacts, "text");
+  if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
+}
+
+std::vector<NamedBytes> LanguageData::artifacts() const {
+  return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}};
+}
+
+void LanguageData::make_tokenizer(std::string_view all, std::string_view training) {
+  switch (options.tokenizer) {
+    case TextUnit::character:
+      tokenizer_ = make_character_tokenizer(all);
+      return;
+    case TextUnit::byte:
+      tokenizer_ = make_byte_tokenizer();
+      return;
+    case TextUnit::byte_pair:
+      tokenizer_ = options.merges.empty() ? train_byte_pair(training, {.size = options.vocabulary})
+                                          : read_byte_pair(find_data(options.merges));
+      return;
+    case TextUnit::unigram:
+    case TextUnit::bpe:
+      break;
+  }
+  std::vector<std::string_view> lines = split_lines(training);
+  std::erase_if(lines, [](std::string_view line) { return trimmed(line).empty(); });
+  const auto model = options.tokenizer == TextUnit::bpe ? SubwordModel::bpe : SubwordModel::unigram;
+  tokenizer_ = train_sentencepiece(lines, {.model = model, .size = options.vocabulary});
+}
+
+HeldOutText LanguageData::held_out(const std::vector<int32_t>& ids, std::string_view text,
+                                   const WindowOptions& windows) const {
+  HeldOutText out;
+  const std::string first = ids.empty() ? std::string() : decode_lines(*tokenizer_, std::span(ids).first(1));
+  const std::string_view predicted = text.substr(std::min(first.size(), text.size()));
+  out.bytes = static_cast<double>(predicted.size());
+  out.words = static_cast<double>(blank_separated_words(predicted) +
+                                  std::count(predicted.begin(), predicted.end(), '\n'));
+  out.windows = std::make_unique<TextWindows>(ids, windows);
+  return out;
+}
+
+void LanguageData::check_options(const Config& config) const {
+  if (!(options.train_fraction > 0 && options.train_fraction < 1))
+    fail("data.train_fraction = ", options.train_fraction, ". It must be between 0 and 1.");
+  if (options.stride > config.model.max_length)
+    fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
+         ".");
+  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
+    fail("data.merges = ", shown(options.merges),
+         " is for data.tokenizer = byte_pair. Take one of them out.");
+  if (config.train.batch_size < 1)
+    fail("train.batch_size = ", config.train.batch_size, ". The task lm counts windows: give at least 1.");
+  if (options.path.empty() && !options.validation_path.empty())
+    fail("data.validation_path = ", shown(options.validation_path),
+         ", but data.path is empty. Give --data too.");
+}
+
+LanguageData::Texts LanguageData::read_texts(const std::function<void(const std::string&)>& log) {
+  const auto read = [&](const std::string& path, const char* use) {
+    const Path found = find_data(path);
+    if (io::is_directory(found))
+      fail(Fault::file, "data: ", found, " is a folder. The task lm reads one text file: name a file in it.");
+    std::string content = io::read_text(found);
+    const bool any_bytes = options.tokenizer == TextUnit::byte || options.tokenizer == TextUnit::byte_pair;
+    if (!any_bytes) check_text(content, found.string());
+    log(text("data        ", path, ", ", content.size(), " bytes", use));
+    return content;
+  };
+  Texts texts;
+  texts.main = options.path.empty() ? verse(options.num_examples, 1) : read(options.path, "");
+  if (options.path.empty())
+    log("data        verse made by a grammar of our own; real text: --data FILE, or heed data get "
+        "tinyshakespeare");
+  metadata_ = {{"sha256 text", sha256_hex(texts.main)}};
+  if (!options.validation_path.empty()) {
+    texts.validation = options.validation_path == options.path
+                           ? texts.main
+                           : read(options.validation_path, " for validation");
+    metadata_.emplace_back("sha256 validation text", sha256_hex(texts.validation));
+  }
+  if (!options.test_path.empty()) {
+    texts.test = options.test_path == options.validation_path ? texts.validation
+                                                              : read(options.test_path, " for the test");
+    metadata_.emplace_back("sha256 test text", sha256_hex(texts.test));
+  }
+  return texts;
+}
+
+void LanguageData::make_windows(const Texts& texts, const TextSplit& split, const Config& config,
+                                bool is_trained) {
+  const int64_t block = config.model.max_length;
+  // One file may be all three: where a trained model is tested on it.
+  const bool same = !texts.validation.empty() && options.validation_path == options.path;
+  const bool same_test = texts.test.empty() || options.test_path == options.validation_path;
+  const std::string& validation_file =
+      options.validation_path.empty() ? options.path : options.validation_path;
+  std::vector<int32_t> training = ids_in(*tokenizer_, split.train, options.path);
+  const std::vector<int32_t> ids = same ? training : ids_in(*tokenizer_, split.validation, validation_file);
+  const std::vector<int32_t> test_ids = same_test ? ids : ids_in(*tokenizer_, texts.test, options.test_path);
+  const bool has_test = !options.test_path.empty();
+  check_lengths(
+      {{has_test ? "test" : "validation", has_test ? options.test_path : validation_file, test_ids.size()},
+       {"validation", validation_file, ids.size()},
+       {"training", options.path, training.size()}},
+      block, is_trained);
+  WindowOptions windows{
+      .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
+  train = std::make_unique<TextWindows>(std::move(training), windows);
+  opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
+  windows.seed = 1;
+  if (options.eval_batches > 0) estimate = std::make_unique<TextWindows>(ids, windows);
+  // Scores do not depend on the batch size; large batches use all cores.
+  windows.batch = std::max<int64_t>(4096 / block, 1);
+  validation = held_out(ids, split.validation, windows);
+  windows.stride = options.stride;
+  test = held_out(test_ids, texts.test.empty() ? split.validation : texts.test, windows);
+}
+
+void LanguageData::load(const Config& config, const std::vector<NamedBytes>& artifacts,
+                        const std::function<void(const std::string&)>& log) {
+  check_options(config);
+  const Texts texts = read_texts(log);
+  TextSplit split{.train = texts.main, .validation = texts.validation};
+  if (options.validation_path.empty())
+    split = split_text(texts.main, options.train_fraction,
+                       options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
+  if (!artifacts.empty()) {
+    load_tokenizer(artifacts);
+  } else {
+    if (options.tokenizer != TextUnit::character && options.tokenizer != TextUnit::byte &&
+        options.merges.empty())
+      log(text("vocabulary  learning ", options.vocabulary, " pieces from ", split.train.size(), " bytes"));
+    if (texts.validation.empty() && texts.test.empty())
+      make_tokenizer(texts.main, split.train);
+    else
+      make_tokenizer(texts.main + texts.validation + texts.test, split.train);
+  }
+  if (texts.main.size() > 1'000'000)
+    log(text("split       encoding ", texts.main.size() + texts.validation.size() + texts.test.size(),
+             " bytes"));
+  make_windows(texts, split, config, !artifacts.empty());
+  const char* unit = options.tokenizer == TextUnit::character ? " characters"
+                     : options.tokenizer == TextUnit::byte    ? " bytes"
+                                                              : " pieces";
+  metadata_.emplace_back("vocabulary", text(tokenizer_->size()));
+  metadata_.emplace_back("tokenizer sha256", sha256_hex(tokenizer_->save()));
+  log(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
+           texts.test.empty() ? std::string() : text(", ", test.windows->size(), " test"), "; ",
+           tokenizer_->size(), unit));
+}
+
+}  // namespace heed

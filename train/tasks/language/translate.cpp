@@ -1,0 +1,393 @@
+// Translation: sentence pairs, encoder-decoder, BLEU.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "heed/attention/variant.h"
+#include "heed/core/counted_work.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/config/config.h"
+#include "heed/train/decode/translator.h"
+#include "heed/train/metrics/bleu.h"
+#include "heed/train/metrics/chrf.h"
+#include "heed/train/metrics/edit_distance.h"
+#include "heed/train/tasks/example_provider.h"
+#include "heed/train/tasks/language/translate_data.h"
+#include "heed/train/tasks/task_declarations.h"
+
+namespace heed {
+namespace {
+
+class Translate final : public Task, public MapProvider, public ExampleProvider {
+ public:
+  void fields(Fields& f) override { data_.options.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    const TranslateOptions& options = data_.options;
+    return {{"num_examples", std::min<int64_t>(options.num_examples, 600)},
+            {"validation", std::min<int64_t>(options.validation, 20)},
+            {"test_size", std::min<int64_t>(options.test_size, 20)},
+            {"bleu_pairs", std::min<int64_t>(options.bleu_pairs, 2)}};
+  }
+
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+            const std::function<void(const std::string&)>& log) override {
+    data_.load(config, artifacts, log);
+  }
+
+  void test_on(const std::string&) override { data_.all_for_test = true; }
+
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
+    data_.max_length = config.model.max_length;
+    data_.decode = config.decode;
+    data_.load_tokenizers(artifacts);
+  }
+
+  std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
+    if (config.model.kind == ModelKind::seq2seq) {
+      const Seq2SeqOptions& recurrent = config.model.recurrent;
+      return std::make_unique<Seq2Seq>(
+          config.model, recurrent, data_.source().size(), data_.target().size(),
+          has_attention(recurrent.wiring) ? attention_factory(config.attention.cross) : AttentionFactory(),
+          rng);
+    }
+    return std::make_unique<EncoderDecoder>(
+        config.model, data_.source().size(), data_.target().size(),
+        EncoderDecoder::Attentions{attention_factory(config.attention.encoder),
+                                   attention_factory(config.attention.decoder),
+                                   attention_factory(config.attention.cross)},
+        rng);
+  }
+
+  std::vector<NamedBytes> artifacts() const override { return data_.artifacts(); }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return data_.metadata(); }
+
+  int64_t plan(int64_t epoch) override {
+    plan_ = data_.train->epoch(epoch);
+    return static_cast<int64_t>(plan_.size());
+  }
+
+  Batch batch(int64_t position) const override {
+    return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
+  }
+
+  double weight(int64_t position) const override {
+    double wanted = 0;  // target tokens, end token included
+    for (const int64_t pair : plan_.at(static_cast<size_t>(position)))
+      wanted += static_cast<double>(data_.train->pair(pair).target.size() + 1);
+    return wanted;
+  }
+
+  Batch shard(int64_t position, const BatchShard& shard) const override {
+    PairBatch pairs = data_.train->make(plan_.at(static_cast<size_t>(position)));
+    const BatchRows rows = shard.of(pairs.source.rows);
+    double whole = 0;
+    for (const int32_t length : pairs.target_out.lengths) whole += length;
+    for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
+    if (!data_.train->options().few_shapes) pairs.wanted = 0;
+    Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
+    out.whole = whole;
+    out.rows = rows;
+    return out;
+  }
+
+  std::vector<double> batch_cost(int64_t position) const override {
+    const BatchFrame frame = data_.train->frame(plan_.at(static_cast<size_t>(position)));
+    const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
+               target = static_cast<double>(frame.target), wanted = static_cast<double>(frame.wanted);
+    return {rows * source,          rows * target,          wanted,
+            rows * source * source, rows * target * target, rows * source * target};
+  }
+
+  std::vector<std::string> tensor_names() const override {
+    return {"source", "source_lengths", "target_in", "targets", "places"};
+  }
+
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor scores = logits(model, batch, context);
+    if (context.losses != nullptr && !context.losses->waiting.empty()) {
+      const auto real = static_cast<int64_t>(batch.weight);
+      resolve_auxiliary_losses(context.losses, view::slice(scores.detach(), 0, 0, real),
+                               view::slice(batch.tensors[3], 0, 0, real), rows_of(batch));
+    }
+    return cross_entropy(scores, batch.tensors[3], context.training() ? data_.smoothing : 0);
+  }
+
+  Scores validate(Module& model) const override {
+    Scores scores;
+    scores.list.emplace_back("loss", mean_loss(model, *data_.validation));
+    const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
+    if (count > 0) {
+      const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
+      scores.list.emplace_back("bleu",
+                               corpus_bleu(outputs(model, some, data_.greedy()), references(some)).score);
+    }
+    return scores;
+  }
+
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
+    const auto groups = data_.validation->in_order();
+    if (groups.empty()) return {};
+    const auto work = [this](const std::vector<int64_t>& group) {
+      return static_cast<double>(data_.validation->frame(group).wanted);
+    };
+    // The batch of median length; the longest ones need less memory here than in training.
+    const std::vector<int64_t> middle = groups[groups.size() / 2];
+    double all = 0, test = 0;
+    for (const auto& group : groups) all += work(group);
+    for (int64_t i = 0; i < tested().size(); ++i)
+      test += static_cast<double>(tested().pair(i).target.size() + 1);
+    std::vector<ValidationPart> parts{{.compute =
+                                           [this, &model, middle] {
+                                             const NoGrad no_grad;
+                                             loss(model, tensors(data_.validation->make(middle)), {}).item();
+                                           },
+                                       .some = work(middle),
+                                       .all = all,
+                                       .test = test}};
+    const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
+    if (count > 0) parts.push_back(decoding_cost(model, data_.validation_text, data_.greedy(), count));
+    const auto tested_pairs = static_cast<int64_t>(tested_text().size());
+    parts.push_back(decoding_cost(model, tested_text(), data_.decode, tested_pairs));
+    std::swap(parts.back().all, parts.back().test);
+    return parts;
+  }
+
+  Evaluation test(Module& model, const DecodeOptions& decode) const override {
+    const bool held = !data_.test_text.empty();
+    const std::vector<Pair>& pairs = held ? data_.test_text : data_.validation_text;
+    const std::vector<std::string> made = outputs(model, pairs, decode);
+    const std::vector<std::string> wanted = references(pairs);
+    const Bleu bleu = corpus_bleu(made, wanted);
+    Evaluation out;
+    out.scores.lower_is_better = false;
+    out.scores.list = {{"bleu", bleu.score},
+                       {"chrf", corpus_chrf(made, wanted)},
+                       {"wer", word_error_rate(made, wanted).rate()},
+                       {"cer", character_error_rate(made, wanted).rate()},
+                       {"loss", mean_loss(model, held ? *data_.test : *data_.validation)},
+                       {"length_ratio", bleu.ratio()}};
+    std::vector<std::string> copied;
+    for (const Pair& pair : pairs) copied.push_back(pair.source);
+    out.notes = {
+        text(pairs.size(), held ? " test" : " validation", " pairs",
+             data_.all_for_test ? text(" of ", data_.options.path, cut_words()) : std::string(), ", ",
+             decode.beam_size == 1
+                 ? std::string("greedy")
+                 : text("beam ", decode.beam_size, ", length penalty ", decode.length_penalty)),
+        "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
+        text("copying the source scores BLEU ", std::round(100 * corpus_bleu(copied, wanted).score) / 100)};
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      out.sentences.push_back({pairs[i].source, wanted[i], made[i]});
+      if (i < 20) out.samples.push_back(out.sentences.back());
+    }
+    return out;
+  }
+
+  std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
+    return maps_with(model, given, {.max_tokens = data_.max_length}, caption);
+  }
+
+  std::vector<MapView> maps_with(Module& model, const std::string& given, const MapParts& parts,
+                                 std::string& caption) const override {
+    if (parts.max_tokens == 0 && !given.empty())
+      refuse_long(given, data_.source(), data_.target(), data_.max_length);
+    const int64_t max_length =
+        parts.max_tokens > 0 ? std::clamp(parts.max_tokens, int64_t{3}, data_.max_length) : data_.max_length;
+    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), max_length, data_.decode, caption, parts);
+  }
+
+  int64_t test_examples() const override { return tested().size(); }
+
+  std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const override {
+    const EncodedPair pair = cut_pair(number, max_tokens);
+    return {static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size())};
+  }
+
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
+    std::vector<EncodedPair> pairs;
+    for (const int64_t number : numbers) pairs.push_back(cut_pair(number, max_tokens));
+    std::vector<int64_t> all(pairs.size());
+    std::iota(all.begin(), all.end(), 0);
+    const PairBatch made = PairBatches(std::move(pairs), tested().options()).make(all);
+    ExampleBatch out{.batch = tensors(made), .rows = {}};
+    for (size_t row = 0; row < all.size(); ++row) {
+      const Pair& pair = tested_text()[static_cast<size_t>(numbers[row])];
+      out.rows.push_back({.number = numbers[row],
+                          .caption = pair.source + "  \u2192  " + pair.target,
+                          .input = pieces_of_row(data_.source(), made.source, row),
+                          .target_in = pieces_of_row(data_.target(), made.target_in, row),
+                          .target_out = pieces_of_row(data_.target(), made.target_out, row)});
+    }
+    return out;
+  }
+
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_grad;
+    std::vector<int64_t> counts;
+    for (const ExampleTokens& row : examples.rows)
+      counts.push_back(static_cast<int64_t>(row.target_out.size()));
+    return scores_of_examples(logits(model, examples.batch, context), examples.batch.tensors[3], counts);
+  }
+
+  std::vector<ReportSample> test_outputs(Module& model, std::span<const int64_t> numbers,
+                                         const DecodeOptions& decode, HeadEditor* editor) const override {
+    std::vector<Pair> pairs;
+    for (const int64_t number : numbers) pairs.push_back(tested_text()[static_cast<size_t>(number)]);
+    const std::vector<std::string> made = outputs(model, pairs, decode, editor), wanted = references(pairs);
+    std::vector<ReportSample> out;
+    for (size_t i = 0; i < pairs.size(); ++i) out.push_back({pairs[i].source, wanted[i], made[i]});
+    return out;
+  }
+
+  std::string example_text() const override {
+    if (data_.validation_text.empty()) return {};
+    return data_.validation_text[0].source + " ||| " + data_.validation_text[0].target;
+  }
+
+  LensView logit_lens(Module& model, const std::string& given) const override {
+    return translation_lens(dynamic_cast<TranslationModel&>(model), sentence_of(given), data_.source(),
+                            data_.target(), data_.max_length, data_.decode);
+  }
+
+ private:
+  /// The cost of translating so many of the pairs, as part of a validation.
+  ValidationPart decoding_cost(Module& model, const std::vector<Pair>& from, DecodeOptions decode,
+                               int64_t count) const {
+    constexpr int64_t max_timed = 128;
+    // An untrained model emits no end token; a trained one's outputs are about as long as their sources.
+    decode.max_extra_tokens = 0;
+    const std::vector<Pair> pairs(from.begin(), from.begin() + std::min(count, max_timed));
+    return {.compute = [this, &model, pairs, decode] { outputs(model, pairs, decode); },
+            .some = static_cast<double>(pairs.size()),
+            .all = static_cast<double>(count)};
+  }
+
+  /// The text of maps(), or one to look at where it is empty.
+  std::string sentence_of(const std::string& given) const {
+    if (!given.empty()) return given;
+    return data_.validation_text.empty() ? "The old man smiles." : data_.validation_text[0].source;
+  }
+
+  /// What test() scores: the test pairs, or those of validation where there are none.
+  const PairBatches& tested() const { return data_.test_text.empty() ? *data_.validation : *data_.test; }
+  const std::vector<Pair>& tested_text() const {
+    return data_.test_text.empty() ? data_.validation_text : data_.test_text;
+  }
+
+  /// How many of the test pairs are cut.
+  std::string cut_words() const {
+    return data_.cut > 0 ? text(" (", data_.cut, " too long for the model and cut)") : std::string();
+  }
+
+  EncodedPair cut_pair(int64_t number, int64_t max_tokens) const {
+    EncodedPair pair = tested().pair(number);
+    if (max_tokens > 0) {  // start and end tokens count, too
+      pair.source.resize(
+          std::min(pair.source.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 2, 1))));
+      pair.target.resize(
+          std::min(pair.target.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 1, 1))));
+    }
+    return pair;
+  }
+
+  static std::vector<std::string> pieces_of_row(const Tokenizer& tokenizer, const Rows& rows, size_t row) {
+    std::vector<std::string> out;
+    const int32_t* ids = rows.ids.data() + static_cast<int64_t>(row) * rows.columns;
+    for (int32_t i = 0; i < rows.lengths[row]; ++i) out.push_back(tokenizer.piece(ids[i]));
+    return out;
+  }
+
+  static Rows cut(const Rows& all, const BatchRows& rows) {
+    const auto at = [&](const std::vector<int32_t>& from, int64_t width) {
+      return std::vector<int32_t>(from.begin() + rows.first * width,
+                                  from.begin() + (rows.first + rows.count) * width);
+    };
+    return {rows.count, all.columns, at(all.ids, all.columns), at(all.lengths, 1)};
+  }
+
+  /// [0] source, [1] source lengths, [2] decoder input, [3] target tokens without padding, then -1, [4] their
+  /// positions in the padded targets
+  Batch tensors(const PairBatch& pairs) const {
+    const auto rectangle = [](const Rows& rows) {
+      return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
+    };
+    std::vector<int32_t> wanted, places;
+    for (int64_t b = 0; b < pairs.target_out.rows; ++b) {
+      for (int64_t t = 0; t < pairs.target_out.lengths[static_cast<size_t>(b)]; ++t) {
+        const int64_t at = b * pairs.target_out.columns + t;
+        wanted.push_back(pairs.target_out.ids[static_cast<size_t>(at)]);
+        places.push_back(static_cast<int32_t>(at));
+      }
+    }
+    const auto real = static_cast<int64_t>(wanted.size());
+    wanted.resize(static_cast<size_t>(std::max(real, pairs.wanted)), -1);
+    places.resize(wanted.size(), 0);
+    Batch batch;
+    batch.tensors = {
+        rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
+        rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
+        Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
+    batch.weight = static_cast<double>(real);
+    batch.tokens = real;
+    return batch;
+  }
+
+  /// Number of target tokens of each sentence.
+  static std::vector<int64_t> rows_of(const Batch& batch) {
+    std::vector<int64_t> rows(static_cast<size_t>(batch.tensors[2].extent(0)));
+    const double columns = static_cast<double>(batch.tensors[2].extent(1));
+    const std::vector<double> places = batch.tensors[4].to_doubles();
+    for (size_t i = 0; i < static_cast<size_t>(batch.weight); ++i)
+      ++rows.at(static_cast<size_t>(places[i] / columns));
+    return rows;
+  }
+
+  /// Logits of real tokens only, [n, V]: padding costs nothing in the output layer.
+  static Tensor logits(Module& module, const Batch& batch, const ForwardContext& context) {
+    auto& model = dynamic_cast<TranslationModel&>(module);
+    const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], context);
+    const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], context);
+    return model.logits(embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), batch.tensors[4]));
+  }
+
+  /// Mean loss in nats per token, without label smoothing.
+  double mean_loss(Module& model, const PairBatches& batches) const {
+    const NoGrad no_grad;
+    double total = 0, weight = 0;
+    CountedWork work(static_cast<double>(batches.size()), "loss");
+    for (const auto& indices : batches.in_order()) {
+      const Batch batch = tensors(batches.make(indices));
+      total += loss(model, batch, {}).item() * batch.weight;
+      weight += batch.weight;
+      work.add(static_cast<double>(indices.size()));
+    }
+    return weight > 0 ? total / weight : 0;
+  }
+
+  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs, const DecodeOptions& decode,
+                                   HeadEditor* editor = nullptr) const {
+    std::vector<std::string> sentences;
+    for (const Pair& pair : pairs) sentences.push_back(pair.source);
+    return translate_all(dynamic_cast<TranslationModel&>(model), sentences, data_.source(), data_.target(),
+                         data_.max_length, decode, editor);
+  }
+
+  std::vector<std::string> references(const std::vector<Pair>& pairs) const {
+    std::vector<std::string> out;
+    for (const Pair& pair : pairs) out.push_back(data_.reference(pair.target));
+    return out;
+  }
+
+  TranslateData data_;
+  BatchPlan plan_;
+};
+
+}  // namespace
+
+TaskEntry task::translate() {
+  return task_entry<Translate>("translate", "sentence pairs to a translator: encoder-decoder, BLEU");
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// MapProvider: the interface of a task that gives attention maps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heed/attention/inspect/lens_view.h"
+#include "heed/attention/inspect/map_view.h"
+#include "heed/nn/attention.h"
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+
+/// Gives the attention maps of one example. A task whose maps shall be in the report and in `heed inspect`
+/// derives from it, too.
+class MapProvider {
+ public:
+  virtual ~MapProvider() = default;
+  /// Attention maps of one example, given as text (empty: one of the validation split), and its caption.
+  virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
+  /// Attention maps of one example with the optional parts that `parts` names, for `heed inspect`. The
+  /// default gives maps() without them.
+  virtual std::vector<MapView> maps_with(Module& model, const std::string& text, const MapParts& parts,
+                                         std::string& caption) const;
+  /// The text for maps() and logit_lens() of the first example of the validation split, with what a model
+  /// should answer, so that every model reads the same tokens. The data must be loaded. Empty, the default:
+  /// those of an empty text are the same for all models.
+  virtual std::string example_text() const { return {}; }
+  /// What each layer would predict for a text, as maps() takes it. The default is an error that says that
+  /// the task's models predict no tokens.
+  virtual LensView logit_lens(Module& model, const std::string& text) const;
+};
+
+/// The task as a MapProvider. A usage error where it is none.
+const MapProvider& map_provider(const Task& task);
+
+/// One map of a recorder, with names, cut to the given tokens: that of sequence number `row` of the batch.
+MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
+                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
+                 int64_t row = 0);
+/// Map number `index` of a recorder with the optional parts that it kept, cut to the given tokens.
+MapView map_view(Module& model, const MapRecorder& recorder, size_t index, const std::string& kind,
+                 int64_t layer, const std::vector<std::string>& query_tokens,
+                 const std::vector<std::string>& key_tokens);
+/// All maps of a recorder, one for each layer of a stack that attends to itself: `kind` is "encoder self" or
+/// "decoder self", and `tokens` names queries and keys.
+std::vector<MapView> self_attention_views(Module& model, const MapRecorder& recorder, const std::string& kind,
+                                          const std::vector<std::string>& tokens);
+
+}  // namespace heed
