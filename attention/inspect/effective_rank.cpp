@@ -1,5 +1,5 @@
-// Singular values by Jacobi rotations of the smaller Gram matrix, in f64.
-#include "heed/attention/inspect/effective_rank.h"
+// The effective rank: singular values by Jacobi rotations of the smaller Gram matrix, in f64.
+#include "heed/attention/inspect/corpus_head_measures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,8 @@
 namespace heed {
 namespace {
 
-/// Rotates rows and columns p and q of a symmetric matrix [n, n] so that element (p, q) becomes 0.
+/// Rotates rows and columns p and q of a symmetric matrix [n, n] so that element (p, q) becomes 0: the Jacobi
+/// rotation with tan(angle) = t and cot(2 angle) = theta.
 void rotate(std::vector<double>& a, int64_t n, int64_t p, int64_t q) {
   const auto at = [&](int64_t i, int64_t j) -> double& { return a[static_cast<size_t>(i * n + j)]; };
   const double off = at(p, q);

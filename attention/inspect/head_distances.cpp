@@ -2,8 +2,8 @@
 #include "heed/attention/inspect/head_distances.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/core/error.h"
 
 namespace heed {
@@ -28,23 +28,21 @@ RowsOfHead rows_of_head(const MapView& map, int64_t head, const std::vector<int6
     for (size_t i = begin; i < out.weights.size(); ++i) {
       double& weight = out.weights[i];
       weight = sum > 0 ? weight / sum : 1.0 / static_cast<double>(map.keys);
-      if (weight > 0) entropy -= weight * std::log(weight);
+      entropy += entropy_term(weight);
     }
     out.entropy.push_back(entropy);
   }
   return out;
 }
 
-/// The sum over rows of the divergence of two heads.
+/// The sum over rows of the Jensen-Shannon divergence of two heads: the entropy of the mean row less the mean
+/// entropy of the rows.
 double divergence(const RowsOfHead& a, const RowsOfHead& b) {
   double entropy = 0;
-  for (size_t i = 0; i < a.weights.size(); ++i) {
-    const double middle = (a.weights[i] + b.weights[i]) / 2;
-    if (middle > 0) entropy -= middle * std::log(middle);
-  }
-  double own = 0;
-  for (size_t row = 0; row < a.entropy.size(); ++row) own += (a.entropy[row] + b.entropy[row]) / 2;
-  return std::max(0.0, entropy - own);
+  for (size_t i = 0; i < a.weights.size(); ++i) entropy += entropy_term((a.weights[i] + b.weights[i]) / 2);
+  double mean_entropy = 0;  // of the rows of each head by itself
+  for (size_t row = 0; row < a.entropy.size(); ++row) mean_entropy += (a.entropy[row] + b.entropy[row]) / 2;
+  return std::max(0.0, entropy - mean_entropy);
 }
 
 std::vector<int64_t> chosen_rows(int64_t queries) {

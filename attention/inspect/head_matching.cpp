@@ -13,9 +13,7 @@ namespace {
 
 constexpr int64_t matched_side = 64;
 
-double surprise_of(double weight) { return weight > 0 ? -weight * std::log(weight) : 0.0; }
-
-/// The same for at most as many rows as columns.
+/// The assignment of best_assignment() for at most as many rows as columns.
 std::vector<int64_t> assign(const std::vector<double>& costs, int64_t rows, int64_t columns) {
   const auto n = static_cast<size_t>(rows), m = static_cast<size_t>(columns);
   constexpr double far = std::numeric_limits<double>::infinity();
@@ -103,13 +101,14 @@ std::vector<int64_t> best_assignment(const std::vector<double>& costs, int64_t r
     if (!std::isfinite(cost)) fail("best_assignment: a cost is not finite.");
   }
   if (rows <= columns) return assign(costs, rows, columns);
-  std::vector<double> turned(costs.size());
+  std::vector<double> transposed(costs.size());
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column)
-      turned[static_cast<size_t>(column * rows + row)] = costs[static_cast<size_t>(row * columns + column)];
+      transposed[static_cast<size_t>(column * rows + row)] =
+          costs[static_cast<size_t>(row * columns + column)];
   }
   std::vector<int64_t> out(static_cast<size_t>(rows), -1);
-  const std::vector<int64_t> of_column = assign(turned, columns, rows);
+  const std::vector<int64_t> of_column = assign(transposed, columns, rows);
   for (size_t column = 0; column < of_column.size(); ++column)
     out[static_cast<size_t>(of_column[column])] = static_cast<int64_t>(column);
   return out;
@@ -124,7 +123,7 @@ double head_distance(const MapView& one, int64_t head, const MapView& other, int
     for (int64_t key = 0; key < one.keys; ++key) {
       const double a = std::max(0.0F, one.at(head, query, key)),
                    b = std::max(0.0F, other.at(other_head, query, key));
-      sum += surprise_of((a + b) / 2) - (surprise_of(a) + surprise_of(b)) / 2;
+      sum += entropy_term((a + b) / 2) - (entropy_term(a) + entropy_term(b)) / 2;
     }
   }
   return std::max(0.0, sum / static_cast<double>(one.queries));
@@ -132,12 +131,9 @@ double head_distance(const MapView& one, int64_t head, const MapView& other, int
 
 std::vector<HeadMatch> match_heads(const std::vector<MapView>& one, const std::vector<MapView>& other) {
   if (const std::string why = why_incomparable(one, other); !why.empty()) fail("match_heads: ", why, ".");
-  const auto small = [](const std::vector<MapView>& maps) {
-    std::vector<MapView> out;
-    for (const MapView& map : maps) out.push_back(pooled(map, matched_side));
-    return out;
-  };
-  const std::vector<MapView> a = small(one), b = small(other);
+  std::vector<MapView> a, b;
+  for (const MapView& map : one) a.push_back(pooled(map, matched_side));
+  for (const MapView& map : other) b.push_back(pooled(map, matched_side));
   std::vector<HeadMatch> out;
   for (const std::string& kind : kinds_in(one)) {
     const std::vector<HeadChoice> rows = heads_of_kind(one, kind), columns = heads_of_kind(other, kind);
@@ -146,13 +142,13 @@ std::vector<HeadMatch> match_heads(const std::vector<MapView>& one, const std::v
       for (const HeadChoice& column : columns)
         costs.push_back(head_distance(a[row.map], row.head, b[column.map], column.head));
     }
-    const std::vector<int64_t> got =
+    const std::vector<int64_t> column_of =
         best_assignment(costs, static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size()));
     for (size_t row = 0; row < rows.size(); ++row) {
       HeadMatch match{.one = rows[row]};
-      if (got[row] >= 0) {
-        match.other = columns[static_cast<size_t>(got[row])];
-        match.distance = costs[row * columns.size() + static_cast<size_t>(got[row])];
+      if (column_of[row] >= 0) {
+        match.other = columns[static_cast<size_t>(column_of[row])];
+        match.distance = costs[row * columns.size() + static_cast<size_t>(column_of[row])];
       }
       out.push_back(match);
     }
@@ -167,17 +163,15 @@ std::string why_incomparable(const std::vector<MapView>& one, const std::vector<
     for (const MapView& its : other) {
       if (map.kind != its.kind) continue;
       common = true;
-      for (const auto& [what, mine, theirs] : {std::tuple{"queries", &map.query_tokens, &its.query_tokens},
-                                               std::tuple{"keys", &map.key_tokens, &its.key_tokens}}) {
-        if (std::string why = why_other_tokens(map.kind, what, *mine, *theirs); !why.empty()) return why;
+      for (const auto& [what, first, second] : {std::tuple{"queries", &map.query_tokens, &its.query_tokens},
+                                                std::tuple{"keys", &map.key_tokens, &its.key_tokens}}) {
+        if (std::string why = why_other_tokens(map.kind, what, *first, *second); !why.empty()) return why;
       }
     }
   }
   if (common) return "";
   const auto listed = [](const std::vector<std::string>& all) {
-    std::string out;
-    for (const std::string& kind : all) out += (out.empty() ? "" : ", ") + kind;
-    return out.empty() ? std::string("no maps") : out;
+    return all.empty() ? "no maps" : picture::joined(all);
   };
   return text("they have no kind of attention in common: one has ", listed(kinds), ", the other ",
               listed(others));

@@ -18,9 +18,15 @@ std::string percent(double share) { return text(std::lround(100 * share), " %");
 
 /// True for at least half of the weight, and clearly more than equal weights would give: of few keys one or
 /// two have half of it whatever a head does.
-bool is_most(double share, double of_equal_weights) {
+bool is_clear_majority(double share, double of_equal_weights) {
   return share >= majority && share >= of_equal_weights + clear_margin;
 }
+
+/// A role that a head has by the share of its weight somewhere.
+struct MassRole {
+  const char *name, *where;
+  double share, of_equal_weights;
+};
 
 double sum_of(const std::map<std::string, double>& masses) {
   double sum = 0;
@@ -59,15 +65,16 @@ std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidenc
   if (sums.rare_rows >= min_rows && rarest >= rare_share && two_rarest >= two_rare_share)
     out.push_back({"rare words", text("largest weight on the rarest word in ", percent(rarest),
                                       " of rows, on one of two in ", percent(two_rarest))});
-  if (const double mass = share_of(sum_of(sums.special), sums.rows);
-      is_most(mass, share_of(sums.uniform_special, sums.rows)))
-    out.push_back({"special tokens", text("weight ", percent(mass), " on them")});
-  if (const double mass = share_of(sums.punctuation, sums.rows);
-      is_most(mass, share_of(sums.uniform_punctuation, sums.rows)))
-    out.push_back({"punctuation", text("weight ", percent(mass), " on it")});
-  if (const double mass = share_of(sums.column, sums.examples);
-      is_most(mass, share_of(sums.uniform_column, sums.examples)))
-    out.push_back({"vertical", text("weight ", percent(mass), " in one column of each map")});
+  const MassRole by_mass[] = {{"special tokens", " on them", share_of(sum_of(sums.special), sums.rows),
+                               share_of(sums.uniform_special, sums.rows)},
+                              {"punctuation", " on it", share_of(sums.punctuation, sums.rows),
+                               share_of(sums.uniform_punctuation, sums.rows)},
+                              {"vertical", " in one column of each map", share_of(sums.column, sums.examples),
+                               share_of(sums.uniform_column, sums.examples)}};
+  for (const auto& [name, where, share, of_equal_weights] : by_mass) {
+    if (is_clear_majority(share, of_equal_weights))
+      out.push_back({name, text("weight ", percent(share), where)});
+  }
   if (sums.uniform_entropy > 0 && sums.entropy >= uniform_share * sums.uniform_entropy)
     out.push_back({"uniform", text("entropy ", percent(share_of(sums.entropy, sums.uniform_entropy)),
                                    " of that of equal weights")});

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "heed/attention/inspect/head_measures.h"
+#include "heed/attention/inspect/corpus_head_measures.h"
 
 namespace heed {
 

@@ -13,13 +13,10 @@ namespace {
 
 constexpr std::string_view lens_faint = "\033[2m", lens_strong = "\033[38;5;68m", lens_plain = "\033[0m";
 
+using picture::padded;
+
 std::string lens_word(const std::string& token, int64_t columns) {
   return picture::shorten(picture::visible(token), columns);
-}
-
-std::string filled(const std::string& word, int64_t columns) {
-  return word +
-         std::string(static_cast<size_t>(std::max<int64_t>(0, columns - picture::display_width(word))), ' ');
 }
 
 /// "libro  93 =", of so many columns.
@@ -27,16 +24,11 @@ std::string lens_cell_text(const LensView& lens, size_t layer, size_t at, int64_
                            const TextOptions& options) {
   const LensGuess& guess = lens.cells[layer][at].best.front();
   const bool same = guess.token == lens.cells.back()[at].best.front().token;
-  std::string percent = std::to_string(std::lround(100 * guess.probability));
-  percent.insert(0, 3 - std::min<size_t>(percent.size(), 3), ' ');
-  const std::string cell = filled(lens_word(guess.token, word), word) + " " + percent;
+  const std::string percent = std::to_string(std::lround(100 * guess.probability));
+  const std::string cell =
+      padded(lens_word(guess.token, word), word) + " " + padded(percent, 3, picture::Align::right);
   if (!options.colour) return cell + (same ? " =" : "  ");
   return text(same ? lens_strong : lens_faint, cell, lens_plain, "  ");
-}
-
-std::string without_end(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
 }
 
 }  // namespace
@@ -57,16 +49,16 @@ std::string lens_text(const LensView& lens, const TextOptions& options) {
   std::string out;
   for (size_t first = 0; first < layers; first += a_block) {
     const size_t end = std::min(first + a_block, layers);
-    std::string head = "  " + filled("read", margin + 2);
-    for (size_t layer = first; layer < end; ++layer) head += filled(lens.layers[layer], column);
-    out += (first > 0 ? "\n" : "") + without_end(head);
+    std::string head = "  " + padded("read", margin + 2);
+    for (size_t layer = first; layer < end; ++layer) head += padded(lens.layers[layer], column);
+    out += (first > 0 ? "\n" : "") + picture::line_without_blanks(head);
     for (size_t at = 0; at < rows; ++at) {
-      std::string line = "  " + filled(lens_word(lens.tokens[at], label), margin + 2);
+      std::string line = "  " + padded(lens_word(lens.tokens[at], label), margin + 2);
       for (size_t layer = first; layer < end; ++layer) {
         const std::string cell = lens_cell_text(lens, layer, at, word, options);
         line += cell + std::string(static_cast<size_t>(column - word - 6), ' ');
       }
-      out += without_end(line);
+      out += picture::line_without_blanks(line);
     }
   }
   if (rows < positions)

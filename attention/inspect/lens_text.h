@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "heed/attention/inspect/lens_view.h"
 #include "heed/attention/inspect/map_text.h"
@@ -17,15 +16,7 @@ std::string lens_text(const LensView& lens, const TextOptions& options = {});
 /// probability), `final_probability` and `entropy` in nats.
 std::string lens_json(const LensView& lens);
 
-/// A section of a page, which needs picture::style(), lens_style() and the scripts script_tools() and
-/// lens_script().
-std::string lens_section(const LensView& lens);
-/// What lens_section() needs beside the style sheet of all pages.
-std::string_view lens_style();
-/// What draws lens_section().
-std::string_view lens_script();
-
-/// A self-contained page of the section alone.
+/// A self-contained page: a cell for each layer and position.
 std::string lens_page(const LensView& lens, const std::string& title);
 
 }  // namespace heed

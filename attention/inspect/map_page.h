@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "heed/attention/inspect/map_view.h"
@@ -28,17 +27,7 @@ struct HtmlOptions {
 /// there is no map.
 std::string maps_page(const std::vector<MapView>& maps, const HtmlOptions& options = {});
 
-/// Only the section; the surrounding page needs picture::style() and, at its end, picture::map_scripts().
+/// The maps as a section of a page, to which picture::page() must be given picture::map_scripts().
 std::string maps_section(const std::vector<MapView>& maps, const HtmlOptions& options = {});
 
-namespace picture {
-
-/// A complete page around a body: style, heading, and the scripts at its end. Its content security policy
-/// allows only this style sheet (with `more_style` at its end) and this script, by their hashes, so anything
-/// injected into the body has no effect. Style attributes are blocked too: the body uses classes, and scripts
-/// set element.style.
-std::string page(const std::string& title, const std::string& subtitle, const std::string& body,
-                 const std::vector<std::string_view>& scripts, std::string_view more_style = {});
-
-}  // namespace picture
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/attention/inspect/map_view.h"
+#include "heed/attention/inspect/svg.h"
 
 namespace heed {
 
@@ -29,6 +30,18 @@ namespace picture {
 /// The colour of a weight between 0 and 1 on a white background, as "#rrggbb": white to dark blue, orange
 /// below zero, grey when not finite. Lightness decreases evenly; small weights stay visible.
 std::string colour(double weight);
+
+/// Where a head is drawn, and in how many shades.
+struct HeadFrame {
+  double x = 0;       ///< of the left edge
+  double y = 0;       ///< of the upper edge
+  double width = 0;   ///< of all keys
+  double height = 0;  ///< of all queries
+  int shades = 24;    ///< steps of weights from 0 to 1
+};
+/// Adds all cells of one head above the lowest shade: one path per shade, with runs of equal cells joined to
+/// keep files small.
+void add_head(SvgCanvas& out, const MapView& map, int64_t head, const HeadFrame& frame);
 
 }  // namespace picture
 }  // namespace heed

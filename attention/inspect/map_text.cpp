@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/core/io/terminal.h"
@@ -18,6 +18,7 @@ namespace heed {
 namespace {
 
 using picture::display_width;
+using picture::padded;
 
 constexpr std::string_view faint = "\033[2m", strong = "\033[38;5;68m", plain = "\033[0m";
 
@@ -38,10 +39,6 @@ std::string_view glyph_of(float weight) {
 
 std::string spaces(int64_t count) {
   return std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' ');
-}
-
-std::string padded(const std::string& word, int64_t columns) {
-  return word + spaces(columns - display_width(word));
 }
 
 std::vector<std::string> labels(const std::vector<std::string>& tokens, int64_t count, int64_t columns) {
@@ -70,11 +67,6 @@ std::string cell(float weight, int64_t columns, const TextOptions& options) {
   return out + spaces(columns - before - (shaded ? 2 : 1));
 }
 
-std::string trimmed_line(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 /// The characters of a word for vertical text, combining marks with their base character.
 std::vector<std::string> letters(std::string_view word) {
   std::vector<std::string> out;
@@ -95,7 +87,7 @@ std::string label_lines(const std::vector<std::string>& words, const std::vector
   if (!upright) {
     std::string line = spaces(margin);
     for (size_t i = 0; i < words.size(); ++i) line += padded(words[i], widths[i]);
-    return trimmed_line(line);
+    return picture::line_without_blanks(line);
   }
   std::vector<std::vector<std::string>> columns;
   size_t height = 0;
@@ -110,7 +102,7 @@ std::string label_lines(const std::vector<std::string>& words, const std::vector
       const size_t skip = height - columns[i].size();
       line += padded(row < skip ? "" : columns[i][row - skip], widths[i]);
     }
-    out += trimmed_line(line);
+    out += picture::line_without_blanks(line);
   }
   return out;
 }
@@ -151,8 +143,8 @@ std::string map_text(const MapView& map, int64_t head, const TextOptions& option
   check(map);
   if (head < 0 || head >= map.heads)
     fail("map_text: head ", head, " does not exist in '", map.name, "'. Choose 0 to ", map.heads - 1, ".");
-  const int64_t most = std::max<int64_t>(options.rows, 1), label = std::max<int64_t>(options.label, 3);
-  const int64_t rows = std::min(map.queries, most), columns = std::min(map.keys, most);
+  const int64_t max_shown = std::max<int64_t>(options.rows, 1), label = std::max<int64_t>(options.label, 3);
+  const int64_t rows = std::min(map.queries, max_shown), columns = std::min(map.keys, max_shown);
   const auto queries = labels(map.query_tokens, rows, label);
   auto keys = labels(map.key_tokens, columns, label);
   const int64_t margin = 5 + widest(queries) + 2;
@@ -180,7 +172,7 @@ std::string map_text(const MapView& map, int64_t head, const TextOptions& option
       std::string line = spaces(5) + padded(queries[static_cast<size_t>(query)], margin - 5);
       for (int64_t key = first; key < end; ++key)
         line += cell(map.at(head, query, key), widths[static_cast<size_t>(key)], options);
-      out += trimmed_line(line);
+      out += picture::line_without_blanks(line);
     }
   }
   if (rows < map.queries || columns < map.keys)

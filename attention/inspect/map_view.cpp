@@ -20,6 +20,31 @@ std::vector<std::string> ranges(const std::vector<std::string>& tokens, int64_t 
   return out;
 }
 
+/// A map of one head with the extents and tokens of another map, and no weights yet.
+MapView without_heads(const MapView& map, const std::string& kind) {
+  MapView out{.name = map.name,
+              .kind = kind,
+              .layer = map.layer,
+              .heads = 1,
+              .queries = map.queries,
+              .keys = map.keys};
+  out.query_tokens = map.query_tokens;
+  out.key_tokens = map.key_tokens;
+  return out;
+}
+
+/// Bytes of all weights with at most `side` tokens or tiles a side.
+int64_t pooled_bytes(const std::vector<MapView>& maps, int64_t side) {
+  const auto tiles = [&](int64_t tokens) {
+    const int64_t tile = tile_extent(tokens, side);
+    return (tokens + tile - 1) / tile;
+  };
+  int64_t bytes = 0;
+  for (const MapView& map : maps)
+    bytes += map.heads * tiles(map.queries) * tiles(map.keys) * static_cast<int64_t>(sizeof(float));
+  return bytes;
+}
+
 }  // namespace
 
 void check(const MapView& map) {
@@ -65,15 +90,15 @@ void check(const MapView& map) {
   }
 }
 
+MapView one_head(const MapView& map, int64_t head) {
+  MapView out = without_heads(map, map.kind);
+  const auto begin = map.weights.begin() + head * map.queries * map.keys;
+  out.weights.assign(begin, begin + map.queries * map.keys);
+  return out;
+}
+
 MapView mean_of_heads(const MapView& map) {
-  MapView out{.name = map.name,
-              .kind = text(map.kind, ", mean of ", map.heads, " heads"),
-              .layer = map.layer,
-              .heads = 1,
-              .queries = map.queries,
-              .keys = map.keys};
-  out.query_tokens = map.query_tokens;
-  out.key_tokens = map.key_tokens;
+  MapView out = without_heads(map, text(map.kind, ", mean of ", map.heads, " heads"));
   const auto size = static_cast<size_t>(map.queries * map.keys);
   for (size_t i = 0; i < size; ++i) {
     double sum = 0;
@@ -122,6 +147,15 @@ MapView pooled(const MapView& map, int64_t limit) {
   out.queries = static_cast<int64_t>(out.query_tokens.size());
   out.keys = static_cast<int64_t>(out.key_tokens.size());
   out.weights = pooled(map.weights, map.heads, map.queries, map.keys, queries_per_tile, keys_per_tile);
+  return out;
+}
+
+std::vector<MapView> pooled_within(const std::vector<MapView>& maps, int64_t bytes) {
+  int64_t side = 1;
+  for (const MapView& map : maps) side = std::max({side, map.queries, map.keys});
+  while (side > 1 && pooled_bytes(maps, side) > bytes) --side;
+  std::vector<MapView> out;
+  for (const MapView& map : maps) out.push_back(pooled(map, side));
   return out;
 }
 

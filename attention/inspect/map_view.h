@@ -68,6 +68,9 @@ void check(const MapView& map);
 /// The number of the block in the name of a module, "encoder.blocks.3.attention"; 0 where there is none.
 int64_t block_of(std::string_view module_name);
 
+/// One head as a map of its own; optional parts are left out.
+MapView one_head(const MapView& map, int64_t head);
+
 /// The mean of a map's heads as a map of one head; optional parts are left out.
 MapView mean_of_heads(const MapView& map);
 
@@ -79,6 +82,10 @@ MapView pooled(const MapView& map, int64_t limit);
 /// Numbers [heads, queries, keys] in tiles of so many queries by keys, as pooled() makes them of weights.
 std::vector<float> pooled(const std::vector<float>& numbers, int64_t heads, int64_t queries, int64_t keys,
                           int64_t queries_per_tile, int64_t keys_per_tile);
+
+/// The maps in tiles, as pooled() makes them, with the most tokens a side for which all weights together take
+/// at most `bytes` as f32. Unchanged where they fit.
+std::vector<MapView> pooled_within(const std::vector<MapView>& maps, int64_t bytes);
 
 /// Positions per tile of `pooled(map, limit)` along a side of `extent` tokens; 1 without pooling.
 int64_t tile_extent(int64_t extent, int64_t limit);

@@ -2,26 +2,30 @@
 #include "heed/attention/inspect/page_data.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 
 namespace heed::picture {
+
+size_t TokenLists::index(const std::vector<std::string>& tokens) {
+  const auto found = std::find(lists_.begin(), lists_.end(), tokens);
+  const auto index = static_cast<size_t>(found - lists_.begin());
+  if (found == lists_.end()) lists_.push_back(tokens);
+  return index;
+}
+
+std::string TokenLists::as_json() const { return "[" + joined(lists_, ",\n", visible_json_list) + "]"; }
+
 namespace {
 
 constexpr size_t exact_numbers = 200'000;      // of a block, stored as f32
 constexpr int64_t factor_numbers = 1'000'000;  // of all factors of a page
 constexpr double code_steps = 65534;
 constexpr unsigned not_finite = 65535;
-
-/// Appends the low `count` bytes, the lowest first.
-void append(std::string& bytes, uint32_t value, int count) {
-  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
-}
 
 /// Steps between the smallest number (at most 0) and the largest (at least 0).
 struct Scale {
@@ -46,45 +50,18 @@ std::string shape_json(int64_t heads, int64_t rows, int64_t columns) {
   return text("\"shape\":[", heads, ",", rows, ",", columns, "],");
 }
 
-std::string tokens_json(const std::vector<std::string>& words) {
-  std::string out = "[";
-  for (const std::string& word : words) {
-    if (out.size() > 1) out += ',';
-    out += json(visible(word));
-  }
-  return out + "]";
-}
-
-/// Lists that several maps share, each written once.
-class TokenLists {
- public:
-  size_t index(const std::vector<std::string>& words) {
-    const auto found = std::find(lists_.begin(), lists_.end(), words);
-    if (found != lists_.end()) return static_cast<size_t>(found - lists_.begin());
-    lists_.push_back(words);
-    return lists_.size() - 1;
-  }
-  std::string json_array() const {
-    std::string out = "[";
-    for (const auto& words : lists_) out += (out.size() > 1 ? ",\n" : "") + tokens_json(words);
-    return out + "]";
-  }
-
- private:
-  std::vector<std::vector<std::string>> lists_;
-};
-
 std::string statistics_json(const MapView& map) {
-  std::string numbers, favourites;
-  for (const HeadStatistics& one : head_statistics(map)) {
-    const std::string comma = numbers.empty() ? "" : ",";
-    numbers += text(comma, "{\"entropy\":", json(one.entropy), ",\"uniform\":", json(one.uniform_entropy),
-                    ",\"confidence\":", json(one.confidence), ",\"diagonal\":", json(one.diagonal),
-                    ",\"previous\":", json(one.previous), ",\"next\":", json(one.next),
-                    ",\"near\":", json(one.band[3]), ",\"distance\":", json(one.distance),
-                    ",\"mass\":", json(one.favourite_mass), "}");
-    favourites += comma + json(visible(map.key_tokens[static_cast<size_t>(one.favourite)]));
-  }
+  const std::vector<HeadStatistics> heads = head_statistics(map);
+  const std::string numbers = joined(heads, ",", [](const HeadStatistics& one) {
+    return text("{\"entropy\":", json(one.entropy), ",\"uniform\":", json(one.uniform_entropy),
+                ",\"confidence\":", json(one.confidence), ",\"diagonal\":", json(one.diagonal),
+                ",\"previous\":", json(one.previous), ",\"next\":", json(one.next),
+                ",\"near\":", json(one.band[3]), ",\"distance\":", json(one.distance),
+                ",\"mass\":", json(one.favourite_mass), "}");
+  });
+  const std::string favourites = joined(heads, ",", [&](const HeadStatistics& one) {
+    return json(visible(map.key_tokens[static_cast<size_t>(one.favourite)]));
+  });
   return text("\"statistics\":[", numbers, "],\"favourites\":[", favourites, "]");
 }
 
@@ -143,12 +120,10 @@ std::string factors_json(const MapView& map, int64_t& budget) {
 }
 
 std::string picture_json(const TokenPicture& picture) {
-  std::string places = "null";
-  if (!picture.places.empty()) {
-    places = "[";
-    for (const int32_t place : picture.places) places += text(places.size() > 1 ? "," : "", place);
-    places += "]";
-  }
+  const std::string places =
+      picture.places.empty()
+          ? "null"
+          : "[" + joined(picture.places, ",", [](int32_t place) { return std::to_string(place); }) + "]";
   const std::string bytes(picture.pixels.begin(), picture.pixels.end());
   return text("{\"height\":", picture.height, ",\"width\":", picture.width,
               ",\"channels\":", picture.channels, ",\"patch\":", picture.patch, ",\"first\":", picture.first,
@@ -196,16 +171,13 @@ std::string layered_json(const std::vector<float>& numbers, int64_t heads, const
 }  // namespace
 
 std::string block_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns) {
-  std::string bytes;
   const std::string shape = shape_json(heads, rows, columns);
-  if (numbers.size() <= exact_numbers) {
-    bytes.reserve(numbers.size() * 4);
-    for (const float x : numbers) append(bytes, std::bit_cast<uint32_t>(x), 4);
-    return text("{", shape, "\"code\":\"f32\",\"bytes\":\"", base64(bytes), "\"}");
-  }
+  if (numbers.size() <= exact_numbers)
+    return text("{", shape, "\"code\":\"f32\",\"bytes\":\"", base64_floats(numbers), "\"}");
   const Scale scale(numbers);
+  std::string bytes;
   bytes.reserve(numbers.size() * 2);
-  for (const float x : numbers) append(bytes, scale.code(x), 2);
+  for (const float x : numbers) append_bytes(bytes, scale.code(x), 2);
   return text("{", shape, "\"code\":\"u16\",", scale.json_fields(), ",\"bytes\":\"", base64(bytes), "\"}");
 }
 
@@ -226,8 +198,8 @@ std::string largest_json(const std::vector<float>& numbers, int64_t heads, int64
     rest.push_back(count < columns ? size(from[order[static_cast<size_t>(count)]]) : 0);
     std::sort(order.begin(), order.begin() + count);
     for (int64_t i = 0; i < count; ++i) {
-      append(places, order[static_cast<size_t>(i)], 2);
-      append(codes, scale.code(from[order[static_cast<size_t>(i)]]), 2);
+      append_bytes(places, order[static_cast<size_t>(i)], 2);
+      append_bytes(codes, scale.code(from[order[static_cast<size_t>(i)]]), 2);
     }
   }
   return text("{", shape_json(heads, rows, columns), "\"code\":\"top\",\"count\":", count, ",",
@@ -267,9 +239,8 @@ std::string maps_json(const std::vector<MapView>& maps, const HtmlOptions& optio
                  ",\"rollout\":", layered(map.rollout, 1), ",\"factors\":", factors_json(map, budget.factors),
                  "}");
   }
-  return text("{\"first\":{\"map\":", first.map, ",\"head\":", first.head,
-              "},\n\"tokens\":", lists.json_array(), ",\n\"pictures\":[", images, "],\n\"maps\":[", list,
-              "]}");
+  return text("{\"first\":{\"map\":", first.map, ",\"head\":", first.head, "},\n\"tokens\":", lists.as_json(),
+              ",\n\"pictures\":[", images, "],\n\"maps\":[", list, "]}");
 }
 
 }  // namespace heed::picture

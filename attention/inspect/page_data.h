@@ -8,6 +8,17 @@
 
 namespace heed::picture {
 
+/// Lists of tokens that several maps share, each written once.
+class TokenLists {
+ public:
+  size_t index(
+      const std::vector<std::string>& tokens);  ///< index of this list, which is added where it is new
+  std::string as_json() const;                  ///< a list of lists of visible() tokens
+
+ private:
+  std::vector<std::vector<std::string>> lists_;
+};
+
 /// Numbers [heads, rows, columns] as a JSON object: f32 where they are few, otherwise 16-bit steps between
 /// the smallest (at most 0) and the largest; code 65535 is a number that is not finite.
 std::string block_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns);

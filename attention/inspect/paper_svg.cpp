@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 
 namespace heed {
 namespace {
 
-using picture::escape;
+using picture::fill;
+using picture::SvgCanvas;
 using picture::trimmed;
 
 constexpr double point = 25.4 / 72;  // millimetres
@@ -41,16 +43,16 @@ double widest_mm(const std::vector<std::string>& words, double size) {
   return static_cast<double>(columns) * size * 0.5;  // a generous mean advance of a serif face
 }
 
-std::string rectangle(double x, double y, double width, double height, const std::string& fill,
-                      const std::string& more = "") {
-  return text("<rect x=\"", trimmed(x, 3), "\" y=\"", trimmed(y, 3), "\" width=\"", trimmed(width, 3),
-              "\" height=\"", trimmed(height, 3), "\" fill=\"", fill, "\"", more, "/>\n");
-}
+constexpr std::string_view print_outline = "fill=\"none\" stroke=\"#000000\" stroke-width=\"0.15\"",
+                           patterns =
+                               "<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" "
+                               "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><path "
+                               "d=\"M0 0V0.8\" stroke=\"#000000\" stroke-width=\"0.5\"/></pattern><pattern "
+                               "id=\"bad\" width=\"1\" height=\"1\" patternUnits=\"userSpaceOnUse\"><path "
+                               "d=\"M0 0L1 1M1 0L0 1\" stroke=\"#000000\" "
+                               "stroke-width=\"0.15\"/></pattern></defs>\n";
 
-std::string words_at(double x, double y, const std::string& words, double size, const std::string& more) {
-  return text("<text x=\"", trimmed(x, 3), "\" y=\"", trimmed(y, 3), "\" font-size=\"", trimmed(size, 3),
-              "\" ", more, ">", escape(words), "</text>\n");
-}
+std::string font_size(double size) { return text("font-size=\"", trimmed(size, 3), "\""); }
 
 }  // namespace
 
@@ -77,55 +79,42 @@ std::string paper_svg(const MapView& original, int64_t head, const PaperOptions&
                height = side * rows;
   const double total = std::max(above + height, above + 12) + 0.5;
 
-  std::string out =
-      text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", trimmed(options.width_mm, 2),
-           "mm\" height=\"", trimmed(total, 2), "mm\" viewBox=\"0 0 ", trimmed(options.width_mm, 2), " ",
-           trimmed(total, 2), "\" role=\"img\" font-family=\"'STIX Two Text', 'Times New Roman', ",
-           "Times, serif\" fill=\"#000000\">\n<title>",
-           escape(text(map.kind, " attention, layer ", map.layer, ", head ", head)),
-           "</title>\n<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" "
-           "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><path d=\"M0 0V0.8\" "
-           "stroke=\"#000000\" stroke-width=\"0.5\"/></pattern><pattern id=\"bad\" width=\"1\" "
-           "height=\"1\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0L1 1M1 0L0 1\" "
-           "stroke=\"#000000\" stroke-width=\"0.15\"/></pattern></defs>\n");
+  SvgCanvas out(3);
+  out.markup(patterns);
   for (int64_t query = 0; query < map.queries; ++query)
     for (int64_t key = 0; key < map.keys; ++key) {
       const float weight = map.at(head, query, key);
       const double x = left + side * static_cast<double>(key), y = above + side * static_cast<double>(query);
       if (weight == 0) continue;
-      out += rectangle(x, y, side, side, grey(weight));
-      if (weight < 0) out += rectangle(x, y, side, side, "url(#below)");
+      out.rectangle(x, y, side, side, fill(grey(weight)));
+      if (weight < 0) out.rectangle(x, y, side, side, fill("url(#below)"));
     }
-  out += rectangle(left, above, width, height, "none", " stroke=\"#000000\" stroke-width=\"0.15\"");
+  out.rectangle(left, above, width, height, print_outline);
+  const std::string ends_there = "text-anchor=\"end\" " + font_size(size),
+                    centred = "text-anchor=\"middle\" " + font_size(7 * point);
   for (int64_t query = 0; labelled && query < map.queries; ++query)
-    out += words_at(left - 0.8, above + side * (static_cast<double>(query) + 0.5) + size * 0.33,
-                    queries[static_cast<size_t>(query)], size, "text-anchor=\"end\"");
-  for (int64_t key = 0; labelled && key < map.keys; ++key) {
-    const double x = left + side * (static_cast<double>(key) + 0.5) + size * 0.33, y = above - 0.8;
-    out += words_at(x, y, keys[static_cast<size_t>(key)], size,
-                    text("transform=\"rotate(-90 ", trimmed(x, 3), " ", trimmed(y, 3), ")\""));
-  }
+    out.label(left - 0.8, above + side * (static_cast<double>(query) + 0.5) + size * 0.33,
+              queries[static_cast<size_t>(query)], ends_there);
+  for (int64_t key = 0; labelled && key < map.keys; ++key)
+    out.rotated_label(left + side * (static_cast<double>(key) + 0.5) + size * 0.33, above - 0.8, -90,
+                      keys[static_cast<size_t>(key)], font_size(size));
   if (!labelled) {
-    out += words_at(left + width / 2, 2.8, text("keys, 1 to ", original.keys), 7 * point,
-                    "text-anchor=\"middle\"");
-    out += words_at(
-        2.8, above + height / 2, text("queries, 1 to ", original.queries), 7 * point,
-        text("text-anchor=\"middle\" transform=\"rotate(-90 2.8 ", trimmed(above + height / 2, 3), ")\""));
+    out.label(left + width / 2, 2.8, text("keys, 1 to ", original.keys), centred);
+    out.rotated_label(2.8, above + height / 2, -90, text("queries, 1 to ", original.queries), centred);
   }
   constexpr int levels = 24;
-  const double tall = std::clamp(height, 12.0, 24.0), x = left + width + 2;
+  const double scale_height = std::clamp(height, 12.0, 24.0), x = left + width + 2;
   for (int level = 0; level < levels; ++level)
-    out += rectangle(x, above + tall * level / levels, 1.8, tall / levels + 0.02,
-                     grey(1 - (level + 0.5) / levels));
-  out += rectangle(x, above, 1.8, tall, "none", " stroke=\"#000000\" stroke-width=\"0.15\"");
-  for (const double share : {0.0, 0.5, 1.0})
-    out += words_at(x + 2.6,
-                    above + tall * (1 - share) +
-                        (share == 1   ? 1.6
-                         : share == 0 ? 0
-                                      : 0.8),
-                    trimmed(share, 1), 6 * point, "");
-  return out + "</svg>\n";
+    out.rectangle(x, above + scale_height * level / levels, 1.8, scale_height / levels + 0.02,
+                  fill(grey(1 - (level + 0.5) / levels)));
+  out.rectangle(x, above, 1.8, scale_height, print_outline);
+  for (const auto& [share, below] : {std::pair{0.0, 0.0}, {0.5, 0.8}, {1.0, 1.6}})
+    out.label(x + 2.6, above + scale_height * (1 - share) + below, trimmed(share, 1), font_size(6 * point));
+  return out.document(options.width_mm, total,
+                      text("width=\"", trimmed(options.width_mm, 2), "mm\" height=\"", trimmed(total, 2),
+                           "mm\" role=\"img\" font-family=\"'STIX Two Text', 'Times New Roman', Times, "
+                           "serif\" fill=\"#000000\""),
+                      text(map.kind, " attention, layer ", map.layer, ", head ", head));
 }
 
 }  // namespace heed

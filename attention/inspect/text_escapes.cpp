@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 
 #include "heed/core/io/terminal.h"
+#include "heed/core/io/utf8.h"
 
 namespace heed::picture {
 namespace {
@@ -39,26 +41,22 @@ bool unseen(char32_t c) {
   return c >= 0x80 && (is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF);
 }
 
-/// Reads one character and removes it from `rest`; an invalid byte is read as U+FFFD.
+/// Reads one character and removes it from `rest`. An invalid sequence is read as U+FFFD: its first byte with
+/// the continuation bytes that belong to it.
 char32_t next(std::string_view& rest) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
-  const unsigned char lead = byte(0);
-  const size_t length = lead < 0x80                   ? 1
-                        : lead >= 0xC2 && lead < 0xE0 ? 2
-                        : lead >= 0xE0 && lead < 0xF0 ? 3
-                        : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                      : 0;
-  char32_t c = length == 1 ? lead : length == 0 ? replacement : lead & (0x7Fu >> length);
-  size_t used = 1;
-  for (; used < length && used < rest.size() && (byte(used) & 0xC0) == 0x80; ++used)
-    c = c << 6 | (byte(used) & 0x3F);
-  if (length > 1 && used < length) c = replacement;
-  const bool overlong = (length == 3 && c < 0x800) || (length == 4 && (c < 0x10000 || c > 0x10FFFF));
-  if (overlong || (c >= 0xD800 && c <= 0xDFFF)) c = replacement;
+  const Utf8 found = utf8_at(rest, 0);
+  size_t used = found.bytes;
+  if (used == 0) {
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
+    const unsigned char lead = byte(0);
+    const size_t length = lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    for (used = 1; used < length && used < rest.size() && (byte(used) & 0xC0) == 0x80;) ++used;
+  }
   rest.remove_prefix(used);
-  return c;
+  return found.code;
 }
 
+/// Appends a character as UTF-8.
 void put(std::string& out, char32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(c);
@@ -125,27 +123,17 @@ std::string escape(std::string_view utf8) {
   out.reserve(utf8.size());
   while (!utf8.empty()) {
     const char32_t c = next(utf8);
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default: {
-        const bool layout = c == '\n' || c == '\t' || c == '\r';
-        put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c) ? replacement : c);
-      }
-    }
+    const std::string_view entity = c == '&'    ? "&amp;"
+                                    : c == '<'  ? "&lt;"
+                                    : c == '>'  ? "&gt;"
+                                    : c == '"'  ? "&quot;"
+                                    : c == '\'' ? "&#39;"
+                                                : "";
+    const bool layout = c == '\n' || c == '\t' || c == '\r';
+    if (!entity.empty())
+      out += entity;
+    else
+      put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c) ? replacement : c);
   }
   return out;
 }
@@ -173,6 +161,14 @@ std::string json(double value) {
   return std::isfinite(value) ? to_text(value, std::chars_format::general, 6) : "null";
 }
 
+std::string json_list(const std::vector<std::string>& words) {
+  return "[" + joined(words, ",", [](const std::string& word) { return json(word); }) + "]";
+}
+
+std::string visible_json_list(const std::vector<std::string>& tokens) {
+  return "[" + joined(tokens, ",", [](const std::string& token) { return json(visible(token)); }) + "]";
+}
+
 std::string base64(std::string_view bytes) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -185,6 +181,17 @@ std::string base64(std::string_view bytes) {
     for (size_t j = 0; j < 4; ++j) out += j <= count ? digits[group >> (18 - 6 * j) & 63] : '=';
   }
   return out;
+}
+
+void append_bytes(std::string& bytes, uint32_t value, int count) {
+  for (int i = 0; i < count; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
+}
+
+std::string base64_floats(const std::vector<float>& numbers) {
+  std::string bytes;
+  bytes.reserve(numbers.size() * sizeof(float));
+  for (const float number : numbers) append_bytes(bytes, std::bit_cast<uint32_t>(number), 4);
+  return base64(bytes);
 }
 
 std::string fixed(double value, int decimals) {
@@ -201,6 +208,24 @@ std::string trimmed(double value, int decimals) {
   out.erase(out.find_last_not_of('0') + 1);
   if (out.back() == '.') out.pop_back();
   return out;
+}
+
+std::string padded(std::string_view words, int64_t columns, Align align) {
+  const std::string blanks(static_cast<size_t>(std::max<int64_t>(columns - display_width(words), 0)), ' ');
+  return align == Align::left ? std::string(words) + blanks : blanks + std::string(words);
+}
+
+std::string line_without_blanks(std::string_view line) {
+  return std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  return joined(words, separator, [](const std::string& word) -> const std::string& { return word; });
+}
+
+void append_part(std::string& words, std::string_view more, std::string_view separator) {
+  if (!words.empty() && !more.empty()) words += separator;
+  words += more;
 }
 
 std::string wrapped(const std::string& words, const std::string& indent, size_t width) {

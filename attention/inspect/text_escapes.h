@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heed::picture {
 
@@ -26,13 +27,49 @@ std::string json(std::string_view utf8);
 /// A JSON number with six significant digits; null when not finite.
 std::string json(double value);
 
+/// A list of quoted JSON strings, as json() writes them.
+std::string json_list(const std::vector<std::string>& words);
+/// A list of JSON strings of tokens as visible() shows them.
+std::string visible_json_list(const std::vector<std::string>& tokens);
+
 /// Encodes bytes as RFC 4648 base64 with padding.
 std::string base64(std::string_view bytes);
+/// The numbers as base64 of little-endian f32, bit for bit: what heed.floats of page_grid.js reads.
+std::string base64_floats(const std::vector<float>& numbers);
+/// Appends the low `count` bytes of a value, the lowest first.
+void append_bytes(std::string& bytes, uint32_t value, int count);
 
 /// A number with a fixed count of decimals, independent of the locale: fixed(0.25, 3) is "0.250".
 std::string fixed(double value, int decimals);
-/// The same without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
+/// As fixed(), without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
 std::string trimmed(double value, int decimals);
+
+/// The side of a field on which words stand that are shorter than it.
+enum class Align {
+  left,  ///< blanks follow them
+  right  ///< blanks precede them
+};
+/// The words with blanks beside them, so that they take at least so many columns of a terminal.
+std::string padded(std::string_view words, int64_t columns, Align align = Align::left);
+/// A line without blanks at its end, and with a line break.
+std::string line_without_blanks(std::string_view line);
+
+/// What `word_of` makes of each item, with `separator` between.
+template <class Items, class WordOf>
+std::string joined(const Items& items, std::string_view separator, const WordOf& word_of) {
+  std::string out;
+  bool is_first = true;
+  for (const auto& item : items) {
+    if (!is_first) out += separator;
+    out += word_of(item);
+    is_first = false;
+  }
+  return out;
+}
+/// The words with `separator` between them.
+std::string joined(const std::vector<std::string>& words, std::string_view separator = ", ");
+/// Adds words behind others, with `separator` between them where both are there.
+void append_part(std::string& words, std::string_view more, std::string_view separator = "; ");
 
 /// A text as lines of at most `width` columns, broken at blanks; those after the first begin with `indent`.
 std::string wrapped(const std::string& words, const std::string& indent, size_t width = 120);

@@ -11,7 +11,7 @@
 #include "heed/train/loop/learning_rate_finder.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/progress/progress.h"
-#include "heed/train/report/chart_text.h"
+#include "heed/train/report/chart.h"
 
 namespace heed {
 namespace {

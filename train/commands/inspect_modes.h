@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/train/commands/command.h"
 
 namespace heed {

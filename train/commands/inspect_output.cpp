@@ -6,10 +6,10 @@
 #include <span>
 
 #include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/map_statistics.h"
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/attention/inspect/map_text.h"
 #include "heed/attention/inspect/paper_svg.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/npy.h"
 #include "heed/core/io/safetensors.h"

@@ -1,5 +1,5 @@
 // heed inspect RUN --through-training: the maps that a run kept on the way.
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"

@@ -253,8 +253,8 @@ AttentionErrors::Distance AttentionErrors::distance(const std::string& spec, int
     out.divergence += layer.divergence / layer.rows / layers;
     out.outputs += std::sqrt(layer.difference / layer.exact_square) / layers;
     for (size_t head = 0; head < layer.pairs.size(); ++head) {
-      out.least_negative = std::min(out.least_negative, layer.negative[head] / layer.pairs[head]);
-      out.most_negative = std::max(out.most_negative, layer.negative[head] / layer.pairs[head]);
+      out.min_negative = std::min(out.min_negative, layer.negative[head] / layer.pairs[head]);
+      out.max_negative = std::max(out.max_negative, layer.negative[head] / layer.pairs[head]);
     }
   }
   return out;
@@ -264,10 +264,6 @@ std::string AttentionErrors::description() const {
   return text(run_.filename().string(), ", step ", checkpoint_.step, ", ", config_.model.layers,
               " layers of ", config_.model.heads, " heads, width ", config_.model.d_model, "; ",
               windows_[0].size(), " windows of ", config_.model.max_length, " tokens a portion");
-}
-
-int64_t AttentionErrors::tokens() const {
-  return static_cast<int64_t>(windows_[0].size()) * config_.model.max_length;
 }
 
 }  // namespace heed

@@ -24,8 +24,8 @@ class AttentionErrors {
     double divergence =
         0;               ///< nats: Kullback-Leibler divergence of a row from the exact row, over heads, rows
     double outputs = 0;  ///< Frobenius norm of the difference of outputs over that of the exact outputs
-    double least_negative = 1;  ///< share of q . k < 0 among pairs that queries see, of the head with fewest
-    double most_negative = 0;   ///< the same of the head with most
+    double min_negative = 1;  ///< share of q . k < 0 among pairs that queries see, of the head with fewest
+    double max_negative = 0;  ///< that share of the head with most
   };
 
   /// Reads the best checkpoint of a run of a language model. Portions are 20 % of the held-out text's
@@ -46,7 +46,6 @@ class AttentionErrors {
   const std::string& fingerprint() const { return fingerprint_; }
   /// In words: run, step, windows and their length.
   std::string description() const;
-  int64_t tokens() const;  ///< scored tokens of a portion
 
  private:
   std::unique_ptr<Module> model_with(const AttentionFactory& factory) const;

@@ -24,24 +24,6 @@ Json object_in(const Path& run, const char* name, const std::string& missing) {
   return parse_json(io::read(path), path.string());
 }
 
-const MetricSeries* metric_of(const ComparedRun& run, const std::string& name) {
-  const auto found = std::find_if(run.metrics.begin(), run.metrics.end(),
-                                  [&](const MetricSeries& one) { return one.name == name; });
-  return found == run.metrics.end() ? nullptr : &*found;
-}
-
-bool has_score(const ComparedRun& run, const std::string& name) {
-  return std::any_of(run.scores.begin(), run.scores.end(),
-                     [&](const auto& one) { return one.first == name; });
-}
-
-double score_of(const ComparedRun& run, const std::string& name) {
-  for (const auto& [key, value] : run.scores) {
-    if (key == name) return value;
-  }
-  return NAN;
-}
-
 double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*what) {
   double sum = 0;
   for (const ComparedRun* run : runs) sum += run->*what;
@@ -54,7 +36,7 @@ double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*wha
   return runs.empty() ? 0 : mean(runs, what);
 }
 
-std::string fixed(double value, int decimals) { return picture::fixed(value, decimals); }
+using picture::fixed;
 
 std::string significant(double value) { return formatted("%.4g", value); }
 
@@ -64,9 +46,9 @@ std::string data_of(const Json& manifest) {
   std::string out;
   for (const auto& [name, value] : manifest.members()) {
     if (!value.is_text()) continue;
-    if (name == "data") out += (out.empty() ? "" : ", ") + value.text();
+    if (name == "data") picture::append_part(out, value.text(), ", ");
     if (name.starts_with(mark))
-      out += (out.empty() ? "" : ", ") + name.substr(mark.size()) + " " + value.text().substr(0, 8);
+      picture::append_part(out, text(name.substr(mark.size()), " ", value.text().substr(0, 8)), ", ");
   }
   return out;
 }
@@ -124,11 +106,7 @@ std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& com
     if (std::find(labels.begin(), labels.end(), run.label) == labels.end()) labels.push_back(run.label);
   }
   std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& [words, labels] : found) {
-    std::string of;
-    for (const std::string& label : labels) of += (of.empty() ? "" : ", ") + label;
-    out.emplace_back(words, of);
-  }
+  for (const auto& [words, labels] : found) out.emplace_back(words, picture::joined(labels));
   return out;
 }
 
@@ -138,12 +116,24 @@ void compare_machines(std::vector<ComparedRun>& runs) {
       std::find_if(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.steps_per_second > 0; });
   for (ComparedRun& run : runs) {
     if (!(run.steps_per_second > 0)) continue;
-    for (const std::string& one : differences(first->measured_on, run.measured_on))
-      run.otherwise += (run.otherwise.empty() ? "" : "; ") + one;
+    run.otherwise = picture::joined(differences(first->measured_on, run.measured_on), "; ");
   }
 }
 
 }  // namespace
+
+double ComparedRun::score(const std::string& name) const {
+  for (const auto& [key, value] : scores) {
+    if (key == name) return value;
+  }
+  return NAN;
+}
+
+const MetricSeries* ComparedRun::metric(const std::string& name) const {
+  const auto found =
+      std::find_if(metrics.begin(), metrics.end(), [&](const MetricSeries& one) { return one.name == name; });
+  return found == metrics.end() ? nullptr : &*found;
+}
 
 ComparedRun read_compared(const Path& run, const std::string& label) {
   const Json scores = object_in(
@@ -169,7 +159,7 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   in_file(run / "manifest.json", [&] { take_manifest(out, *manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");
   if (io::exists(run / "config.toml")) out.settings.all = io::read(run / "config.toml");
-  if (const MetricSeries* seconds = metric_of(out, "seconds"))
+  if (const MetricSeries* seconds = out.metric("seconds"))
     out.seconds = seconds->values.empty() ? 0 : seconds->values.back();
   return out;
 }
@@ -200,7 +190,7 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
   if (first != out.runs.end()) {
     out.score = first->scores.front().first;
     for (const char* better : {"bleu", "accuracy"}) {
-      if (has_score(*first, better)) out.score = better;
+      if (!std::isnan(first->score(better))) out.score = better;
     }
     out.higher_is_better = out.score == "accuracy" || out.score == "bleu";
   }
@@ -218,7 +208,7 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
         continue;
       }
       present.push_back(&other);
-      scores.push_back(score_of(other, out.score));
+      scores.push_back(other.score(out.score));
       if (row.otherwise.empty()) row.otherwise = other.otherwise;
     }
     row.score = spread_of(scores);
@@ -265,29 +255,26 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
 std::string_view speed_mark(const ComparedRow& row) { return row.otherwise.empty() ? "" : "*"; }
 
 std::string comparison_text(const Comparison& comparison) {
-  const auto cell = [](const std::string& words, size_t columns, bool right) {
-    const auto used = static_cast<size_t>(picture::display_width(words));
-    const std::string blanks(used < columns ? columns - used : 0, ' ');
-    return right ? blanks + words : words + blanks;
+  const auto right = [](std::string_view words, int64_t columns) {
+    return picture::padded(words, columns, picture::Align::right);
   };
-  size_t label_width = 10;
+  int64_t label_width = 10;
   for (const ComparedRow& row : comparison.rows)
-    label_width = std::max(label_width, terminal_word(row.label).size() + 2);
-  std::string out = cell("", label_width, false) + cell(score_name(comparison.score), 20, true) +
-                    cell("steps/s", 10, true) + cell("peak MB", 10, true) + cell("parameters", 12, true) +
-                    cell("GFLOP/step", 12, true) + cell("seconds", 10, true) + "\n";
+    label_width = std::max(label_width, picture::display_width(terminal_word(row.label)) + 2);
+  std::string out = picture::padded("", label_width) + right(score_name(comparison.score), 20) +
+                    right("steps/s", 10) + right("peak MB", 10) + right("parameters", 12) +
+                    right("GFLOP/step", 12) + right("seconds", 10) + "\n";
   for (const ComparedRow& row : comparison.rows) {
-    out += cell(terminal_word(row.label), label_width, false);
-    if (row.score.count == 0) {
-      out += "  " + row.failure + "\n";
-      continue;
+    out += picture::padded(terminal_word(row.label), label_width);
+    if (row.score.count > 0) {
+      out += right(to_string(row.score), 20) +
+             right(row.steps_per_second > 0 ? text(significant(row.steps_per_second), speed_mark(row)) : "-",
+                   10) +
+             right(row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", 10) +
+             right(fixed(row.parameters, 0), 12) + right(significant(row.flops * 1e-9), 12) +
+             right(fixed(row.seconds, 1), 10);
     }
-    out += cell(to_string(row.score), 20, true) +
-           cell(row.steps_per_second > 0 ? text(significant(row.steps_per_second), speed_mark(row)) : "-", 10,
-                true) +
-           cell(row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", 10, true) +
-           cell(fixed(row.parameters, 0), 12, true) + cell(significant(row.flops * 1e-9), 12, true) +
-           cell(fixed(row.seconds, 1), 10, true) + (row.failure.empty() ? "" : "  " + row.failure) + "\n";
+    out += (row.failure.empty() ? "" : "  " + row.failure) + "\n";
   }
   for (const std::string& line : comparison_notes(comparison)) out += line + "\n";
   return out;
@@ -295,30 +282,29 @@ std::string comparison_text(const Comparison& comparison) {
 
 std::string comparison_csv(const Comparison& comparison) {
   std::vector<std::string> names;
-  bool anchored = false;
+  bool has_baselines = false;
   for (const ComparedRun& run : comparison.runs) {
-    anchored = anchored || !run.baselines.empty();
+    has_baselines = has_baselines || !run.baselines.empty();
     for (const auto& [name, value] : run.scores) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
   std::string out = "label,seed";
   for (const std::string& name : names) out += "," + csv_name(name);
-  if (anchored) out += ",baselines";
+  if (has_baselines) out += ",baselines";
   out +=
       ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure,measured_on,"
       "differs_from_first\n";
   for (const ComparedRun& run : comparison.runs) {
     out += text(csv_text(run.label), ",", run.seed);
     for (const std::string& name : names) {
-      const double value = score_of(run, name);
+      const double value = run.score(name);
       out += std::isfinite(value) ? text(",", value) : std::string(",");
     }
-    if (anchored) out += "," + csv_text(run.baselines);
+    if (has_baselines) out += "," + csv_text(run.baselines);
     if (run.failure.empty()) {
-      const auto known = [](double value, const std::string& words) { return value > 0 ? words : ""; };
-      out += text(",", known(run.steps_per_second, text(run.steps_per_second)), ",",
-                  known(run.memory, text(static_cast<int64_t>(run.memory))), ",",
+      out += text(",", run.steps_per_second > 0 ? text(run.steps_per_second) : "", ",",
+                  run.memory > 0 ? text(static_cast<int64_t>(run.memory)) : "", ",",
                   static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",
                   csv_text(run.folder), ",,", csv_text(to_string(run.measured_on)), ",",
                   csv_text(run.otherwise), "\n");
@@ -343,24 +329,24 @@ double seconds_at(const MetricSeries& seconds, int64_t step) {
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
   Chart chart{.title = (metric == "loss" ? "training loss" : score_name(metric)) +
                        (against_seconds ? " over seconds of training" : " over steps")};
-  chart.y_most = max_score(metric);
+  chart.max_y = max_score(metric);
   chart.last_values = true;
   if (against_seconds) chart.x_label = "seconds";
   for (const ComparedRow& row : comparison.rows) {
     std::vector<const ComparedRun*> runs;
     for (const ComparedRun& run : comparison.runs) {
-      if (run.label == row.label && metric_of(run, metric) != nullptr) runs.push_back(&run);
+      if (run.label == row.label && run.metric(metric) != nullptr) runs.push_back(&run);
     }
     Series line{.name = row.label};
     if (runs.empty()) continue;
-    const MetricSeries& first = *metric_of(*runs[0], metric);
+    const MetricSeries& first = *runs[0]->metric(metric);
     for (const int64_t step : first.steps) {
       double value = 0, seconds = 0;
       bool all = true;
       for (const ComparedRun* run : runs) {
-        const MetricSeries& one = *metric_of(*run, metric);
+        const MetricSeries& one = *run->metric(metric);
         const auto at = std::lower_bound(one.steps.begin(), one.steps.end(), step);
-        const MetricSeries* clock = metric_of(*run, "seconds");
+        const MetricSeries* clock = run->metric("seconds");
         all = all && at != one.steps.end() && *at == step && (!against_seconds || clock != nullptr);
         if (!all) break;
         value += one.values[static_cast<size_t>(at - one.steps.begin())];

@@ -39,6 +39,11 @@ struct ComparedRun {
   std::vector<MetricSeries> metrics{};  ///< all metrics of metrics.jsonl, for curves
   SessionTraits measured_on{};          ///< program and machine of the speed and memory
   std::string otherwise{};              ///< differences to the first run's machine; compare_runs() sets it
+
+  /// The score of this name on the test split; NaN where there is none.
+  double score(const std::string& name) const;
+  /// The metric of this name; null where it was not logged.
+  const MetricSeries* metric(const std::string& name) const;
 };
 
 /// Reads a finished run. Fault::file or Fault::data naming what is missing; a run without test scores is an

@@ -1,8 +1,7 @@
 // The HTML page of a comparison.
 #include <algorithm>
 
-#include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/train/experiments/comparison.h"
 #include "heed/train/metrics/score_name.h"
@@ -16,27 +15,25 @@ namespace {
 using picture::escape;
 
 std::string table(const Comparison& comparison) {
-  std::string out = text(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">\n<table "
-      "class=\"measures\">\n<thead><tr><th scope=\"col\">variant</th><th scope=\"col\">test ",
-      escape(score_name(comparison.score)),
-      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak memory, MB</th>"
-      "<th scope=\"col\">parameters</th><th scope=\"col\">GFLOP a step</th>"
-      "<th scope=\"col\">training, seconds</th></tr></thead>\n<tbody>\n");
+  const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
+  std::string rows;
   for (const ComparedRow& row : comparison.rows) {
-    out += text("<tr><th scope=\"row\">", escape(row.label), "</th>");
-    if (row.score.count == 0) {
-      out += text("<td colspan=\"7\">", escape(row.failure), "</td></tr>\n");
-      continue;
-    }
-    const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
-    out += cell(to_string(row.score)) + cell(text(row.score.count)) +
-           cell(row.steps_per_second > 0 ? text(tick_text(row.steps_per_second), speed_mark(row)) : "-") +
-           cell(row.memory > 0 ? picture::fixed(row.memory / 1e6, 0) : "-") +
-           cell(picture::fixed(row.parameters, 0)) + cell(tick_text(row.flops * 1e-9)) +
-           cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
+    rows += "<tr>" + picture::row_head(row.label);
+    if (row.score.count == 0)
+      rows += text("<td colspan=\"7\">", escape(row.failure), "</td>");
+    else
+      rows += cell(to_string(row.score)) + cell(text(row.score.count)) +
+              cell(row.steps_per_second > 0 ? text(tick_text(row.steps_per_second), speed_mark(row)) : "-") +
+              cell(row.memory > 0 ? picture::fixed(row.memory / 1e6, 0) : "-") +
+              cell(picture::fixed(row.parameters, 0)) + cell(tick_text(row.flops * 1e-9)) +
+              cell(picture::fixed(row.seconds, 1));
+    rows += "</tr>\n";
   }
-  out += "</tbody>\n</table>\n</div>\n";
+  std::string out = picture::html_table(
+      "Comparison", "measures",
+      picture::column_heads({"variant", "test " + score_name(comparison.score), "seeds", "steps/s",
+                             "peak memory, MB", "parameters", "GFLOP a step", "training, seconds"}),
+      rows);
   for (const std::string& line : comparison_notes(comparison))
     out += text("<p class=\"subtitle\">", escape(line), "</p>\n");
   return out;
@@ -80,19 +77,17 @@ std::string settings_of_rows(const Comparison& comparison) {
   const ReportSettings& settings = first_runs.front()->settings;
   std::string rows;
   for (const auto& [setting, labels] : shared_settings(first_runs)) {
-    std::string of;
-    for (const std::string& label : labels) of += (of.empty() ? "" : ", ") + label;
-    rows += text("<tr><th scope=\"row\">", escape(setting.key), "</th>", setting_cell(setting.value),
-                 setting_cell(setting.before), "<td class=\"list\">",
-                 labels.size() == first_runs.size() ? "all" : escape(of), "</td></tr>\n");
+    rows +=
+        text("<tr>", picture::row_head(setting.key), setting_cell(setting.value),
+             setting_cell(setting.before), "<td class=\"list\">",
+             labels.size() == first_runs.size() ? "all" : escape(picture::joined(labels)), "</td></tr>\n");
   }
   std::string out = "<h2>Settings</h2>\n";
   if (!rows.empty())
-    out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
-                "<table class=\"measures settings\">\n<thead><tr><th scope=\"col\">changed setting</th>",
-                "<th scope=\"col\">value</th><th scope=\"col\">", escape(settings.from),
-                "</th><th scope=\"col\" class=\"list\">variants</th></tr></thead>\n<tbody>\n", rows,
-                "</tbody>\n</table>\n</div>\n");
+    out += picture::html_table("Changed settings", "measures settings",
+                               picture::column_heads({"changed setting", "value", settings.from}) +
+                                   "<th scope=\"col\" class=\"list\">variants</th>",
+                               rows);
   return out + folded_settings(text("All settings of ", first_runs.front()->label, ", as in its config.toml"),
                                settings.all);
 }
@@ -105,7 +100,7 @@ BubbleChart comparison_bubbles(const Comparison& comparison) {
                   .y_label = score_name(comparison.score),
                   .area_label = "peak memory in MB",
                   .bubbles = {},
-                  .y_most = max_score(comparison.score)};
+                  .max_y = max_score(comparison.score)};
   for (const ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && row.steps_per_second > 0 && row.memory > 0)
       out.bubbles.push_back(
@@ -141,7 +136,7 @@ std::string comparison_html(const Comparison& comparison) {
   for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
   if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";
   return picture::page(comparison.title, "means over seeds; test scores of the best checkpoints", body,
-                       {picture::script_tools(), picture::script_charts()});
+                       {picture::tools_script, charts_script});
 }
 
 }  // namespace heed

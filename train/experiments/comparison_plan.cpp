@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/no_follow_files.h"
@@ -17,21 +19,9 @@
 namespace heed {
 namespace {
 
+constexpr size_t max_label = 60;  // letters of a run's name
 // Metrics of a long run are thousands of lines: they are not read at each look at the subprocess.
-constexpr double show_every = 1, tell_every = 10;  // seconds
-
-/// A label as part of a file name.
-std::string plain(const std::string& label) {
-  std::string out;
-  for (const char c : label) {
-    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (kept)
-      out += c;
-    else if (!out.empty() && out.back() != '-')
-      out += '-';
-  }
-  return out.substr(0, 60);
-}
+constexpr double progress_interval = 1, callback_interval = 10;  // seconds
 
 bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
@@ -65,19 +55,19 @@ bool show(Progress& progress, const Path& run, double done_seconds, int64_t left
   now.step = std::max(now.step, now.validated);
   if (logged > 0 && now.step >= now.total && !ended) return false;
   if (logged == 0) return true;
-  const double whole = seconds / logged * static_cast<double>(now.total);
+  const double all_steps = seconds / logged * static_cast<double>(now.total);
   const double test = expected_test_seconds(run);
-  const double each = done_seconds > 0 ? done_seconds : whole + test;
-  now.seconds_left = whole - seconds + (ended ? 0 : test) + each * static_cast<double>(left);
+  const double each = done_seconds > 0 ? done_seconds : all_steps + test;
+  now.seconds_left = all_steps - seconds + (ended ? 0 : test) + each * static_cast<double>(left);
   progress.step(now);
   return true;
 }
 
-/// Shows how far the scoring of the test is that began then, by what it was expected to take.
+/// Shows the progress of scoring the test, which began at the second `began`: the share of its expected time
+/// that has passed.
 void show_test(Progress& progress, const Path& run, double began) {
   const double expected = expected_test_seconds(run), spent = seconds_now() - began;
-  // An estimate that was too low is none any more.
-  const bool known = expected > spent;
+  const bool known = expected > spent;  // an expectation that was too low tells nothing
   progress.work({.label = "test",
                  .share = known ? spent / expected : -1,
                  .seconds_left = expected - spent,
@@ -85,10 +75,9 @@ void show_test(Progress& progress, const Path& run, double began) {
 }
 
 std::string scores_text(const ComparedRun& run) {
-  std::string out;
-  for (const auto& [name, value] : run.scores)
-    out += text(out.empty() ? "" : "  ", score_name(name), " ", to_string(spread_of({value})));
-  return out;
+  return picture::joined(run.scores, "  ", [](const auto& score) {
+    return text(score_name(score.first), " ", to_string(spread_of({score.second})));
+  });
 }
 
 }  // namespace
@@ -105,6 +94,17 @@ std::vector<std::string> split_specs(const std::string& list) {
     else
       out.push_back(piece);
     at = end + 1;
+  }
+  return out;
+}
+
+std::string file_word(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    if (is_ascii_alphanumeric(c) || c == '_')
+      out += c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
   }
   return out;
 }
@@ -130,26 +130,15 @@ std::string to_string(const Stopped& stopped) {
 
 int exit_code(const Stopped& stopped) { return stopped.signal == 0 ? 0 : 128 + stopped.signal; }
 
-namespace {
-
-/// The planned run of a config that begins from the run named `from`, or from no run.
-PlannedRun planned(Config& config, const std::string& label, const std::string& from) {
-  PlannedRun out{
-      .label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config), .from = from};
-  std::string settings = config.task_name + "\n" + (from.empty() ? from : from + "\n");
-  for (const OptionText& option : options_of(config)) settings += option.name + "=" + option.value + "\n";
-  out.name = text(plain(label), "-seed", out.seed, "-", sha256_hex(settings).substr(0, 10));
-  return out;
-}
-
-}  // namespace
-
-PlannedRun plan_run(Config config, const std::string& label) { return planned(config, label, ""); }
-
-PlannedRun plan_run_from(const PlannedRun& base, Config config, const std::string& label,
-                         std::vector<std::string> changes) {
-  PlannedRun out = planned(config, label, base.name);
+PlannedRun plan_run(Config config, const std::string& label, const PlannedRun* base,
+                    std::vector<std::string> changes) {
+  PlannedRun out{.label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config)};
+  if (base != nullptr) out.from = base->name;
   out.changes = std::move(changes);
+  std::string settings = config.task_name + "\n" + (out.from.empty() ? "" : out.from + "\n");
+  for (const OptionText& option : options_of(config)) settings += option.name + "=" + option.value + "\n";
+  out.name =
+      text(file_word(label).substr(0, max_label), "-seed", out.seed, "-", sha256_hex(settings).substr(0, 10));
   return out;
 }
 
@@ -222,21 +211,21 @@ class Trainings {
     arguments.insert(arguments.end(), options_.machine.begin(), options_.machine.end());
     const double began = seconds_now();
     const double each = done_ > 0 ? done_seconds_ / static_cast<double>(done_) : 0;
-    double shown_at = began, told_at = began, test_began = 0;
+    double shown_at = began, called_at = began, test_began = 0;
     const ChildEnd end = run_child(
         arguments,
         [&] {
           const double now = seconds_now();
-          if (!progress_.quiet && now - shown_at >= show_every) {
+          if (!progress_.quiet && now - shown_at >= progress_interval) {
             if (test_began > 0 || !show(progress_, run, each, left_, false)) {
               if (test_began == 0) test_began = now;
               show_test(progress_, run, test_began);
             }
             shown_at = now;
           }
-          if (now - told_at >= tell_every) {
+          if (now - called_at >= callback_interval) {
             options_.progressed(plan);
-            told_at = now;
+            called_at = now;
           }
         },
         [&] { return options_.budget.spent(); });

@@ -26,6 +26,9 @@ struct PlannedRun {
 /// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
 std::vector<std::string> split_specs(const std::string& list);
 
+/// A text as part of a file's name: letters, digits, '_' and '-'.
+std::string file_word(const std::string& words);
+
 /// The folder of a run within that of its comparison.
 Path folder_of(const PlannedRun& plan, const Path& folder);
 /// The steps that the run in a folder will take in all; 0: not known yet.
@@ -33,12 +36,11 @@ int64_t total_steps(const Path& run);
 /// True if the folder of a comparison holds this run's scores.
 bool is_trained(const PlannedRun& plan, const Path& folder);
 
-/// The planned run of a config. Two plans have the same name exactly when all settings are equal.
-PlannedRun plan_run(Config config, const std::string& label);
-/// The same, beginning from the trained weights of another planned run, whose settings it has but for
-/// `changes` ("KEY=VALUE"). Its name depends on that run's, too.
-PlannedRun plan_run_from(const PlannedRun& base, Config config, const std::string& label,
-                         std::vector<std::string> changes);
+/// The planned run of a config. Two plans have the same name exactly when all settings are equal. With `base`
+/// it begins from the trained weights of that run, whose settings it has but for `changes` ("KEY=VALUE"); its
+/// name depends on that run's, too.
+PlannedRun plan_run(Config config, const std::string& label, const PlannedRun* base = nullptr,
+                    std::vector<std::string> changes = {});
 
 /// How to make the runs of a comparison.
 struct ComparisonOptions {

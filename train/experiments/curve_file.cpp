@@ -124,10 +124,10 @@ class CurveReader {
     if (found == out_.facts.end()) return;
     const std::string_view words = found->second;
     const std::optional<int64_t> count = parsed_integer(words.substr(0, words.find(' ')));
-    const auto there = static_cast<int64_t>(out_.curve.points.size());
-    if (!count || *count != there)
+    const auto num_points = static_cast<int64_t>(out_.curve.points.size());
+    if (!count || *count != num_points)
       fail(Fault::data, out_.name, ":", out_.lines.at("points"), ": '", shown(words, max_shown),
-           "': the line must begin with the number of points that follow, ", there,
+           "': the line must begin with the number of points that follow, ", num_points,
            "; the file is cut short or changed.");
   }
 
@@ -150,12 +150,12 @@ std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::st
     head += text("# ", name, ": ", terminal_word(words), "\n");
   }
   RunCurve few = curve;
-  for (size_t most = curve.points.size();; most = most * 9 / 10) {
-    if (most < curve.points.size()) few = thinned(curve, most);
+  for (size_t max_points = curve.points.size();; max_points = max_points * 9 / 10) {
+    if (max_points < curve.points.size()) few = thinned(curve, max_points);
     const std::string out =
         text(head, "# points: ", few.points.size(), " of ", curve.points.size(),
              "; train_loss is the mean over the steps since the point before\n", curve_lines(few));
-    if (out.size() <= max_bytes || most <= 3) return out;
+    if (out.size() <= max_bytes || max_points <= 3) return out;
   }
 }
 

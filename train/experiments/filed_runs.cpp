@@ -13,17 +13,11 @@ namespace {
 constexpr int64_t max_filed_seeds = 100;  // seeds 1 to this are looked for
 constexpr size_t max_shown_fact = 400;    // bytes of a difference
 
-/// A fact of a file; empty where it has none of this name.
-std::string fact_of(const Facts& facts, const std::string& name) {
-  const auto found = facts.find(name);
-  return found == facts.end() ? "" : found->second;
-}
-
 /// "accuracy=0.5, loss=1.25" of names and values, those that are not finite left out.
 std::string pairs_text(const std::vector<std::pair<std::string, double>>& pairs) {
   std::string out;
   for (const auto& [name, value] : pairs) {
-    if (std::isfinite(value)) out += text(out.empty() ? "" : ", ", name, "=", exact_number(value));
+    if (std::isfinite(value)) picture::append_part(out, text(name, "=", exact_number(value)), ", ");
   }
   return out;
 }
@@ -64,26 +58,17 @@ int64_t count_of(const CurveFile& file, const std::string& name, double value) {
   return static_cast<int64_t>(value);
 }
 
-/// Calls read(), and adds to its errors what to do about a curve on file.
-template <class Read>
-auto with_remedy(const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error(error.fault(), text(error.what(), " Remove or restore the file."));
-  }
-}
+constexpr const char* remedy = "Remove or restore the file.";
 
-bool is_planned(const Work& work, int64_t seed) {
+bool is_planned(const PlannedCell& work, int64_t seed) {
   return std::any_of(work.plans.begin(), work.plans.end(),
                      [&](const PlannedRun& plan) { return plan.seed == seed; });
 }
 
 /// True if the run of a seed has ended in this call with scores.
-bool has_ended(const Work& work, int64_t seed, const EndedRuns& ended) {
+bool has_ended(const PlannedCell& work, int64_t seed, const EndedRuns& ended) {
   return std::any_of(work.plans.begin(), work.plans.end(), [&](const PlannedRun& plan) {
-    const auto found = ended.find(plan.name);
-    return plan.seed == seed && found != ended.end() && found->second.failure.empty();
+    return plan.seed == seed && finished_run(ended, plan) != nullptr;
   });
 }
 
@@ -102,7 +87,7 @@ std::string only_in(const std::string& list, const std::string& other) {
     const size_t end = std::min(list.find(", ", at), list.size());
     const std::string part = list.substr(at, end - at);
     if ((", " + other + ", ").find(", " + part + ", ") == std::string::npos)
-      out += (out.empty() ? "" : ", ") + part;
+      picture::append_part(out, part, ", ");
     at = end + 2;
   }
   return out.empty() ? "nothing" : out;
@@ -112,12 +97,12 @@ bool has_scores(const FiledRun& one) { return !one.run.scores.empty(); }
 
 /// The runs on file of a cell, by ascending seeds; those without scores but for seeds that are planned here.
 std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOptions& options,
-                              const Work& work) {
+                              const PlannedCell& work) {
   std::vector<FiledRun> out;
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
     const Path path = curve_file(table, options, work, seed);
     if (!io::exists(path)) continue;
-    FiledRun one = with_remedy([&] { return read_filed_run(path, work.row->name, seed); });
+    FiledRun one = with_advice(remedy, [&] { return read_filed_run(path, work.row->name, seed); });
     if (has_scores(one) || !is_planned(work, seed)) out.push_back(std::move(one));
   }
   return out;
@@ -126,7 +111,7 @@ std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOpt
 /// Gives a cell its runs on file, but for those that have ended here. Without plans the first finished one
 /// decides which settings and data the cell is of, else the first.
 void take_filed(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
-                Work& work) {
+                PlannedCell& work) {
   std::vector<FiledRun> all = on_file(table, options, work);
   if (all.empty()) return;
   Facts own;
@@ -142,9 +127,9 @@ void take_filed(const PublishedTable& table, const ReproductionOptions& options,
   for (FiledRun& one : all) {
     const int64_t seed = one.run.seed;
     if (const std::string why = different_facts(one.facts, own); !why.empty())
-      work.cell.left_out +=
-          text(work.cell.left_out.empty() ? "" : "; ",
-               curve_file(table, options, work, seed).filename().string(), " is left out (", why, ")");
+      picture::append_part(
+          work.cell.left_out,
+          text(curve_file(table, options, work, seed).filename().string(), " is left out (", why, ")"));
     else if (!has_ended(work, seed, ended))
       (has_scores(one) ? work.filed : work.begun).push_back(std::move(one));
   }
@@ -177,8 +162,8 @@ FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed
   if (out.steps > 0 && out.step > out.steps)
     refuse_fact(file, "tested", text("step=", out.step), text("its training had ", out.steps, " steps"));
   out.accuracy_baselines = pairs_in(file, "baselines");
-  for (const auto& [name, value] : out.accuracy_baselines)
-    out.baselines += text(out.baselines.empty() ? "" : ", ", name, " ", value);
+  out.baselines = picture::joined(out.accuracy_baselines, ", ",
+                                  [](const auto& one) { return text(one.first, " ", one.second); });
   out.metrics = curve_series(file.curve, file.curve.points.size());
   return {std::move(out), file.facts};
 }
@@ -197,39 +182,37 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& 
 std::string different_facts(const Facts& filed, const Facts& own) {
   std::string out;
   for (const char* name : {"recipe", "attention", "changed", "data"}) {
-    const std::string there = with_recipe_named(fact_of(filed, name)),
-                      here = with_recipe_named(fact_of(own, name));
-    if (there == here) continue;
-    out += text(out.empty() ? "" : "; ", name, ": on file ", shown(only_in(there, here), max_shown_fact),
-                ", here ", shown(only_in(here, there), max_shown_fact));
+    const std::string on_file = with_recipe_named(fact_of(filed, name)),
+                      of_call = with_recipe_named(fact_of(own, name));
+    if (on_file != of_call)
+      picture::append_part(out, text(name, ": on file ", shown(only_in(on_file, of_call), max_shown_fact),
+                                     ", here ", shown(only_in(of_call, on_file), max_shown_fact)));
   }
   return out;
 }
 
-bool is_kept(const Path& file, const Facts& own, int64_t step, bool scored) {
+bool keeps_curve_on_file(const Path& file, const Facts& own, int64_t step, bool scored) {
   if (!io::exists(file)) return false;
-  const CurveFile filed = with_remedy([&] { return read_curve_csv(file); });
+  const CurveFile filed = with_advice(remedy, [&] { return read_curve_csv(file); });
   const bool differs = !different_facts(filed.facts, own).empty();
   if (!fact_of(filed.facts, "scores").empty()) return !scored || differs;
   return !scored && (differs || filed.curve.points.back().step > step);
 }
 
-std::string why_kept(const Path& file, const Facts& own) {
+std::string differences_on_file(const Path& file, const Facts& own) {
   if (!io::exists(file)) return "";
-  return different_facts(with_remedy([&] { return read_curve_csv(file); }).facts, own);
+  return different_facts(with_advice(remedy, [&] { return read_curve_csv(file); }).facts, own);
 }
 
 void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
-                    std::vector<Work>& all) {
-  std::vector<Work> out;
+                    std::vector<PlannedCell>& all) {
+  std::vector<PlannedCell> out;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     for (const PublishedRow& row : table.rows) {
-      const PublishedColumn& column = table.columns[i];
-      const auto found = std::find_if(all.begin(), all.end(), [&](const Work& work) {
-        return work.row == &row && work.column == &column;
+      const auto found = std::find_if(all.begin(), all.end(), [&](const PlannedCell& work) {
+        return work.row == &row && work.column == &table.columns[i];
       });
-      Work work = found != all.end() ? std::move(*found) : Work{&row, &column, i, false, {}, {}, {}, {}};
-      if (found == all.end()) work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
+      PlannedCell work = found != all.end() ? std::move(*found) : PlannedCell::of(table, row, i);
       take_filed(table, options, ended, work);
       if (found != all.end() || !work.filed.empty() || !work.begun.empty()) out.push_back(std::move(work));
     }

@@ -5,6 +5,7 @@
 
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/registry.h"
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -20,10 +21,10 @@ constexpr const char* choices[] = {"data.pixel_zero",     "model.position",     
 
 /// The preset that a config began from; null if from none, or from one of another version.
 const Preset* preset_of(const Config& config) {
-  const auto all = presets();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Preset& one) { return config.preset == one.name; });
-  return found == all.end() ? nullptr : &*found;
+  for (const Preset& one : presets()) {
+    if (config.preset == one.name) return &one;
+  }
+  return nullptr;
 }
 
 bool follows_recipe(const Config& config) {
@@ -45,9 +46,9 @@ const OptionText* find(const std::vector<OptionText>& options, const std::string
 
 }  // namespace
 
-std::vector<ChangedSetting> different_settings(Config& config, Config& from) {
+std::vector<ReportSetting> different_settings(Config& config, Config& from) {
   const std::vector<OptionText> plain = options_of(from);
-  std::vector<ChangedSetting> out;
+  std::vector<ReportSetting> out;
   for (const OptionText& option : options_of(config)) {
     const OptionText* before = find(plain, option.name);
     if (before != nullptr && before->value != option.value)
@@ -56,12 +57,12 @@ std::vector<ChangedSetting> different_settings(Config& config, Config& from) {
   return out;
 }
 
-std::string to_string(const ChangedSetting& setting, const char* of) {
+std::string to_string(const ReportSetting& setting, const char* of) {
   const auto or_none = [](const std::string& value) { return value.empty() ? "none" : value; };
-  return text(setting.key, " ", or_none(setting.value), " (", of, ": ", or_none(setting.preset), ")");
+  return text(setting.key, " ", or_none(setting.value), " (", of, ": ", or_none(setting.before), ")");
 }
 
-std::vector<ChangedSetting> changed_settings(Config& config) {
+std::vector<ReportSetting> changed_settings(Config& config) {
   if (preset_of(config) == nullptr) return {};
   Config preset = preset_config(config.preset);
   return different_settings(config, preset);
@@ -69,10 +70,8 @@ std::vector<ChangedSetting> changed_settings(Config& config) {
 
 std::string changed_words(Config& config) {
   const char* of = follows_recipe(config) ? "recipe" : "preset";
-  std::string out;
-  for (const ChangedSetting& one : changed_settings(config))
-    out += (out.empty() ? "" : ", ") + to_string(one, of);
-  return out;
+  return picture::joined(changed_settings(config), ", ",
+                         [&](const ReportSetting& one) { return to_string(one, of); });
 }
 
 ReportSettings settings_of(Config& config) {
@@ -82,11 +81,9 @@ ReportSettings settings_of(Config& config) {
     before = preset_config(config.preset);
   else
     before.task = make_task(config.task_name);
-  ReportSettings out{.from = has_preset ? "preset " + config.preset : "defaults of " + config.task_name,
-                     .all = to_toml(config)};
-  for (const ChangedSetting& one : different_settings(config, before))
-    out.changed.push_back({one.key, one.value, one.preset});
-  return out;
+  return {.from = has_preset ? "preset " + config.preset : "defaults of " + config.task_name,
+          .changed = different_settings(config, before),
+          .all = to_toml(config)};
 }
 
 Json settings_facts(Config& config) {

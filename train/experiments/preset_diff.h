@@ -10,22 +10,15 @@
 
 namespace heed {
 
-/// A setting whose value differs from the preset's, or from that of other settings.
-struct ChangedSetting {
-  std::string key;     ///< dotted: "train.batch_size"
-  std::string value;   ///< the value of the run, as text
-  std::string preset;  ///< the value of what it is compared with, as text
-};
-
 /// The settings of `config` that have another value in `from`, in the order of config.toml.
-std::vector<ChangedSetting> different_settings(Config& config, Config& from);
+std::vector<ReportSetting> different_settings(Config& config, Config& from);
 
 /// "train.batch_size 2 (recipe: 256)"; `of` names what has the other value.
-std::string to_string(const ChangedSetting& setting, const char* of);
+std::string to_string(const ReportSetting& setting, const char* of);
 
 /// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset
 /// or the preset no longer exists.
-std::vector<ChangedSetting> changed_settings(Config& config);
+std::vector<ReportSetting> changed_settings(Config& config);
 
 /// "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)"; empty when nothing changed.
 std::string changed_words(Config& config);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <iterator>
 #include <string_view>
 
 #include "heed/attention/spec.h"
@@ -15,15 +15,23 @@
 namespace heed {
 namespace {
 
+/// In the order of Measure.
+constexpr MeasureTraits measure_traits[] = {
+    {"accuracy", true, false, false, " points", " point", "accuracies of the test split in percent"},
+    {"loss", true, true, false, " nats", " nats", "losses of the test split in nats"},
+    {"bleu", true, false, false, " points", " point", "BLEU of the test split"},
+    {"crossover", false, true, true, "", "", "sequence lengths in tokens"},
+    {"map_distance", false, true, true, "", "", "sums of absolute differences of maps"},
+    {"steps_per_second", false, false, true, "", "", "steps a second, relative to FIRST"},
+    {"sooner", true, false, false, "", "",
+     "speedups: the seconds that FIRST takes to its last training loss, over those that the row takes to the "
+     "same loss"},
+    {"swapped", false, true, false, "", "", "perplexities, as the paper computes them"}};
+
 Measure measure_named(const std::string& word) {
-  if (word == "accuracy") return Measure::accuracy;
-  if (word == "loss") return Measure::loss;
-  if (word == "map_distance") return Measure::map_distance;
-  if (word == "bleu") return Measure::bleu;
-  if (word == "crossover") return Measure::crossover;
-  if (word == "steps_per_second") return Measure::steps_per_second;
-  if (word == "sooner") return Measure::sooner;
-  if (word == "swapped") return Measure::swapped;
+  for (size_t i = 0; i < std::size(measure_traits); ++i) {
+    if (word == measure_traits[i].name) return static_cast<Measure>(i);
+  }
   fail(Fault::internal, "published_results.json: measure '", word, "' is unknown.");
 }
 
@@ -95,9 +103,16 @@ PublishedTable table_of(const std::string& name, const Json& json) {
 
 }  // namespace
 
-bool trains(Measure measure) {
-  return measure == Measure::accuracy || measure == Measure::loss || measure == Measure::bleu ||
-         measure == Measure::sooner;
+const MeasureTraits& traits_of(Measure measure) { return measure_traits[static_cast<size_t>(measure)]; }
+
+std::string unit_text(const PublishedTable& table) {
+  if (table.measure == Measure::loss && !table.metric.empty())
+    return "losses of the validation split in nats";
+  constexpr std::string_view first = "FIRST";
+  std::string out = traits_of(table.measure).unit;
+  if (const size_t at = out.find(first); at != out.npos)
+    out.replace(at, first.size(), table.rows.front().name);
+  return out;
 }
 
 const std::vector<PublishedTable>& published() {
@@ -144,28 +159,17 @@ double two_standard_errors(double percent, int64_t examples) {
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
   if (table.measure == Measure::swapped) return Verdict::unknown;  // another model
-  const bool distance = table.measure == Measure::crossover || table.measure == Measure::map_distance;
-  const bool relative = table.measure == Measure::steps_per_second || distance;
+  const MeasureTraits& traits = traits_of(table.measure);
   const double allowed = tolerance > 0 ? tolerance : table.tolerance;
-  const double room = std::max(relative ? allowed * paper : allowed, error);
-  const bool lower = table.measure == Measure::loss || distance;
-  const double gain = lower ? paper - ours : ours - paper;
+  const double room = std::max(traits.is_relative ? allowed * paper : allowed, error);
+  const double gain = traits.lower_is_better ? paper - ours : ours - paper;
   if (gain > room) return Verdict::better;
   return gain >= -room ? Verdict::reproduced : Verdict::below;
 }
 
 const char* to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::reproduced:
-      return "reproduced";
-    case Verdict::better:
-      return "better";
-    case Verdict::below:
-      return "below";
-    case Verdict::unknown:
-      return "";
-  }
-  return "";
+  static constexpr const char* words[] = {"reproduced", "better", "below", ""};  // in the order of Verdict
+  return words[static_cast<size_t>(verdict)];
 }
 
 }  // namespace heed

@@ -21,8 +21,21 @@ enum class Measure {
   swapped            ///< a statistic of a trained model under other attentions, lower is better; not judged
 };
 
-/// Whether a table of this measure trains models; others measure this machine or something that is there.
-bool trains(Measure measure);
+/// What is known of a measure.
+struct MeasureTraits {
+  const char* name;              ///< in published_results.json
+  bool trains;                   ///< its tables train models; others measure this machine or what is there
+  bool lower_is_better;          ///< of its values
+  bool is_relative;              ///< its tolerance is a fraction of the paper's value
+  const char* tolerance_unit;    ///< of a tolerance that is not relative: " points"
+  const char* tolerance_of_one;  ///< the unit of a tolerance of 1: " point"
+  const char* unit;              ///< what the values are; FIRST stands for the name of the table's first row
+};
+/// The traits of a measure.
+const MeasureTraits& traits_of(Measure measure);
+
+/// Whether a table of this measure trains models.
+inline bool trains(Measure measure) { return traits_of(measure).trains; }
 
 /// One task of a table.
 struct PublishedColumn {
@@ -57,20 +70,23 @@ struct PublishedRow {
 
 /// A table of a paper.
 struct PublishedTable {
-  std::string name;                     ///< for `heed reproduce`
-  std::string about;                    ///< one line
-  std::string source;                   ///< authors, year, table, arXiv number
-  Measure measure = Measure::accuracy;  ///< unit of the values, and what the tolerance means
-  double tolerance = 0;                 ///< see Measure
-  std::string metric{};                 ///< validation metric to compare with; empty: the score itself
-  std::string runs_of{};                ///< the table whose runs these are too; empty: its own
-  bool bubbles = false;                 ///< draws accuracy over speed, with memory as area
-  bool maps = false;                    ///< draws the attention maps of the trained models side by side
-  bool widths = false;                  ///< draws score and loss over the width of the rows' windows
-  bool lengths = false;  ///< draws BLEU over the length of the source, with a table of the same
+  std::string name;                      ///< for `heed reproduce`
+  std::string about;                     ///< one line
+  std::string source;                    ///< authors, year, table, arXiv number
+  Measure measure = Measure::accuracy;   ///< unit of the values, and what the tolerance means
+  double tolerance = 0;                  ///< see Measure
+  std::string metric{};                  ///< validation metric to compare with; empty: the score itself
+  std::string runs_of{};                 ///< the table whose runs these are too; empty: its own
+  bool bubbles = false;                  ///< draws accuracy over speed, with memory as area
+  bool maps = false;                     ///< draws the attention maps of the trained models side by side
+  bool widths = false;                   ///< draws score and loss over the width of the rows' windows
+  bool lengths = false;                  ///< draws BLEU over the length of the source, with a table of it
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
 };
+
+/// What the values of a table are: "accuracies of the test split in percent".
+std::string unit_text(const PublishedTable& table);
 
 /// All tables, in the order of the file.
 const std::vector<PublishedTable>& published();

@@ -28,8 +28,8 @@ void check_data(const PublishedTable& table, const ReproductionOptions& options)
 }
 
 /// Measures the cells of a table that needs no training.
-void measure_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
-                   Reproduction& result) {
+void measure_cells(const PublishedTable& table, const ReproductionOptions& options,
+                   std::vector<PlannedCell>& all, Reproduction& result) {
   try {
     if (table.measure == Measure::steps_per_second)
       time_cells(table, options, all);
@@ -42,13 +42,13 @@ void measure_cells(const PublishedTable& table, const ReproductionOptions& optio
   } catch (const Stopped& stopped) {
     result.stopped = stopped;
   }
-  for (Work& work : all) {
+  for (PlannedCell& work : all) {
     if (runs(work)) ++result.runs;
     if (work.cell.ours.count > 0) ++result.done;
-    settle(table, options, work, work.cell);
+    set_verdict(table, options, work, work.cell);
     result.cells.push_back(work.cell);
   }
-  write_page(table, options, all, {}, result);
+  write_page({table, options, all, {}}, result);
 }
 
 /// The average of a row whose cells have values in all columns; else only the paper's.
@@ -94,7 +94,7 @@ std::vector<Cell> averages_of(const PublishedTable& table, const std::vector<Cel
 
 Reproduction reproduce(const PublishedTable& table, const ReproductionOptions& options) {
   check_data(table, options);
-  std::vector<Work> all = wanted_cells(table, options);
+  std::vector<PlannedCell> all = wanted_cells(table, options);
   Reproduction result;
   if (trains(table.measure))
     train_cells(table, options, all, result);

@@ -24,7 +24,7 @@ struct ReproductionOptions {
   Path results{};  ///< where curves, pictures and the page go; empty: `results` in place.folder
   /// Changes settings of every run: what the command line says.
   std::function<void(Config&)> adjust = [](Config&) {};
-  std::string adjusted{};   ///< the same as typed, for the header of curves: "--steps 100"
+  std::string adjusted{};   ///< these settings as typed, for the header of curves: "--steps 100"
   int64_t max_length = 0;   ///< longest sequence of a crossover; 0: twice the paper's crossover
   Path run{};               ///< of Measure::swapped: the trained language model
   int64_t max_windows = 0;  ///< of Measure::swapped: windows of each portion of the text; 0: all
@@ -58,6 +58,9 @@ struct Reproduction {
   std::optional<Stopped> stopped;  ///< a signal or the budget ended it before its end
   int64_t runs = 0;                ///< trainings that were wanted
   int64_t done = 0;                ///< of them, those with scores
+
+  /// Cells, then averages.
+  std::vector<const Cell*> lines() const;
 };
 
 /// True if a pattern (ROW, COLUMN or ROW/COLUMN, case-insensitive) matches this cell.

@@ -1,6 +1,7 @@
 // Measures cells that need no training.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
@@ -14,28 +15,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t longest_seconds = 60;               // of a forward pass of a crossover, as foreseen
-constexpr int64_t max_kept_bytes = int64_t{1} << 20;  // of the object that a subprocess has printed
+constexpr int64_t longest_seconds = 60;                 // of a forward pass of a crossover, as foreseen
+constexpr int64_t max_result_bytes = int64_t{1} << 20;  // of the object that a subprocess has printed
 constexpr int64_t shortest_length = 32;  // that crossovers are looked for at: the paper's least is 32
-
-/// The last line of a subprocess's output that is a JSON object.
-Json object_of(const ChildEnd& end, const std::string& what) {
-  const size_t at = end.words.rfind("\n{");
-  const size_t begin = end.words.starts_with('{') ? 0 : at == std::string::npos ? end.words.size() : at + 1;
-  const std::string line = end.words.substr(begin, end.words.find('\n', begin) - begin);
-  if (end.code != 0) throw Error(fault_of(end), reason(end));
-  if (line.empty()) fail(Fault::internal, what, ": ", reason(end));
-  return parse_json(line, what);
-}
-
-/// The end of a subprocess; throws Stopped where it was asked to stop before.
-ChildEnd run_to_end(const std::vector<std::string>& arguments, const TimeBudget& budget) {
-  stop_if_asked(budget);
-  const ChildEnd end = run_child(
-      arguments, [] {}, [&] { return budget.spent(); });
-  if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
-  return end;
-}
 
 /// The forward crossover with full attention in crossovers.csv; 0: never.
 double crossing(const Path& file, const std::string& spec, const PublishedColumn& column) {
@@ -57,16 +39,16 @@ double crossing(const Path& file, const std::string& spec, const PublishedColumn
 /// before.
 class CellProgress {
  public:
-  CellProgress(const ReproductionOptions& options, const std::vector<Work>& all)
+  CellProgress(const ReproductionOptions& options, const std::vector<PlannedCell>& all)
       : began_(seconds_now()), left_(std::count_if(all.begin(), all.end(), runs)) {
     progress_.quiet = options.place.quiet;
     progress_.say("plan", text(left_, left_ == 1 ? " cell" : " cells", " to measure; page in ",
                                options.results_folder().string()));
   }
-  /// Before a cell; `is_kept`: an earlier call has measured it.
-  void begin(const Work& work, bool is_kept) {
+  /// Before a cell; `is_measured`: an earlier call has measured it.
+  void begin(const PlannedCell& work, bool is_measured) {
     std::string words = text(work.place, ": ", work.cell.name);
-    if (is_kept)
+    if (is_measured)
       words += ": measured already";
     else if (measured_++ > 0)
       words += text(", about ",
@@ -95,17 +77,32 @@ std::string machine_word(const ReproductionOptions& options) {
   return name.empty() ? "" : "-" + name.substr(0, name.find_last_not_of('-') + 1);
 }
 
-double kept_number(const Path& file, const std::vector<std::string>& keys,
-                   const std::vector<std::string>& arguments, const TimeBudget& budget) {
+ChildEnd run_heed(std::vector<std::string> arguments, const ReproductionOptions& options,
+                  const TimeBudget& budget) {
+  stop_if_asked(budget);
+  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
+  const ChildEnd end = run_child(
+      arguments, [] {}, [&] { return budget.spent(); });
+  if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
+  if (end.code != 0) throw Error(fault_of(end), reason(end));
+  return end;
+}
+
+double measured_number(const Path& file, const std::vector<std::string>& keys,
+                       const std::vector<std::string>& arguments, const ReproductionOptions& options) {
   if (!io::exists(file)) {
-    const ChildEnd end = run_to_end(arguments, budget);
+    const ChildEnd end = run_heed(arguments, options, options.place.budget);
+    const size_t begin = end.words.starts_with('{') ? 0 : end.words.rfind("\n{") + 1;  // of the last object
+    const std::string line = end.words.substr(begin, end.words.find('\n', begin) - begin);
+    const std::string name = file.filename().string();
+    if (!line.starts_with('{')) fail(Fault::internal, name, ": ", reason(end));
     io::make_directories(file.parent_path());
-    io::write_own(file, object_of(end, file.filename().string()).dump() + "\n");
+    io::write_own(file, parse_json(line, name).dump() + "\n");
   }
   return with_remeasuring(file, [&] {
-    const Json kept = parse_json(io::read(file, max_kept_bytes), file.string());
+    const Json json = parse_json(io::read(file, max_result_bytes), file.string());
     for (const std::string& key : keys) {
-      const Json* value = kept.is_object() ? kept.find(key) : nullptr;
+      const Json* value = json.is_object() ? json.find(key) : nullptr;
       if (value == nullptr) continue;
       if (!value->is_number() || !(value->real() > 0))
         fail(Fault::data, file, ": '", key, "' is ", shown(value->dump(), 40),
@@ -116,41 +113,35 @@ double kept_number(const Path& file, const std::vector<std::string>& keys,
   });
 }
 
-void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
+void time_cells(const PublishedTable& table, const ReproductionOptions& options,
+                std::vector<PlannedCell>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
-  for (Work& work : all) work.cell.paper /= table.rows.front().values[work.column_index];  // of speeds
-  double first = NAN;
-  for (Work& work : all) {
-    const bool is_first = work.row == &table.rows.front();
-    if (is_first) first = NAN;
-    if (!runs(work)) continue;
-    try {
-      Config config = config_of(work, options, 0);
-      work.cell.changed = deviations_of(work, config);
-      const PlannedRun plan = plan_run(std::move(config), work.row->attention_on(*work.column));
-      const Path file = options.place.folder / "plans" / (plan.name + ".toml");
-      const Path kept = options.place.folder / "speeds" / (plan.name + machine_word(options) + ".json");
-      progress.begin(work, io::exists(kept));
-      io::make_directories(file.parent_path());
-      io::write_own(file, plan.plan);
-      std::vector<std::string> arguments{"bench", "train", file.string(), "--json", "--rounds", "5"};
-      arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-      const double speed = 1e3 / kept_number(kept, {"step_ms"}, arguments, options.place.budget);
-      if (is_first) first = speed;
-      work.cell.remark = text(picture::fixed(speed, 3), " steps/s here, ",
-                              work.row->values[work.column_index], " in the paper");
-      if (std::isfinite(first))
-        work.cell.ours = spread_of({speed / first});
-      else
-        work.cell.remark += "; no speed of " + table.rows.front().name + " to compare with";
-    } catch (const Error& error) {
-      give_up(work, error);
-    }
-  }
+  for (PlannedCell& work : all) work.cell.paper /= table.rows.front().values[work.column_index];  // of speeds
+  std::map<const PublishedColumn*, double> base_speeds;  // of the first row
+  measure_each(all, [&](PlannedCell& work) {
+    Config config = config_of(work, options, 0);
+    work.cell.changed = deviations_of(work, config);
+    const PlannedRun plan = plan_run(std::move(config), work.row->attention_on(*work.column));
+    const Path file = options.place.folder / "plans" / (plan.name + ".toml");
+    const Path result = options.place.folder / "speeds" / (plan.name + machine_word(options) + ".json");
+    progress.begin(work, io::exists(result));
+    io::make_directories(file.parent_path());
+    io::write_own(file, plan.plan);
+    const double speed =
+        1e3 / measured_number(result, {"step_ms"},
+                              {"bench", "train", file.string(), "--json", "--rounds", "5"}, options);
+    if (work.row == &table.rows.front()) base_speeds[work.column] = speed;
+    work.cell.remark = text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index],
+                            " in the paper");
+    if (const auto base = base_speeds.find(work.column); base != base_speeds.end())
+      work.cell.ours = spread_of({speed / base->second});
+    else
+      work.cell.remark += "; no speed of " + table.rows.front().name + " to compare with";
+  });
 }
 
-Path lengths_folder(const Work& work, const ReproductionOptions& options) {
+Path lengths_folder(const PlannedCell& work, const ReproductionOptions& options) {
   return options.place.folder / "lengths" /
          text(work.row->name, "-d", work.column->head_dim,
               options.max_length > 0 ? text("-n", options.max_length) : std::string(), machine_word(options));
@@ -165,38 +156,29 @@ int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int
   return std::max<int64_t>(2048, 2 * std::llround(published));
 }
 
-void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
+void cross_cells(const PublishedTable& table, const ReproductionOptions& options,
+                 std::vector<PlannedCell>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
-  for (Work& work : all) {
-    if (!runs(work)) continue;
+  measure_each(all, [&](PlannedCell& work) {
     const PublishedColumn& column = *work.column;
-    const Path folder = lengths_folder(work, options);
-    progress.begin(work, io::exists(folder / "crossovers.csv"));
-    try {
-      const int64_t longest =
-          options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
-      if (!io::exists(folder / "crossovers.csv")) {
-        std::vector<std::string> arguments{"bench",       "attention",           work.row->attention,
-                                           "--forward",   "--head-dim",          text(column.head_dim),
-                                           "--from",      text(shortest_length), "--longest",
-                                           text(longest), "--seconds",           text(longest_seconds),
-                                           "--out",       folder.string()};
-        arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-        const ChildEnd end = run_to_end(arguments, options.place.budget);
-        if (end.code != 0) throw Error(fault_of(end), reason(end));
-      }
-      const double length = crossing(folder / "crossovers.csv", work.row->attention, column);
-      if (length > 0)
-        work.cell.ours = spread_of({length});
-      else
-        work.cell.remark =
-            text("slower than softmax at the longest length measured, of lengths up to ", longest,
-                 options.max_length > 0 ? text(" (--longest ", longest, ")") : std::string());
-    } catch (const Error& error) {
-      give_up(work, error);
-    }
-  }
+    const Path folder = lengths_folder(work, options), file = folder / "crossovers.csv";
+    progress.begin(work, io::exists(file));
+    const int64_t longest =
+        options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
+    if (!io::exists(file))
+      run_heed({"bench", "attention", work.row->attention, "--forward", "--head-dim", text(column.head_dim),
+                "--from", text(shortest_length), "--longest", text(longest), "--seconds",
+                text(longest_seconds), "--out", folder.string()},
+               options, options.place.budget);
+    const double length = crossing(file, work.row->attention, column);
+    if (length > 0)
+      work.cell.ours = spread_of({length});
+    else
+      work.cell.remark =
+          text("slower than softmax at the longest length measured, of lengths up to ", longest,
+               options.max_length > 0 ? text(" (--longest ", longest, ")") : std::string());
+  });
 }
 
 }  // namespace heed

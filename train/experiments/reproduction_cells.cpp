@@ -39,17 +39,16 @@ std::string why_no_data(const PublishedTable& table, const PublishedColumn& colu
 
 /// Fails at a pattern that no cell has.
 void check_patterns(const PublishedTable& table, const std::vector<std::string>& patterns,
-                    const std::vector<Work>& found) {
+                    const std::vector<PlannedCell>& found) {
   for (const std::string& pattern : patterns) {
-    const bool known = std::any_of(found.begin(), found.end(), [&](const Work& work) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const PlannedCell& work) {
       return names_cell(pattern, *work.row, *work.column);
     });
     if (known) continue;
-    std::string names;
-    for (const PublishedRow& row : table.rows) names += (names.empty() ? "" : ", ") + row.name;
-    for (const PublishedColumn& column : table.columns) names += ", " + column.name;
-    fail("--rows ", pattern, ": ", table.name, " has no such row or column. It has: ", names,
-         "; one cell is ROW/COLUMN.");
+    const auto name_of = [](const auto& one) { return one.name; };
+    fail("--rows ", pattern, ": ", table.name,
+         " has no such row or column. It has: ", picture::joined(table.rows, ", ", name_of), ", ",
+         picture::joined(table.columns, ", ", name_of), "; one cell is ROW/COLUMN.");
   }
 }
 
@@ -66,13 +65,21 @@ std::string data_of(const PublishedColumn& column, const ReproductionOptions& op
   return given != options.data.end() ? given->second : column.data;
 }
 
-bool runs(const Work& work) {
+bool runs(const PlannedCell& work) {
   const std::string& spec = work.row->attention_on(*work.column);
   return work.has_data && !spec.empty() && why_unknown(spec).empty();
 }
 
-std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
-  std::vector<Work> out;
+PlannedCell PlannedCell::of(const PublishedTable& table, const PublishedRow& row, size_t column_index) {
+  const PublishedColumn& column = table.columns[column_index];
+  return {.row = &row,
+          .column = &column,
+          .column_index = column_index,
+          .cell = {.name = row.name + "/" + column.name, .paper = row.values[column_index]}};
+}
+
+std::vector<PlannedCell> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
+  std::vector<PlannedCell> out;
   // Rows that others need run too, however long they take: the first of a ratio, and those begun from.
   const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
   for (size_t i = 0; i < table.columns.size(); ++i) {
@@ -82,14 +89,15 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
       return named(options.rows, one, column);
     });
     for (const PublishedRow& row : table.rows) {
-      const bool asked = named(options.rows, row, column);
-      const bool first = &row == &table.rows.front() && ratio && column_asked;
-      const bool begun_from = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
+      const bool is_first = &row == &table.rows.front() && ratio && column_asked;
+      const bool is_base = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
         return one.from == row.name && named(options.rows, one, column);
       });
-      if (!options.rows.empty() && !asked && !first && !begun_from) continue;
-      Work work{&row, &column, i, asked || first || begun_from, missing.empty(), {}, {}, {}};
-      work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
+      const bool is_asked = named(options.rows, row, column) || is_first || is_base;
+      if (!options.rows.empty() && !is_asked) continue;
+      PlannedCell work = PlannedCell::of(table, row, i);
+      work.asked = is_asked;
+      work.has_data = missing.empty();
       const std::string& spec = row.attention_on(column);
       if (spec.empty())
         work.cell.remark = row.note;
@@ -103,19 +111,19 @@ std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOp
   check_patterns(table, options.rows, out);
   const auto all = std::count_if(out.begin(), out.end(), runs);
   int64_t number = 0;
-  for (Work& work : out) {
+  for (PlannedCell& work : out) {
     if (runs(work)) work.place = text(++number, " of ", all);
   }
   return out;
 }
 
-void give_up(Work& work, const Error& why) {
+void mark_failed(PlannedCell& work, const Error& why) {
   work.cell.remark = why.what();
   work.cell.code = static_cast<int>(why.fault());
   work.plans.clear();
 }
 
-Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed) {
+Config config_of(const PlannedCell& work, const ReproductionOptions& options, int64_t seed) {
   Config config = make_config(work.column->preset);
   const std::string& spec = work.row->attention_on(*work.column);
   const std::string where = "published_results.json: ";
@@ -134,21 +142,21 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
   return config;
 }
 
-Config recipe_of(const Work& work) {
+Config recipe_of(const PlannedCell& work) {
   Config recipe = preset_config(work.column->preset);
   for (const auto& [key, value] : work.row->settings) recipe.set(key, value, "published_results.json: ");
   return recipe;
 }
 
-std::string deviations_of(const Work& work, Config& config) {
+std::string deviations_of(const PlannedCell& work, Config& config) {
   Config wanted = recipe_of(work);
   std::string out;
-  for (const ChangedSetting& one : different_settings(config, wanted)) {
+  for (const ReportSetting& one : different_settings(config, wanted)) {
     if (one.key.starts_with("attention.") || one.key == "data.path" || one.key == "train.seed") continue;
     const auto& own = work.row->settings;
     const bool is_of_row =
         std::any_of(own.begin(), own.end(), [&](const auto& setting) { return setting.first == one.key; });
-    out += (out.empty() ? "" : ", ") + to_string(one, is_of_row ? "row" : "recipe");
+    picture::append_part(out, to_string(one, is_of_row ? "row" : "recipe"), ", ");
   }
   return out;
 }

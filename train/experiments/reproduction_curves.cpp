@@ -1,4 +1,5 @@
-// Writes the curves of a table's runs as CSV, with where they come from.
+// Writes the curves of a table's runs as CSV with their origins, and collects the origins for its page: the
+// program, commit, machine and date of each run.
 #include <algorithm>
 
 #include "heed/core/io/files.h"
@@ -11,42 +12,35 @@
 namespace heed {
 namespace {
 
-/// A fact of a manifest or of a session as text; empty where it is not there.
-std::string fact(const Json& json, const char* key) {
-  const Json* value = json.find(key);
-  if (value == nullptr || value->is_null()) return "";
-  return value->is_text() ? value->text() : value->dump();
-}
-
-/// The machines of all sessions, each once: "MODEL, 8 threads, 2 used, cpu, avx512".
-std::string machines_of(const Json& manifest) {
+/// What `value_of` gives for the sessions of a run, each value once; empty ones are left out.
+template <class ValueOf>
+std::string over_sessions(const Json& manifest, std::string_view separator, const ValueOf& value_of) {
   std::vector<std::string> seen;
   for (const Json& session : sessions_of(manifest)) {
-    std::string one = text(fact(session, "cpu"), ", ", fact(session, "cpu_threads"), " threads, ",
-                           fact(session, "threads"), " used, ", fact(session, "device"));
-    if (const std::string gpu = fact(session, "gpu"); !gpu.empty()) one += " " + gpu;
-    if (const std::string isa = fact(session, "isa"); !isa.empty()) one += ", " + isa;
-    if (std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
+    const std::string one = value_of(session);
+    if (!one.empty() && std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
   }
-  std::string out;
-  for (const std::string& one : seen) out += (out.empty() ? "" : "; ") + one;
+  return picture::joined(seen, separator);
+}
+
+/// The machine of a session: "MODEL, 8 threads, 2 used, cpu, avx512".
+std::string machine_of(const Json& session) {
+  std::string out = text(fact_of(session, "cpu"), ", ", fact_of(session, "cpu_threads"), " threads, ",
+                         fact_of(session, "threads"), " used, ", fact_of(session, "device"));
+  picture::append_part(out, fact_of(session, "gpu"), " ");
+  picture::append_part(out, fact_of(session, "isa"), ", ");
   return out;
 }
 
-/// The values of a fact over all sessions, each once.
-std::string over_sessions(const Json& manifest, const char* key) {
-  std::vector<std::string> seen;
-  for (const Json& session : sessions_of(manifest)) {
-    const std::string one = fact(session, key);
-    if (!one.empty() && std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
-  }
-  std::string out;
-  for (const std::string& one : seen) out += (out.empty() ? "" : ", ") + one;
+/// The values of a fact over all sessions.
+std::string fact_over_sessions(const Json& manifest, const char* name) {
+  const std::string out =
+      over_sessions(manifest, ", ", [&](const Json& session) { return fact_of(session, name); });
   return out.empty() ? "unknown" : out;
 }
 
-std::string command_of(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
-                       const PlannedRun& plan) {
+std::string command_of(const PublishedTable& table, const ReproductionOptions& options,
+                       const PlannedCell& work, const PlannedRun& plan) {
   std::string out = text(program_name(), " reproduce ", table.name, " --rows ", work.cell.name);
   if (plan.seed > 1) out += text(" --seeds ", plan.seed);
   if (const auto data = options.data.find(work.column->name); data != options.data.end())
@@ -54,21 +48,49 @@ std::string command_of(const PublishedTable& table, const ReproductionOptions& o
   return out + (options.adjusted.empty() ? "" : " " + options.adjusted);
 }
 
-}  // namespace
+constexpr const char* origin_metadata[] = {"heed", "commit", "machine", "date"};
+constexpr size_t day_length = 10;  // of 2026-11-24T19:05:48Z
 
-std::string file_word(const std::string& words) {
-  std::string out;
-  for (const char c : words) {
-    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (kept)
-      out += c;
-    else if (!out.empty() && out.back() != '-')
-      out += '-';
+/// The headers of the curves of a cell's runs: those that have begun here, and those on file.
+std::vector<Facts> headers_of(const PageInput& input, const PlannedCell& work) {
+  std::vector<Facts> out;
+  for (const PlannedRun& plan : work.plans) {
+    const auto facts = curve_facts(input.table, input.options, work, plan);
+    const Facts header(facts.begin(), facts.end());
+    if (header.contains("commit") && !is_filed(work, plan.seed)) out.push_back(header);
+  }
+  for (const auto* runs : {&work.filed, &work.begun}) {
+    for (const FiledRun& one : *runs) out.push_back(one.facts);
   }
   return out;
 }
 
-Facts setting_facts(const ReproductionOptions& options, const Work& work) {
+/// The values of a fact, each once; a date without its time.
+std::vector<std::string> values_of(const std::vector<Facts>& headers, const std::string& name) {
+  std::vector<std::string> out;
+  for (const Facts& header : headers) {
+    std::string value = fact_of(header, name);
+    if (value.empty()) value = "unknown";
+    if (name == "date") value = value.substr(0, day_length);
+    if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string fact_of(const Json& json, const char* name) {
+  const Json* value = json.find(name);
+  if (value == nullptr || value->is_null()) return "";
+  return value->is_text() ? value->text() : value->dump();
+}
+
+std::string fact_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "" : found->second;
+}
+
+Facts setting_facts(const ReproductionOptions& options, const PlannedCell& work) {
   return {{"recipe", work.column->preset},
           {"attention", work.row->attention_on(*work.column)},
           {"changed", work.cell.changed.empty() ? "nothing" : work.cell.changed},
@@ -79,7 +101,8 @@ Facts setting_facts(const ReproductionOptions& options, const Work& work) {
 
 std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
                                                              const ReproductionOptions& options,
-                                                             const Work& work, const PlannedRun& plan) {
+                                                             const PlannedCell& work,
+                                                             const PlannedRun& plan) {
   const Facts settings = setting_facts(options, work);
   std::vector<std::pair<std::string, std::string>> out{
       {"command", command_of(table, options, work, plan)},
@@ -92,29 +115,29 @@ std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTabl
   const std::optional<Json> manifest =
       RunFolder::elsewhere(folder_of(plan, options.place.folder)).read_manifest();
   if (!manifest) return out;
-  out.insert(out.end(), {{"steps", fact(*manifest, "steps")},
-                         {"parameters", fact(*manifest, "parameters")},
-                         {"heed", over_sessions(*manifest, "heed")},
-                         {"commit", over_sessions(*manifest, "commit")},
-                         {"machine", machines_of(*manifest)},
-                         {"date", fact(*manifest, "started")}});
+  out.insert(out.end(), {{"steps", fact_of(*manifest, "steps")},
+                         {"parameters", fact_of(*manifest, "parameters")},
+                         {"heed", fact_over_sessions(*manifest, "heed")},
+                         {"commit", fact_over_sessions(*manifest, "commit")},
+                         {"machine", over_sessions(*manifest, "; ", machine_of)},
+                         {"date", fact_of(*manifest, "started")}});
   return out;
 }
 
-Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
                 int64_t seed) {
   return options.results_folder() / text(table.name, "-", file_word(work.row->name), "-",
                                          file_word(work.column->name), "-s", seed, ".csv");
 }
 
-void write_curve(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+void write_curve(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
                  const PlannedRun& plan, const ComparedRun* ended) {
   const Path run = folder_of(plan, options.place.folder);
   const RunCurve curve = read_curve(run / "metrics.jsonl", curve_score(table));
   if (curve.points.empty()) return;
   const Path file = curve_file(table, options, work, plan.seed);
   const bool has_scores = ended != nullptr && !ended->scores.empty();
-  if (is_kept(file, setting_facts(options, work), curve.points.back().step, has_scores)) return;
+  if (keeps_curve_on_file(file, setting_facts(options, work), curve.points.back().step, has_scores)) return;
   io::make_directories(options.results_folder());
   std::vector<std::pair<std::string, std::string>> facts = curve_facts(table, options, work, plan);
   if (ended != nullptr) {
@@ -122,6 +145,33 @@ void write_curve(const PublishedTable& table, const ReproductionOptions& options
     facts.insert(facts.end(), scored.begin(), scored.end());
   }
   io::write_own(file, curve_csv(curve, facts));
+}
+
+bool is_filed(const PlannedCell& work, int64_t seed) {
+  return std::any_of(work.filed.begin(), work.filed.end(),
+                     [&](const FiledRun& one) { return one.run.seed == seed; });
+}
+
+Origins origins_of(const PageInput& input) {
+  std::map<std::string, std::vector<Facts>> headers;  // by cell
+  std::vector<Facts> of_all;
+  for (const PlannedCell& work : input.all) {
+    const std::vector<Facts> own = headers_of(input, work);
+    if (own.empty()) continue;
+    headers[work.cell.name] = own;
+    of_all.insert(of_all.end(), own.begin(), own.end());
+  }
+  Origins out;
+  for (const char* name : origin_metadata) {
+    const std::vector<std::string> values = values_of(of_all, name);
+    if (values.size() == 1) out.shared += wrapped(text("- ", name, ": ", markdown_escaped(values[0])), "  ");
+    if (values.size() < 2) continue;
+    for (const auto& [cell, own] : headers) {
+      picture::append_part(out.own[cell], text(name, " ", picture::joined(values_of(own, name), " and ")),
+                           ", ");
+    }
+  }
+  return out;
 }
 
 }  // namespace heed

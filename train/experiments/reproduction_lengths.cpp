@@ -1,8 +1,8 @@
 // BLEU by the length of the source, and the alignments of translators: parts of a table's page.
 #include <map>
 
-#include "heed/attention/inspect/map_statistics.h"
 #include "heed/attention/inspect/map_svg.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
@@ -32,20 +32,16 @@ std::vector<LengthBucket> buckets_in(const ComparedRun& run) {
   return list == nullptr ? std::vector<LengthBucket>{} : length_buckets(*list);
 }
 
-LengthScores length_scores_of(const Work& work, const EndedRuns& ended) {
+LengthScores length_scores_of(const PageInput& input, const PlannedCell& work) {
   LengthScores out{.row = work.row->name, .buckets = {}};
   std::map<int64_t, std::vector<LengthBucket>> found;  // by LengthBucket::from
-  for (const PlannedRun& plan : work.plans) {
-    const auto run = ended.find(plan.name);
-    if (run == ended.end() || !run->second.failure.empty()) continue;
-    const std::vector<LengthBucket> buckets = buckets_in(run->second);
+  for (const ComparedRun* run : input.finished(work)) {
+    const std::vector<LengthBucket> buckets = buckets_in(*run);
     if (buckets.empty()) continue;  // of an earlier version
     for (const LengthBucket& one : buckets) found[one.from].push_back(one);
-    for (const auto& [name, value] : run->second.scores) {
-      if (name == "bleu") out.bleu += value;
-    }
-    out.speed += run->second.steps_per_second;
-    out.parameters += run->second.parameters;
+    out.bleu += run->score("bleu");
+    out.speed += run->steps_per_second;
+    out.parameters += run->parameters;
     out.runs += 1;
   }
   if (!(out.runs > 0)) return out;
@@ -95,15 +91,13 @@ std::string length_csv(const std::vector<LengthScores>& scores) {
 
 }  // namespace
 
-std::string draw_by_length(const PublishedTable& table, const ReproductionOptions& options,
-                           const std::vector<Work>& all, const EndedRuns& ended) {
+std::string draw_by_length(const PageInput& input) {
   std::string out;
-  for (const PublishedColumn& column : table.columns) {
+  for (const PublishedColumn& column : input.table.columns) {
     std::vector<LengthScores> scores;
     std::vector<Series> lines;
-    for (const Work& work : all) {
-      if (work.column != &column) continue;
-      LengthScores one = length_scores_of(work, ended);
+    for (const PlannedCell* work : input.in_column(column)) {
+      LengthScores one = length_scores_of(input, *work);
       if (one.buckets.empty()) continue;
       lines.push_back(length_series(one.row, one.buckets));
       scores.push_back(std::move(one));
@@ -111,26 +105,25 @@ std::string draw_by_length(const PublishedTable& table, const ReproductionOption
     if (scores.empty()) continue;
     Chart chart = length_chart(std::move(lines));
     chart.title = column.name + ": " + chart.title;
-    const std::string name = text(table.name, "-", file_word(column.name), "-by-length");
-    const std::string picture = put_picture(options, name + ".svg", chart.title, chart_svg(chart));
-    io::write_own(options.results_folder() / (name + ".csv"), length_csv(scores));
-    out += text("## ", column.name, " by length\n\n", length_table(scores), picture, "\n");
+    out += text("## ", column.name, " by length\n\n", length_table(scores),
+                input.put_picture(column.name, "-by-length.svg", chart.title, chart_svg(chart)), "\n");
+    io::write_own(input.options.results_folder() / input.file_name(column.name, "-by-length.csv"),
+                  length_csv(scores));
   }
   return out;
 }
 
-std::string draw_alignments(const PublishedTable& table, const ReproductionOptions& options,
-                            const std::vector<Work>& all) {
+std::string draw_alignments(const PageInput& input) {
+  const Path& folder = input.options.place.folder;
   std::string out;
-  for (const PublishedColumn& column : table.columns) {
-    if (column.sentence.empty()) continue;
+  for (const PublishedColumn& column : input.table.columns) {
     std::string pictures;
-    for (const Work& work : all) {
-      if (work.column != &column || work.plans.empty()) continue;
-      if (work.row->attention_on(column) == "none") continue;  // there is nothing to draw
-      const PlannedRun& plan = work.plans.front();
-      if (!is_trained(plan, options.place.folder)) continue;
-      const Translator translator = load_translator(folder_of(plan, options.place.folder));
+    for (const PlannedCell* work : input.in_column(column)) {
+      if (column.sentence.empty() || work->plans.empty()) continue;
+      if (work->row->attention_on(column) == "none") continue;  // there is nothing to draw
+      const PlannedRun& plan = work->plans.front();
+      if (!is_trained(plan, folder)) continue;
+      const Translator translator = load_translator(folder_of(plan, folder));
       std::string caption;
       std::vector<MapView> maps =
           translation_maps(*translator.model, column.sentence, *translator.source,
@@ -139,11 +132,9 @@ std::string draw_alignments(const PublishedTable& table, const ReproductionOptio
       std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
       if (maps.empty()) continue;
       const HeadChoice chosen = first_head(maps);
-      const std::string title = text(work.cell.name, ": ", caption);
-      pictures += put_picture(
-          options,
-          text(table.name, "-", file_word(column.name), "-", file_word(work.row->name), "-alignment.svg"),
-          title, map_svg(maps[chosen.map], chosen.head, {.title = title}));
+      const std::string title = text(work->cell.name, ": ", caption);
+      pictures += input.put_picture(column.name, "-" + file_word(work->row->name) + "-alignment.svg", title,
+                                    map_svg(maps[chosen.map], chosen.head, {.title = title}));
     }
     if (!pictures.empty()) out += text("## ", column.name, ": alignments\n\n", pictures, "\n");
   }

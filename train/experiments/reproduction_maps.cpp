@@ -9,7 +9,6 @@
 #include "heed/core/io/number_text.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/experiments/subprocess.h"
 #include "heed/train/inspect/stored_maps.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"
@@ -21,6 +20,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t draws_of_thesis = 30;
+constexpr const char* reference_matrices[] = {"zero", "uniform", "identity"};
 
 /// The number of the head that a row is about, from 0; -1: the mean over all.
 int64_t head_of(const PublishedRow& row) {
@@ -28,21 +28,14 @@ int64_t head_of(const PublishedRow& row) {
   return row.name.starts_with(prefix) ? parsed_integer(row.name.substr(prefix.size())).value_or(0) - 1 : -1;
 }
 
-/// The file with the maps of a run's encoder for one sentence, by `heed inspect`.
-Path maps_of_run(const Path& run, const ReproductionOptions& options) {
-  const Path folder = options.place.folder / "maps" / file_word(run.filename().string());
-  std::vector<std::string> arguments{"inspect", run.string(), "--out", folder.string()};
-  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-  const ChildEnd end = run_child(arguments, [] {});
-  if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
-  if (end.code != 0) throw Error(fault_of(end), reason(end));
-  return folder / "maps.safetensors";
-}
-
 /// The heads of the first square map of a column's data.
 std::vector<SquareMatrix> heads_of(const PublishedColumn& column, const ReproductionOptions& options) {
   Path source = find_data(data_of(column, options));
-  if (io::exists(source / "config.toml")) source = maps_of_run(source, options);
+  if (io::exists(source / "config.toml")) {  // a run: the maps of its encoder for one sentence
+    const Path folder = options.place.folder / "maps" / file_word(source.filename().string());
+    run_heed({"inspect", source.string(), "--out", folder.string()}, options, {});
+    source = folder / "maps.safetensors";
+  }
   std::vector<SquareMatrix> out;
   visit_stored_maps(source, [&](const MapView& map) {
     if (!out.empty() || map.queries != map.keys) return;
@@ -88,7 +81,7 @@ std::vector<SearchedHead> searched_heads(const PublishedColumn& column, const Re
 
 std::string baseline_of(const HeadStructure& s) {
   std::string out = text("exact ", picture::fixed(s.nearest(), 2));
-  for (const char* name : {"zero", "uniform", "identity"})
+  for (const char* name : reference_matrices)
     out += text(", ", name, " ", picture::fixed(s.of(name).entrywise, 2));
   return out;
 }
@@ -103,9 +96,9 @@ std::string nearer_than_paper(const PublishedTable& table, size_t column,
     if (head < 0 || head >= static_cast<int64_t>(heads.size()) || !std::isfinite(paper)) continue;
     const HeadStructure& s = heads[static_cast<size_t>(head)].structure;
     ++count;
-    zero += s.of("zero").entrywise < paper ? 1 : 0;
-    uniform += s.of("uniform").entrywise < paper ? 1 : 0;
-    exact += s.nearest() < paper ? 1 : 0;
+    if (s.of("zero").entrywise < paper) ++zero;
+    if (s.of("uniform").entrywise < paper) ++uniform;
+    if (s.nearest() < paper) ++exact;
   }
   if (count == 0) return "";
   return text("of ", count, " heads, ", zero, " are nearer to the zero matrix than to the paper's, ", uniform,
@@ -126,7 +119,7 @@ SearchedHead mean_head(const std::vector<SearchedHead>& heads) {
   return out;
 }
 
-void fill_cell(Work& work, const PublishedTable& table, const std::vector<SearchedHead>& heads) {
+void fill_cell(PlannedCell& work, const PublishedTable& table, const std::vector<SearchedHead>& heads) {
   const int64_t head = head_of(*work.row);
   if (head >= static_cast<int64_t>(heads.size())) {
     work.cell.remark = text("the maps have ", heads.size(), " heads");
@@ -141,70 +134,71 @@ void fill_cell(Work& work, const PublishedTable& table, const std::vector<Search
 
 }  // namespace
 
-void distance_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
+void distance_cells(const PublishedTable& table, const ReproductionOptions& options,
+                    std::vector<PlannedCell>& all) {
   const StopSignals signals;
   Progress progress;
   progress.quiet = options.place.quiet;
   for (const PublishedColumn& column : table.columns) {
-    std::vector<Work*> own;
-    for (Work& work : all) {
+    std::vector<PlannedCell*> own;
+    for (PlannedCell& work : all) {
       if (work.column == &column && runs(work)) own.push_back(&work);
     }
     if (own.empty()) continue;
     progress.say("search", text(column.name, ": ", options.seeds, options.seeds == 1 ? " seed" : " seeds"));
     try {
       const std::vector<SearchedHead> heads = searched_heads(column, options);
-      for (Work* work : own) fill_cell(*work, table, heads);
+      for (PlannedCell* work : own) fill_cell(*work, table, heads);
     } catch (const Error& error) {
-      for (Work* work : own) give_up(*work, error);
+      for (PlannedCell* work : own) mark_failed(*work, error);
     }
   }
 }
 
-std::string draw_distances(const PublishedTable& table, const ReproductionOptions& options,
-                           const std::vector<Work>& all) {
-  const std::vector<std::string> names{"diagonal", "band", "bars", "zero", "uniform", "identity"};
+std::string draw_distances(const PageInput& input) {
+  const auto number_or = [](double value, const std::string& otherwise, const auto& text_of) {
+    return std::isfinite(value) ? text_of(value) : otherwise;
+  };
   std::string out;
-  for (const PublishedColumn& column : table.columns) {
-    std::string rows, csv = "head,paper,search,exact";
-    for (const std::string& name : names) csv += "," + name;
-    csv += ",rank,spectral_norm\n";
+  for (const PublishedColumn& column : input.table.columns) {
+    std::string rows,
+        csv = "head,paper,search,exact,diagonal,band,bars,zero,uniform,identity,rank,spectral_norm\n";
     Chart chart{.title = column.name + ": distance of each head's map", .x_label = "head"};
     for (const char* name : {"paper", "search", "exact", "zero", "uniform", "identity"})
       chart.series.push_back({.name = name});
     std::vector<AnalysedHead> analysed;
-    for (const Work& work : all) {
-      if (work.column != &column || work.cell.ours.count == 0) continue;
-      const HeadStructure& s = work.structure;
-      const double head = static_cast<double>(head_of(*work.row) + 1);
-      std::vector<double> numbers{work.cell.paper, work.cell.ours.mean, s.nearest()};
-      for (const char* name : {"zero", "uniform", "identity"}) numbers.push_back(s.of(name).entrywise);
-      rows += "| " + work.row->name;
+    for (const PlannedCell* work : input.in_column(column)) {
+      if (work->cell.ours.count == 0) continue;
+      const HeadStructure& s = work->structure;
+      const int64_t head = head_of(*work->row) + 1;
+      std::vector<double> numbers{work->cell.paper, work->cell.ours.mean, s.nearest()};
+      csv += work->row->name;
+      for (const double number : numbers)
+        csv += "," + number_or(number, "", [](double value) { return picture::json(value); });
+      for (const char* name : {"diagonal", "band", "bars", "zero", "uniform", "identity"})
+        csv += "," + picture::json(s.of(name).entrywise);
+      csv += text(",", s.rank, ",", picture::json(s.spectral), "\n");
+      for (const char* name : reference_matrices) numbers.push_back(s.of(name).entrywise);
+      rows += "| " + work->row->name;
       for (size_t i = 0; i < numbers.size(); ++i) {
-        rows += " | " + (std::isfinite(numbers[i]) ? picture::fixed(numbers[i], 2) : std::string("-"));
+        rows += " | " + number_or(numbers[i], "-", [](double value) { return picture::fixed(value, 2); });
         if (head < 1 || !std::isfinite(numbers[i])) continue;
-        chart.series[i].x.push_back(head);
+        chart.series[i].x.push_back(static_cast<double>(head));
         chart.series[i].y.push_back(numbers[i]);
       }
       rows += " |\n";
-      csv += work.row->name;
-      for (size_t i = 0; i < 3; ++i)
-        csv += "," + (std::isfinite(numbers[i]) ? picture::json(numbers[i]) : std::string());
-      for (const std::string& name : names) csv += "," + picture::json(s.of(name).entrywise);
-      csv += text(",", s.rank, ",", picture::json(s.spectral), "\n");
-      if (head >= 1) analysed.push_back({column.name, head_of(*work.row) + 1, 1, s});
+      if (head >= 1) analysed.push_back({column.name, head, 1, s});
     }
     if (rows.empty()) continue;
     std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
-    const std::string base = text(table.name, "-", file_word(column.name));
-    io::make_directories(options.results_folder());
-    io::write_own(options.results_folder() / (base + ".csv"), csv);
+    io::make_directories(input.options.results_folder());
+    io::write_own(input.options.results_folder() / input.file_name(column.name, ".csv"), csv);
     out += text("## ", column.name, "\n\n| head | paper | search | exact | zero | uniform | identity |\n",
                 "|---|---:|---:|---:|---:|---:|---:|\n", rows, "\n");
-    if (!chart.series.empty()) out += put_picture(options, base + ".svg", chart.title, chart_svg(chart));
+    if (!chart.series.empty()) out += input.put_picture(column.name, ".svg", chart.title, chart_svg(chart));
     if (!analysed.empty()) {
       const Chart sweep = structure_chart(analysed, column.name);
-      out += put_picture(options, base + "-sweep.svg", sweep.title, chart_svg(sweep));
+      out += input.put_picture(column.name, "-sweep.svg", sweep.title, chart_svg(sweep));
     }
     out += "\n";
   }

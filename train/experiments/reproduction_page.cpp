@@ -19,13 +19,11 @@ constexpr size_t drawn_points = 300;  // of each line
 
 std::string table_text(const Reproduction& result) {
   std::string out = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
-  for (const std::vector<Cell>* list : {&result.cells, &result.averages}) {
-    for (const Cell& one : *list) {
-      const std::string paper = std::isfinite(one.paper) ? picture::fixed(one.paper, 2) : "-";
-      const std::string ours = ours_text(one);
-      out += text("| ", markdown_escaped(one.name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
-                  markdown_escaped(one.baseline), " | ", to_string(one.verdict), " |\n");
-    }
+  for (const Cell* one : result.lines()) {
+    const std::string paper = std::isfinite(one->paper) ? picture::fixed(one->paper, 2) : "-";
+    const std::string ours = ours_text(*one);
+    out += text("| ", markdown_escaped(one->name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
+                markdown_escaped(one->baseline), " | ", to_string(one->verdict), " |\n");
   }
   return out;
 }
@@ -37,7 +35,7 @@ std::string notes_text(const Reproduction& result, const Origins& origins) {
   for (const Cell& one : result.cells) {
     std::string note = note_text(one);
     if (const auto origin = origins.own.find(one.name); origin != origins.own.end())
-      note += (note.empty() ? "" : "; ") + origin->second;
+      picture::append_part(note, origin->second);
     if (note.empty()) continue;
     out += wrapped("- " + markdown_escaped(one.name + ": " + note), "  ");
   }
@@ -45,35 +43,34 @@ std::string notes_text(const Reproduction& result, const Origins& origins) {
 }
 
 /// The runs of a column as far as they have come, for charts: those with metrics.
-Comparison curves_of(const PublishedTable& table, const ReproductionOptions& options,
-                     const std::vector<Work>& all, const PublishedColumn& column) {
-  Comparison out{.title = table.name + ", " + column.name, .score = curve_score(table)};
-  const auto add = [&](const std::string& label, ComparedRun run) {
-    if (out.rows.empty() || out.rows.back().label != label)
-      out.rows.push_back({.label = label, .failure = "", .score = {}});
-    run.label = label;
-    out.runs.push_back(std::move(run));
-  };
-  for (const Work& work : all) {
-    if (work.column != &column) continue;
-    for (const PlannedRun& plan : work.plans) {
-      const RunCurve curve =
-          read_curve(folder_of(plan, options.place.folder) / "metrics.jsonl", curve_score(table));
-      if (curve.points.empty() || is_filed(work, plan.seed)) continue;
-      add(work.row->name,
+Comparison curves_of(const PageInput& input, const PublishedColumn& column) {
+  const std::string score = curve_score(input.table);
+  Comparison out{.title = input.table.name + ", " + column.name, .score = score};
+  for (const PlannedCell* work : input.in_column(column)) {
+    std::vector<ComparedRun> runs;
+    for (const PlannedRun& plan : work->plans) {
+      const RunCurve curve = read_curve(folder_of(plan, input.options.place.folder) / "metrics.jsonl", score);
+      if (curve.points.empty() || is_filed(*work, plan.seed)) continue;
+      runs.push_back(
           {.label = "",
            .folder = "",
            .failure = "",
            .seed = plan.seed,
-           .metrics = curve_series(curve, options.seeds > 1 ? curve.points.size() : drawn_points)});
+           .metrics = curve_series(curve, input.options.seeds > 1 ? curve.points.size() : drawn_points)});
     }
     // A mean goes as far as the shortest of its curves: unfinished ones would cut those that have ended.
-    for (const FiledRun& one : work.filed.empty() ? work.begun : work.filed) add(work.row->name, one.run);
+    for (const FiledRun& one : work->filed.empty() ? work->begun : work->filed) runs.push_back(one.run);
+    if (!runs.empty()) out.rows.push_back({.label = work->row->name, .failure = "", .score = {}});
+    for (ComparedRun& run : runs) {
+      run.label = work->row->name;
+      out.runs.push_back(std::move(run));
+    }
   }
   return out;
 }
 
-/// A curve of a chart with at most so many points: every so manieth, and the last.
+/// A curve of a chart with at most `drawn_points` points, evenly spread: the first and the last are among
+/// them.
 Series few_points(const Series& series) {
   if (series.x.size() <= drawn_points) return series;
   Series out{.name = series.name};
@@ -86,25 +83,22 @@ Series few_points(const Series& series) {
 }
 
 /// Draws the curves of a column; the lines of the page that show them.
-std::string draw_curves(const PublishedTable& table, const ReproductionOptions& options,
-                        const std::vector<Work>& all, const PublishedColumn& column) {
-  const Comparison curves = curves_of(table, options, all, column);
+std::string draw_curves(const PageInput& input, const PublishedColumn& column) {
+  const Comparison curves = curves_of(input, column);
+  const std::string score = "valid_" + curve_score(input.table);
+  const bool has_score = std::any_of(curves.runs.begin(), curves.runs.end(),
+                                     [&](const ComparedRun& run) { return run.metric(score) != nullptr; });
   std::string out;
-  const std::string scored = "valid_" + curve_score(table);
-  const bool has_score = std::any_of(curves.runs.begin(), curves.runs.end(), [&](const ComparedRun& run) {
-    return std::any_of(run.metrics.begin(), run.metrics.end(),
-                       [&](const MetricSeries& one) { return one.name == scored; });
-  });
-  for (const std::string& metric : {has_score ? scored : std::string("valid_loss"), std::string("loss")}) {
+  for (const std::string& metric : {has_score ? score : std::string("valid_loss"), std::string("loss")}) {
     for (const bool against_seconds : {false, true}) {
       Chart chart = comparison_chart(curves, metric, against_seconds);
       std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
       if (chart.series.empty()) continue;
       for (Series& one : chart.series) one = few_points(one);
       chart.title = column.name + ": " + chart.title;
-      const std::string name = text(table.name, "-", file_word(column.name), "-", file_word(metric),
-                                    against_seconds ? "-seconds" : "-steps", ".svg");
-      out += put_picture(options, name, chart.title, chart_svg(chart));
+      out += input.put_picture(column.name,
+                               text("-", file_word(metric), against_seconds ? "-seconds.svg" : "-steps.svg"),
+                               chart.title, chart_svg(chart));
     }
   }
   return out.empty() ? "" : text("## ", column.name, "\n\n", out, "\n");
@@ -112,46 +106,17 @@ std::string draw_curves(const PublishedTable& table, const ReproductionOptions& 
 
 /// All settings of the recipe of the first cell of a column that has runs, folded. Paths of data, which a
 /// call gives, are not among them.
-std::string folded_recipe(const PublishedTable& table, const std::vector<Work>& all,
-                          const PublishedColumn& column) {
-  if (!trains(table.measure)) return "";
-  for (const Work& work : all) {
-    if (work.column != &column || (work.plans.empty() && work.filed.empty() && work.begun.empty())) continue;
-    Config recipe = recipe_of(work);
+std::string folded_recipe(const PageInput& input, const PublishedColumn& column) {
+  if (!trains(input.table.measure)) return "";
+  for (const PlannedCell* work : input.in_column(column)) {
+    if (work->plans.empty() && work->filed.empty() && work->begun.empty()) continue;
+    Config recipe = recipe_of(*work);
     const std::string toml = to_toml(recipe);
     std::string settings;
-    for (std::string_view line : split_lines(toml)) {  // what each means is in docs/reference/settings.md
-      line = line.substr(0, line.find("  #"));
-      settings += text(line.substr(0, line.find_last_not_of(' ') + 1), "\n");
-    }
-    return text("<details><summary>All settings of the recipe of ", work.cell.name, "</summary>\n\n```toml\n",
-                settings, "```\n\n</details>\n\n");
-  }
-  return "";
-}
-
-/// What the values of a table are.
-std::string unit_text(const PublishedTable& table) {
-  const std::string& first = table.rows.front().name;
-  switch (table.measure) {
-    case Measure::accuracy:
-      return "accuracies of the test split in percent";
-    case Measure::loss:
-      return table.metric.empty() ? "losses of the test split in nats"
-                                  : "losses of the validation split in nats";
-    case Measure::bleu:
-      return "BLEU of the test split";
-    case Measure::crossover:
-      return "sequence lengths in tokens";
-    case Measure::map_distance:
-      return "sums of absolute differences of maps";
-    case Measure::steps_per_second:
-      return "steps a second, relative to " + first;
-    case Measure::sooner:
-      return "speedups: the seconds that " + first +
-             " takes to its last training loss, over those that the row takes to the same loss";
-    case Measure::swapped:
-      return "perplexities, as the paper computes them";
+    for (const std::string_view line : split_lines(toml))  // what each means is in docs/reference/settings.md
+      settings += picture::line_without_blanks(line.substr(0, line.find("  #")));
+    return text("<details><summary>All settings of the recipe of ", work->cell.name,
+                "</summary>\n\n```toml\n", settings, "```\n\n</details>\n\n");
   }
   return "";
 }
@@ -159,16 +124,15 @@ std::string unit_text(const PublishedTable& table) {
 /// Program, machine and date of this call, for tables whose cells are measured and leave no run.
 std::string call_text() {
   const Json session = session_metadata({}, 1, 0);
-  const auto fact = [&](const char* key) {
-    const Json* value = session.find(key);
-    if (value == nullptr || value->is_null()) return std::string("unknown");
-    return value->is_text() ? value->text() : value->dump();
+  const auto fact = [&](const char* name) {
+    const std::string value = fact_of(session, name);
+    return value.empty() ? "unknown" : value;
   };
-  return wrapped(text("- heed: ", fact("heed")), "  ") + wrapped(text("- commit: ", fact("commit")), "  ") +
-         wrapped(text("- machine: ", fact("cpu"), ", ", fact("cpu_threads"), " threads, ", fact("threads"),
-                      " used, ", fact("device"), ", ", fact("isa")),
-                 "  ") +
-         wrapped(text("- date: ", fact("started")), "  ");
+  const auto line = [](const std::string& words) { return wrapped("- " + words, "  "); };
+  return line("heed: " + fact("heed")) + line("commit: " + fact("commit")) +
+         line(text("machine: ", fact("cpu"), ", ", fact("cpu_threads"), " threads, ", fact("threads"),
+                   " used, ", fact("device"), ", ", fact("isa"))) +
+         line("date: " + fact("started"));
 }
 
 }  // namespace
@@ -194,51 +158,66 @@ std::string markdown_escaped(std::string_view words) {
   return terminal_word(out);
 }
 
-std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
-                        const std::string& svg) {
+std::vector<const PlannedCell*> PageInput::in_column(const PublishedColumn& column) const {
+  std::vector<const PlannedCell*> out;
+  for (const PlannedCell& work : all) {
+    if (work.column == &column) out.push_back(&work);
+  }
+  return out;
+}
+
+std::vector<const ComparedRun*> PageInput::finished(const PlannedCell& work) const {
+  std::vector<const ComparedRun*> out;
+  for (const PlannedRun& plan : work.plans) out.push_back(finished_run(ended, plan));
+  std::erase(out, nullptr);
+  return out;
+}
+
+std::string PageInput::file_name(const std::string& words, const std::string& ending) const {
+  return text(table.name, "-", file_word(words), ending);
+}
+
+std::string PageInput::put_picture(const std::string& words, const std::string& ending,
+                                   const std::string& title, const std::string& svg) const {
+  const std::string file = file_name(words, ending);
   io::make_directories(options.results_folder());
   io::write_own(options.results_folder() / file, svg);
   return text("![", markdown_escaped(title), "](", file, ")\n");
 }
 
-void write_page(const PublishedTable& table, const ReproductionOptions& options, const std::vector<Work>& all,
-                const EndedRuns& ended, const Reproduction& result) {
-  const Path folder = options.results_folder();
-  io::make_directories(folder);
+void write_page(const PageInput& input, const Reproduction& result) {
+  const auto& [table, options, all, ended] = input;
+  io::make_directories(options.results_folder());
   std::string page = text("# ", table.name, "\n\n", wrapped(table.about + ".", ""), "\n",
                           wrapped("Source: " + table.source + ".", ""), "\n",
                           wrapped("Values: " + unit_text(table) + ".", ""), "\n", table_text(result), "\n");
   if (const std::string words = verdict_words(table, result); !words.empty())
     page += wrapped(words, "") + "\n";
-  const Origins origins = origins_of(table, options, all);
+  const Origins origins = origins_of(input);
   if (const std::string notes = notes_text(result, origins); !notes.empty()) page += notes + "\n";
+  const std::string made_by = text("Made by `", program_name(), " reproduce ", table.name);
   if (!origins.shared.empty() || !origins.own.empty()) {
-    page += wrapped(text("Made by `", program_name(), " reproduce ", table.name,
-                         "`; each CSV beside this page has the command of its run.",
+    page += wrapped(text(made_by, "`; each CSV beside this page has the command of its run.",
                          origins.shared.empty() ? "" : " All runs:"),
                     "") +
             "\n";
     if (!origins.shared.empty()) page += origins.shared + "\n";
   }
-  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover) {
-    const std::string settings = options.adjusted.empty() ? "" : " " + options.adjusted;
-    page += text("Made by `", program_name(), " reproduce ", table.name, settings, "`; the last call:\n\n",
+  if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover)
+    page += text(made_by, options.adjusted.empty() ? "" : " ", options.adjusted, "`; the last call:\n\n",
                  call_text(), "\n");
-  }
-  for (const PublishedColumn& column : table.columns) {
-    page += draw_curves(table, options, all, column);
-    page += folded_recipe(table, all, column);
-  }
-  if (table.bubbles) page += draw_bubbles(table, options, all, ended);
-  if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);
-  if (table.lengths) page += draw_by_length(table, options, all, ended);
-  page += draw_alignments(table, options, all);
-  if (table.measure == Measure::map_distance) page += draw_distances(table, options, all);
-  if (table.widths) page += draw_widths(table, options, all, ended);
-  if (table.measure == Measure::swapped) page += draw_swaps(table, options, all);
-  if (table.maps) page += draw_maps(table, options, all);
+  for (const PublishedColumn& column : table.columns)
+    page += draw_curves(input, column) + folded_recipe(input, column);
+  if (table.bubbles) page += draw_bubbles(input);
+  if (table.measure == Measure::crossover) page += draw_lengths(input);
+  if (table.lengths) page += draw_by_length(input);
+  page += draw_alignments(input);
+  if (table.measure == Measure::map_distance) page += draw_distances(input);
+  if (table.widths) page += draw_widths(input);
+  if (table.measure == Measure::swapped) page += draw_swaps(input);
+  if (table.maps) page += draw_maps(input);
   while (page.ends_with("\n\n")) page.pop_back();
-  io::write_own(folder / (table.name + ".md"), page);
+  io::write_own(options.results_folder() / (table.name + ".md"), page);
 }
 
 }  // namespace heed

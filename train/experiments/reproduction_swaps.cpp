@@ -8,7 +8,6 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/experiments/attention_errors.h"
 #include "heed/train/experiments/reproduction_parts.h"
-#include "heed/train/experiments/subprocess.h"
 #include "heed/train/experiments/tree_claims.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"
@@ -33,7 +32,7 @@ constexpr SwapStatistic swap_statistics[] = {
 constexpr int64_t max_measured_bytes = int64_t{1} << 20;  // of a cell's file
 
 /// The attention of a cell: E is its column's, unless the row says it.
-Spec spec_of(const Work& work) {
+Spec spec_of(const PlannedCell& work) {
   Spec spec = parse_spec(work.row->attention_on(*work.column));
   const bool given = std::any_of(spec.options.begin(), spec.options.end(),
                                  [](const auto& option) { return option.first == "exponent"; });
@@ -41,8 +40,8 @@ Spec spec_of(const Work& work) {
   return spec;
 }
 
-/// The same as the paper's code attends: without the own key, its projection drawn anew for each token, buds
-/// counted once in the denominator.
+/// The attention as the paper's code computes it: without the own key, its projection drawn anew for each
+/// token, buds counted once in the denominator.
 Spec as_published(Spec spec) {
   spec.options.emplace_back("denominator", "paper");
   spec.options.emplace_back("include_self", "false");
@@ -52,7 +51,7 @@ Spec as_published(Spec spec) {
 
 Json measured(const AttentionErrors& errors, const Spec& spec) {
   std::vector<Json> perplexity, own, divergence, outputs;
-  double least = 1, most = 0;
+  double min_negative = 1, max_negative = 0;
   for (int64_t portion = 0; portion < AttentionErrors::portions; ++portion) {
     perplexity.emplace_back(errors.perplexity(to_string(spec), portion));
     own.emplace_back(
@@ -60,8 +59,8 @@ Json measured(const AttentionErrors& errors, const Spec& spec) {
     const AttentionErrors::Distance distance = errors.distance(to_string(spec), portion);
     divergence.emplace_back(distance.divergence);
     outputs.emplace_back(distance.outputs);
-    least = std::min(least, distance.least_negative);
-    most = std::max(most, distance.most_negative);
+    min_negative = std::min(min_negative, distance.min_negative);
+    max_negative = std::max(max_negative, distance.max_negative);
   }
   return Json::object({{"attention", Json(to_string(spec))},
                        {"run", Json(errors.description())},
@@ -69,8 +68,8 @@ Json measured(const AttentionErrors& errors, const Spec& spec) {
                        {"own", Json(std::move(own))},
                        {"divergence", Json(std::move(divergence))},
                        {"outputs", Json(std::move(outputs))},
-                       {"least_negative", least},
-                       {"most_negative", most}});
+                       {"least_negative", min_negative},
+                       {"most_negative", max_negative}});
 }
 
 bool is_list_of_numbers(const Json& value) {
@@ -106,112 +105,106 @@ Spread spread_in(const Json& file, const char* key) {
   return spread_of(values);
 }
 
-/// The row as the page's grids have it, in its columns' order; empty where nothing is measured.
-std::string grid_row(const PublishedTable& table, const std::vector<Work>& all, const PublishedRow& row,
-                     const SwapStatistic& statistic) {
-  std::string out;
-  bool any = false;
-  for (const PublishedColumn& column : table.columns) {
-    const auto work = std::find_if(all.begin(), all.end(), [&](const Work& one) {
-      return one.row == &row && one.column == &column && !one.measured.empty();
-    });
-    any = any || work != all.end();
-    if (work == all.end()) {
-      out += " | -";
-      continue;
-    }
-    const Json file = read_measured(work->measured);
-    out += " | " + picture::fixed(statistic.factor * spread_in(file, statistic.key).mean, statistic.digits);
+/// The mean of a statistic over the portions of the text, in the unit of the page; NaN: not measured.
+double shown_mean(const PlannedCell& work, const SwapStatistic& statistic) {
+  return work.measured.is_null() ? NAN : statistic.factor * spread_in(work.measured, statistic.key).mean;
+}
+
+/// The grid of a statistic: a line for each row with a measured cell, a column for each E.
+std::string grid_of(const PageInput& input, const SwapStatistic& statistic) {
+  std::string head = "| mass |", rule = "|---|", rows;
+  for (const PublishedColumn& column : input.table.columns) {
+    head += " " + column.name + " |";
+    rule += "---:|";
   }
-  return any ? "| " + row.name + out + " |\n" : "";
+  for (const PublishedRow& row : input.table.rows) {
+    std::string cells;
+    bool has_value = false;
+    for (const PublishedColumn& column : input.table.columns) {
+      double value = NAN;
+      for (const PlannedCell* work : input.in_column(column)) {
+        if (work->row == &row) value = shown_mean(*work, statistic);
+      }
+      has_value = has_value || !std::isnan(value);
+      cells += " | " + (std::isnan(value) ? "-" : picture::fixed(value, statistic.digits));
+    }
+    if (has_value) rows += "| " + row.name + cells + " |\n";
+  }
+  return head + "\n" + rule + "\n" + rows;
 }
 
 /// The curve of one statistic over E: a line for each row.
-Chart swap_chart(const PublishedTable& table, const std::vector<Work>& all, const SwapStatistic& statistic) {
+Chart swap_chart(const PageInput& input, const SwapStatistic& statistic) {
   Chart chart{.title = statistic.title, .series = {}, .x_label = "E"};
-  for (const PublishedRow& row : table.rows) {
+  for (const PublishedRow& row : input.table.rows) {
     Series series{.name = row.name};
-    for (const Work& work : all) {
-      if (work.row != &row || work.measured.empty()) continue;
-      const Json file = read_measured(work.measured);
+    for (const PlannedCell& work : input.all) {
+      if (work.row != &row || work.measured.is_null()) continue;
       series.x.push_back(work.column->exponent);
-      series.y.push_back(statistic.factor * spread_in(file, statistic.key).mean);
+      series.y.push_back(shown_mean(work, statistic));
     }
     if (!series.x.empty()) chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
+/// The paper's statements, computed again, with what a measured cell tells of figure 3.
+std::vector<Claim> claims_with(const Json& cell) {
+  std::vector<Claim> claims = tree_claims();
+  const double min_share = cell.at("least_negative").real(), max_share = cell.at("most_negative").real();
+  if (min_share > max_share) return claims;  // keys are shared by heads, so there are no such shares
+  claims.push_back(
+      {"figure 3, share of negative q . k of a head, of all heads of this model", "frequently most",
+       text(picture::fixed(100 * min_share, 0), " to ", picture::fixed(100 * max_share, 0), " %"),
+       max_share > 0.5 ? "some heads are dominated by negative products, not all"
+                       : "no head of this model is dominated by negative products"});
+  return claims;
+}
+
 }  // namespace
 
-void swap_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
+void swap_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<PlannedCell>& all) {
   const StopSignals signals;
   Progress progress;
   progress.quiet = options.place.quiet;
   const AttentionErrors errors(options.run, options.max_windows);
   progress.say("run", errors.description());
   io::make_directories(options.place.folder / "cells");
-  for (Work& work : all) {
-    if (!runs(work)) continue;
+  measure_each(all, [&](PlannedCell& work) {
     stop_if_asked(options.place.budget);
-    try {
-      const Spec spec = spec_of(work);
-      // By what is computed, so that a row whose E is its own is measured once.
-      const Path file = options.place.folder / "cells" /
-                        text(errors.fingerprint(), "-", file_word(to_string(spec)), ".json");
-      if (!io::exists(file)) {
-        progress.say("measure", text(work.place, ": ", work.cell.name));
-        io::write_own(file, measured(errors, spec).dump(1) + "\n");
-      }
-      const Json found = read_measured(file);
-      work.measured = file;
-      work.cell.ours = spread_in(found, "own");
-      work.cell.remark = text("perplexity ", picture::fixed(spread_in(found, "perplexity").mean, 3),
-                              ", rows ", picture::fixed(spread_in(found, "divergence").mean, 3),
-                              " nats, outputs ", picture::fixed(100 * spread_in(found, "outputs").mean, 1),
-                              " %", work.row->note.empty() ? "" : "; ", work.row->note);
-    } catch (const Error& error) {
-      give_up(work, error);
+    const Spec spec = spec_of(work);
+    // By what is computed, so that a row whose E is its own is measured once.
+    const Path file =
+        options.place.folder / "cells" / text(errors.fingerprint(), "-", file_word(to_string(spec)), ".json");
+    if (!io::exists(file)) {
+      progress.say("measure", text(work.place, ": ", work.cell.name));
+      io::write_own(file, measured(errors, spec).dump(1) + "\n");
     }
-  }
+    work.measured = read_measured(file);
+    const auto mean_of = [&](const char* key) { return spread_in(work.measured, key).mean; };
+    work.cell.ours = spread_in(work.measured, "own");
+    work.cell.remark = text("perplexity ", picture::fixed(mean_of("perplexity"), 3), ", rows ",
+                            picture::fixed(mean_of("divergence"), 3), " nats, outputs ",
+                            picture::fixed(100 * mean_of("outputs"), 1), " %",
+                            work.row->note.empty() ? "" : "; ", work.row->note);
+  });
 }
 
-std::string draw_swaps(const PublishedTable& table, const ReproductionOptions& options,
-                       const std::vector<Work>& all) {
-  std::string out, run;
-  std::vector<Claim> claims = tree_claims();
-  for (const Work& work : all) {
-    if (work.measured.empty() || !run.empty()) continue;
-    const Json cell = read_measured(work.measured);
-    run = cell.at("run").text();
-    const double least = cell.at("least_negative").real(), most = cell.at("most_negative").real();
-    if (least <= most)
-      claims.push_back({"figure 3, share of negative q . k of a head, of all heads of this model",
-                        "frequently most",
-                        text(picture::fixed(100 * least, 0), " to ", picture::fixed(100 * most, 0), " %"),
-                        most > 0.5 ? "some heads are dominated by negative products, not all"
-                                   : "no head of this model is dominated by negative products"});
-  }
-  if (run.empty()) return "";
-  out += wrapped(text("Measured on ", markdown_escaped(run),
-                      ". Means of the two portions. Ours and the paper's do not compare: the ",
-                      "paper's model is GPT-2 124M on WikiText-2."),
-                 "") +
-         "\n";
-  for (const SwapStatistic& statistic : swap_statistics) {
-    std::string head = "| mass |", line = "|---|";
-    for (const PublishedColumn& column : table.columns) {
-      head += " " + column.name + " |";
-      line += "---:|";
-    }
-    out += text("## ", statistic.title, "\n\n", head, "\n", line, "\n");
-    for (const PublishedRow& row : table.rows) out += grid_row(table, all, row, statistic);
-    out += "\n" +
-           put_picture(options, text(table.name, "-", statistic.key, ".svg"), statistic.title,
-                       chart_svg(swap_chart(table, all, statistic))) +
-           "\n";
-  }
-  return out + claims_text(claims);
+std::string draw_swaps(const PageInput& input) {
+  const auto first = std::find_if(input.all.begin(), input.all.end(),
+                                  [](const PlannedCell& work) { return !work.measured.is_null(); });
+  if (first == input.all.end()) return "";
+  std::string out = wrapped(text("Measured on ", markdown_escaped(first->measured.at("run").text()),
+                                 ". Means of the two portions. Ours and the paper's do not compare: the ",
+                                 "paper's model is GPT-2 124M on WikiText-2."),
+                            "") +
+                    "\n";
+  for (const SwapStatistic& statistic : swap_statistics)
+    out += text(
+        "## ", statistic.title, "\n\n", grid_of(input, statistic), "\n",
+        input.put_picture(statistic.key, ".svg", statistic.title, chart_svg(swap_chart(input, statistic))),
+        "\n");
+  return out + claims_text(claims_with(first->measured));
 }
 
 }  // namespace heed

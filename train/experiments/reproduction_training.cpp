@@ -13,41 +13,40 @@
 namespace heed {
 namespace {
 
-/// The label of a cell's runs: rows that differ by more than their attention are told apart by their names.
+/// The label of a cell's runs: rows that differ by more than their attention are distinguished by their
+/// names.
 std::string label_of(const PublishedRow& row, const PublishedColumn& column) {
   return row.settings.empty() && row.from.empty() ? row.attention_on(column) : row.name;
 }
 
 /// The run of a cell that begins from the run of another row with the same seed.
-PlannedRun plan_from_row(const PublishedTable& table, const Work& work, Config config,
+PlannedRun plan_from_row(const PublishedTable& table, const PlannedCell& work, Config config,
                          const ReproductionOptions& options, int64_t seed) {
   const auto base = std::find_if(table.rows.begin(), table.rows.end(),
                                  [&](const PublishedRow& one) { return one.name == work.row->from; });
   if (base == table.rows.end())
     fail(Fault::internal, "published_results.json: ", table.name, " has no row ", work.row->from, ".");
-  Work of_base = work;
+  PlannedCell of_base = work;
   of_base.row = &*base;
   Config base_config = config_of(of_base, options, seed);
   std::vector<std::string> changes;
-  for (const ChangedSetting& one : different_settings(config, base_config))
+  for (const ReportSetting& one : different_settings(config, base_config))
     changes.push_back(one.key + "=" + one.value);
-  return plan_run_from(plan_run(std::move(base_config), label_of(*base, *work.column)), std::move(config),
-                       label_of(*work.row, *work.column), std::move(changes));
+  const PlannedRun base_plan = plan_run(std::move(base_config), label_of(*base, *work.column));
+  return plan_run(std::move(config), label_of(*work.row, *work.column), &base_plan, std::move(changes));
 }
 
 /// Plans a cell's runs; none if it is predicted to take too long and was not named. Returns the predicted
 /// seconds of what is not trained yet; NaN where nothing was predicted, because it runs however long it
 /// takes.
-double plan_cell(const PublishedTable& table, Work& work, const ReproductionOptions& options,
+double plan_cell(const PublishedTable& table, PlannedCell& work, const ReproductionOptions& options,
                  Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed) {
     Config config = config_of(work, options, seed);
     if (seed == 0) work.cell.changed = deviations_of(work, config);
-    if (!work.row->from.empty()) {
-      work.plans.push_back(plan_from_row(table, work, std::move(config), options, seed));
-      continue;
-    }
-    work.plans.push_back(plan_run(std::move(config), label_of(*work.row, *work.column)));
+    work.plans.push_back(work.row->from.empty()
+                             ? plan_run(std::move(config), label_of(*work.row, *work.column))
+                             : plan_from_row(table, work, std::move(config), options, seed));
   }
   const Path& folder = options.place.folder;
   const auto left = std::count_if(work.plans.begin(), work.plans.end(),
@@ -57,12 +56,11 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
   const Path plan = folder / "plans" / (work.plans[0].name + ".toml");
   io::make_directories(plan.parent_path());
   io::write_own(plan, work.plans[0].plan);
-  std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
-  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-  const Path kept = folder / "estimates" / (work.plans[0].name + machine_word(options) + ".json");
-  if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
+  const Path file = folder / "estimates" / (work.plans[0].name + machine_word(options) + ".json");
+  if (!io::exists(file)) progress.say("estimate", text(work.place, ": ", work.cell.name));
   // earlier versions kept only the time of steps
-  const double seconds = kept_number(kept, {"seconds", "seconds_of_steps"}, arguments, options.place.budget) *
+  const double seconds = measured_number(file, {"seconds", "seconds_of_steps"},
+                                         {"train", plan.string(), "--dry-run", "--json"}, options) *
                          static_cast<double>(left);
   if (seconds <= options.limit) return seconds;
   work.cell.remark =
@@ -73,8 +71,8 @@ double plan_cell(const PublishedTable& table, Work& work, const ReproductionOpti
 }
 
 /// Gives up a cell that begins from the weights of another cell that does not run; true: it has.
-bool misses_base(Work& work, const std::vector<Work>& all) {
-  const auto base = std::find_if(all.begin(), all.end(), [&](const Work& one) {
+bool misses_base(PlannedCell& work, const std::vector<PlannedCell>& all) {
+  const auto base = std::find_if(all.begin(), all.end(), [&](const PlannedCell& one) {
     return one.column == work.column && one.row->name == work.row->from;
   });
   if (base == all.end() || !base->plans.empty()) return false;
@@ -85,13 +83,12 @@ bool misses_base(Work& work, const std::vector<Work>& all) {
 }
 
 /// The first run of the table's first row in a column, where it has scores; null: none.
-const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>& all, const Work& work,
-                            const EndedRuns& ended) {
-  for (const Work& one : all) {
+const ComparedRun* base_run(const PublishedTable& table, const std::vector<PlannedCell>& all,
+                            const PlannedCell& work, const EndedRuns& ended) {
+  for (const PlannedCell& one : all) {
     if (one.column != work.column || one.row != &table.rows.front()) continue;
     for (const PlannedRun& plan : one.plans) {
-      const auto found = ended.find(plan.name);
-      if (found != ended.end() && found->second.failure.empty()) return &found->second;
+      if (const ComparedRun* run = finished_run(ended, plan)) return run;
     }
     if (!one.filed.empty()) return &one.filed.front().run;
   }
@@ -100,11 +97,11 @@ const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>
 
 /// The comparison page of each column whose runs have all ended.
 void compare_columns(const PublishedTable& table, const ReproductionOptions& options,
-                     const std::vector<Work>& all, const EndedRuns& ended) {
+                     const std::vector<PlannedCell>& all, const EndedRuns& ended) {
   for (const PublishedColumn& column : table.columns) {
     std::vector<ComparedRun> runs;
     bool complete = true;
-    for (const Work& work : all) {
+    for (const PlannedCell& work : all) {
       if (work.column != &column) continue;
       for (const PlannedRun& plan : work.plans) {
         const auto found = ended.find(plan.name);
@@ -118,10 +115,10 @@ void compare_columns(const PublishedTable& table, const ReproductionOptions& opt
   }
 }
 
-/// Takes the runs of a table as they end, and keeps its page.
+/// Makes the runs of a table, and updates its page as they end.
 class TableRuns {
  public:
-  TableRuns(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
+  TableRuns(const PublishedTable& table, const ReproductionOptions& options, std::vector<PlannedCell>& all,
             Reproduction& result)
       : table_(table), options_(options), all_(all), result_(result) {}
 
@@ -129,14 +126,14 @@ class TableRuns {
     plan();
     ComparisonOptions place = options_.place;
     place.progressed = [&](const PlannedRun& plan) { write_curves(plan, nullptr); };
-    std::set<std::string> there;  // made by an earlier call, whose page has them
+    std::set<std::string> was_trained;  // made by an earlier call, whose page has them
     for (const PlannedRun& plan : plans_) {
-      if (is_trained(plan, place.folder)) there.insert(plan.name);
+      if (is_trained(plan, place.folder)) was_trained.insert(plan.name);
     }
     place.ended = [&](const PlannedRun& plan, const ComparedRun& run) {
       ended_.insert_or_assign(plan.name, run);
       if (run.failure.empty()) write_curves(plan, &run);
-      if (!there.contains(plan.name)) update();
+      if (!was_trained.contains(plan.name)) update();
     };
     make_runs(plans_, place);
   }
@@ -145,14 +142,14 @@ class TableRuns {
   void update() {
     result_.cells.clear();
     result_.done = 0;
-    std::vector<Work> shown = all_;
+    std::vector<PlannedCell> shown = all_;
     add_filed_runs(table_, options_, ended_, shown);
-    for (const Work& work : shown) {
+    for (const PlannedCell& work : shown) {
       result_.cells.push_back(judged(table_, options_, work, ended_, base_run(table_, shown, work, ended_)));
     }
     for (const auto& [name, run] : ended_) result_.done += run.failure.empty() ? 1 : 0;
     result_.averages = averages_of(table_, result_.cells);
-    write_page(table_, options_, shown, ended_, result_);
+    write_page({table_, options_, shown, ended_}, result_);
   }
 
   void compare() { compare_columns(table_, options_, all_, ended_); }
@@ -162,23 +159,23 @@ class TableRuns {
     const StopSignals signals;
     Progress progress;
     progress.quiet = options_.place.quiet;
-    std::vector<Work> on_file = all_;
-    add_filed_runs(table_, options_, {}, on_file);  // a damaged curve is told of before anything trains
+    std::vector<PlannedCell> on_file = all_;
+    add_filed_runs(table_, options_, {}, on_file);  // a damaged curve is reported before anything trains
     std::set<std::string> names;
     double seconds = 0;
-    for (Work& work : all_) {
+    for (PlannedCell& work : all_) {
       if (!runs(work) || misses_base(work, all_)) continue;
       try {
         seconds += plan_cell(table_, work, options_, progress);
       } catch (const Error& error) {
-        give_up(work, error);
+        mark_failed(work, error);
       }
     }
     check_cells(progress);
-    for (Work& work : all_) {
+    for (PlannedCell& work : all_) {
       for (const PlannedRun& plan : work.plans) {
         if (names.insert(plan.name).second) plans_.push_back(plan);
-        tell_of_kept(work, plan, progress);
+        report_other_curve(work, plan, progress);
       }
       result_.runs = static_cast<int64_t>(plans_.size());
     }
@@ -191,8 +188,8 @@ class TableRuns {
   /// Gives up cells whose models cannot be built, before any run trains. Those with an estimate have been
   /// built for it.
   void check_cells(Progress& progress) {
-    std::vector<Work*> first;
-    for (Work& work : all_) {
+    std::vector<PlannedCell*> first;
+    for (PlannedCell& work : all_) {
       const bool is_new =
           !work.plans.empty() && !io::exists(folder_of(work.plans[0], options_.place.folder) / "config.toml");
       if (is_new && (work.asked || !std::isfinite(options_.limit))) first.push_back(&work);
@@ -200,15 +197,15 @@ class TableRuns {
     if (first.size() < 2) return;
     progress.say("check", text("the models of ", first.size(), " cells"));
     std::vector<const PlannedRun*> plans;
-    for (const Work* work : first) plans.push_back(&work->plans[0]);
+    for (const PlannedCell* work : first) plans.push_back(&work->plans[0]);
     build_models(plans, options_.place, progress,
-                 [&](size_t i, const Error& error) { give_up(*first[i], error); });
+                 [&](size_t i, const Error& error) { mark_failed(*first[i], error); });
   }
 
   /// Says where the curve of a run will not be written, since that of another is on file.
-  void tell_of_kept(const Work& work, const PlannedRun& plan, Progress& progress) const {
+  void report_other_curve(const PlannedCell& work, const PlannedRun& plan, Progress& progress) const {
     const Path file = curve_file(table_, options_, work, plan.seed);
-    const std::string why = why_kept(file, setting_facts(options_, work));
+    const std::string why = differences_on_file(file, setting_facts(options_, work));
     if (why.empty()) return;
     progress.say("keep",
                  text(file.string(), " has a run of other settings or data (", why, "). The curve of ",
@@ -231,7 +228,7 @@ class TableRuns {
   }
 
   void write_curves(const PlannedRun& plan, const ComparedRun* run) {
-    for (const Work& work : all_) {
+    for (const PlannedCell& work : all_) {
       for (const PlannedRun& own : work.plans) {
         if (own.name == plan.name) write_curve(table_, options_, work, own, run);
       }
@@ -240,7 +237,7 @@ class TableRuns {
 
   const PublishedTable& table_;
   const ReproductionOptions& options_;
-  std::vector<Work>& all_;
+  std::vector<PlannedCell>& all_;
   Reproduction& result_;
   std::vector<PlannedRun> plans_;
   EndedRuns ended_;
@@ -248,8 +245,8 @@ class TableRuns {
 
 }  // namespace
 
-void train_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
-                 Reproduction& result) {
+void train_cells(const PublishedTable& table, const ReproductionOptions& options,
+                 std::vector<PlannedCell>& all, Reproduction& result) {
   TableRuns table_runs(table, options, all, result);
   try {
     table_runs.make();

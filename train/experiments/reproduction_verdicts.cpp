@@ -1,6 +1,7 @@
 // Judges the cells of a table by the scores of their runs.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
@@ -10,15 +11,14 @@
 namespace heed {
 namespace {
 
+/// How many logged losses are the last tenth of a series.
+size_t last_tenth(const MetricSeries& losses) { return std::max<size_t>(1, losses.values.size() / 10); }
+
 /// The first second at which the mean of the last tenth of logged losses is at most `level`; NaN: never.
 double seconds_to(const ComparedRun& run, double level) {
-  const MetricSeries *loss = nullptr, *seconds = nullptr;
-  for (const MetricSeries& one : run.metrics) {
-    if (one.name == "loss") loss = &one;
-    if (one.name == "seconds") seconds = &one;
-  }
+  const MetricSeries *loss = run.metric("loss"), *seconds = run.metric("seconds");
   if (loss == nullptr || seconds == nullptr) return NAN;
-  const size_t window = std::max<size_t>(1, loss->values.size() / 10);
+  const size_t window = last_tenth(*loss);
   double sum = 0;
   for (size_t i = 0; i < loss->values.size(); ++i) {
     sum += loss->values[i] - (i >= window ? loss->values[i - window] : 0);
@@ -30,42 +30,32 @@ double seconds_to(const ComparedRun& run, double level) {
 
 /// The mean of the last tenth of logged losses.
 double last_loss(const ComparedRun& run) {
-  for (const MetricSeries& one : run.metrics) {
-    if (one.name != "loss" || one.values.empty()) continue;
-    const size_t window = std::max<size_t>(1, one.values.size() / 10);
-    double sum = 0;
-    for (size_t i = one.values.size() - window; i < one.values.size(); ++i) sum += one.values[i];
-    return sum / static_cast<double>(window);
-  }
-  return NAN;
+  const MetricSeries* loss = run.metric("loss");
+  if (loss == nullptr || loss->values.empty()) return NAN;
+  const auto window = static_cast<std::ptrdiff_t>(last_tenth(*loss));
+  return std::accumulate(loss->values.end() - window, loss->values.end(), 0.0) / static_cast<double>(window);
 }
 
 /// A run's score in the unit of the table.
 double score_in(const PublishedTable& table, const ComparedRun& run) {
-  for (const auto& [name, value] : run.scores) {
-    if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
-    if (table.measure == Measure::loss && name == "loss") return value;
-    if (table.measure == Measure::bleu && name == "bleu") return value;
+  switch (table.measure) {
+    case Measure::accuracy:
+      return 100 * run.score("accuracy");
+    case Measure::loss:
+      return run.score("loss");
+    case Measure::bleu:
+      return run.score("bleu");
+    default:
+      return NAN;
   }
-  return NAN;
-}
-
-/// The loss on the test split, in nats a token; NaN: none.
-double loss_of(const ComparedRun& run) {
-  for (const auto& [name, value] : run.scores) {
-    if (name == "loss") return value;
-  }
-  return NAN;
 }
 
 /// A validation metric of the scored checkpoint.
 double validated(const ComparedRun& run, const std::string& metric) {
-  for (const MetricSeries& one : run.metrics) {
-    if (one.name != "valid_" + metric) continue;
-    const auto at = std::find(one.steps.begin(), one.steps.end(), run.step);
-    if (at != one.steps.end()) return one.values[static_cast<size_t>(at - one.steps.begin())];
-  }
-  return NAN;
+  const MetricSeries* series = run.metric("valid_" + metric);
+  if (series == nullptr) return NAN;
+  const auto at = std::find(series->steps.begin(), series->steps.end(), run.step);
+  return at == series->steps.end() ? NAN : series->values[static_cast<size_t>(at - series->steps.begin())];
 }
 
 double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* first) {
@@ -101,10 +91,8 @@ std::string validation_text(const PublishedTable& table, const ComparedRun& run)
                 " at step ", grouped(best->step));
   if (at_last) return out;
   out += text("; at the last step, ", grouped(last->step), ", it was ", score_text(curve, *last));
-  for (const auto& [name, value] : run.scores) {
-    if (name == "last_accuracy")
-      out += text(", and the test accuracy ", picture::fixed(100 * value, 1), " %");
-  }
+  if (const double accuracy = run.score("last_accuracy"); !std::isnan(accuracy))
+    out += text(", and the test accuracy ", picture::fixed(100 * accuracy, 1), " %");
   return out;
 }
 
@@ -121,7 +109,7 @@ std::string baseline_text(const ComparedRun& run, double percent) {
 
 /// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000". `begun` becomes true
 /// where one has taken a step.
-std::string state_of(const ReproductionOptions& options, const Work& work, const EndedRuns& ended,
+std::string state_of(const ReproductionOptions& options, const PlannedCell& work, const EndedRuns& ended,
                      bool& begun) {
   std::string out;
   begun = !work.begun.empty();
@@ -129,26 +117,26 @@ std::string state_of(const ReproductionOptions& options, const Work& work, const
     if (ended.contains(plan.name) || is_filed(work, plan.seed)) continue;
     const Path run = folder_of(plan, options.place.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
-    const std::string which = text("seed ", plan.seed);
     begun = begun || !curve.points.empty();
-    out += (out.empty() ? "" : ", ") + which;
+    std::string state = text("seed ", plan.seed);
     if (!io::exists(run / "config.toml"))
-      out += " not started";
+      state += " not started";
     else if (curve.points.empty())
-      out += " started";
+      state += " started";
     else
-      out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
+      state += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
+    picture::append_part(out, state, ", ");
   }
-  for (const FiledRun& one : work.begun) {
-    out += text(out.empty() ? "" : ", ", "seed ", one.run.seed, " at step ", grouped(one.run.step), " of ",
-                grouped(one.run.steps));
-  }
+  for (const FiledRun& one : work.begun)
+    picture::append_part(
+        out, text("seed ", one.run.seed, " at step ", grouped(one.run.step), " of ", grouped(one.run.steps)),
+        ", ");
   return out;
 }
 
 /// Says where a value is of other data than the paper's, and takes its verdict away.
-void mind_data(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
-               Cell& cell) {
+void withhold_verdict_on_other_data(const PublishedTable& table, const ReproductionOptions& options,
+                                    const PlannedCell& work, Cell& cell) {
   const PublishedColumn& column = *work.column;
   const bool given = options.data.contains(column.name) ||
                      (work.plans.empty() && !work.filed.empty() && work.filed.front().run.data == given_data);
@@ -161,25 +149,25 @@ void mind_data(const PublishedTable& table, const ReproductionOptions& options, 
 
 /// Says that a cell has no speedup, since its losses, or the first row's, do not tell when the level is
 /// reached. With the first row's run at hand, less than the paper's speedup is known.
-void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
                      const ComparedRun* first, Cell& cell) {
   const std::string& base = table.rows.front().name;
-  if (!cell.remark.empty()) cell.remark += "; ";
-  cell.remark += first == nullptr ? "no run of " + base + " to compare with"
-                                  : "the last training loss of " + base + " was never reached";
+  picture::append_part(cell.remark, first == nullptr
+                                        ? "no run of " + base + " to compare with"
+                                        : "the last training loss of " + base + " was never reached");
   if (first != nullptr && std::isfinite(cell.paper)) cell.verdict = Verdict::below;
-  mind_data(table, options, work, cell);
+  withhold_verdict_on_other_data(table, options, work, cell);
 }
 
 /// Takes the verdict "below" of a speedup away where a run had fewer steps than its recipe: with all of them
 /// it might have reached the loss, or a lower one sooner.
-void mind_steps(const Work& work, const std::vector<int64_t>& steps, Cell& cell) {
+void withhold_verdict_on_few_steps(const PlannedCell& work, const std::vector<int64_t>& steps, Cell& cell) {
   const int64_t wanted = recipe_of(work).train.max_steps;
   for (const int64_t taken : steps) {
     if (cell.verdict != Verdict::below || taken == 0 || taken >= wanted) continue;
     cell.verdict = Verdict::unknown;
-    cell.remark += text(cell.remark.empty() ? "" : "; ", grouped(taken), " of the recipe's ", grouped(wanted),
-                        " steps are too few for a verdict");
+    picture::append_part(cell.remark, text(grouped(taken), " of the recipe's ", grouped(wanted),
+                                           " steps are too few for a verdict"));
   }
 }
 
@@ -196,7 +184,12 @@ std::string curve_score(const PublishedTable& table) {
   return table.measure == Measure::bleu ? "bleu" : "accuracy";
 }
 
-Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+const ComparedRun* finished_run(const EndedRuns& ended, const PlannedRun& plan) {
+  const auto found = ended.find(plan.name);
+  return found != ended.end() && found->second.failure.empty() ? &found->second : nullptr;
+}
+
+Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
             const EndedRuns& ended, const ComparedRun* first) {
   Cell cell = work.cell;
   std::vector<double> values, scores, losses, speeds;
@@ -209,7 +202,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.examples = run.examples;
     if (values.size() == 1) cell.validation = validation_text(table, run);
     if (table.measure == Measure::bleu)
-      losses.push_back(loss_of(run)), speeds.push_back(run.steps_per_second);
+      losses.push_back(run.score("loss")), speeds.push_back(run.steps_per_second);
     if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
   };
   for (const PlannedRun& plan : work.plans) {
@@ -229,7 +222,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
   const Spread ours = spread_of(values);
   if (table.measure == Measure::sooner && !std::isfinite(ours.mean)) {
     give_no_speedup(table, options, work, first, cell);
-    mind_steps(work, steps, cell);
+    withhold_verdict_on_few_steps(work, steps, cell);
     return cell;
   }
   cell.ours = ours;
@@ -241,16 +234,17 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
   if (!losses.empty() && cell.remark.empty())
     cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
                        picture::fixed(spread_of(speeds).mean, 1), " steps/s");
-  settle(table, options, work, cell);
-  if (table.measure == Measure::sooner) mind_steps(work, steps, cell);
+  set_verdict(table, options, work, cell);
+  if (table.measure == Measure::sooner) withhold_verdict_on_few_steps(work, steps, cell);
   return cell;
 }
 
-void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell) {
+void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+                 Cell& cell) {
   if (cell.ours.count == 0) return;
   cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error),
                             work.row->tolerance);
-  mind_data(table, options, work, cell);
+  withhold_verdict_on_other_data(table, options, work, cell);
   if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
 }
 

@@ -98,15 +98,15 @@ RunCurve read_curve(const Path& metrics, const std::string& score) {
   return joined_curve(read_metrics(metrics), score);
 }
 
-RunCurve thinned(const RunCurve& curve, size_t most) {
+RunCurve thinned(const RunCurve& curve, size_t max_points) {
   const std::vector<CurvePoint>& all = curve.points;
-  most = std::max<size_t>(most, 3);
-  if (all.size() <= most) return curve;
+  max_points = std::max<size_t>(max_points, 3);
+  if (all.size() <= max_points) return curve;
   std::vector<bool> stays(all.size(), false);
   stays.front() = stays.back() = true;
   if (const CurvePoint* best = curve.best(); best != nullptr)
     stays[static_cast<size_t>(best - all.data())] = true;
-  const size_t free = most - static_cast<size_t>(std::count(stays.begin(), stays.end(), true));
+  const size_t free = max_points - static_cast<size_t>(std::count(stays.begin(), stays.end(), true));
   for (size_t part = 0; part < free; ++part) {
     const size_t begin = part * all.size() / free, end = (part + 1) * all.size() / free;
     size_t chosen = end - 1;
@@ -129,9 +129,9 @@ RunCurve thinned(const RunCurve& curve, size_t most) {
   return out;
 }
 
-std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t most) {
+std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t max_points) {
   std::vector<MetricSeries> out;
-  const RunCurve few = thinned(curve, most);
+  const RunCurve few = thinned(curve, max_points);
   const auto add = [&](const std::string& name, double CurvePoint::*what) {
     MetricSeries series{.name = name, .steps = {}, .values = {}};
     for (const CurvePoint& point : few.points) {

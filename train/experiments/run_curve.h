@@ -14,7 +14,7 @@ namespace heed {
 
 /// One line of a curve. What was not measured is NaN.
 struct CurvePoint {
-  static constexpr double none = std::numeric_limits<double>::quiet_NaN();  ///< a value that is not there
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();  ///< a value that was not measured
   int64_t step = 0;           ///< steps taken, over all sessions of the run
   double seconds = none;      ///< of training, over all sessions, validations included, pauses not
   double train_loss = none;   ///< mean over the steps since the point before
@@ -37,13 +37,14 @@ struct RunCurve {
 /// Joins the series of a run, as in its metrics.jsonl. `score` is the name of the validation score that is
 /// wanted; where it is "loss" or was not logged, the curve has only the loss.
 RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score);
-/// The same of the metrics.jsonl of a run; without points where there is no such file.
+/// The curve of the metrics.jsonl of a run, as joined_curve() makes it; without points where no such file
+/// exists.
 RunCurve read_curve(const Path& metrics, const std::string& score);
 
-/// At most `most` points (3 at least), evenly spread: the first, the last and the best stay, and of the
-/// others those with a validation rather than those without. The training loss of a point is the mean over
-/// all steps since the point before.
-RunCurve thinned(const RunCurve& curve, size_t most);
+/// The curve with at most `max_points` points (3 at least), evenly spread: the first, the last and the best
+/// stay, and of the others those with a validation rather than those without. The training loss of a point is
+/// the mean over all steps since the point before.
+RunCurve thinned(const RunCurve& curve, size_t max_points);
 
 /// True for the validation scores "accuracy" and "bleu", false for losses and error rates.
 bool higher_is_better(const std::string& score);
@@ -69,7 +70,7 @@ inline constexpr int64_t max_curve_step = int64_t{1} << 53;
 CurveFile read_curve_csv(const Path& file);
 
 /// The curve as the series "loss" (training), "seconds", "valid_loss" and the score, under the names they
-/// have in metrics.jsonl, thinned to `most` points each.
-std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t most);
+/// have in metrics.jsonl, thinned to `max_points` points each.
+std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t max_points);
 
 }  // namespace heed

@@ -30,17 +30,17 @@ double sampled_relu_kernel(double rho, int64_t rows) {
   return sum / static_cast<double>(rows);
 }
 
-/// Largest and smallest value of f over angles from pi / 2 - theta to pi / 2 + theta.
+/// The smallest and the largest value of f over angles from pi / 2 - theta to pi / 2 + theta.
 template <class F>
 std::pair<double, double> range_over_angles(double theta, const F& f) {
-  double least = INFINITY, most = -INFINITY;
+  double low = INFINITY, high = -INFINITY;
   constexpr int steps = 2000;
   for (int i = 0; i <= steps; ++i) {
     const double value = f(pi / 2 - theta + 2 * theta * i / steps);
-    least = std::min(least, value);
-    most = std::max(most, value);
+    low = std::min(low, value);
+    high = std::max(high, value);
   }
-  return {least, most};
+  return {low, high};
 }
 
 Claim equation_3() {
@@ -71,21 +71,21 @@ Claim equation_8() {
 
 Claim equation_10(double size) {
   const double width = 64;
-  const auto [least, most] = range_over_angles(
+  const auto [low, high] = range_over_angles(
       claim_angle, [&](double angle) { return size * size * std::cos(angle) / std::sqrt(width); });
   const double formula = 2 * std::sin(claim_angle) * size * size / std::sqrt(width);
   return {text("equation 10, log of the dynamic range, theta 1/9, N ", size, ", D 64"),
-          picture::fixed(formula, 4), picture::fixed(most - least, 4), "holds"};
+          picture::fixed(formula, 4), picture::fixed(high - low, 4), "holds"};
 }
 
 Claim equation_11(double size) {
   const double width = 64;
-  const auto [least, most] = range_over_angles(claim_angle, [&](double angle) {
+  const auto [low, high] = range_over_angles(claim_angle, [&](double angle) {
     return (2 * size * size + 2 * size * size * std::cos(angle)) / std::sqrt(width);
   });
   const double range = 2 * std::sin(claim_angle) * size * size / std::sqrt(width);
   return {text("equation 11, log of the largest exp((q + k)^2 / sqrt(D)), N ", size),
-          picture::fixed((1 / std::sin(claim_angle) + 1) * range, 4), picture::fixed(most, 4),
+          picture::fixed((1 / std::sin(claim_angle) + 1) * range, 4), picture::fixed(high, 4),
           text("holds; a range of 100 needs more than 10^",
                picture::fixed(2 * (1 / std::sin(claim_angle) + 1), 1), " features, as section 4.4 says")};
 }

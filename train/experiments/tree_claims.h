@@ -6,7 +6,7 @@
 
 namespace heed {
 
-/// A statement of the paper, and what comes out here.
+/// A statement of the paper, and what this program computes for it.
 struct Claim {
   std::string what;       ///< equation, figure or section, and what it says
   std::string published;  ///< as the paper has it; empty where it gives no number
@@ -31,7 +31,7 @@ ClampedFourier clamped_fourier(double cosine, int samples, unsigned seed);
 
 /// Equations 3, 8, 10 and 11, section 4.5 and figure 4.
 std::vector<Claim> tree_claims();
-/// The same as a section of a page, in Markdown.
+/// The claims as a section of a page, in Markdown.
 std::string claims_text(const std::vector<Claim>& claims);
 
 }  // namespace heed

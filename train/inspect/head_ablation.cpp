@@ -165,17 +165,17 @@ AblationEffect effect_of(const std::string& name, const Outcome& before, const O
           .bleu = bleu_change(before.bleu, after.bleu)};
 }
 
-AblationScores scores_of_whole(const Outcome& whole) {
+AblationScores scores_of_outcome(const Outcome& unpruned) {
   AblationScores out;
   double targets = 0;
-  for (const ExampleScore& one : whole.scores) {
+  for (const ExampleScore& one : unpruned.scores) {
     out.loss += one.loss;
     out.accuracy += one.right;
     targets += one.targets;
   }
   out.loss /= std::max(targets, 1.0);
   out.accuracy /= std::max(targets, 1.0);
-  if (!whole.bleu.empty()) out.bleu = summed(whole.bleu, all_of(whole.bleu.size())).score;
+  if (!unpruned.bleu.empty()) out.bleu = summed(unpruned.bleu, all_of(unpruned.bleu.size())).score;
   return out;
 }
 
@@ -185,7 +185,8 @@ class GreedyPruning {
   GreedyPruning(AblationBench& bench, HeadAblation& ablation, const AblationOptions& options)
       : bench_(bench), ablation_(ablation), options_(options) {}
 
-  std::vector<PruningStep> run(std::vector<ModelHead> left, std::vector<double> cost, const Outcome& whole) {
+  std::vector<PruningStep> run(std::vector<ModelHead> left, std::vector<double> cost,
+                               const Outcome& unpruned) {
     std::vector<PruningStep> out{{.removed = "", .left = static_cast<int64_t>(left.size())}};
     std::vector<ModelHead> off;
     while (!left.empty()) {
@@ -197,7 +198,7 @@ class GreedyPruning {
       cost.erase(cost.begin() + static_cast<int64_t>(next));
       out.push_back({.removed = name,
                      .left = static_cast<int64_t>(left.size()),
-                     .effect = effect_of(name, whole, bench_.run(&ablation_))});
+                     .effect = effect_of(name, unpruned, bench_.run(&ablation_))});
     }
     return out;
   }
@@ -257,25 +258,25 @@ AblationReport ablate_heads(const Task& task, Module& model, const AblationOptio
   HeadAblation ablation(options.by, &means);
   AblationBench bench(task, model, options, decode);
   bench.count(passes(static_cast<int64_t>(heads.size()), static_cast<int64_t>(groups.size()), options));
-  const Outcome whole = bench.run(nullptr);
+  const Outcome unpruned = bench.run(nullptr);
   AblationReport out{.by = options.by,
                      .examples = bench.examples(),
-                     .outputs = static_cast<int64_t>(whole.bleu.size()),
-                     .whole = scores_of_whole(whole)};
+                     .outputs = static_cast<int64_t>(unpruned.bleu.size()),
+                     .unpruned = scores_of_outcome(unpruned)};
   std::vector<double> cost;
   for (const ModelHead& head : heads) {
     ablation.set({head});
-    out.heads.push_back(effect_of(head.name, whole, bench.run(&ablation)));
+    out.heads.push_back(effect_of(head.name, unpruned, bench.run(&ablation)));
     cost.push_back(out.heads.back().loss.value);
   }
   for (const std::vector<ModelHead>& group : groups) {
     if (group.size() == 1 && chosen) continue;
     ablation.set(group);
-    out.layers.push_back(effect_of(chosen ? "all of these" : group[0].layer, whole, bench.run(&ablation)));
+    out.layers.push_back(effect_of(chosen ? "all of these" : group[0].layer, unpruned, bench.run(&ablation)));
   }
   if (options.curve && !chosen) {
     GreedyPruning pruning(bench, ablation, options);
-    out.curve = pruning.run(heads, cost, whole);
+    out.curve = pruning.run(heads, cost, unpruned);
   }
   out.seconds = seconds_now() - began;
   return out;

@@ -110,7 +110,7 @@ struct AblationReport {
   HeadReplacement by{};                 ///< what replaced heads
   int64_t examples = 0;                 ///< scored
   int64_t outputs = 0;                  ///< texts written for BLEU
-  AblationScores whole{};               ///< of the model as it is
+  AblationScores unpruned{};            ///< of the model as it is
   std::vector<AblationEffect> heads{};  ///< each alone
   std::vector<AblationEffect>
       layers{};                      ///< all heads of an attention; with --heads: all chosen ones together

@@ -1,8 +1,10 @@
 // Finds the heads of a model, and replaces their maps or outputs.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/spec.h"
 #include "heed/core/constant_table.h"
 #include "heed/core/counted_work.h"
@@ -13,8 +15,11 @@
 namespace heed {
 namespace {
 
+/// Names of replacements, in the order of HeadReplacement::Kind.
+constexpr std::array<std::string_view, 5> replacement_names{"zero", "mean", "uniform", "identity", "band"};
+
 /// Values in the dtype and on the device of another tensor.
-Tensor beside(const Tensor& other, std::span<const float> values, const Shape& shape) {
+Tensor tensor_like(const Tensor& other, std::span<const float> values, const Shape& shape) {
   return constant_table<float>(values, shape, other.device(), other.dtype());
 }
 
@@ -90,8 +95,8 @@ class VisibleKeys {
 
 /// Equal weights on the keys for which `wanted` holds and which are visible; zeros where there are none.
 template <class Wanted>
-void spread(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
-            double total, const Wanted& wanted) {
+void set_equal_weights(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
+                       double total, const Wanted& wanted) {
   double count = 0;
   const auto chosen = [&](size_t key) {
     return wanted(static_cast<int64_t>(key)) && keys.sees(b, head, query, static_cast<int64_t>(key));
@@ -101,19 +106,20 @@ void spread(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t he
     row[key] = chosen(key) ? static_cast<float>(total / count) : 0.0F;
 }
 
-/// Keeps what is within the band, and scales it to the sum that the row had.
-void keep_band(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
-               int64_t width) {
+/// Sets the weights outside of the band |i - j| <= width to zero, and scales the others to the sum that the
+/// row had; equal weights within the band where they sum to nothing.
+void cut_to_band(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
+                 int64_t width) {
   const auto inside = [&](int64_t key) { return std::abs(key - keys.position(query)) <= width; };
-  double all = 0, kept = 0;
+  double row_sum = 0, band_sum = 0;
   for (size_t key = 0; key < row.size(); ++key) {
-    all += row[key];
-    if (inside(static_cast<int64_t>(key))) kept += row[key];
+    row_sum += row[key];
+    if (inside(static_cast<int64_t>(key))) band_sum += row[key];
   }
   constexpr double nothing = 1e-12;
-  if (std::abs(kept) <= nothing) return spread(row, keys, b, head, query, all, inside);
+  if (std::abs(band_sum) <= nothing) return set_equal_weights(row, keys, b, head, query, row_sum, inside);
   for (size_t key = 0; key < row.size(); ++key)
-    row[key] = inside(static_cast<int64_t>(key)) ? static_cast<float>(row[key] * all / kept) : 0.0F;
+    row[key] = inside(static_cast<int64_t>(key)) ? static_cast<float>(row[key] * row_sum / band_sum) : 0.0F;
 }
 
 }  // namespace
@@ -149,12 +155,11 @@ std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std:
       if (taken.insert(head.name).second) out.push_back(head);
     }
     if (found) continue;
-    std::string known;
-    for (const std::string& layer : layers) {
+    const std::string known = picture::joined(layers, ", ", [&](const std::string& layer) {
       const auto count =
           std::count_if(all.begin(), all.end(), [&](const ModelHead& head) { return head.layer == layer; });
-      known += text(known.empty() ? "" : ", ", layer, ".0 to ", layer, ".", count - 1);
-    }
+      return text(layer, ".0 to ", layer, ".", count - 1);
+    });
     fail("--heads: there is no head '", name, "'. There are: ", known,
          "; a layer's name means all its heads.");
   }
@@ -163,21 +168,12 @@ std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std:
 
 HeadReplacement HeadReplacement::parse(const std::string& words) {
   const Spec spec = parse_spec(words);
-  static const std::vector<std::pair<std::string, Kind>> kinds{{"zero", Kind::zero},
-                                                               {"mean", Kind::mean},
-                                                               {"uniform", Kind::uniform},
-                                                               {"identity", Kind::identity},
-                                                               {"band", Kind::band}};
-  HeadReplacement out;
-  std::vector<std::string> names;
-  bool found = false;
-  for (const auto& [name, kind] : kinds) {
-    names.push_back(name);
-    if (name != spec.name) continue;
-    out.kind = kind;
-    found = true;
+  const auto found = std::find(replacement_names.begin(), replacement_names.end(), spec.name);
+  if (found == replacement_names.end()) {
+    const std::vector<std::string> known(replacement_names.begin(), replacement_names.end());
+    fail("--by '", words, "' is unknown.", suggestion(spec.name, known));
   }
-  if (!found) fail("--by '", words, "' is unknown.", suggestion(spec.name, names));
+  HeadReplacement out{.kind = static_cast<Kind>(found - replacement_names.begin())};
   for (const auto& [key, value] : spec.options) {
     const std::optional<int64_t> width = parsed_integer(value);
     if (out.kind != Kind::band || key != "w" || !width || *width < 0 || *width >= 1'000'000)
@@ -188,18 +184,7 @@ HeadReplacement HeadReplacement::parse(const std::string& words) {
 }
 
 std::string HeadReplacement::name() const {
-  switch (kind) {
-    case Kind::mean:
-      return "mean";
-    case Kind::uniform:
-      return "uniform";
-    case Kind::identity:
-      return "identity";
-    case Kind::band:
-      return text("band:w=", width);
-    default:
-      return "zero";
-  }
+  return text(replacement_names[static_cast<size_t>(kind)], kind == Kind::band ? text(":w=", width) : "");
 }
 
 MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens) {
@@ -241,18 +226,18 @@ Tensor HeadAblation::edit_map(const Module& module, const Tensor& map, const Att
         const auto begin = static_cast<size_t>(((b * heads + head) * queries + query) * keys);
         const std::span<float> row = std::span(weights).subspan(begin, static_cast<size_t>(keys));
         if (by_.kind == HeadReplacement::Kind::band) {
-          keep_band(row, visible, b, head, query, by_.width);
+          cut_to_band(row, visible, b, head, query, by_.width);
         } else if (by_.kind == HeadReplacement::Kind::uniform) {
-          spread(row, visible, b, head, query, 1, [](int64_t) { return true; });
+          set_equal_weights(row, visible, b, head, query, 1, [](int64_t) { return true; });
         } else {
           int64_t own = std::min(visible.position(query), keys - 1);
           while (own > 0 && !visible.sees(b, head, query, own)) --own;  // past the end of a shorter sentence
-          spread(row, visible, b, head, query, 1, [&](int64_t key) { return key == own; });
+          set_equal_weights(row, visible, b, head, query, 1, [&](int64_t key) { return key == own; });
         }
       }
     }
   }
-  return beside(map, weights, map.shape());
+  return tensor_like(map, weights, map.shape());
 }
 
 Tensor HeadAblation::edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) {
@@ -261,15 +246,15 @@ Tensor HeadAblation::edit_heads(const Module& module, const Tensor& heads, const
   const std::vector<int64_t> off = off_heads(module);
   if (off.empty()) return heads;
   const int64_t count = heads.extent(1), width = heads.extent(3);
-  std::vector<float> kept(static_cast<size_t>(count), 1), added(static_cast<size_t>(count * width), 0);
+  std::vector<float> factor(static_cast<size_t>(count), 1), added(static_cast<size_t>(count * width), 0);
   for (const int64_t head : off) {
-    kept[static_cast<size_t>(head)] = 0;
+    factor[static_cast<size_t>(head)] = 0;
     if (!mean) continue;
     const std::vector<float>& means = means_->at(&module);
     std::copy_n(means.begin() + head * width, width, added.begin() + head * width);
   }
-  const Tensor y = heads * beside(heads, kept, Shape{1, count, 1, 1});
-  return mean ? y + beside(heads, added, Shape{1, count, 1, width}) : y;
+  const Tensor y = heads * tensor_like(heads, factor, Shape{1, count, 1, 1});
+  return mean ? y + tensor_like(heads, added, Shape{1, count, 1, width}) : y;
 }
 
 }  // namespace heed

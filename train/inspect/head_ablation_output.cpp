@@ -2,20 +2,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/html_page.h"
+#include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/report/report.h"
-#include "heed/train/report/standalone_svg.h"
 
 namespace heed {
 namespace {
 
 using picture::escape;
 using picture::fixed;
-using picture::trimmed;
+using picture::padded;
+using picture::row_head;
+using picture::SvgCanvas;
 
 Json change_json(const MeanChange& change) {
   return Json::object({{"value", change.value}, {"error", change.error}});
@@ -37,19 +38,12 @@ std::string with_error(const MeanChange& change, int decimals, double scale = 1)
   return signed_number(scale * change.value, decimals) + " \u00b1 " + fixed(scale * change.error, decimals);
 }
 
-/// A cell of a table for terminals; the sign of plus or minus takes two bytes, so columns are padded by hand.
-std::string change_cell(const std::string& words, size_t width) {
-  const size_t columns = words.size() - 1;
-  return std::string(columns < width ? width - columns : 0, ' ') + words;
-}
-
 /// A name, what stands behind it, and the changes.
 std::string effect_line(const std::string& name, const std::string& count, const AblationEffect& effect) {
-  std::string out = "  " + name;
-  out.resize(std::max<size_t>(out.size(), 16), ' ');
-  return out + count + change_cell(with_error(effect.loss, 4), 18) +
-         change_cell(with_error(effect.accuracy, 2, 100), 17) +
-         (effect.bleu ? change_cell(with_error(*effect.bleu, 2), 17) : "") + "\n";
+  constexpr auto right = picture::Align::right;
+  return padded("  " + name, 16) + count + padded(with_error(effect.loss, 4), 18, right) +
+         padded(with_error(effect.accuracy, 2, 100), 17, right) +
+         (effect.bleu ? padded(with_error(*effect.bleu, 2), 17, right) : "") + "\n";
 }
 
 std::string table_row(const std::string& names, const AblationEffect& effect) {
@@ -59,23 +53,16 @@ std::string table_row(const std::string& names, const AblationEffect& effect) {
 }
 
 /// A table of changes, whose first columns are called `names`; that of BLEU is there where it was measured.
-std::string effects_table(const std::string& label, const std::vector<std::string>& names, bool with_bleu,
+std::string effects_table(const std::string& label, std::vector<std::string> names, bool with_bleu,
                           const std::string& rows) {
-  std::string head;
-  for (const std::string& name : names) head += "<th scope=\"col\">" + escape(name) + "</th>";
-  return text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", escape(label),
-              "\">\n<table class=\"measures\">\n<thead><tr>", head,
-              "<th scope=\"col\">change of loss, nats per target</th>",
-              "<th scope=\"col\">change of accuracy, points</th>",
-              with_bleu ? "<th scope=\"col\">change of BLEU, points</th>" : "", "</tr></thead>\n<tbody>\n",
-              rows, "</tbody>\n</table>\n</div>\n");
+  names.insert(names.end(), {"change of loss, nats per target", "change of accuracy, points"});
+  if (with_bleu) names.emplace_back("change of BLEU, points");
+  return picture::html_table(label, "measures", picture::column_heads(names), rows);
 }
-
-std::string row_heading(const std::string& name) { return "<th scope=\"row\">" + escape(name) + "</th>"; }
 
 std::string replaced_table(const std::string& label, const std::vector<AblationEffect>& effects) {
   std::string rows;
-  for (const AblationEffect& effect : effects) rows += table_row(row_heading(effect.name), effect);
+  for (const AblationEffect& effect : effects) rows += table_row(row_head(effect.name), effect);
   return effects_table(label, {"replaced"}, effects.front().bleu.has_value(), rows);
 }
 
@@ -85,7 +72,7 @@ std::string pruning_table(const std::vector<PruningStep>& curve) {
   for (const PruningStep& step : curve) {
     if (step.removed.empty()) continue;
     with_bleu = step.effect.bleu.has_value();
-    rows += table_row(text(row_heading(step.removed), "<td>", step.left, "</td>"), step.effect);
+    rows += table_row(text(row_head(step.removed), "<td>", step.left, "</td>"), step.effect);
   }
   return effects_table("Pruning", {"head removed", "heads left"}, with_bleu, rows);
 }
@@ -94,16 +81,16 @@ Chart curve_chart(const AblationReport& report) {
   Series loss{.name = "loss"};
   for (const PruningStep& step : report.curve) {
     loss.x.push_back(static_cast<double>(report.curve[0].left - step.left));
-    loss.y.push_back(report.whole.loss + step.effect.loss.value);
+    loss.y.push_back(report.unpruned.loss + step.effect.loss.value);
   }
   return {.title = "Loss, nats per target", .series = {loss}, .x_label = "heads removed"};
 }
 
-std::string about_whole(const AblationReport& report) {
-  return text("whole model: loss ", fixed(report.whole.loss, 4), ", accuracy ",
-              fixed(100 * report.whole.accuracy, 2), " %",
-              report.whole.bleu
-                  ? text(", BLEU ", fixed(*report.whole.bleu, 2), " of ", report.outputs, " outputs")
+std::string about_unpruned(const AblationReport& report) {
+  return text("whole model: loss ", fixed(report.unpruned.loss, 4), ", accuracy ",
+              fixed(100 * report.unpruned.accuracy, 2), " %",
+              report.unpruned.bleu
+                  ? text(", BLEU ", fixed(*report.unpruned.bleu, 2), " of ", report.outputs, " outputs")
                   : std::string(),
               "; ", report.examples, report.examples == 1 ? " test example" : " test examples",
               "; heads replaced by ", report.by.name());
@@ -120,8 +107,8 @@ Json ablation_json(const AblationReport& report) {
     one.set("name", step.removed);
     curve.push(one.append("heads_left", step.left));
   }
-  Json whole = Json::object({{"loss", report.whole.loss}, {"accuracy", report.whole.accuracy}});
-  if (report.whole.bleu) whole.set("bleu", *report.whole.bleu);
+  Json whole = Json::object({{"loss", report.unpruned.loss}, {"accuracy", report.unpruned.accuracy}});
+  if (report.unpruned.bleu) whole.set("bleu", *report.unpruned.bleu);
   return Json::object({{"by", report.by.name()},
                        {"examples", report.examples},
                        {"outputs", report.outputs},
@@ -135,7 +122,7 @@ Json ablation_json(const AblationReport& report) {
 std::string ablation_text(const AblationReport& report) {
   const std::string changes = "    change of loss  accuracy, points";
   const std::string bleu = report.outputs > 0 ? "   change of BLEU\n" : "\n";
-  std::string out = "  " + about_whole(report) + "\n\n  replaced     " + changes + bleu;
+  std::string out = "  " + about_unpruned(report) + "\n\n  replaced     " + changes + bleu;
   for (const AblationEffect& effect : report.heads) out += effect_line(effect.name, "", effect);
   if (!report.layers.empty()) out += "\n";
   for (const AblationEffect& effect : report.layers) out += effect_line(effect.name, "", effect);
@@ -145,9 +132,8 @@ std::string ablation_text(const AblationReport& report) {
       changes.substr(2) + bleu;
   for (const PruningStep& step : report.curve) {
     if (step.removed.empty()) continue;
-    const std::string left = std::to_string(step.left);
-    out += effect_line(step.removed, std::string(11 - std::min<size_t>(left.size(), 11), ' ') + left,
-                       step.effect);
+    out +=
+        effect_line(step.removed, padded(std::to_string(step.left), 11, picture::Align::right), step.effect);
   }
   return out;
 }
@@ -156,9 +142,9 @@ namespace {
 
 constexpr double picture_width = 460;
 
-/// The bars of some effects over an axis of their own, from `top` on, which it moves below them.
-std::string bars_panel(const std::string& heading, const std::vector<AblationEffect>& effects, double left,
-                       double& top) {
+/// Adds the bars of some effects over an axis of their own, from `top` on, which it moves below them.
+void add_bars(SvgCanvas& out, const std::string& heading, const std::vector<AblationEffect>& effects,
+              double left, double& top) {
   constexpr double row = 18, right = picture_width - 24;
   double low = 0, high = 1e-9;
   for (const AblationEffect& effect : effects) {
@@ -170,28 +156,23 @@ std::string bars_panel(const std::string& heading, const std::vector<AblationEff
   high = std::max(high, ticks.back());
   const double bars = top + 42, bottom = bars + row * static_cast<double>(effects.size());
   const auto x = [&](double value) { return left + (value - low) / (high - low) * (right - left); };
-  std::string out = text("<text x=\"8\" y=\"", trimmed(top + 14, 1),
-                         "\" font-weight=\"600\" fill=\"var(--text)\">", escape(heading), "</text>\n");
+  out.label(8, top + 14, heading, "font-weight=\"600\" fill=\"var(--text)\"");
   for (const double tick : ticks) {
-    out += text("<path d=\"M", trimmed(x(tick), 1), " ", trimmed(bars - 4, 1), "V", trimmed(bottom, 1),
-                "\" stroke=\"var(--", tick == 0 ? "strong" : "line", ")\"/>\n<text x=\"", trimmed(x(tick), 1),
-                "\" y=\"", trimmed(bars - 9, 1), "\" text-anchor=\"middle\" fill=\"var(--muted)\">",
-                tick_text(tick), "</text>\n");
+    out.vertical(x(tick), bars - 4, bottom,
+                 tick == 0 ? "stroke=\"var(--strong)\"" : "stroke=\"var(--line)\"");
+    out.label(x(tick), bars - 9, tick_text(tick), "text-anchor=\"middle\" fill=\"var(--muted)\"");
   }
   for (size_t i = 0; i < effects.size(); ++i) {
     const MeanChange& loss = effects[i].loss;
     const double y = bars + row * static_cast<double>(i), middle = y + row / 2;
     const double from = std::min(x(0), x(loss.value)), to = std::max(x(0), x(loss.value));
-    out += text("<text x=\"", trimmed(left - 8, 1), "\" y=\"", trimmed(middle + 4, 1),
-                "\" text-anchor=\"end\" fill=\"var(--text)\">", escape(effects[i].name),
-                "</text>\n<rect x=\"", trimmed(from, 1), "\" y=\"", trimmed(y + 3, 1), "\" width=\"",
-                trimmed(std::max(to - from, 0.5), 1), "\" height=\"12\" fill=\"var(--series-0)\"><title>",
-                escape(effects[i].name), ": ", with_error(loss, 4), "</title></rect>\n<path d=\"M",
-                trimmed(x(loss.value - loss.error), 1), " ", trimmed(middle, 1), "H",
-                trimmed(x(loss.value + loss.error), 1), "\" stroke=\"var(--text)\" stroke-width=\"1.5\"/>\n");
+    out.label(left - 8, middle + 4, effects[i].name, "text-anchor=\"end\" fill=\"var(--text)\"");
+    out.rectangle(from, y + 3, std::max(to - from, 0.5), 12, "fill=\"var(--series-0)\"",
+                  effects[i].name + ": " + with_error(loss, 4));
+    out.horizontal(x(loss.value - loss.error), middle, x(loss.value + loss.error),
+                   "stroke=\"var(--text)\" stroke-width=\"1.5\"");
   }
   top = bottom + 18;
-  return out;
 }
 
 /// A panel for single heads and one for heads replaced together, whose changes are of another size.
@@ -202,17 +183,16 @@ std::string ablation_drawing(const AblationReport& report) {
       left = std::max(left, 7.5 * static_cast<double>(picture::display_width(effect.name)) + 16);
   }
   left = std::min(left, picture_width / 2);
-  std::string body;
-  if (!report.heads.empty()) body += bars_panel("One head replaced", report.heads, left, bottom);
-  if (!report.layers.empty())
-    body += bars_panel("Several heads replaced together", report.layers, left, bottom);
   const std::string title = text("Change of loss, nats per target; heads replaced by ", report.by.name());
-  return text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", picture_width, "\" height=\"",
-              trimmed(bottom, 1), "\" viewBox=\"0 0 ", picture_width, " ", trimmed(bottom, 1),
-              "\" role=\"img\" aria-label=\"", escape(title),
-              "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\" font-size=\"12\">\n",
-              "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n<text x=\"8\" y=\"18\" ",
-              "font-size=\"13\" fill=\"var(--muted)\">", escape(title), "</text>\n", body, "</svg>\n");
+  SvgCanvas out;
+  out.label(8, 18, title, "font-size=\"13\" fill=\"var(--muted)\"");
+  if (!report.heads.empty()) add_bars(out, "One head replaced", report.heads, left, bottom);
+  if (!report.layers.empty()) add_bars(out, "Several heads replaced together", report.layers, left, bottom);
+  return out.document(
+      picture_width, bottom,
+      text("width=\"", picture_width, "\" height=\"", out.number(bottom), "\" role=\"img\" aria-label=\"",
+           escape(title), "\" ", picture::sans_serif, " font-size=\"12\""),
+      {}, "var(--paper)");
 }
 
 }  // namespace
@@ -223,7 +203,7 @@ std::string ablation_svg(const AblationReport& report) {
 
 std::string ablation_page(const AblationReport& report, const std::string& title,
                           const std::string& subtitle) {
-  std::string body = text("<p class=\"subtitle\">", escape(about_whole(report)), "</p>\n<figure>\n",
+  std::string body = text("<p class=\"subtitle\">", escape(about_unpruned(report)), "</p>\n<figure>\n",
                           ablation_drawing(report), "</figure>\n");
   if (!report.heads.empty())
     body += "<h2>One head replaced</h2>\n" + replaced_table("Effects of single heads", report.heads);
@@ -240,7 +220,7 @@ std::string ablation_page(const AblationReport& report, const std::string& title
     body += text("<h2>Pruning, the least important head first</h2>\n<p class=\"subtitle\">Each line removes ",
                  "one head more; changes are those to the whole model.</p>\n<div class=\"charts\">\n",
                  chart_figure(curve_chart(report)), "</div>\n", pruning_table(report.curve));
-  return picture::page(title, subtitle, body, {picture::script_tools(), picture::script_charts()});
+  return picture::page(title, subtitle, body, {picture::tools_script, charts_script});
 }
 
 }  // namespace heed

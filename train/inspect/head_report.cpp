@@ -1,4 +1,4 @@
-// Adds up the measures of heads, example by example; heads are cut over threads, so sums keep their order.
+// Adds up the measures of heads, example by example; threads share the heads, so each sum keeps its order.
 #include "heed/train/inspect/head_report.h"
 
 #include <algorithm>
@@ -17,55 +17,59 @@ namespace {
 constexpr int64_t example_tiles = 48;
 constexpr int64_t repeated_tokens = 50, repeated_sequences = 8;
 
-/// The measures by which examples are chosen for a head: its first role says which. The order is that of
-/// candidate_scores().
-constexpr std::array candidate_names = {"information", "previous", "next",           "self",
-                                        "first",       "special",  "punctuation",    "same_word",
-                                        "rarest_word", "uniform",  "word_alignment", "column"};
-using CandidateScores = std::array<double, candidate_names.size()>;
+/// A measure by which examples are chosen for heads whose first role is one of these.
+struct Candidate {
+  const char* measure;
+  std::vector<std::string> roles;
+};
 
-double part_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+/// In the order of candidate_scores(); the first is for heads without such a role.
+const std::array<Candidate, 10>& candidates() {
+  static const std::array<Candidate, 10> all{{{"information", {}},
+                                              {"previous", {"previous token", "positional -1"}},
+                                              {"next", {"positional +1"}},
+                                              {"self", {"positional 0"}},
+                                              {"special", {"special tokens"}},
+                                              {"punctuation", {"punctuation"}},
+                                              {"rarest_word", {"rare words"}},
+                                              {"uniform", {"uniform"}},
+                                              {"word_alignment", {"alignment"}},
+                                              {"column", {"vertical"}}}};
+  return all;
+}
+using CandidateScores = std::array<double, 10>;
+
+/// part / total; 0 where the total is not above zero.
+double ratio_of(double part, double total) { return total > 0 ? part / total : 0; }
 
 CandidateScores candidate_scores(const HeadSums& sums, const AlignmentAgreement& agreement) {
   double special = 0;
   for (const auto& [token, mass] : sums.special) special += mass;
   constexpr double enough_links = 3;  // fewer are hit by chance
-  return {part_of(sums.information, sums.rows),
-          part_of(sums.previous, sums.previous_rows),
-          part_of(sums.next, sums.next_rows),
-          part_of(sums.self, sums.self_rows),
-          part_of(sums.first, sums.rows),
-          part_of(special, sums.rows),
-          part_of(sums.punctuation, sums.rows),
-          part_of(sums.same_word, sums.rows),
-          part_of(sums.rarest, sums.rare_rows),
-          part_of(sums.entropy, sums.uniform_entropy),
+  return {ratio_of(sums.information, sums.rows),
+          ratio_of(sums.previous, sums.previous_rows),
+          ratio_of(sums.next, sums.next_rows),
+          ratio_of(sums.self, sums.self_rows),
+          ratio_of(special, sums.rows),
+          ratio_of(sums.punctuation, sums.rows),
+          ratio_of(sums.rarest, sums.rare_rows),
+          ratio_of(sums.entropy, sums.uniform_entropy),
           agreement.links >= enough_links ? agreement.accuracy() : 0,
-          part_of(sums.column, sums.examples)};
+          ratio_of(sums.column, sums.examples)};
 }
 
+/// The index of the candidate for a head with these roles.
 size_t candidate_of(const std::vector<HeadRole>& roles) {
-  static const std::map<std::string, size_t> by_role{
-      {"previous token", 1}, {"positional -1", 1}, {"positional +1", 2}, {"positional 0", 3},
-      {"special tokens", 5}, {"punctuation", 6},   {"rare words", 8},    {"uniform", 9},
-      {"alignment", 10},     {"vertical", 11}};
-  for (const HeadRole& role : roles)
-    if (const auto found = by_role.find(role.name); found != by_role.end()) return found->second;
+  for (const HeadRole& role : roles) {
+    for (size_t i = 0; i < candidates().size(); ++i) {
+      const std::vector<std::string>& of = candidates()[i].roles;
+      if (std::find(of.begin(), of.end(), role.name) != of.end()) return i;
+    }
+  }
   return 0;
 }
 
-MapView of_one_head(const MapView& map, int64_t head) {
-  MapView one{.name = map.name, .kind = map.kind, .layer = map.layer};
-  one.heads = 1;
-  one.queries = map.queries;
-  one.keys = map.keys;
-  const auto begin = map.weights.begin() + head * map.queries * map.keys;
-  one.weights.assign(begin, begin + map.queries * map.keys);
-  one.query_tokens = map.query_tokens;
-  one.key_tokens = map.key_tokens;
-  return pooled(one, example_tiles);
-}
-
+/// The key with the largest weight of a query; the first one wins a tie.
 int64_t heaviest_key(const MapView& map, int64_t head, int64_t query) {
   int64_t best = 0;
   for (int64_t key = 1; key < map.keys; ++key)
@@ -80,12 +84,12 @@ struct LinkOffsets {
   double baseline(const std::string& kind) const {
     const auto found = times.find(kind);
     if (found == times.end()) return 0;
-    double most = 0, all = 0;
+    double max_count = 0, all = 0;
     for (const auto& [offset, count] : found->second) {
-      most = std::max(most, count);
+      max_count = std::max(max_count, count);
       all += count;
     }
-    return all > 0 ? most / all : 0;
+    return ratio_of(max_count, all);
   }
 };
 
@@ -100,10 +104,12 @@ struct HeadCollector {
   HeadEntry entry;
   size_t map = 0;
   std::map<std::string, AlignmentAgreement> links;  ///< by kind; "" is any of them
-  std::array<std::vector<HeadExample>, candidate_names.size()> best;
+  std::array<std::vector<HeadExample>, std::tuple_size_v<CandidateScores>> best;  ///< by candidate
 
+  /// Counts the links whose target word has its largest weight on the linked source word; returns the
+  /// counts of this example.
   AlignmentAgreement agree(const MapView& view, const std::vector<WordLink>& truth) {
-    AlignmentAgreement here;
+    AlignmentAgreement of_example;
     for (size_t i = 0; i < truth.size(); ++i) {
       const int64_t key = heaviest_key(view, entry.head, truth[i].target);
       for (const std::string& kind : kinds_of(truth[i])) {
@@ -114,22 +120,22 @@ struct HeadCollector {
       bool hit = false;
       for (size_t j = i; j < truth.size() && truth[j].target == truth[i].target; ++j)
         hit = hit || key == truth[j].source;
-      here.hits += hit ? 1 : 0;
-      ++here.links;
+      of_example.hits += hit ? 1 : 0;
+      ++of_example.links;
     }
-    links[""].hits += here.hits;
-    links[""].links += here.links;
-    return here;
+    links[""].hits += of_example.hits;
+    links[""].links += of_example.links;
+    return of_example;
   }
 
-  void keep(const MappedExample& example, const CandidateScores& scores, int64_t most) {
+  void keep_best(const MappedExample& example, const CandidateScores& scores, int64_t max_examples) {
     for (size_t by = 0; by < scores.size(); ++by) {
       std::vector<HeadExample>& list = best[by];
-      const bool full = static_cast<int64_t>(list.size()) >= most;
+      const bool full = static_cast<int64_t>(list.size()) >= max_examples;
       if (scores[by] <= 0 || (full && scores[by] <= list.back().score)) continue;
       if (full) list.pop_back();
       HeadExample one{example.number, example.caption, scores[by],
-                      of_one_head(example.maps[map], entry.head)};
+                      pooled(one_head(example.maps[map], entry.head), example_tiles)};
       const auto place = std::find_if(list.begin(), list.end(),
                                       [&](const HeadExample& other) { return other.score < one.score; });
       list.insert(place, std::move(one));
@@ -202,8 +208,9 @@ class Collector {
           sums.rank = rank_of_head(map, head.entry.head);
           sums.rank_maps = 1;
         }
-        const AlignmentAgreement here = map.kind == "cross" ? head.agree(map, truth) : AlignmentAgreement{};
-        head.keep(example, candidate_scores(sums, here), options_.best);
+        const AlignmentAgreement agreement =
+            map.kind == "cross" ? head.agree(map, truth) : AlignmentAgreement{};
+        head.keep_best(example, candidate_scores(sums, agreement), options_.best);
         head.entry.sums.add(sums);
       }
     });
@@ -224,7 +231,7 @@ class Collector {
       }
       entry.roles = roles_of(entry.sums, entry.evidence);
       const size_t by = candidate_of(entry.roles);
-      entry.chosen_by = candidate_names[by];
+      entry.chosen_by = candidates()[by].measure;
       entry.best = std::move(head.best[by]);
       out.heads.push_back(std::move(entry));
     }

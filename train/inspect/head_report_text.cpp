@@ -11,11 +11,11 @@ namespace {
 
 /// Tokens and numbers, the largest first.
 std::vector<std::pair<std::string, double>> largest_first(const std::map<std::string, double>& of,
-                                                          size_t most) {
+                                                          size_t max_count) {
   std::vector<std::pair<std::string, double>> list(of.begin(), of.end());
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  list.resize(std::min(list.size(), most));
+  list.resize(std::min(list.size(), max_count));
   return list;
 }
 
@@ -57,9 +57,8 @@ Json entry_json(const HeadEntry& head) {
 }
 
 std::string role_words(const HeadEntry& head) {
-  std::string out;
-  for (const HeadRole& role : head.roles) out += (out.empty() ? "" : ", ") + role.name;
-  return out.empty() ? "-" : out;
+  if (head.roles.empty()) return "-";
+  return picture::joined(head.roles, ", ", [](const HeadRole& role) { return role.name; });
 }
 
 }  // namespace
@@ -70,14 +69,11 @@ Json head_report_json(const HeadReport& report) {
   for (const HeadDistances::Group& group : report.groups) {
     const size_t n = group.heads.size();
     Json names{Json::List{}}, rows{Json::List{}}, order{Json::List{}};
-    std::vector<const HeadEntry*> entries;
     for (const HeadEntry& head : report.heads)
-      if (head.kind == group.kind) entries.push_back(&head);
-    for (const HeadEntry* head : entries) names.push(head->name);
+      if (head.kind == group.kind) names.push(head.name);
     for (size_t a = 0; a < n; ++a) {
-      Json row{Json::List{}};
-      for (size_t b = 0; b < n; ++b) row.push(group.distances[a * n + b]);
-      rows.push(std::move(row));
+      const auto row = group.distances.begin() + static_cast<std::ptrdiff_t>(a * n);
+      rows.push(Json::List(row, row + static_cast<std::ptrdiff_t>(n)));
     }
     for (const size_t index : group.order) order.push(static_cast<int64_t>(index));
     groups.push(Json::object({{"kind", group.kind},

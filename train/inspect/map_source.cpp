@@ -64,10 +64,11 @@ std::vector<std::vector<int64_t>> batches_of_equal_lengths(const Task& task, int
                                                            int64_t max_tokens, int64_t max_batch) {
   std::vector<std::vector<int64_t>> out;
   for (const std::vector<int64_t>& group : groups_of_equal_lengths(task, examples, max_tokens)) {
-    for (size_t begin = 0; begin < group.size(); begin += static_cast<size_t>(max_batch))
-      out.emplace_back(group.begin() + static_cast<int64_t>(begin),
-                       group.begin() + static_cast<int64_t>(
-                                           std::min(begin + static_cast<size_t>(max_batch), group.size())));
+    for (auto begin = group.begin(); begin != group.end();) {
+      const auto end = begin + std::min<int64_t>(max_batch, group.end() - begin);
+      out.emplace_back(begin, end);
+      begin = end;
+    }
   }
   return out;
 }

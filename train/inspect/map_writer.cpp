@@ -16,11 +16,7 @@ constexpr double manifest_every = 5;  // seconds
 
 std::string file_of_example(int64_t number) { return formatted("%06lld", static_cast<long long>(number)); }
 
-Json list_of_texts(const std::vector<std::string>& texts) {
-  Json out = Json::List();
-  for (const std::string& one : texts) out.push(one);
-  return out;
-}
+Json list_of_texts(const std::vector<std::string>& texts) { return Json::List(texts.begin(), texts.end()); }
 
 /// The index of a token list, which is added where it is not there.
 int64_t index_of(std::vector<std::vector<std::string>>& lists, const std::vector<std::string>& tokens) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/npy.h"
@@ -24,8 +25,8 @@ std::string kind_of(const std::string& name) {
 MapView map_of(const Array& array, const std::string& name, const std::string& where) {
   std::vector<int64_t> shape = array.shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
-  std::string extents;
-  for (const int64_t extent : array.shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  const std::string extents =
+      picture::joined(array.shape, ", ", [](int64_t extent) { return std::to_string(extent); });
   if (shape.size() != 3 || (array.dtype != "f32" && array.dtype != "f64")) {
     fail(Fault::data, where, " holds ", array.dtype, " [", extents,
          "], which is no attention map. It must be f32 or f64 [heads, queries, keys], or [queries, keys].");

@@ -5,16 +5,13 @@
 #include <cmath>
 #include <string_view>
 
+#include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/train/report/chart.h"
-#include "heed/train/report/standalone_svg.h"
 
 namespace heed {
 namespace {
-
-using picture::escape;
-using picture::trimmed;
 
 constexpr double chart_width = 720, chart_height = 440, plot_left = 64, plot_right = 690, plot_top = 52,
                  plot_bottom = 384;
@@ -59,7 +56,7 @@ struct Place {
   double x, y, half;
 };
 
-bool meet(const Place& a, const Place& b) {
+bool overlap(const Place& a, const Place& b) {
   return std::fabs(a.x - b.x) < a.half + b.half + 4 && std::fabs(a.y - b.y) < name_height;
 }
 
@@ -68,7 +65,7 @@ Place free_place(Place wanted, const std::vector<Place>& taken) {
   wanted.x = std::max(plot_left + wanted.half, std::min(plot_right - wanted.half, wanted.x));
   const auto fits = [&](const Place& one) {
     return one.y > plot_top && one.y < plot_bottom &&
-           std::none_of(taken.begin(), taken.end(), [&](const Place& other) { return meet(one, other); });
+           std::none_of(taken.begin(), taken.end(), [&](const Place& other) { return overlap(one, other); });
   };
   for (double off = 0; off < plot_bottom - plot_top; off += name_height) {
     for (const double y : {wanted.y - off, wanted.y + off}) {
@@ -76,11 +73,6 @@ Place free_place(Place wanted, const std::vector<Place>& taken) {
     }
   }
   return wanted;
-}
-
-std::string label(double x, double y, const std::string& what, const char* more) {
-  return text("<text x=\"", trimmed(x, 1), "\" y=\"", trimmed(y, 1), "\" ", more, ">", escape(what),
-              "</text>\n");
 }
 
 void check(const BubbleChart& chart) {
@@ -102,8 +94,7 @@ std::string drawing(const BubbleChart& chart) {
   const double max_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
                             return a.area < b.area;
                           })->area;
-  const Axis across = logarithmic_axis(min_x->x, max_x->x),
-             up = linear_axis(min_y->y, max_y->y, chart.y_most);
+  const Axis across = logarithmic_axis(min_x->x, max_x->x), up = linear_axis(min_y->y, max_y->y, chart.max_y);
   const auto at_x = [&](double x) {
     return plot_left +
            std::log(x / across.low) / std::log(across.high / across.low) * (plot_right - plot_left);
@@ -111,28 +102,20 @@ std::string drawing(const BubbleChart& chart) {
   const auto at_y = [&](double y) {
     return plot_bottom - (y - up.low) / (up.high - up.low) * (plot_bottom - plot_top);
   };
-  constexpr auto small = "font-size=\"11\" fill=\"var(--muted)\"";
-  std::string out =
-      text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", chart_width, " ", chart_height,
-           "\" width=\"", chart_width, "\" role=\"img\" aria-label=\"", escape(chart.title),
-           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n",
-           "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
-           "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-           escape(fitting(chart.title, chart_width - 18, 14)), "</text>\n");
-  out += label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
+  constexpr auto small = "font-size=\"11\" fill=\"var(--muted)\"",
+                 small_end = "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"";
+  picture::SvgCanvas out;
+  out.label(14, 22, fitting(chart.title, chart_width - 18, 14),
+            "font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\"");
+  out.label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
   for (const double tick : up.ticks) {
-    out += text("<path stroke=\"var(--line)\" d=\"M", plot_left, " ", trimmed(at_y(tick), 1), "H", plot_right,
-                "\"/>\n");
-    out += label(plot_left - 7, at_y(tick) + 4, tick_text(tick),
-                 "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
+    out.horizontal(plot_left, at_y(tick), plot_right, "stroke=\"var(--line)\"");
+    out.label(plot_left - 7, at_y(tick) + 4, tick_text(tick), small_end);
   }
-  for (const double tick : across.ticks) {
-    out += label(at_x(tick), plot_bottom + 16, tick_text(tick),
-                 "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"middle\"");
-  }
-  out += text("<path stroke=\"var(--strong)\" d=\"M", plot_left, " ", plot_bottom, "H", plot_right, "\"/>\n");
-  out += label(plot_right, plot_bottom + 34, chart.x_label,
-               "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
+  for (const double tick : across.ticks)
+    out.label(at_x(tick), plot_bottom + 16, tick_text(tick), text(small, " text-anchor=\"middle\""));
+  out.horizontal(plot_left, plot_bottom, plot_right, "stroke=\"var(--strong)\"");
+  out.label(plot_right, plot_bottom + 34, chart.x_label, small_end);
   // Large bubbles first, so that small ones are on top.
   std::vector<size_t> order(chart.bubbles.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -140,12 +123,10 @@ std::string drawing(const BubbleChart& chart) {
                    [&](size_t a, size_t b) { return chart.bubbles[a].area > chart.bubbles[b].area; });
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
-    const double radius = std::max(2.5, largest * std::sqrt(one.area / max_area));
-    out +=
-        text("<circle cx=\"", trimmed(at_x(one.x), 1), "\" cy=\"", trimmed(at_y(one.y), 1), "\" r=\"",
-             trimmed(radius, 1), "\" fill=\"var(--series-", i % 8,
-             ")\" fill-opacity=\"0.35\" stroke=\"var(--series-", i % 8, ")\"><title>", escape(one.name), ": ",
-             tick_text(one.x), ", ", tick_text(one.y), ", ", tick_text(one.area), "</title></circle>\n");
+    const std::string colour = text("\"var(--series-", i % 8, ")\"");
+    out.circle(at_x(one.x), at_y(one.y), std::max(2.5, largest * std::sqrt(one.area / max_area)),
+               text("fill=", colour, " fill-opacity=\"0.35\" stroke=", colour),
+               text(one.name, ": ", tick_text(one.x), ", ", tick_text(one.y), ", ", tick_text(one.area)));
   }
   std::vector<Place> taken;
   for (const size_t i : order) {
@@ -155,13 +136,16 @@ std::string drawing(const BubbleChart& chart) {
                  half = letter_width / 2 * static_cast<double>(picture::display_width(name));
     const Place place = free_place({x, y, half}, taken);
     taken.push_back(place);
-    if (std::fabs(place.y - y) >= name_height) {  // a line from the name to its bubble
-      out += text("<path stroke=\"var(--muted)\" d=\"M", trimmed(x, 1), " ", trimmed(y, 1), "L",
-                  trimmed(place.x, 1), " ", trimmed(place.y + (place.y < y ? 5 : -6), 1), "\"/>\n");
-    }
-    out += label(place.x, place.y + 4, name, "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
+    if (std::fabs(place.y - y) >= name_height)  // a line from the name to its bubble
+      out.path(text("M", out.number(x), " ", out.number(y), "L", out.number(place.x), " ",
+                    out.number(place.y + (place.y < y ? 5 : -6))),
+               "stroke=\"var(--muted)\"");
+    out.label(place.x, place.y + 4, name, "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
   }
-  return out + "</svg>\n";
+  return out.document(chart_width, chart_height,
+                      text("width=\"", chart_width, "\" role=\"img\" aria-label=\"",
+                           picture::escape(chart.title), "\" ", picture::sans_serif),
+                      {}, "var(--paper)");
 }
 
 }  // namespace

@@ -22,13 +22,13 @@ struct BubbleChart {
   std::string y_label;            ///< beside the y axis
   std::string area_label;         ///< what the area means, for the legend
   std::vector<Bubble> bubbles{};  ///< drawn from the largest to the smallest
-  double y_most = INFINITY;       ///< upper bound of y, where the axis ends: 1 for an accuracy
+  double max_y = INFINITY;        ///< upper bound of y, where the axis ends: 1 for an accuracy
 };
 
 /// A complete SVG file, light or dark by the reader's preference. Fault::data for a bubble without area or
 /// with a position that is not finite (x must be above zero); a usage error when there is none.
 std::string bubbles_svg(const BubbleChart& chart);
-/// The same without colours, for a page: its style sheet has them, and its content policy forbids others.
+/// The picture without colours, for a page: its style sheet has them, and its content policy forbids others.
 std::string bubbles_figure(const BubbleChart& chart);
 
 }  // namespace heed

@@ -5,16 +5,18 @@
 #include <limits>
 #include <string_view>
 
+#include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/core/io/utf8.h"
-#include "heed/train/report/standalone_svg.h"
 
 namespace heed {
 namespace {
 
 using picture::escape;
+using picture::joined;
 using picture::json;
+using picture::SvgCanvas;
 using picture::trimmed;
 
 constexpr double width = 480, height = 236, left = 48, right = 462, bottom = 200;
@@ -35,6 +37,7 @@ struct Extent {
   bool empty() const { return low > high; }
 };
 
+/// True for a value that has a place on an axis: a finite one, above zero on a logarithmic axis.
 bool drawn(double value, bool logarithmic) { return std::isfinite(value) && (!logarithmic || value > 0); }
 
 /// Maps numbers to positions in the picture.
@@ -53,6 +56,7 @@ struct Frame {
   double at_y(double value) const { return bottom - share(value, y, logarithmic) * (bottom - top); }
 };
 
+/// The frame around all values of a chart, with its ticks; without extents where no value can be drawn.
 Frame frame_of(const Chart& chart, bool logarithmic, double top) {
   Frame frame;
   frame.logarithmic = logarithmic;
@@ -73,7 +77,7 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
     frame.x.low = chart.logarithmic_x ? frame.x.low / 2 : frame.x.low - 0.5;
     frame.x.high = chart.logarithmic_x ? frame.x.high * 2 : frame.x.high + 0.5;
   }
-  if (!logarithmic && frame.y.low == frame.y.high && frame.y.high >= chart.y_most)
+  if (!logarithmic && frame.y.low == frame.y.high && frame.y.high >= chart.max_y)
     frame.y.low -= 0.1 * std::fabs(frame.y.high);  // ticks of a flat line extend downwards
   if (!logarithmic && frame.y.low > 0 && frame.y.low < 0.35 * frame.y.high) frame.y.low = 0;
   frame.y_ticks =
@@ -125,91 +129,87 @@ Series smoothed(const Series& series) {
   return out;
 }
 
-std::string line(const Series& series, const Frame& frame, size_t index, bool faint) {
+/// The colour of series number `index`, as the value of an attribute.
+std::string series_colour(size_t index) { return text("\"var(--series-", index % 8, ")\""); }
+
+/// Adds the line of a series, or a dot where it has a single point. Values that cannot be drawn leave a gap.
+void add_line(SvgCanvas& out, const Series& series, const Frame& frame, size_t index, bool is_faint) {
   std::string path;
   bool pen_down = false;
   size_t points = 0;
-  double last_x = 0, last_y = 0;
+  double x = 0, y = 0;
   for (size_t i = 0; i < series.x.size(); ++i) {
-    if (!drawn(series.x[i], frame.logarithmic_x) || !drawn(series.y[i], frame.logarithmic)) {
-      pen_down = false;
-      continue;
+    const bool is_drawn = drawn(series.x[i], frame.logarithmic_x) && drawn(series.y[i], frame.logarithmic);
+    if (is_drawn) {
+      x = frame.at_x(series.x[i]);
+      y = frame.at_y(series.y[i]);
+      path += text(pen_down ? "L" : "M", out.number(x), " ", out.number(y));
+      ++points;
     }
-    last_x = frame.at_x(series.x[i]);
-    last_y = frame.at_y(series.y[i]);
-    path += text(pen_down ? "L" : "M", trimmed(last_x, 1), " ", trimmed(last_y, 1));
-    pen_down = true;
-    ++points;
+    pen_down = is_drawn;
   }
-  const size_t colour = index % 8;
-  if (points == 1)
-    return text("<circle cx=\"", trimmed(last_x, 1), "\" cy=\"", trimmed(last_y, 1),
-                "\" r=\"3\" fill=\"var(--series-", colour, ")\"/>\n");
-  return text("<path fill=\"none\" stroke=\"var(--series-", colour, ")\" stroke-width=\"",
-              faint ? "1" : "1.8", "\" stroke-linejoin=\"round\"", faint ? " stroke-opacity=\"0.3\"" : "",
-              " d=\"", path, "\"/>\n");
+  if (points == 1) return out.circle(x, y, 3, "fill=" + series_colour(index));
+  out.path(path,
+           text("fill=\"none\" stroke=", series_colour(index), " stroke-width=\"", is_faint ? "1" : "1.8",
+                "\" stroke-linejoin=\"round\"", is_faint ? " stroke-opacity=\"0.3\"" : ""));
 }
 
-std::string words(double x, double y, std::string_view what, std::string_view more) {
-  return text("<text x=\"", trimmed(x, 1), "\" y=\"", trimmed(y, 1),
-              "\" font-size=\"11\" fill=\"var(--muted)\" ", more, ">", escape(what), "</text>\n");
-}
+constexpr std::string_view muted = "font-size=\"11\" fill=\"var(--muted)\"",
+                           muted_end = "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"",
+                           muted_middle = "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"middle\"";
 
 bool is_smoothed(const Chart& chart, const Series& series) { return chart.smooth && series.y.size() > 60; }
 
-std::string body(const Chart& chart, const Frame& frame) {
-  std::string out;
+/// Adds axes, ticks, the mark of the best step and the lines.
+void add_body(SvgCanvas& out, const Chart& chart, const Frame& frame) {
   for (const double tick : frame.y_ticks) {
     const double y = frame.at_y(tick);
-    out += text("<path stroke=\"var(--line)\" d=\"M", left, " ", trimmed(y, 1), "H", right, "\"/>\n");
-    out += words(left - 7, y + 4, tick_text(tick), "text-anchor=\"end\"");
+    out.horizontal(left, y, right, "stroke=\"var(--line)\"");
+    out.label(left - 7, y + 4, tick_text(tick), muted_end);
   }
   for (const double tick : frame.x_ticks)
-    out += words(std::min(frame.at_x(tick), width - edge - width_of(tick_text(tick), 11) / 2), bottom + 16,
-                 tick_text(tick), "text-anchor=\"middle\"");
-  out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
-  out += words(right, bottom + 31, chart.x_label, "text-anchor=\"end\"");
+    out.label(std::min(frame.at_x(tick), width - edge - width_of(tick_text(tick), 11) / 2), bottom + 16,
+              tick_text(tick), muted_middle);
+  out.horizontal(left, bottom, right, "stroke=\"var(--strong)\"");
+  out.label(right, bottom + 31, chart.x_label, muted_end);
   if (std::isfinite(chart.mark) && chart.mark >= frame.x.low && chart.mark <= frame.x.high) {
     const double x = frame.at_x(chart.mark);
-    out += text("<path stroke=\"var(--muted)\" stroke-dasharray=\"3 3\" d=\"M", trimmed(x, 1), " ", frame.top,
-                "V", bottom, "\"/>\n");
-    const bool late = x > (left + right) / 2;
-    out += words(late ? x - 5 : x + 5, frame.top + 9, text("best ", tick_text(chart.mark)),
-                 late ? "text-anchor=\"end\"" : "");
+    out.vertical(x, frame.top, bottom, "stroke=\"var(--muted)\" stroke-dasharray=\"3 3\"");
+    const bool is_right_half = x > (left + right) / 2;
+    out.label(is_right_half ? x - 5 : x + 5, frame.top + 9, text("best ", tick_text(chart.mark)),
+              is_right_half ? muted_end : muted);
   }
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series& series = chart.series[i];
-    const bool smooth = is_smoothed(chart, series);
-    out += line(thinned(series), frame, i, smooth);
-    if (smooth) out += line(thinned(smoothed(series)), frame, i, false);
+    const bool is_smooth = is_smoothed(chart, series);
+    add_line(out, thinned(series), frame, i, is_smooth);
+    if (is_smooth) add_line(out, thinned(smoothed(series)), frame, i, false);
   }
-  return out;
 }
 
-std::string opening(const Chart& chart, const Frame& frame, const std::string& more) {
-  std::string names;
-  for (const Series& series : chart.series) names += (names.empty() ? "" : ", ") + series.name;
-  return text(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height,
-      "\" role=\"img\" aria-label=\"", escape(chart.title), ": ", escape(names), "\" ", more,
-      " data-frame=\"",
-      escape(text("{\"left\":", left, ",\"right\":", right, ",\"top\":", frame.top, ",\"bottom\":", bottom,
-                  ",\"x\":[", json(frame.x.low), ",", json(frame.x.high), "],\"y\":[", json(frame.y.low), ",",
-                  json(frame.y.high), "],\"logarithmic\":", frame.logarithmic, "}")),
-      "\">\n");
+/// The chart as an svg element; the hover script reads the frame from its attribute data-frame.
+std::string drawn_chart(const SvgCanvas& canvas, const Chart& chart, const Frame& frame,
+                        std::string_view attributes, std::string_view background = {}) {
+  const std::string names = joined(chart.series, ", ", [](const Series& one) { return one.name; });
+  const std::string data =
+      text("{\"left\":", left, ",\"right\":", right, ",\"top\":", frame.top, ",\"bottom\":", bottom,
+           ",\"x\":[", json(frame.x.low), ",", json(frame.x.high), "],\"y\":[", json(frame.y.low), ",",
+           json(frame.y.high), "],\"logarithmic\":", frame.logarithmic, "}");
+  return canvas.document(width, height,
+                         text("role=\"img\" aria-label=\"", escape(chart.title), ": ", escape(names), "\" ",
+                              attributes, " data-frame=\"", escape(data), "\""),
+                         {}, background);
 }
 
 /// The end of the entry of a series in the legend: ", last 1.23"; empty where the chart shows no values.
-std::string last(const Chart& chart, const Series& series) {
+std::string last_value_text(const Chart& chart, const Series& series) {
   for (size_t i = chart.last_values ? series.y.size() : 0; i-- > 0;)
     if (std::isfinite(series.y[i])) return ", last " + tick_text(series.y[i]);
   return "";
 }
 
 std::string numbers(const std::vector<double>& values) {
-  std::string out = "[";
-  for (size_t i = 0; i < values.size(); ++i) out += (i ? "," : "") + json(values[i]);
-  return out + "]";
+  return "[" + joined(values, ",", [](double value) { return json(value); }) + "]";
 }
 
 }  // namespace
@@ -277,10 +277,12 @@ std::string tick_text(double value) {
 }
 
 std::string chart_svg(const Chart& chart, bool logarithmic) {
-  std::string legend;
+  SvgCanvas canvas;
+  canvas.label(14, 20, fitting(chart.title, width - edge - 14, 14),
+               "font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\"");
   double x = 14, y = 35;
   for (size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string value = last(chart, chart.series[i]);
+    const std::string value = last_value_text(chart, chart.series[i]);
     const std::string label =
         fitting(chart.series[i].name, width - edge - 34 - width_of(value, 11), 11) + value;
     const double used = 20 + width_of(label, 11);
@@ -288,22 +290,17 @@ std::string chart_svg(const Chart& chart, bool logarithmic) {
       x = 14;
       y += 15;
     }
-    legend += text("<path stroke=\"var(--series-", i % 8, ")\" stroke-width=\"3\" d=\"M", trimmed(x, 1), " ",
-                   trimmed(y, 1), "h14\"/>\n");
-    legend += words(x + 20, y + 4, label, "");
+    canvas.horizontal(x, y, x + 14, text("stroke=", series_colour(i), " stroke-width=\"3\""));
+    canvas.label(x + 20, y + 4, label, muted);
     x += used + 14;
   }
   const Frame frame = frame_of(chart, logarithmic, y + 19);
   if (frame.y.empty())
     fail("chart_svg: '", chart.title, "' has no ", logarithmic ? "value above zero" : "finite value",
          " to draw.");
+  add_body(canvas, chart, frame);
   return picture::standalone_svg(
-      opening(chart, frame,
-              "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"") +
-      "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n" +
-      text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-           escape(fitting(chart.title, width - edge - 14, 14)), "</text>\n") +
-      legend + body(chart, frame) + "</svg>\n");
+      drawn_chart(canvas, chart, frame, text("width=\"720\" ", picture::sans_serif), "var(--paper)"));
 }
 
 std::string chart_figure(const Chart& chart) {
@@ -313,15 +310,19 @@ std::string chart_figure(const Chart& chart) {
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series few = thinned(chart.series[i]);
     legend += text("<span><i class=\"series-", i % 8, "\"></i>", escape(few.name),
-                   last(chart, chart.series[i]), "</span>");
+                   last_value_text(chart, chart.series[i]), "</span>");
     data += text(i ? "," : "", "{\"name\":", json(few.name), ",\"x\":", numbers(few.x),
                  ",\"y\":", numbers(few.y), "}");
   }
   std::string out = text("<figure class=\"chart\">\n<figcaption><span>", escape(chart.title),
                          "</span></figcaption>\n<div class=\"legend\">", legend, "</div>\n");
-  out += opening(chart, linear, "tabindex=\"0\"") + body(chart, linear) + "</svg>\n";
-  if (!logarithmic.y.empty())
-    out += opening(chart, logarithmic, "tabindex=\"0\" hidden=\"\"") + body(chart, logarithmic) + "</svg>\n";
+  for (const Frame* frame : {&linear, &logarithmic}) {
+    if (frame->y.empty()) continue;
+    SvgCanvas canvas;
+    add_body(canvas, chart, *frame);
+    out += drawn_chart(canvas, chart, *frame,
+                       frame == &linear ? "tabindex=\"0\"" : "tabindex=\"0\" hidden=\"\"");
+  }
   return out + text("<script type=\"application/json\">{\"title\":", json(chart.title),
                     ",\"label\":", json(chart.x_label), ",\"series\":[", data, "]}</script>\n</figure>\n");
 }

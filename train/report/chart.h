@@ -1,7 +1,8 @@
-// Line charts as SVG: several series, ticks at round numbers, linear or logarithmic axes.
+// Line charts as SVG and as text: several series, ticks at round numbers, linear or logarithmic axes.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Chart {
   bool logarithmic_x = false;    ///< x above 0, in decades
   bool last_values = false;      ///< the legend has the last value of each series: for curves over time
   double mark = NAN;             ///< an x to mark with a thin line: the best step
-  double y_most = INFINITY;      ///< upper bound of y, where the axis ends: 1 for an accuracy
+  double max_y = INFINITY;       ///< upper bound of y, where the axis ends: 1 for an accuracy
 };
 
 /// Axis ticks from at most `low` to at least `high`, about `count` of them: multiples of 1, 2 or 5 times a
@@ -45,5 +46,10 @@ std::string chart_svg(const Chart& chart, bool logarithmic = false);
 /// A figure element for a page: title, legend, the chart on both scales where possible, and its numbers for
 /// the hover script. Empty when no value is finite. Errors as chart_svg().
 std::string chart_figure(const Chart& chart);
+
+/// The chart's series as stars over its x axis, `columns` wide and `rows` high besides axis and labels; the
+/// marked x as a column of bars. Where a column holds several points, their mean is shown. Linear in y. Empty
+/// when no value is finite. Fault::data when x and y of a series differ in length.
+std::string chart_text(const Chart& chart, int64_t columns, int64_t rows);
 
 }  // namespace heed

@@ -1,19 +1,16 @@
 // Points of a chart as characters.
-#include "heed/train/report/chart_text.h"
+#include "heed/train/report/chart.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 
 namespace heed {
 namespace {
 
 constexpr size_t label_width = 8;
-
-std::string right_aligned(const std::string& label) {
-  return std::string(label.size() < label_width ? label_width - label.size() : 0, ' ') + label;
-}
 
 /// A range that values are mapped from, to 0 .. cells - 1.
 struct Scale {
@@ -43,7 +40,7 @@ std::string chart_text(const Chart& chart, int64_t columns, int64_t rows) {
     }
     for (size_t i = 0; i < series.x.size(); ++i) {
       if (!std::isfinite(place(series.x[i])) || !std::isfinite(series.y[i])) continue;
-      points.emplace_back(place(series.x[i]), std::min(series.y[i], chart.y_most));
+      points.emplace_back(place(series.x[i]), std::min(series.y[i], chart.max_y));
       across.take(points.back().first);
     }
   }
@@ -70,8 +67,8 @@ std::string chart_text(const Chart& chart, int64_t columns, int64_t rows) {
     const std::string label = row == 0                   ? tick_text(up.high)
                               : row + 1 == canvas.size() ? tick_text(up.low)
                                                          : std::string();
-    canvas[row].erase(canvas[row].find_last_not_of(' ') + 1);
-    out += right_aligned(label) + " |" + canvas[row] + "\n";
+    out += picture::line_without_blanks(picture::padded(label, label_width, picture::Align::right) + " |" +
+                                        canvas[row]);
   }
   const auto value = [&](double x) { return tick_text(chart.logarithmic_x ? std::pow(10.0, x) : x); };
   const std::string first = value(across.low), last = value(across.high);

@@ -18,7 +18,7 @@ Chart length_chart(std::vector<Series> series) {
   return {.title = "BLEU by length of the source",
           .series = std::move(series),
           .x_label = "words of the source",
-          .y_most = 100};
+          .max_y = 100};
 }
 
 }  // namespace heed

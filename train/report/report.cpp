@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/page_assets.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
-#include "heed/core/io/embedded_files.h"
 
 namespace heed {
 namespace {
@@ -35,19 +34,17 @@ std::string charts(const std::vector<Chart>& all) {
 
 std::string samples(const std::vector<ReportSample>& all) {
   if (all.empty()) return "";
-  const bool referenced = std::any_of(all.begin(), all.end(),
-                                      [](const ReportSample& sample) { return !sample.reference.empty(); });
-  std::string out = text(
-      "<h2>Samples</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Samples\">\n"
-      "<table class=\"words\">\n<thead><tr><th scope=\"col\">source</th>",
-      referenced ? "<th scope=\"col\">reference</th>" : "",
-      "<th scope=\"col\">model</th></tr></thead>\n<tbody>\n");
+  const bool has_references = std::any_of(
+      all.begin(), all.end(), [](const ReportSample& sample) { return !sample.reference.empty(); });
+  std::string rows;
   for (const ReportSample& sample : all) {
-    out += text("<tr><td>", escape(sample.source), "</td>");
-    if (referenced) out += text("<td>", escape(sample.reference), "</td>");
-    out += text("<td>", escape(sample.hypothesis), "</td></tr>\n");
+    rows += text("<tr><td>", escape(sample.source), "</td>");
+    if (has_references) rows += text("<td>", escape(sample.reference), "</td>");
+    rows += text("<td>", escape(sample.hypothesis), "</td></tr>\n");
   }
-  return out + "</tbody>\n</table>\n</div>\n";
+  std::vector<std::string> heads{"source", "model"};
+  if (has_references) heads.insert(heads.begin() + 1, "reference");
+  return "<h2>Samples</h2>\n" + picture::html_table("Samples", "words", picture::column_heads(heads), rows);
 }
 
 constexpr int deepest_shade = 70;
@@ -69,19 +66,17 @@ std::string confusion_table(const Confusion& confusion) {
          " labels need ", classes * classes, ".");
   std::string out =
       "<h2>Confusion</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion "
-      "matrix\">\n"
-      "<table class=\"confusion\">\n<caption>Rows are true classes, columns are predictions; the last column "
-      "is the "
-      "share that was right.</caption>\n<thead><tr><td></td>";
-  for (const auto& label : labels) out += text("<th scope=\"col\">", escape(label), "</th>");
-  out += "<th scope=\"col\">right</th></tr></thead>\n<tbody>\n";
+      "matrix\">\n<table class=\"confusion\">\n<caption>Rows are true classes, columns are predictions; the "
+      "last "
+      "column is the share that was right.</caption>\n<thead><tr><td></td>";
+  out += picture::column_heads(labels) + picture::column_heads({"right"}) + "</tr></thead>\n<tbody>\n";
   for (size_t truth = 0; truth < classes; ++truth) {
     int64_t sum = 0;
     for (size_t guess = 0; guess < classes; ++guess) sum += confusion.counts[truth * classes + guess];
     const auto share = [&](int64_t count) {
       return sum ? static_cast<double>(count) / static_cast<double>(sum) : 0;
     };
-    out += text("<tr><th scope=\"row\">", escape(labels[truth]), "</th>");
+    out += "<tr>" + picture::row_head(labels[truth]);
     for (size_t guess = 0; guess < classes; ++guess) {
       const int64_t count = confusion.counts[truth * classes + guess];
       const double shade =
@@ -97,8 +92,6 @@ std::string confusion_table(const Confusion& confusion) {
 
 }  // namespace
 
-std::string_view picture::script_charts() { return embedded_file("train/report/charts.js"); }
-
 std::string setting_cell(const std::string& value) {
   return "<td>" + (value.empty() ? std::string("none") : escape(value)) + "</td>";
 }
@@ -112,14 +105,12 @@ std::string settings_section(const ReportSettings& settings) {
   if (settings.all.empty()) return "";
   std::string out = "<h2>Settings</h2>\n";
   if (!settings.changed.empty()) {
-    out += text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed settings\">\n",
-                "<table class=\"measures settings\">\n<thead><tr><th scope=\"col\">changed setting</th>",
-                "<th scope=\"col\">this run</th><th scope=\"col\">", escape(settings.from),
-                "</th></tr></thead>\n<tbody>\n");
+    std::string rows;
     for (const ReportSetting& one : settings.changed)
-      out += text("<tr><th scope=\"row\">", escape(one.key), "</th>", setting_cell(one.value),
-                  setting_cell(one.before), "</tr>\n");
-    out += "</tbody>\n</table>\n</div>\n";
+      rows += text("<tr>", picture::row_head(one.key), setting_cell(one.value), setting_cell(one.before),
+                   "</tr>\n");
+    out += picture::html_table("Changed settings", "measures settings",
+                               picture::column_heads({"changed setting", "this run", settings.from}), rows);
   } else if (!settings.from.empty()) {
     out += text("<p class=\"subtitle\">As in ", escape(settings.from), ": nothing was changed.</p>\n");
   }
@@ -137,7 +128,7 @@ std::string report_html(const ReportData& report) {
     if (!report.maps.empty()) body += maps_section(report.maps);
   }
   std::vector<std::string_view> scripts = picture::map_scripts();
-  scripts.push_back(picture::script_charts());
+  scripts.push_back(charts_script);
   return picture::page(report.title, report.subtitle, body, scripts, report.confusion ? shades() : "");
 }
 

@@ -56,13 +56,10 @@ struct ReportData {
   ReportSettings settings{};              ///< below the cards
 };
 
+/// The script for hover, logarithmic scale and saving of a page's charts; needs picture::tools_script.
+inline constexpr std::string_view charts_script = "train/report/charts.js";
+
 /// The whole page; it loads nothing, so it works as a local file. Fault::data when a part is inconsistent.
 std::string report_html(const ReportData& report);
 
-namespace picture {
-
-/// Script for hover, logarithmic scale and saving of a page's charts; needs script_tools().
-std::string_view script_charts();
-
-}  // namespace picture
 }  // namespace heed

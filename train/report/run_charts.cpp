@@ -1,6 +1,7 @@
 // Which series of metrics.jsonl are drawn together.
 #include "heed/train/report/run_charts.h"
 
+#include "heed/core/io/ascii.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/run/tensorboard.h"
 
@@ -10,8 +11,7 @@ namespace {
 /// "Accuracy" for accuracy.
 std::string title_of(const std::string& score) {
   std::string title = score_name(score);
-  if (!title.empty() && title[0] >= 'a' && title[0] <= 'z')
-    title[0] = static_cast<char>(title[0] - 'a' + 'A');
+  if (!title.empty()) title[0] = ascii_upper(title[0]);
   return title;
 }
 
@@ -42,7 +42,7 @@ std::vector<Chart> score_charts(const std::vector<MetricSeries>& logged, double 
     const std::string score = one.name.substr(score_prefix.size());
     if (score == "loss" || score == "estimate") continue;
     charts.push_back(chart_of(logged, title_of(score), {{one.name, "validation"}}, mark));
-    charts.back().y_most = max_score(score);
+    charts.back().max_y = max_score(score);
   }
   return charts;
 }

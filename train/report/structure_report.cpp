@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/page_assets.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/terminal.h"
 #include "heed/train/report/report.h"
@@ -47,38 +47,38 @@ std::vector<size_t> shown_widths(const HeadStructure& s) {
   return out;
 }
 
+/// Rows of equally many cells below the names of the first row's; columns are right-aligned.
 std::string lines_of_table(const std::vector<std::vector<TableCell>>& rows) {
-  std::string out;
-  for (size_t row = 0; row <= rows.size(); ++row) {
-    const std::vector<TableCell>& cells = rows[row == 0 ? 0 : row - 1];
-    for (size_t i = 0; i < cells.size(); ++i) {
-      size_t columns = cells[i].name.size();
-      for (const auto& other : rows)
-        columns = std::max(columns, other[std::min(i, other.size() - 1)].value.size());
-      const std::string& words = row == 0 ? cells[i].name : cells[i].value;
-      out += std::string(2 + columns - words.size(), ' ') + words;
+  std::vector<std::string> lines(rows.size() + 1);
+  for (size_t i = 0; !rows.empty() && i < rows.front().size(); ++i) {
+    size_t columns = rows.front()[i].name.size();
+    for (const auto& row : rows) columns = std::max(columns, row[std::min(i, row.size() - 1)].value.size());
+    for (size_t line = 0; line < lines.size(); ++line) {
+      const std::vector<TableCell>& row = rows[line == 0 ? 0 : line - 1];
+      if (i < row.size())
+        lines[line] += picture::padded(line == 0 ? row[i].name : row[i].value,
+                                       static_cast<int64_t>(columns) + 2, picture::Align::right);
     }
-    out += "\n";
   }
-  return out;
+  return picture::joined(lines, "\n") + "\n";
 }
 
 /// What a reader has to know about the maps besides the distances.
 std::string remarks_of(const std::vector<AnalysedHead>& heads, const std::string& map) {
-  double least = INFINITY, greatest = -INFINITY;
+  double min_row = INFINITY, max_row = -INFINITY;
   int64_t below = 0, count = 0, maps = 0;
   for (const AnalysedHead& one : heads) {
     if (one.map != map) continue;
-    least = std::min(least, one.structure.least_row);
-    greatest = std::max(greatest, one.structure.greatest_row);
+    min_row = std::min(min_row, one.structure.least_row);
+    max_row = std::max(max_row, one.structure.greatest_row);
     maps = one.num_maps;
     ++count;
     below += one.structure.of("uniform").entrywise < one.structure.nearest() ? 1 : 0;
   }
   std::string out;
   if (maps > 1) out += text("Means over ", maps, " maps of each head.\n");
-  if (least < 0.999 || greatest > 1.001)
-    out += text("Rows sum to ", picture::fixed(least, 2), " to ", picture::fixed(greatest, 2),
+  if (min_row < 0.999 || max_row > 1.001)
+    out += text("Rows sum to ", picture::fixed(min_row, 2), " to ", picture::fixed(max_row, 2),
                 ": dropout was on when these maps were taken, or the attention does not normalise.\n");
   if (below > 0)
     out += text("Equal weights are nearer to ", below, " of ", count, count == 1 ? " head" : " heads",
@@ -100,34 +100,24 @@ std::string families_text(const StructureOptions& o) {
 std::string heading_of(const std::string& column) {
   if (column == "2-norm") return "largest singular value";
   if (column == "rank") return "numerical rank";
-  for (const char* same : {"head", "tokens"}) {
-    if (column == same) return column;
-  }
-  return "distance to " + column;
+  return column == "head" || column == "tokens" ? column : "distance to " + column;
 }
 
-std::string html_table(const std::vector<AnalysedHead>& heads, const std::string& map) {
-  std::string out =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Distances\">\n<table "
-      "class=\"measures\">\n";
-  bool first = true;
+std::string distances_table(const std::vector<AnalysedHead>& heads, const std::string& map) {
+  std::string rows;
+  std::vector<std::string> headings;
   for (const AnalysedHead& one : heads) {
     if (one.map != map) continue;
-    const std::vector<TableCell> cells = cells_of(one);
-    if (first) {
-      out += "<thead><tr>";
-      for (const TableCell& cell : cells)
-        out += "<th scope=\"col\">" + picture::escape(heading_of(cell.name)) + "</th>";
-      out += "</tr></thead>\n<tbody>\n";
+    headings.clear();
+    std::string row;
+    for (const TableCell& cell : cells_of(one)) {
+      row += headings.empty() ? picture::row_head(cell.value)
+                              : text("<td>", picture::escape(cell.value), "</td>");
+      headings.push_back(heading_of(cell.name));
     }
-    first = false;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const std::string value = picture::escape(cells[i].value);
-      out += i == 0 ? "<tr><th scope=\"row\">" + value + "</th>" : "<td>" + value + "</td>";
-    }
-    out += "</tr>\n";
+    rows += text("<tr>", row, "</tr>\n");
   }
-  return out + "</tbody>\n</table>\n</div>\n";
+  return picture::html_table("Distances", "measures", picture::column_heads(headings), rows);
 }
 
 /// A list that explains the columns of the tables.
@@ -256,7 +246,7 @@ std::string structure_page(const std::vector<AnalysedHead>& heads, const Structu
                            const std::string& caption) {
   std::string body = explained_columns(heads, options);
   for (const std::string& map : maps_among(heads)) {
-    body += "<h2>" + picture::escape(map) + "</h2>\n" + html_table(heads, map);
+    body += "<h2>" + picture::escape(map) + "</h2>\n" + distances_table(heads, map);
     if (const std::string remarks = remarks_of(heads, map); !remarks.empty())
       body += "<p class=\"subtitle\">" + picture::escape(remarks) + "</p>\n";
     Chart chart = structure_chart(heads, map);
@@ -265,7 +255,7 @@ std::string structure_page(const std::vector<AnalysedHead>& heads, const Structu
   }
   body += maps_to_look_at(maps, caption);
   std::vector<std::string_view> scripts = picture::map_scripts();
-  scripts.push_back(picture::script_charts());
+  scripts.push_back(charts_script);
   return picture::page(title, families_text(options), body, scripts);
 }
 

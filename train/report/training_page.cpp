@@ -2,12 +2,9 @@
 #include "heed/train/report/training_page.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
-#include "heed/attention/inspect/map_page.h"
-#include "heed/attention/inspect/page_assets.h"
-#include "heed/attention/inspect/page_floats.h"
+#include "heed/attention/inspect/html_page.h"
+#include "heed/attention/inspect/page_data.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/embedded_files.h"
 #include "heed/train/run/metrics_log.h"
@@ -15,49 +12,24 @@
 namespace heed {
 namespace {
 
+using picture::joined;
 using picture::json;
 
-/// Lists of tokens, each once.
-class TokenLists {
- public:
-  size_t index(const std::vector<std::string>& tokens) {
-    const auto [at, is_new] = known_.try_emplace(tokens, known_.size());
-    if (is_new) lists_.push_back(&at->first);
-    return at->second;
-  }
-  std::string as_json() const {
-    std::string out;
-    for (const auto* list : lists_) {
-      std::string words;
-      for (const std::string& word : *list)
-        words += text(words.empty() ? "" : ",", json(picture::visible(word)));
-      out += text(out.empty() ? "" : ",", "[", words, "]");
-    }
-    return "[" + out + "]";
-  }
-
- private:
-  std::map<std::vector<std::string>, size_t> known_;
-  std::vector<const std::vector<std::string>*> lists_;
-};
-
 std::string head_json(const HeadSnapshot& head) {
-  std::string out;
-  for (const double value : {head.entropy, head.uniform_entropy, head.confidence, head.diagonal,
-                             head.previous, head.next, head.induction})
-    out += text(out.empty() ? "" : ",", json(value));
-  return "[" + out + "]";
+  const std::vector<double> numbers{head.entropy,  head.uniform_entropy, head.confidence,
+                                    head.diagonal, head.previous,        head.next,
+                                    head.induction};
+  return "[" + joined(numbers, ",", [](double value) { return json(value); }) + "]";
 }
 
-std::string frame_json(const MapSnapshot& frame, TokenLists& tokens) {
+std::string frame_json(const MapSnapshot& frame, picture::TokenLists& tokens) {
   std::string maps;
   std::vector<float> weights;
   for (size_t i = 0; i < frame.maps.size(); ++i) {
     const MapView& map = frame.maps[i];
-    std::string heads;
-    for (const HeadSnapshot& head : frame.heads[i]) heads += text(heads.empty() ? "" : ",", head_json(head));
     maps += text(maps.empty() ? "" : ",", "{\"rows\":", tokens.index(map.query_tokens),
-                 ",\"columns\":", tokens.index(map.key_tokens), ",\"heads\":[", heads, "]}");
+                 ",\"columns\":", tokens.index(map.key_tokens), ",\"heads\":[",
+                 joined(frame.heads[i], ",", head_json), "]}");
     weights.insert(weights.end(), map.weights.begin(), map.weights.end());
   }
   return text("{\"step\":", frame.step, ",\"caption\":", json(frame.caption), ",\"maps\":[", maps,
@@ -65,8 +37,8 @@ std::string frame_json(const MapSnapshot& frame, TokenLists& tokens) {
 }
 
 std::string curve_json(const Series& series) {
-  constexpr size_t most = 1200;  // points: more than pixels
-  const size_t stride = series.x.size() / most + 1;
+  constexpr size_t max_curve_points = 1200;  // more than pixels
+  const size_t stride = series.x.size() / max_curve_points + 1;
   std::string x, y;
   for (size_t i = 0; i < series.x.size(); ++i) {
     if (i % stride != 0 && i + 1 != series.x.size()) continue;
@@ -114,28 +86,24 @@ TrainingMaps read_training_maps(const Path& run) {
 std::string training_page(const TrainingMaps& training) {
   check(training);
   const MapSnapshot& last = training.frames.back();
-  TokenLists tokens;
-  std::string frames, loss, maps;
-  for (const MapSnapshot& frame : training.frames)
-    frames += text(frames.empty() ? "" : ",\n", frame_json(frame, tokens));
-  for (const Series& one : training.loss) loss += text(loss.empty() ? "" : ",", curve_json(one));
-  for (const MapView& map : last.maps)
-    maps += text(maps.empty() ? "" : ",", "{\"name\":", json(map.name), ",\"kind\":", json(map.kind),
-                 ",\"layer\":", map.layer, ",\"heads\":", map.heads, "}");
+  picture::TokenLists tokens;
+  const std::string frames =
+      joined(training.frames, ",\n", [&](const MapSnapshot& frame) { return frame_json(frame, tokens); });
+  const std::string maps = joined(last.maps, ",", [](const MapView& map) {
+    return text("{\"name\":", json(map.name), ",\"kind\":", json(map.kind), ",\"layer\":", map.layer,
+                ",\"heads\":", map.heads, "}");
+  });
   const HeadChoice chosen = first_head(last.maps);
-  const std::string body = text(
-      "<section class=\"training\" aria-label=\"Attention maps through training\">\n<noscript>The maps are "
-      "drawn by a script inside this page; please allow it to run.</noscript>\n<script "
-      "type=\"application/json\">{\"first\":{\"map\":",
-      chosen.map, ",\"head\":", chosen.head, "},\"maps\":[", maps, "],\"lossOf\":[", loss, "],\"frames\":[",
-      frames, "],\"tokens\":", tokens.as_json(), "}</script>\n</section>\n");
-  return picture::page(training.title + ": heads through training",
-                       text(training.frames.size(), " steps, ", training.frames.front().step, " to ",
-                            last.step, ", of one input"),
-                       body,
-                       {picture::script_tools(), embedded_file("attention/inspect/page_grid.js"),
-                        embedded_file("train/report/page_training.js")},
-                       embedded_file("train/report/page_training.css"));
+  const std::string data = text("{\"first\":{\"map\":", chosen.map, ",\"head\":", chosen.head, "},\"maps\":[",
+                                maps, "],\"lossOf\":[", joined(training.loss, ",", curve_json),
+                                "],\"frames\":[", frames, "],\"tokens\":", tokens.as_json(), "}");
+  return picture::page(
+      training.title + ": heads through training",
+      text(training.frames.size(), " steps, ", training.frames.front().step, " to ", last.step,
+           ", of one input"),
+      picture::script_section("training", "Attention maps through training", "The maps are drawn", data),
+      {picture::tools_script, picture::grid_script, "train/report/page_training.js"},
+      embedded_file("train/report/page_training.css"));
 }
 
 }  // namespace heed

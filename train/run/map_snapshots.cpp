@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "heed/attention/inspect/pooled_maps.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/attention/inspect/effective_rank.h"
+#include "heed/attention/inspect/corpus_head_measures.h"
 #include "heed/attention/inspect/head_distances.h"
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"

@@ -1,7 +1,7 @@
 // The page of models side by side: what it holds and what it refuses.
 #include "heed/attention/inspect/side_by_side_page.h"
 
-#include "heed/attention/inspect/page_floats.h"
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
 

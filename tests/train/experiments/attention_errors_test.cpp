@@ -72,7 +72,6 @@ TEST_CASE("attention errors: a model that knows nothing has known statistics") {
   CHECK(vocabulary == Approx(std::round(vocabulary)).epsilon(1e-5));
   // 23 draws of 24 positions.
   CHECK(errors.own_perplexity("softmax", 0, 1) == Approx(std::pow(vocabulary, 23.0 / 24)).epsilon(1e-4));
-  CHECK(errors.tokens() == 2 * 24);
 }
 
 TEST_CASE("attention errors: products of queries and keys are those of the scores, rotated by rope") {
@@ -86,8 +85,8 @@ TEST_CASE("attention errors: products of queries and keys are those of the score
   words.replace(at, std::string("position = \"rope\"").size(), "position = \"none\"");
   io::write(settings, words);
   const AttentionErrors::Distance plain = shell.errors(0).distance("softmax", 0);
-  CHECK(rotated.least_negative != plain.least_negative);
-  CHECK(rotated.most_negative != plain.most_negative);
+  CHECK(rotated.min_negative != plain.min_negative);
+  CHECK(rotated.max_negative != plain.max_negative);
 }
 
 TEST_CASE("attention errors: a text that is too short for two portions is refused, with what to do") {

@@ -33,8 +33,8 @@ struct FiledCell {
   std::string on_file(int64_t seed) const { return io::read(curve_file(table, options, work, seed)); }
 
   /// This cell with what is on file, after these runs have ended.
-  Work with_filed(const EndedRuns& ended) const {
-    std::vector<Work> all{work};
+  PlannedCell with_filed(const EndedRuns& ended) const {
+    std::vector<PlannedCell> all{work};
     add_filed_runs(table, options, ended, all);
     return all.at(0);
   }
@@ -42,7 +42,7 @@ struct FiledCell {
   const Scratch scratch;
   const PublishedTable& table = published_table("fast-table1");
   ReproductionOptions options;
-  Work work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {.name = "Vanilla/ListOps"}};
+  PlannedCell work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {.name = "Vanilla/ListOps"}};
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_CASE(
   cell.write(1, 2.5, {});
   CHECK(cell.with_filed({}).begun.empty());
   cell.work.plans.clear();
-  const Work shown = cell.with_filed({});
+  const PlannedCell shown = cell.with_filed({});
   CHECK(shown.filed.empty());
   REQUIRE(shown.begun.size() == 1);
   CHECK(shown.begun[0].run.step == 1);
@@ -106,7 +106,7 @@ TEST_CASE("filed runs: without plans a finished run decides the settings, whatev
   cell.work.cell.changed = "";
   cell.write(2, 2, 0.5);
   cell.work.plans.clear();
-  const Work shown = cell.with_filed({});
+  const PlannedCell shown = cell.with_filed({});
   CHECK(shown.begun.empty());
   REQUIRE(shown.filed.size() == 1);
   CHECK(shown.filed[0].run.seed == 2);
@@ -120,7 +120,7 @@ TEST_CASE("filed runs: a run on file counts until the same seed has ended here w
   ComparedRun run{.label = "softmax", .folder = "", .failure = "it fell over"};
   CHECK(cell.with_filed({{"run-1", run}}).filed.size() == 2);
   run.failure.clear();
-  const Work shown = cell.with_filed({{"run-1", run}});
+  const PlannedCell shown = cell.with_filed({{"run-1", run}});
   REQUIRE(shown.filed.size() == 1);
   CHECK(shown.filed[0].run.seed == 2);
   CHECK(shown.cell.left_out.empty());
@@ -144,7 +144,7 @@ TEST_CASE("filed runs: seeds of other settings or data are no runs of the cell, 
   cell.options.data["ListOps"] = "/elsewhere";
   cell.write(3, 2, 0.125);
   cell.options.data.clear();
-  const auto check = [&](const Work& shown) {
+  const auto check = [&](const PlannedCell& shown) {
     REQUIRE(shown.filed.size() == 1);
     CHECK(shown.filed[0].run.seed == 1);
     CHECK(
@@ -167,18 +167,18 @@ TEST_CASE("filed runs: what all runs share stands once on the page, what they do
                                {{"heed", "0.1.0"}, {"commit", commit}, {"machine", "M"}, {"date", date}}});
   };
   put(1, "aaa", "2026-11-24T19:05:48Z");
-  Origins origins = origins_of(cell.table, cell.options, {cell.work});
+  Origins origins = origins_of({cell.table, cell.options, {cell.work}, {}});
   CHECK(origins.shared == "- heed: 0.1.0\n- commit: aaa\n- machine: M\n- date: 2026-11-24\n");
   CHECK(origins.own.empty());
-  Work other = cell.work;
+  PlannedCell other = cell.work;
   other.cell.name = "Linear/ListOps";
   put(2, "bbb", "2026-11-24T20:00:00Z");
-  origins = origins_of(cell.table, cell.options, {cell.work, other});
+  origins = origins_of({cell.table, cell.options, {cell.work, other}, {}});
   CHECK(origins.shared == "- heed: 0.1.0\n- machine: M\n- date: 2026-11-24\n");
   CHECK(origins.own == std::map<std::string, std::string>{{"Linear/ListOps", "commit aaa"},
                                                           {"Vanilla/ListOps", "commit aaa and bbb"}});
   other.filed[0].facts = {{"heed", "0.2.0"}};
-  origins = origins_of(cell.table, cell.options, {other, cell.work});
+  origins = origins_of({cell.table, cell.options, {other, cell.work}, {}});
   CHECK(origins.shared.empty());
   CHECK(origins.own["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
 }
@@ -250,11 +250,11 @@ TEST_CASE("filed runs: what a file says is text on the page, whatever it holds")
   filed.insert(0, "# machine: " + evil + "\n# commit: " + evil + "\n");
   filed.insert(filed.find("# points"), "# baselines: " + evil + "=0.1\n");
   io::write(curve_file(cell.table, cell.options, cell.work, 1), filed);
-  const Work shown = cell.with_filed({});
+  const PlannedCell shown = cell.with_filed({});
   REQUIRE(shown.filed.size() == 1);
   Reproduction result;
   result.cells = {judged(cell.table, cell.options, shown, {}, nullptr)};
-  write_page(cell.table, cell.options, {shown}, {}, result);
+  write_page({cell.table, cell.options, {shown}, {}}, result);
   const std::string page = io::read(cell.options.results_folder() / "fast-table1.md");
   CHECK_THAT(page,
              containing("- machine: &lt;script&gt;alert(1)&lt;/script&gt; \\[x\\](javascript:alert(1))"));

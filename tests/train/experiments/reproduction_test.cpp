@@ -144,11 +144,11 @@ TEST_CASE("reproduction: rows, columns and cells are named in any case of letter
 
 TEST_CASE("reproduction: the first row of a ratio is asked for with the rows that are named") {
   const ReproductionOptions options{.rows = {"Fastmax1/Image"}, .place = {.folder = ""}};
-  const std::vector<Work> cells = wanted_cells(published_table("fast-figure6"), options);
+  const std::vector<PlannedCell> cells = wanted_cells(published_table("fast-figure6"), options);
   REQUIRE(cells.size() == 2);
   CHECK(cells[0].row->name == "Vanilla");
-  for (const Work& work : cells) CHECK(work.asked);  // and not put off by a limit
-  for (const Work& work : wanted_cells(published_table("fast-figure6"), {})) CHECK_FALSE(work.asked);
+  for (const PlannedCell& work : cells) CHECK(work.asked);  // and not put off by a limit
+  for (const PlannedCell& work : wanted_cells(published_table("fast-figure6"), {})) CHECK_FALSE(work.asked);
 }
 
 TEST_CASE("reproduce: speeds are ratios, and without a speed of the first row there is none") {
@@ -156,7 +156,7 @@ TEST_CASE("reproduce: speeds are ratios, and without a speed of the first row th
   const PublishedTable& table = published_table("fast-table2");
   ReproductionOptions options{.rows = {"ListOps"}, .place = {.folder = scratch / "all"}};
   options.place.quiet = true;
-  for (const Work& work : wanted_cells(table, options)) {  // what an earlier call has measured
+  for (const PlannedCell& work : wanted_cells(table, options)) {  // what an earlier call has measured
     const std::string name = plan_run(config_of(work, options, 0), work.row->attention).name;
     io::make_directories(options.place.folder / "speeds");
     io::write(options.place.folder / "speeds" / (name + ".json"),
@@ -337,7 +337,7 @@ TEST_CASE("reproduce: damaged files of earlier measurements are named, with the 
   CHECK_THAT(crossing(""), containing("crossovers.csv:1:1: there is no header"));
   const PublishedTable& speeds = published_table("fast-table2");
   ReproductionOptions options{.rows = {"Vanilla/ListOps"}, .place = {.folder = scratch / "all"}};
-  const Work work = wanted_cells(speeds, options).at(0);
+  const PlannedCell work = wanted_cells(speeds, options).at(0);
   const std::string plan = plan_run(config_of(work, options, 0), work.row->attention).name;
   for (const char* bad :
        {"{\"step_ms\": \"10\"}", "{\"step_ms\": null}", "{\"step_ms\": 0}", "{}", "[]", "", "{\"st"}) {
@@ -358,7 +358,7 @@ TEST_CASE("reproduce: a crossover is looked for up to twice the published length
 
 TEST_CASE("reproduce: what was measured with other machine options is kept in another place") {
   const PublishedTable& table = published_table("fast-figure3");
-  const Work work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {}};
+  const PlannedCell work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {}};
   ReproductionOptions options;
   CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32");
   options.place.machine = {"--threads", "2", "--device", "cpu"};
@@ -381,7 +381,7 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
     return run;
   };
   const auto cell_of = [&](const ComparedRun& run, const ComparedRun* first) {
-    Work work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
+    PlannedCell work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
     work.cell = {.name = "row", .paper = 1, .changed = "train.max_steps 3"};
     work.filed = {{run, {}}};
     return judged(table, options, work, {}, first);

@@ -183,11 +183,11 @@ TEST_CASE("chart: no text leaves the picture, wherever a label stands and howeve
 TEST_CASE("chart: an accuracy axis ends at 1, and a score below its most is as before") {
   for (const auto& [low, high] : {std::pair{0.2, 1.0}, {0.97, 1.0}, {1.0, 1.0}, {0.1, 0.96}}) {
     CAPTURE(low, high);
-    const Chart chart{.title = "a", .series = {{"s", {0, 1}, {low, high}}}, .y_most = 1};
+    const Chart chart{.title = "a", .series = {{"s", {0, 1}, {low, high}}}, .max_y = 1};
     const std::vector<std::string> ticks = ticks_up(chart_svg(chart), 41);
     REQUIRE(ticks.size() >= 2);
     CHECK(ticks.back() == "1");
-    BubbleChart bubbles{.title = "t", .x_label = "x", .y_label = "y", .area_label = "z", .y_most = 1};
+    BubbleChart bubbles{.title = "t", .x_label = "x", .y_label = "y", .area_label = "z", .max_y = 1};
     bubbles.bubbles = {{"a", 1, low, 1}, {"b", 10, high, 1}};
     const std::vector<std::string> up = ticks_up(bubbles_svg(bubbles), 57);
     REQUIRE(up.size() >= 2);

@@ -1,5 +1,5 @@
 // Charts for a terminal, star by star.
-#include "heed/train/report/chart_text.h"
+#include "heed/train/report/chart.h"
 
 #include <cmath>
 

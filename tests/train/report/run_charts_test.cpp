@@ -12,9 +12,9 @@ TEST_CASE("run charts: each score of the validations is drawn, those of a task o
   const std::vector<Chart> charts = score_charts(logged, 3);
   REQUIRE(charts.size() == 3);
   CHECK(charts[0].title == "BLEU");
-  CHECK(charts[0].y_most == 100);
+  CHECK(charts[0].max_y == 100);
   CHECK(charts[1].title == "Word error");
-  CHECK(charts[1].y_most == INFINITY);
+  CHECK(charts[1].max_y == INFINITY);
   CHECK(charts[1].mark == 3);
   REQUIRE(charts[1].series.size() == 1);
   CHECK(charts[1].series[0].name == "validation");

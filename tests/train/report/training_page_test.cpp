@@ -1,7 +1,7 @@
 // Pages and pictures of maps through training.
 #include "heed/train/report/training_page.h"
 
-#include "heed/attention/inspect/page_floats.h"
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"

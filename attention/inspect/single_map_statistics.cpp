@@ -1,5 +1,5 @@
 // Computes statistics of heads, summing in f64 in a fixed order.
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,6 @@
 
 namespace heed {
 namespace {
-
-double surprise(double weight) { return weight > 0 ? -weight * std::log(weight) : 0.0; }
 
 bool ends_sentence(std::string_view token) {
   return token == "</s>" || token == "<eos>" || token == "<EOS>" || token == "[SEP]" ||
@@ -48,7 +46,7 @@ HeadStatistics statistics_of(const MapView& map, int64_t head) {
     for (int64_t key = 0; key < map.keys; ++key) {
       const double weight = map.at(head, query, key);
       const int64_t away = std::abs(key - query);
-      out.entropy += surprise(weight);
+      out.entropy += entropy_term(weight);
       out.distance += weight * static_cast<double>(away);
       out.offset += weight * static_cast<double>(key - query);
       for (size_t width = static_cast<size_t>(away); width < out.band.size(); ++width)
@@ -64,7 +62,7 @@ HeadStatistics statistics_of(const MapView& map, int64_t head) {
   for (double& mass : column) mass /= rows;
   out.favourite = std::max_element(column.begin(), column.end()) - column.begin();
   out.favourite_mass = column[static_cast<size_t>(out.favourite)];
-  for (const double mass : column) out.information += surprise(mass);
+  for (const double mass : column) out.information += entropy_term(mass);
   out.information = std::max(0.0, out.information - out.entropy);
   out.diagonal = mass_at(map, head, 0);
   out.previous = mass_at(map, head, -1);
@@ -73,6 +71,8 @@ HeadStatistics statistics_of(const MapView& map, int64_t head) {
 }
 
 }  // namespace
+
+double entropy_term(double weight) { return weight > 0 ? -weight * std::log(weight) : 0.0; }
 
 bool causal(const MapView& map) {
   if (map.queries != map.keys) return false;
@@ -94,36 +94,18 @@ std::vector<HeadStatistics> head_statistics(const MapView& map) {
   return out;
 }
 
-std::vector<double> head_distances(const MapView& map) {
-  check(map);
-  std::vector<double> out(static_cast<size_t>(map.heads * map.heads));
-  for (int64_t one = 0; one < map.heads; ++one)
-    for (int64_t other = one + 1; other < map.heads; ++other) {
-      double sum = 0;
-      for (int64_t query = 0; query < map.queries; ++query)
-        for (int64_t key = 0; key < map.keys; ++key) {
-          const double a = map.at(one, query, key), b = map.at(other, query, key);
-          sum += surprise((a + b) / 2) - (surprise(a) + surprise(b)) / 2;
-        }
-      sum = std::max(0.0, sum / static_cast<double>(map.queries));
-      out[static_cast<size_t>(one * map.heads + other)] = out[static_cast<size_t>(other * map.heads + one)] =
-          sum;
-    }
-  return out;
-}
-
 namespace {
 
-template <class Wanted>
-HeadChoice sharpest_of(const std::vector<MapView>& maps, const Wanted& wanted) {
+/// The sharpest head of the maps of one kind, or of all where `kind` is empty.
+HeadChoice sharpest_of_kind(const std::vector<MapView>& maps, std::string_view kind) {
   HeadChoice best;
-  double most = -1;
+  double max_information = -1;
   for (size_t map = 0; map < maps.size(); ++map) {
-    if (!wanted(maps[map])) continue;
+    if (!kind.empty() && maps[map].kind != kind) continue;
     const auto heads = head_statistics(maps[map]);
     for (size_t head = 0; head < heads.size(); ++head)
-      if (heads[head].information > most) {
-        most = heads[head].information;
+      if (heads[head].information > max_information) {
+        max_information = heads[head].information;
         best = {map, static_cast<int64_t>(head)};
       }
   }
@@ -134,12 +116,13 @@ HeadChoice sharpest_of(const std::vector<MapView>& maps, const Wanted& wanted) {
 
 HeadChoice sharpest_head(const std::vector<MapView>& maps) {
   if (maps.empty()) fail("sharpest_head: there is no map. Give at least one.");
-  return sharpest_of(maps, [](const MapView&) { return true; });
+  return sharpest_of_kind(maps, "");
 }
 
 HeadChoice first_head(const std::vector<MapView>& maps) {
-  const auto cross = [](const MapView& map) { return map.kind == "cross"; };
-  return std::any_of(maps.begin(), maps.end(), cross) ? sharpest_of(maps, cross) : sharpest_head(maps);
+  const bool has_cross =
+      std::any_of(maps.begin(), maps.end(), [](const MapView& map) { return map.kind == "cross"; });
+  return has_cross ? sharpest_of_kind(maps, "cross") : sharpest_head(maps);
 }
 
 }  // namespace heed

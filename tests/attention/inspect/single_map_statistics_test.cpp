@@ -1,5 +1,6 @@
 // Statistics of a head, on maps with known results.
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
+#include "heed/attention/inspect/head_matching.h"
 
 #include <cmath>
 
@@ -120,10 +121,10 @@ TEST_CASE("map statistics: the sharpest head tells queries apart") {
 }
 
 TEST_CASE("map statistics: heads that agree have no distance, heads that disagree log 2") {
-  const auto distances = head_distances(made(4, 4, identity, identity, before));
-  CHECK(distances[0 * 3 + 1] == Approx(0).margin(1e-9));
-  CHECK(distances[0 * 3 + 2] == Approx(0.75 * std::log(2)));  // the first row agrees
-  CHECK(distances[2 * 3 + 0] == distances[0 * 3 + 2]);
+  const MapView map = made(4, 4, identity, identity, before);
+  CHECK(head_distance(map, 0, map, 1) == Approx(0).margin(1e-9));
+  CHECK(head_distance(map, 0, map, 2) == Approx(0.75 * std::log(2)));  // the first row agrees
+  CHECK(head_distance(map, 2, map, 0) == head_distance(map, 0, map, 2));
 }
 
 TEST_CASE("map statistics: a map that does not fit together is refused with its numbers") {

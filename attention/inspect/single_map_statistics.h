@@ -1,4 +1,4 @@
-// Statistics of attention heads: how sharp they are, and where they attend relative to the query.
+// Statistics of the heads of one map: how sharp they are, and where they attend relative to the query.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ namespace heed {
 /// in nats.
 struct HeadStatistics {
   double entropy = 0;            ///< mean over rows of -sum a log a
-  double uniform_entropy = 0;    ///< the same for equal weights on all visible keys: log n unless causal
+  double uniform_entropy = 0;    ///< entropy of equal weights on all visible keys: log n unless causal
   double information = 0;        ///< entropy of the mean row minus `entropy`: how much rows differ
   double confidence = 0;         ///< mean largest weight, the end-of-sentence column left out (Voita 2019)
   double diagonal = 0;           ///< mean weight of key i for query i
   double previous = 0;           ///< mean weight of key i - 1
   double next = 0;               ///< mean weight of key i + 1
   double distance = 0;           ///< mean over rows of sum_j a_ij |i - j|
-  double offset = 0;             ///< the same with sign: positive for later keys
+  double offset = 0;             ///< mean over rows of sum_j a_ij (j - i): positive for later keys
   std::array<double, 4> band{};  ///< mean mass within |i - j| <= w, w = 0..3
   int64_t favourite = 0;         ///< the key with the largest mean weight (Conti's vertical heads)
   double favourite_mass = 0;     ///< that mean weight
@@ -33,9 +33,8 @@ std::vector<HeadStatistics> head_statistics(const MapView& map);
 /// True when no query gives weight to a later key in any head and the map is square.
 bool causal(const MapView& map);
 
-/// Mean Jensen-Shannon divergence of the rows of each pair of heads, in nats: [heads, heads], 0 on its
-/// diagonal.
-std::vector<double> head_distances(const MapView& map);
+/// -a log a in nats, a term of an entropy; 0 for a weight that is not above zero.
+double entropy_term(double weight);
 
 /// Identifies a head of one of several maps.
 struct HeadChoice {

@@ -1,5 +1,5 @@
 // Sums of measures over the rows of a map, in f64 and in a fixed order.
-#include "heed/attention/inspect/head_measures.h"
+#include "heed/attention/inspect/corpus_head_measures.h"
 
 #include <algorithm>
 #include <array>
@@ -7,16 +7,13 @@
 #include <cstdlib>
 #include <limits>
 
-#include "heed/attention/inspect/effective_rank.h"
-#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/core/error.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t rank_tiles = 64;
-
-double nats(double weight) { return weight > 0 ? -weight * std::log(weight) : 0.0; }
 
 bool ends(std::string_view token) {
   static constexpr std::array names = {"[EOS]", "</s>", "<eos>", "<EOS>", "[SEP]", "<|endoftext|>"};
@@ -71,7 +68,7 @@ void add_row(HeadSums& out, const MapView& map, int64_t head, int64_t query, con
     const auto k = static_cast<size_t>(key);
     const double weight = map.at(head, query, key);
     const int64_t away = std::abs(key - query);
-    out.entropy += nats(weight);
+    out.entropy += entropy_term(weight);
     out.total += weight;
     out.distance += weight * static_cast<double>(away);
     out.offset += weight * static_cast<double>(key - query);
@@ -183,23 +180,13 @@ HeadSums sums_of(const MapView& map, int64_t head, const TokenCounts& counts) {
   out.uniform_column = first_column / out.rows;
   out.column_tokens[map.key_tokens[static_cast<size_t>(favourite - column.begin())]] = 1;
   double mean_row = 0;
-  for (const double mass : column) mean_row += nats(mass);
+  for (const double mass : column) mean_row += entropy_term(mass);
   out.information = std::max(0.0, mean_row * out.rows - out.entropy);
   return out;
 }
 
 double rank_of_head(const MapView& map, int64_t head) {
-  MapView one{.name = map.name,
-              .kind = map.kind,
-              .layer = map.layer,
-              .heads = 1,
-              .queries = map.queries,
-              .keys = map.keys};
-  const auto begin = map.weights.begin() + head * map.queries * map.keys;
-  one.weights.assign(begin, begin + map.queries * map.keys);
-  one.query_tokens = map.query_tokens;
-  one.key_tokens = map.key_tokens;
-  const MapView small = pooled(one, rank_tiles);
+  const MapView small = pooled(one_head(map, head), rank_tiles);
   return effective_rank(small.weights, small.queries, small.keys);
 }
 

@@ -1,8 +1,9 @@
-// Measures of attention heads that add up over many maps: where heads look, how sharply, and on which tokens.
+// Measures of a head over a corpus, sums over many maps: where it looks, how sharply, and on which tokens.
 #pragma once
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,7 +29,7 @@ struct HeadSums {
   double examples = 0;         ///< maps
   double rows = 0;             ///< queries of all maps
   double entropy = 0;          ///< -sum a log a, nats; weights below zero count as zero
-  double uniform_entropy = 0;  ///< largest mean weight of a column, for equal weights on all visible keys
+  double uniform_entropy = 0;  ///< entropy of equal weights on all visible keys, nats
   double information = 0;      ///< over maps: entropy of the mean row less mean entropy, times rows
   double confidence = 0;       ///< largest weight, end-of-sentence column left out (Voita et al. 2019)
   double distance = 0;         ///< sum_j a_ij |i - j|
@@ -50,10 +51,11 @@ struct HeadSums {
   std::array<double, max_band + 1> band{};  ///< within |i - j| <= w
   std::array<double, 2 * max_offset + 1> at_offset{};  ///< rows whose largest weight is at j - i = index - 10
   double rarest = 0;                                   ///< rows whose largest weight is on the rarest word
-  double two_rarest = 0;      ///< rows whose largest weight is on one of the two rarest words
-  double rare_rows = 0;       ///< queries that see words of which one is rarer than all others, without a tie
-  double column = 0;          ///< over maps: largest mean weight of a column
-  double uniform_column = 0;  ///< the same for equal weights on all visible keys
+  double two_rarest = 0;  ///< rows whose largest weight is on one of the two rarest words
+  double rare_rows = 0;   ///< queries that see words of which one is rarer than all others, without a tie
+  double column = 0;      ///< over maps: largest mean weight of a column
+  double uniform_column =
+      0;  ///< over maps: largest mean weight of a column, for equal weights on all visible keys
   double uniform_special = 0;                     ///< on special tokens, for equal weights
   double uniform_punctuation = 0;                 ///< on punctuation, for equal weights
   std::map<std::string, double> column_tokens{};  ///< maps in which that column is this token
@@ -66,6 +68,10 @@ struct HeadSums {
 /// The sums of one head of one map. `counts` tells how rare tokens are; a token that it lacks is the rarest.
 HeadSums sums_of(const MapView& map, int64_t head, const TokenCounts& counts);
 
+/// The effective rank of a matrix [rows, columns]: e to the entropy of its singular values, which are divided
+/// by their sum. 1 when all rows point the same way, min(rows, columns) for a permutation; 0 for a matrix of
+/// zeros. Roy and Vetterli 2007, "The effective rank: a measure of effective dimensionality".
+double effective_rank(std::span<const float> matrix, int64_t rows, int64_t columns);
 /// The effective rank of one head: of its map, pooled into 64 tiles where it is longer.
 double rank_of_head(const MapView& map, int64_t head);
 
