@@ -29,7 +29,7 @@
 #include "heed/tests/fuzz/mutate.h"
 #include "heed/tests/fuzz/reader_rules.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/run/checkpoint_folder.h"
 

@@ -3,7 +3,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/inspection.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/inspect/head_gates.h"
 #include "heed/train/progress/progress.h"

@@ -5,7 +5,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/side_by_side_runs.h"
+#include "heed/train/session/side_by_side_runs.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"

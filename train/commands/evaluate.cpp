@@ -6,7 +6,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"

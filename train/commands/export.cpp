@@ -6,7 +6,7 @@
 #include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/run_estimate.h"
 #include "heed/train/run/checkpoint_tokenizers.h"

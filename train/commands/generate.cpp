@@ -3,7 +3,7 @@
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 

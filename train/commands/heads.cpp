@@ -4,7 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/inspection.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/inspect/head_report.h"
 #include "heed/train/progress/progress.h"
 

@@ -2,7 +2,7 @@
 #include "heed/core/io/files.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/gpt2_weights.h"
 #include "heed/train/run/program_name.h"

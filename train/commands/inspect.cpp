@@ -5,7 +5,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/inspect_modes.h"
 #include "heed/train/commands/inspect_output.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {

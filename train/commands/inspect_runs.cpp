@@ -5,7 +5,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
-#include "heed/train/commands/side_by_side_runs.h"
+#include "heed/train/session/side_by_side_runs.h"
 
 namespace heed {
 namespace {

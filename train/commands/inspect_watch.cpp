@@ -13,7 +13,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/train/commands/inspect_modes.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/program_name.h"

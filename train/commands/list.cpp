@@ -7,7 +7,7 @@
 #include "heed/core/io/terminal.h"
 #include "heed/data/download/download.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/installed_pages.h"
+#include "heed/train/pages/pages.h"
 #include "heed/train/commands/run_list.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"

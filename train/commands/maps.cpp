@@ -4,7 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/version.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/inspection.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/inspect/map_writer.h"
 #include "heed/train/loop/stop_signals.h"

@@ -1,7 +1,7 @@
 // heed resume: resumes a run, bit-identical to an uninterrupted one.
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/distributed_session.h"
+#include "heed/train/session/distributed_session.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/resume_point.h"
 

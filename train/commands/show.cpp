@@ -3,8 +3,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
-#include "heed/train/commands/preview.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/dry_run.h"
 
 namespace heed {
 namespace {

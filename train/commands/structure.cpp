@@ -5,7 +5,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/inspect/stored_maps.h"
 #include "heed/train/report/structure_report.h"
 #include "heed/train/tasks/map_provider.h"

@@ -4,7 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/decode/translator.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 

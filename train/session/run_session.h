@@ -1,7 +1,7 @@
 // What train and resume share: the head of a run, its end, its report.
 #pragma once
 
-#include "heed/train/commands/distributed_session.h"
+#include "heed/train/session/distributed_session.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Inputs and folders of the commands that look into heads.
-#include "heed/train/commands/inspection.h"
+#include "heed/train/session/run_inputs.h"
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"

@@ -1,5 +1,5 @@
 // The manual page and the words for bash.
-#include "heed/train/commands/installed_pages.h"
+#include "heed/train/pages/pages.h"
 
 #include <set>
 #include <sstream>

@@ -1,5 +1,5 @@
 // An estimate in words.
-#include "heed/train/commands/preview.h"
+#include "heed/train/session/dry_run.h"
 
 #include <cstdio>
 #include <optional>

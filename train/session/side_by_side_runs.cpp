@@ -1,5 +1,5 @@
 // Loads runs one after the other and takes their maps of the same input.
-#include "heed/train/commands/side_by_side_runs.h"
+#include "heed/train/session/side_by_side_runs.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/inspect_modes.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // One session of a run.
-#include "heed/train/commands/run_session.h"
+#include "heed/train/session/run_session.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +12,13 @@
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/version.h"
-#include "heed/train/commands/attention_words.h"
-#include "heed/train/commands/given_weights.h"
-#include "heed/train/commands/loaded_run.h"
-#include "heed/train/commands/resume_data_check.h"
-#include "heed/train/commands/session_data.h"
-#include "heed/train/commands/session_manifest.h"
-#include "heed/train/commands/session_maps.h"
+#include "heed/train/session/attention_words.h"
+#include "heed/train/session/given_weights.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/resume_data_check.h"
+#include "heed/train/session/session_data.h"
+#include "heed/train/session/session_manifest.h"
+#include "heed/train/session/session_maps.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"

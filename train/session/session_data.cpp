@@ -1,10 +1,10 @@
 // Reads the data of a session, in one process or several.
-#include "heed/train/commands/session_data.h"
+#include "heed/train/session/session_data.h"
 
 #include <algorithm>
 
-#include "heed/train/commands/distributed_session.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/distributed_session.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 

@@ -1,5 +1,5 @@
 // Keeps manifest.json.
-#include "heed/train/commands/session_manifest.h"
+#include "heed/train/session/session_manifest.h"
 
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/preset_diff.h"

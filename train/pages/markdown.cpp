@@ -1,5 +1,5 @@
 // Lines and list entries of Markdown.
-#include "heed/train/commands/markdown.h"
+#include "heed/train/pages/markdown.h"
 
 #include <algorithm>
 #include <string_view>

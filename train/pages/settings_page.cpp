@@ -3,7 +3,7 @@
 
 #include "heed/data/text/text.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/commands/markdown.h"
+#include "heed/train/pages/markdown.h"
 
 namespace heed {
 

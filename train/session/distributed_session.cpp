@@ -1,9 +1,9 @@
 // Joining the others, and being given what the first process has opened.
-#include "heed/train/commands/distributed_session.h"
+#include "heed/train/session/distributed_session.h"
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
-#include "heed/train/commands/run_session.h"
+#include "heed/train/session/run_session.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/initial_weights.h"

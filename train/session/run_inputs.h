@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heed/train/commands/command.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/inspect/map_source.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 // The page docs/reference/commands.md: every command with its arguments and options.
 #include "heed/train/commands/command.h"
-#include "heed/train/commands/markdown.h"
+#include "heed/train/pages/markdown.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 // The manual page heed(1).
 #include "heed/core/version.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/commands/installed_pages.h"
+#include "heed/train/pages/pages.h"
 
 namespace heed {
 namespace {

@@ -1,8 +1,8 @@
 // Puts the weights of another run into a new model, and says what was done.
-#include "heed/train/commands/given_weights.h"
+#include "heed/train/session/given_weights.h"
 
 #include "heed/nn/weight_transfer.h"
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/run/initial_weights.h"
 
 namespace heed {

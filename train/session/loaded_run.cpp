@@ -1,5 +1,5 @@
 // Opening runs.
-#include "heed/train/commands/loaded_run.h"
+#include "heed/train/session/loaded_run.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Reads --attention, --cross-attention and --layers of commands that open a run.
-#include "heed/train/commands/attention_swap.h"
+#include "heed/train/session/attention_swap.h"
 
 #include "heed/attention/layered_spec.h"
 

@@ -1,5 +1,5 @@
 // Makes the callback of train.maps_every, and says what it took.
-#include "heed/train/commands/session_maps.h"
+#include "heed/train/session/session_maps.h"
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/byte_text.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "heed/nn/weight_transfer.h"
-#include "heed/train/commands/attention_swap.h"
+#include "heed/train/session/attention_swap.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/progress/progress.h"

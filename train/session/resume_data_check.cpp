@@ -1,5 +1,5 @@
 // The facts of the data, now and in the manifest.
-#include "heed/train/commands/resume_data_check.h"
+#include "heed/train/session/resume_data_check.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Which attentions a model has, by its kind.
-#include "heed/train/commands/attention_words.h"
+#include "heed/train/session/attention_words.h"
 
 #include "heed/nn/encoder_models.h"
 #include "heed/nn/seq2seq.h"

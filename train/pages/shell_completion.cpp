@@ -1,7 +1,7 @@
 // Completion scripts for bash and zsh.
 #include "heed/attention/variant.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/commands/installed_pages.h"
+#include "heed/train/pages/pages.h"
 
 namespace heed {
 namespace {
