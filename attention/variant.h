@@ -116,13 +116,15 @@ std::string full_spec(const std::string& spec);
 /// Options of the table of variants.
 struct Listing {
   bool counted = false;           ///< add columns with counted growth (about a second per variant)
+  bool wide = false;              ///< as text: every column, in lines of any width
   const Variant* only = nullptr;  ///< only this variant, as text with all its options; null: all
 };
 /// The table of variants as Markdown: the source of docs/reference/attentions.md.
 std::string variants_markdown(const Listing& listing = {});
 /// The table of variants as a JSON array.
 std::string variants_json(const Listing& listing = {});
-/// The table of variants as aligned text.
+/// The table of variants as text that fits the terminal: name, costs, abilities and paper; with `wide` all
+/// columns.
 std::string variants_text(const Listing& listing = {});
 
 namespace variant {

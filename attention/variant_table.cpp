@@ -77,7 +77,8 @@ std::vector<const Variant*> listed_variants(const Listing& listing) {
   return all;
 }
 
-std::vector<TableRow> rows(const Listing& listing) {
+/// Every column of the table.
+std::vector<TableRow> all_columns(const Listing& listing) {
   std::vector<TableRow> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map",
                              "parameters", "options", "paper"}};
   if (listing.counted) out[0].insert(out[0].begin() + 3, {"time counted", "memory counted"});
@@ -94,26 +95,53 @@ std::vector<TableRow> rows(const Listing& listing) {
   return out;
 }
 
+/// What a variant can do, a letter each: "cxps"; abilities_legend explains them.
+std::string abilities(const Traits& t) {
+  std::string out = !t.full ? "C" : t.causal ? "c" : "-";
+  out += t.cross ? 'x' : '-';
+  out += t.padding ? 'p' : '-';
+  return out += t.steps ? 's' : '-';
+}
+
+constexpr const char* abilities_legend =
+    "can: c looks back only where asked (C: always), x attends to another sequence, p skips padding, "
+    "s decodes step by step. n: length, d: width of a head. heed list attention NAME has options and tensors "
+    "of one; --wide has every column.";
+
+/// The table that fits a terminal, without parameters and options.
+std::string main_columns(const Listing& listing) {
+  const std::vector<const Variant*> variants = asked(listing);
+  std::vector<TableRow> out;
+  for (const TableRow& all : all_columns(listing)) {
+    const size_t costs = listing.counted ? 5 : 3;  // the name and the columns of time and memory
+    out.emplace_back(all.begin(), all.begin() + static_cast<int64_t>(costs));
+    out.back().push_back(out.size() == 1 ? "can" : abilities(variants[out.size() - 2]->traits));
+    out.back().insert(out.back().end(), {all[costs + 4], all.back()});
+  }
+  return aligned_table(out) + "\n" + folded(abilities_legend, output_columns());
+}
+
 /// The description of one variant: idea, properties, tensors, options.
 std::string details(const Variant& variant, const Listing& listing) {
   const Traits& t = variant.traits;
-  std::string out = std::string(t.name) + ": " + t.idea + "\n";
+  const int64_t columns = listing.wide ? unlimited_columns : output_columns();
+  std::string out = folded(text(t.name, ": ", t.idea), columns);
   if (*t.also != 0) out += text("Also called ", t.also, ".\n");
-  const std::vector<TableRow> table = rows(listing);
+  const std::vector<TableRow> table = all_columns(listing);
   std::vector<TableRow> properties;
   for (size_t i = 1; i < table[0].size(); ++i) {
     if (table[0][i] != "options" && table[0][i] != "parameters")
-      properties.push_back({"  " + table[0][i], table[1][i]});
+      properties.push_back({table[0][i], table[1][i]});
   }
   for (const OwnTensor& one : own_tensors(variant)) {
-    properties.push_back({"  tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
-                                           ", for 2 heads of width 8 and a length of 32")});
+    properties.push_back({"tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
+                                       ", for 2 heads of width 8 and a length of 32")});
   }
-  out += aligned_table(properties);
+  out += aligned_table(properties, {.columns = columns, .indent = 2});
   std::vector<TableRow> options{{"option", "default", "takes", "what it does"}};
   for (const OptionText& option : options_of(variant))
     options.push_back({option.name, option.value, takes(option), option.help});
-  return options.size() > 1 ? out + "\n" + aligned_table(options) : out;
+  return options.size() > 1 ? out + "\n" + aligned_table(options, {.columns = columns}) : out;
 }
 
 Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {"width", g.width}}); }
@@ -121,7 +149,9 @@ Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {
 }  // namespace
 
 std::string variants_text(const Listing& listing) {
-  return listing.only != nullptr ? details(*listing.only, listing) : aligned_table(rows(listing));
+  if (listing.only != nullptr) return details(*listing.only, listing);
+  if (listing.wide) return aligned_table(all_columns(listing), {.columns = unlimited_columns});
+  return main_columns(listing);
 }
 
 std::string variants_markdown(const Listing& listing) {
@@ -136,7 +166,7 @@ std::string variants_markdown(const Listing& listing) {
       "they need not; either way map times values "
       "is the output.\nA map *inside* is an intermediate result; the output is not map times values. Maps of "
       "*stages* are applied one after the other: the second attends to the output of the first.\n\n";
-  out += markdown_table(rows(listing));
+  out += markdown_table(all_columns(listing));
   for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";

@@ -11,6 +11,7 @@
 #include "heed/autograd/ops.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/core/io/table_text.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 
@@ -151,18 +152,10 @@ std::string summary(Module& module) {
     sizes[group] += named.tensor->size();
     total += named.tensor->size();
   }
-  size_t name_width = 5;
-  for (const std::string& name : order) name_width = std::max(name_width, name.size());
-  std::string out;
-  const auto row = [&](const std::string& name, int64_t size) {
-    const std::string number = std::to_string(size);
-    out += "  " + name +
-           std::string(name_width - name.size() + 14 - std::min<size_t>(number.size(), 12), ' ') + number +
-           "\n";
-  };
-  for (const std::string& name : order) row(name, sizes[name]);
-  row("total", total);
-  return out;
+  std::vector<TableRow> rows;
+  for (const std::string& name : order) rows.push_back({name, std::to_string(sizes[name])});
+  rows.push_back({"total", std::to_string(total)});
+  return aligned_table(rows, {.alignment = "lr", .indent = 2});
 }
 
 std::string save_bytes(Module& module) {

@@ -29,22 +29,27 @@ struct ParsedArguments {
   bool has(const std::string& name) const { return options.contains(name); }  ///< whether an option was given
   /// The last value of an option.
   std::string get(const std::string& name, const std::string& otherwise = "") const;
-  int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
-  double number(const std::string& name, double otherwise) const;     ///< Fails naming the option
-  std::string command_line() const;                                   ///< program and argv as one line
+  /// The whole number that an option gives. Fails, naming the option, unless it is `min` to `max`.
+  int64_t integer(const std::string& name, int64_t otherwise, int64_t min = -max_integer,
+                  int64_t max = max_integer) const;
+  double number(const std::string& name, double otherwise) const;  ///< Fails naming the option
+  /// One of `words`, which an option gives. Fails, with the nearest of them, on another word.
+  std::string word(const std::string& name, const std::vector<std::string>& words,
+                   const std::string& otherwise) const;
+  std::string command_line() const;  ///< program and argv as one line
 };
 
 /// An option of a command.
 struct CommandOption {
   const char* name;   ///< without dashes
   const char* value;  ///< what it takes, in capitals; empty: a flag
-  const char* help;   ///< one line of the help
+  const char* help;   ///< what it does
 };
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
   const char* name;                    ///< as users type it
-  const char* about;                   ///< what it does, in one line of the help
+  const char* about;                   ///< what it does, in a few words
   const char* positional;              ///< its positional arguments: "PRESET|FILE"; empty where it takes none
   const char* positional_help;         ///< what these are
   size_t min_positional;               ///< at least so many of them
@@ -66,10 +71,14 @@ void register_preset(const std::string& name, const std::string& toml);
 /// none.
 void register_command(const Command& command);
 
+/// `word`, which must be one of `words`: else fails with "WHERE 'word' is unknown." and the nearest of them.
+std::string known_word(const std::string& where, const std::string& word,
+                       const std::vector<std::string>& words);
+
 /// The preset or file that the first positional argument names (or `otherwise`), of the recipe that --recipe
 /// names.
 std::string named_preset(const ParsedArguments& arguments, const std::string& otherwise = "");
-/// Applies options and --set to a config, in this order. For a command with `settings`.
+/// Applies the options of settings to a config, and then --set, which wins. For a command with `settings`.
 void apply_settings(Config& config, const ParsedArguments& arguments);
 /// Applies the options that with_machine() adds: threads, device, memory limit.
 void apply_machine(const ParsedArguments& arguments);

@@ -7,6 +7,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed {
 namespace {
@@ -40,9 +41,9 @@ std::string lens_text(const LensView& lens, const TextOptions& options) {
   const int64_t label = std::max<int64_t>(options.label, 5);
   int64_t margin = 4, word = 5;  // "read", "[SOS]"
   for (size_t at = 0; at < rows; ++at) {
-    margin = std::max(margin, picture::display_width(lens_word(lens.tokens[at], label)));
+    margin = std::max(margin, display_width(lens_word(lens.tokens[at], label)));
     for (const auto& row : lens.cells)
-      word = std::max(word, picture::display_width(lens_word(row[at].best.front().token, label)));
+      word = std::max(word, display_width(lens_word(row[at].best.front().token, label)));
   }
   const int64_t column = std::max<int64_t>(word + 6, 12);
   const auto a_block = static_cast<size_t>(std::max<int64_t>(1, (options.width - margin - 4) / column));

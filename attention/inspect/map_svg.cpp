@@ -8,6 +8,7 @@
 #include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed {
 namespace {
@@ -58,7 +59,7 @@ std::string picture_file(const SvgCanvas& drawing, double width, double height, 
 
 double longest(const std::vector<std::string>& words) {
   int64_t columns = 1;
-  for (const auto& word : words) columns = std::max(columns, picture::display_width(word));
+  for (const auto& word : words) columns = std::max(columns, display_width(word));
   return static_cast<double>(columns) * letter_width;
 }
 

@@ -7,6 +7,7 @@
 #include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed {
 namespace {
@@ -39,7 +40,7 @@ std::vector<std::string> printed(const std::vector<std::string>& tokens) {
 
 double widest_mm(const std::vector<std::string>& words, double size) {
   int64_t columns = 1;
-  for (const std::string& word : words) columns = std::max(columns, picture::display_width(word));
+  for (const std::string& word : words) columns = std::max(columns, display_width(word));
   return static_cast<double>(columns) * size * 0.5;  // a generous mean advance of a serif face
 }
 

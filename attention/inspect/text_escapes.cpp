@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include "heed/core/io/terminal.h"
 #include "heed/core/io/utf8.h"
@@ -15,26 +14,6 @@ namespace heed::picture {
 namespace {
 
 constexpr char32_t replacement = 0xFFFD;
-
-struct Range {
-  char32_t first, last;
-};
-
-bool in(char32_t c, const Range* begin, const Range* end) {
-  return std::any_of(begin, end, [c](const Range& range) { return c >= range.first && c <= range.last; });
-}
-
-/// Combining marks (Unicode general categories Mn, Me) and format characters, which take no column.
-constexpr Range marks[] = {{0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},    {0x610, 0x61A},
-                           {0x64B, 0x65F},   {0xE31, 0xE31},   {0xE34, 0xE3A},    {0xE47, 0xE4E},
-                           {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200D},  {0x20D0, 0x20FF},
-                           {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xE0100, 0xE01EF}};
-
-/// East Asian wide and fullwidth blocks, and emoji.
-constexpr Range wide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0x4DBF},   {0x4E00, 0xA4CF},
-                          {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-                          {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
-                          {0x20000, 0x3FFFD}};
 
 /// True for invisible characters beyond ASCII that reorder or break a line, and for byte-order marks.
 bool unseen(char32_t c) {
@@ -68,11 +47,6 @@ void put(std::string& out, char32_t c) {
   for (int i = extra - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
 }
 
-int64_t width_of(char32_t c) {
-  if (in(c, std::begin(marks), std::end(marks))) return 0;
-  return in(c, std::begin(wide), std::end(wide)) ? 2 : 1;
-}
-
 std::string to_text(double value, std::chars_format format, int digits) {
   std::array<char, 400> buffer;
   const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format, digits);
@@ -98,12 +72,6 @@ std::string visible(std::string_view token) {
   return out;
 }
 
-int64_t display_width(std::string_view utf8) {
-  int64_t columns = 0;
-  while (!utf8.empty()) columns += width_of(next(utf8));
-  return columns;
-}
-
 std::string shorten(std::string_view utf8, int64_t columns) {
   if (display_width(utf8) <= columns) return std::string(utf8);
   if (columns < 1) return "";
@@ -111,8 +79,8 @@ std::string shorten(std::string_view utf8, int64_t columns) {
   int64_t used = 0;
   while (!utf8.empty()) {
     const char32_t c = next(utf8);
-    if (used + width_of(c) > columns - 1) break;
-    used += width_of(c);
+    if (used + display_width(c) > columns - 1) break;
+    used += display_width(c);
     put(out, c);
   }
   return out + "…";

@@ -12,9 +12,6 @@ namespace heed::picture {
 /// pictures (so no escape sequence reaches a terminal), blanks become U+2423, an empty token U+2205.
 std::string visible(std::string_view token);
 
-/// The columns of a text on a terminal: 0 for combining marks, 2 for wide East Asian characters and emoji.
-int64_t display_width(std::string_view utf8);
-
 /// The text cut to at most `columns` columns; ends in an ellipsis when it was cut.
 std::string shorten(std::string_view utf8, int64_t columns);
 

@@ -92,14 +92,15 @@ struct OutputClosed {};
 /// from files of others: logs are read on terminals too. What writes to standard output throws Fault::file
 /// when it cannot be written, OutputClosed when nobody reads it.
 
-/// Writes text for people to standard output.
+/// Writes text for people to standard output: whole lines, folded to its columns by folded_lines()
+/// (core/io/table_text.h).
 void print(std::string_view text);
 
-/// The same of a format.
+/// Writes what a format of C gives, as print() does.
 [[gnu::format(printf, 1, 2)]] void printf(const char* format, ...);
 
 /// Writes what other programs read or what people keep (translations, settings, JSON, paths): byte by byte as
-/// it is, but on a terminal as print() does.
+/// it is, but on a terminal as terminal_text() makes it.
 void print_data(std::string_view text);
 
 /// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been
@@ -109,7 +110,8 @@ void print_styled(std::string_view text);
 /// Pushes out what waits for standard output.
 void flush_output();
 
-/// Writes text for people to standard error, at once; false when it cannot be written.
+/// Writes text for people to standard error, at once; false when it cannot be written. Lines are folded as
+/// print() does where standard error is a terminal or COLUMNS is set: in a log a message stays one line.
 bool print_error(std::string_view text);
 
 /// Writes over the last line of the terminal that standard error is, without ending the line; false when it

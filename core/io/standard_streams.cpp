@@ -10,6 +10,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/core/io/terminal.h"
 
 namespace heed::io {
@@ -66,7 +67,7 @@ std::optional<std::string> InputLines::next() {
   }
 }
 
-void print(std::string_view text) { put(terminal_text(text)); }
+void print(std::string_view text) { put(folded_lines(terminal_text(text), output_columns())); }
 
 void printf(const char* format, ...) {
   std::va_list values;
@@ -77,13 +78,15 @@ void printf(const char* format, ...) {
 }
 
 void print_data(std::string_view text) {
-  if (isatty(STDOUT_FILENO) == 1) return print(text);
-  put(text);
+  put(isatty(STDOUT_FILENO) == 1 ? terminal_text(text) : std::string(text));
 }
 
 void print_styled(std::string_view text) { put(text); }
 
-bool print_error(std::string_view text) { return put_error(terminal_text(text)); }
+bool print_error(std::string_view text) {
+  const int64_t columns = terminal_columns(STDERR_FILENO, unlimited_columns);
+  return put_error(folded_lines(terminal_text(text), columns));
+}
 
 bool rewrite_error_line(std::string_view line) { return put_error("\r" + terminal_word(line) + "\033[K"); }
 

@@ -1,4 +1,4 @@
-// Text made fit for a terminal, and how wide a terminal is.
+// Text made fit for a terminal, and how wide text and terminals are.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,16 @@ std::string terminal_text(std::string_view text);
 /// `\u0009`.
 std::string terminal_word(std::string_view text);
 
+/// The columns that a character takes on a terminal: 0 for combining marks, 2 for wide East Asian characters
+/// and emoji.
+int64_t display_width(char32_t code);
+/// The columns that a text takes on a terminal.
+int64_t display_width(std::string_view utf8);
+
 /// Columns of the terminal that this file is: COLUMNS where it is a number above 0, else what the terminal
 /// says, else `otherwise`.
 int64_t terminal_columns(int file, int64_t otherwise);
+/// Columns of standard output; 80 where it is no terminal and COLUMNS is not set.
+int64_t output_columns();
 
 }  // namespace heed

@@ -7,6 +7,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/columns.h"
 #include "heed/tests/source_paths.h"
 
 namespace heed {
@@ -82,6 +83,7 @@ TEST_CASE("layers: the page is fresh") {
 }
 
 TEST_CASE("layers: text and JSON have every row, with counts where there are some") {
+  const Columns columns("500");
   const std::string words = layers_text({});
   for (const LayerType& type : layer_types()) CHECK_THAT(words, containing("\n" + type.name + " "));
   CHECK_THAT(words, !containing("counted"));

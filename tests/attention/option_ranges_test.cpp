@@ -4,6 +4,7 @@
 #include "heed/core/operation_count.h"
 #include "heed/tests/attention/battery/kit.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/columns.h"
 
 namespace heed {
 namespace {
@@ -58,6 +59,7 @@ Taken taken_by(const battery::Setting& setting) {
 }  // namespace
 
 TEST_CASE("option ranges: every whole number declares its own, and errors name it") {
+  const Columns columns("500");
   for (const auto& [variant, option] : counted_options()) {
     CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);

@@ -4,6 +4,7 @@
 #include "heed/attention/variant.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/columns.h"
 
 namespace heed {
 namespace {
@@ -24,8 +25,9 @@ int64_t cells(const std::string& row) {
 }  // namespace
 
 TEST_CASE("listing: the text has a line for each variant, in columns") {
+  const Columns columns("500");
   const auto lines = lines_of(variants_text());
-  REQUIRE(lines.size() == variants().size() + 1);
+  REQUIRE(lines.size() == variants().size() + 3);  // the heading, and a legend after a blank line
   CHECK(lines[0].starts_with("name "));
   const size_t paper = lines[0].find("paper");
   for (size_t i = 0; i < variants().size(); ++i) {
@@ -36,7 +38,16 @@ TEST_CASE("listing: the text has a line for each variant, in columns") {
   }
 }
 
+TEST_CASE("listing: the text has costs, abilities and paper, and with wide every column") {
+  const Columns columns("500");
+  const auto lines = lines_of(variants_text()), wide = lines_of(variants_text({.wide = true}));
+  CHECK_THAT(lines[0], !containing("parameters") && !containing("options"));
+  CHECK_THAT(lines[1], containing("  cxps  exact  "));
+  CHECK_THAT(wide[0], containing("parameters") && containing("options") && containing("padding"));
+}
+
 TEST_CASE("listing: one by its name, with every option and tensor") {
+  const Columns columns("500");
   const Variant& fastmax = variant_named("fastmax");
   const std::string one = variants_text({.only = &fastmax});
   CHECK(one.starts_with("fastmax: " + std::string(fastmax.traits.idea) + "\n"));

@@ -4,7 +4,7 @@
 
 #include "heed/core/error.h"
 #include "heed/tests/faults/fault_injection.h"
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 int main(int count, char** arguments) {
   if (count < 2) {

@@ -29,9 +29,9 @@
 #include "heed/tests/fuzz/mutate.h"
 #include "heed/tests/fuzz/reader_rules.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
@@ -151,7 +151,7 @@ std::string lying_header(const std::string& file, uint64_t number) {
 class Checkpoints {
  public:
   explicit Checkpoints(const Path& run)
-      : loaded_(load_run(run, "last", "", false)), optimizer_(*loaded_.model, {}), room_(fast_place()) {
+      : loaded_(load_run(run, {.checkpoint = "last"})), optimizer_(*loaded_.model, {}), room_(fast_place()) {
     for (const auto& [name, bytes] : loaded_.checkpoint.files) {
       names_.push_back(name);
       files_.push_back({name, bytes});

@@ -32,6 +32,9 @@ expect 'heed train translate --attention lin' linear linformer no:softmax
 expect 'heed train translate --device ' auto cpu cuda
 expect 'heed evaluate hel' hello.toml
 expect 'heed evaluate run --che' --checkpoint
+expect 'heed runs ' rename remove no:hello.toml
+expect 'heed runs remove ' hello.toml
+expect 'heed list attention ' softmax no:hello.toml
 
 "$1" list commands --completion zsh >"$here/_heed"
 command -v zsh >/dev/null || { echo 'there is no zsh: its completion is not tested' && exit $bad; }
@@ -65,6 +68,8 @@ expect 'heed train translate --attention ' linear softmax no:FILES
 expect 'heed train translate --device ' auto cpu cuda
 expect 'heed evaluate run --' --checkpoint no:--learning-rate
 expect 'heed evaluate ' FILES no:translate
+expect 'heed runs ' rename remove no:FILES
+expect 'heed list attention ' softmax no:FILES
 exit $bad
 END
 exit $bad

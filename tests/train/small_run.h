@@ -8,11 +8,11 @@
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/faults/fault_injection.h"
-#include "heed/train/session/loaded_run.h"
-#include "heed/train/session/session_maps.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/session_maps.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {
@@ -103,7 +103,7 @@ inline TrainResult sit(const Path& run, Config config, int64_t stop_at = -1,
   std::vector<TrainCallback*> callbacks;
   if (!fault.empty()) callbacks.push_back(&planted.emplace(fault));
   std::optional<MapSnapshotCallback> maps;
-  if (config.train.maps_every > 0) callbacks.push_back(&maps.emplace(maps_on_the_way(config, folder)));
+  if (config.train.maps_every > 0) callbacks.push_back(&maps.emplace(keep_maps_callback(config, folder)));
   Trainer trainer(config, folder, from, progress, single_process(), callbacks);
   if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   return trainer.run();

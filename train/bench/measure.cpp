@@ -13,6 +13,7 @@
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/loop/machine_memory.h"
@@ -92,26 +93,38 @@ void Table::row(const Json& row) {
     io::flush_output();
     return;
   }
+  TableRow headings, cells;
+  for (const Column& column : columns_) {
+    headings.emplace_back(column.heading);
+    cells.push_back(cell(row.find(column.key), column.decimals));
+  }
+  if (!begun_) print_machine(row);
   // The first column holds names, the others numbers; rows are printed immediately, so widths are fixed.
-  const auto width = [&](size_t i) {
-    return i == 0 ? 24 : std::max(8, static_cast<int>(std::string(columns_[i].heading).size()));
-  };
-  if (!begun_) {
-    std::string heads, rule;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      heads += formatted(i == 0 ? "| %-*s |" : " %*s |", width(i), columns_[i].heading);
-      rule +=
-          (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
+  const auto width = [&](size_t i) { return i == 0 ? 24 : std::max<size_t>(8, headings[i].size()); };
+  size_t columns = 1;
+  for (size_t i = 0; i < headings.size(); ++i) columns += width(i) + 3;
+  if (static_cast<int64_t>(columns) <= terminal_columns(STDOUT_FILENO, unlimited_columns)) {
+    const auto line = [&](const TableRow& words) {
+      std::string out = "|";
+      for (size_t i = 0; i < words.size(); ++i) {
+        const std::string blanks(width(i) - std::min(width(i), words[i].size()), ' ');
+        out += " " + (i == 0 ? words[i] + blanks : blanks + words[i]) + " |";
+      }
+      io::print_data(out + "\n");
+    };
+    if (!begun_) {
+      line(headings);
+      std::string rule = "|";
+      for (size_t i = 0; i < headings.size(); ++i)
+        rule += "-" + std::string(width(i), '-') + (i == 0 ? "-|" : ":|");
+      io::print_data(rule + "\n");
     }
-    print_machine(row);
-    io::printf("%s\n%s\n", heads.c_str(), rule.c_str());
-    begun_ = true;
+    line(cells);
+  } else {
+    io::print(aligned_table({headings, cells}, {.alignment = "l" + std::string(headings.size(), 'r')}) +
+              "\n");
   }
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    const std::string text = cell(row.find(columns_[i].key), columns_[i].decimals);
-    io::printf(i == 0 ? "| %-*s |" : " %*s |", width(i), text.c_str());
-  }
-  io::print("\n");
+  begun_ = true;
   io::flush_output();
 }
 

@@ -40,7 +40,7 @@ struct Column {
 };
 
 /// A table that prints rows as they come: a line about the machine and a Markdown table, or one JSON object
-/// per line.
+/// per line. On a terminal that is narrower than the Markdown, each row is a table with headings of its own.
 class Table {
  public:
   Table(std::vector<Column> columns, bool json) : columns_(std::move(columns)), json_(json) {}

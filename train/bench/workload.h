@@ -6,7 +6,9 @@
 #include <span>
 #include <string>
 
+#include "heed/train/optim/optimizer.h"
 #include "heed/train/program.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed::bench {
 

@@ -1,66 +1,48 @@
-// heed ablate: what it costs a run to do without an attention head.
+// heed ablate: measures what it costs a run to do without an attention head.
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/run_inputs.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/inspect/head_gates.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/chart.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
 
-int64_t at_least(const ParsedArguments& arguments, const std::string& name, int64_t otherwise,
-                 int64_t least) {
-  const int64_t value = arguments.integer(name, otherwise);
-  if (value < least) fail("--", name, " = ", value, ". Give at least ", least, ".");
-  return value;
-}
-
-/// The examples as batches, for programs that repeat the measurement: tensors as heed export names them.
-void write_batches_of_examples(const Path& path, const Task& task, const AblationOptions& options) {
-  const std::vector<std::string> names = task.tensor_names();
-  std::vector<Tensor> kept;
-  std::vector<TensorBytes> list;
-  constexpr int64_t rows = 64;
-  int64_t count = 0;
-  for (const auto& numbers : batches_of_equal_lengths(task, options.examples, options.max_tokens, rows)) {
-    const Batch batch = example_provider(task).test_batch(numbers, options.max_tokens).batch;
-    std::string number = std::to_string(count++);
-    number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-    for (size_t i = 0; i < batch.tensors.size(); ++i) {
-      const Tensor& x = kept.emplace_back(contiguous(batch.tensors[i]).to(Device::cpu));
-      list.push_back({number + "." + tensor_name(names, i), to_string(x.dtype()),
-                      std::vector<int64_t>(x.shape().begin(), x.shape().end()),
-                      std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
-    }
-  }
-  write_safetensors(path, list);
-}
-
 int run_ablate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   AblationOptions options{.by = HeadReplacement::parse(arguments.get("by", "zero")),
-                          .examples = at_least(arguments, "examples", 2000, 1),
-                          .max_tokens = at_least(arguments, "max-tokens", 0, 0),
-                          .outputs = at_least(arguments, "outputs", 0, 0),
+                          .examples = arguments.integer("examples", 2000, 1),
+                          .max_tokens = arguments.integer("max-tokens", 0, 0),
+                          .outputs = arguments.integer("outputs", 0, 0),
                           .heads = arguments.get("heads"),
                           .curve = !arguments.has("no-curve")};
-  GateOptions gates{.steps = at_least(arguments, "gate-steps", 400, 10),
+  GateOptions gates{.steps = arguments.integer("gate-steps", 400, 10),
                     .penalty = arguments.number("gate-penalty", 0.02)};
   if (!(gates.penalty > 0)) fail("--gate-penalty = ", gates.penalty, ". It must be above 0.");
   for (const char* own : {"gate-steps", "gate-penalty"})
     if (arguments.has(own) && !arguments.has("gates")) fail("--", own, " is for --gates. Give that, too.");
   Progress progress;
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
-                           "", {}, arguments.has("gates") ? OtherData::split : OtherData::test, &progress);
+  LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint"),
+                                                     .with_data = true,
+                                                     .data = other_data(arguments),
+                                                     .is_test = !arguments.has("gates"),
+                                                     .progress = &progress});
   apply_decoding(run.config, arguments);
-  const Path out = output_folder(arguments, run, "ablate");
-  if (arguments.has("batches"))
-    write_batches_of_examples(arguments.get("batches"), *run.config.task, options);
+  const Path out = output_folder(arguments, run.folder.path(), "ablate");
+  if (arguments.has("batches")) {
+    // Programs that repeat the measurement read the examples as batches.
+    constexpr int64_t rows = 64;
+    std::vector<Batch> batches;
+    for (const auto& numbers :
+         batches_of_equal_lengths(*run.config.task, options.examples, options.max_tokens, rows))
+      batches.push_back(run.config.task->test_batch(numbers, options.max_tokens).batch);
+    write_batches(arguments.get("batches"), *run.config.task, batches);
+  }
   progress.say("ablation", "switching off head after head");
   std::optional<ProgressScope> shown;
   shown.emplace(progress, "ablation");
@@ -95,10 +77,8 @@ int run_ablate(const ParsedArguments& arguments) {
 
 std::string about_ablation() {
   return "Errors are standard errors of differences, paired over examples. zero: the head gives nothing; "
-         "mean: its mean "
-         "output; uniform:\nequal weights on all visible keys; identity: each query attends to its own "
-         "position; "
-         "band:w=3: its own weights within 3 positions,\nscaled to their former sum.";
+         "mean: its mean output; uniform: equal weights on all visible keys; identity: each query attends to "
+         "its own position; band:w=3: its own weights within 3 positions, scaled to their former sum.\n";
 }
 
 }  // namespace
@@ -124,10 +104,9 @@ Command command::ablate() {
            {"max-tokens", "N", "longer inputs are cut to so many tokens; 0: none (default: 0)"},
            {"data", "PATH",
             "other data in place of the run's: all of a file is scored; with --gates, which need training "
-            "data, "
-            "it is split as heed train splits it"},
+            "data, it is split as heed train splits it"},
            {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
-           {"checkpoint", "WHICH", "best, last or a step (default: best)"},
+           checkpoint_option,
            {"out", "FOLDER", "where the files go (default: RUN/ablate)"},
            {"json", "", "one JSON object in place of the table"}})),
       false,

@@ -1,6 +1,5 @@
 // heed attend: one attention on tensors of the caller's own, with its map and all gradients.
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -37,7 +36,7 @@ Array read_option(const ParsedArguments& arguments, const std::string& option) {
   return read_npy(arguments.get(option));
 }
 
-/// Floats in the dtype of the computation.
+/// Converts an array of floats to a tensor of the dtype of the computation.
 Tensor floats(const Array& array, const std::string& option, DType dtype) {
   const Shape shape = shape_of(array, option);
   for (const DType given : {DType::f32, DType::f64}) {
@@ -49,7 +48,7 @@ Tensor floats(const Array& array, const std::string& option, DType dtype) {
   fail("--", option, ": it holds ", array.dtype, "; float32 or float64 is needed.");
 }
 
-/// Whole numbers, for lengths and for tables of indices.
+/// Reads an array of whole numbers: lengths or a table of indices.
 std::vector<int32_t> integers(const Array& array, const std::string& option) {
   std::vector<int32_t> out;
   if (array.dtype == "i32") return array.values<int32_t>();
@@ -68,10 +67,7 @@ struct Inputs {
 Inputs read_inputs(const ParsedArguments& arguments) {
   const Array q = read_option(arguments, "q"), k = read_option(arguments, "k"),
               v = read_option(arguments, "v");
-  const std::string word = arguments.get("dtype", q.dtype == "f64" ? "f64" : "f32");
-  const std::vector<std::string> known{"f32", "f64"};
-  if (std::find(known.begin(), known.end(), word) == known.end())
-    fail("--dtype '", word, "' is unknown.", suggestion(word, known));
+  const std::string word = arguments.word("dtype", {"f32", "f64"}, q.dtype == "f64" ? "f64" : "f32");
   const DType dtype = word == "f64" ? DType::f64 : DType::f32;
   const Inputs in{floats(q, "q", dtype), floats(k, "k", dtype), floats(v, "v", dtype)};
   const auto check = [](const Tensor& x, const char* name, const char* axes) {
@@ -106,7 +102,8 @@ Tensor key_lengths(const ParsedArguments& arguments, const Inputs& in) {
   return Tensor::of<int32_t>(lengths, Shape{in.q.extent(0)});
 }
 
-/// Who may look at whom, as something added to the scores: 0 where the pattern is not zero, -inf elsewhere.
+/// The pattern as a bias on the scores, of shape [B or 1, H or 1, N, M]: 0 where query n may attend to key m,
+/// -inf elsewhere.
 Tensor pattern(const ParsedArguments& arguments, const Inputs& in) {
   const Array array = read_option(arguments, "pattern");
   if (array.dtype != "u8") fail("--pattern: it holds ", array.dtype, "; booleans or uint8 are needed.");
@@ -127,15 +124,15 @@ Tensor pattern(const ParsedArguments& arguments, const Inputs& in) {
   return cast(bias, in.q.dtype());
 }
 
-/// True for projections of a layer's input or output. Those of longformer's global tokens are some too: what
-/// they would give has places of its own.
+/// True for the projections of a layer's input or output, those of longformer's global tokens included:
+/// attend is given what they would compute.
 bool is_projection(const std::string& name) {
   const std::string whose = name.substr(0, name.find('.'));
   return whose != name && (whose == "query" || whose == "key" || whose == "value" || whose == "output" ||
                            whose == "query_global" || whose == "key_global" || whose == "value_global");
 }
 
-/// The attention's own parameters and draws by name; empty ones are places that --param may fill.
+/// The attention's own parameters and fixed draws by name; --param may fill those that are empty.
 std::vector<Named> own_tensors(Attention& attention) {
   std::vector<Named> out;
   visit_optional_tensors(attention, [&](const std::string& name, Tensor& tensor) {
@@ -189,13 +186,13 @@ class Writer {
   Path out_;
 };
 
-/// A gradient that did not arrive is zero.
+/// The gradient of a tensor; zeros where backward() gave none.
 Tensor gradient(const Tensor& x) {
   const Tensor found = grad_of(x);
   return found ? found : Tensor::zeros(x.shape(), x.dtype());
 }
 
-/// The attention as one that takes queries, keys and values; fails where it makes them itself.
+/// Casts to an attention that takes queries, keys and values; fails for one that computes them itself.
 MultiHeadAttention& headed(Attention& attention, const Variant& variant) {
   auto* out = dynamic_cast<MultiHeadAttention*>(&attention);
   if (out != nullptr) return *out;
@@ -230,7 +227,7 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
   return make_attention(variant, parse_spec(spec), config, rng);
 }
 
-/// The gradient of the output, looked at before anything is computed or written; empty when not given.
+/// Reads the gradient of the output, and checks its shape before anything is computed; empty when not given.
 Tensor read_slope(const ParsedArguments& arguments, const Inputs& in) {
   if (!arguments.has("grad-out")) return {};
   const Tensor slope = floats(read_npy(arguments.get("grad-out")), "grad-out", in.q.dtype());
@@ -263,7 +260,7 @@ int run_attend(const ParsedArguments& arguments) {
   const Modifiers modifiers = read_modifiers(arguments);
   const Inputs read = read_inputs(arguments);
   const DType dtype = read.q.dtype();
-  Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1)));
+  Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1, INT64_MIN, INT64_MAX)));
   const bool causal = arguments.has("causal");
   const auto made = make(spec, variant, read, causal, modifiers, rng);
   MultiHeadAttention& attention = headed(*made, variant);
@@ -310,14 +307,11 @@ int run_attend(const ParsedArguments& arguments) {
 
 std::string what_it_writes() {
   return "Files are NumPy's .npy, float32 or float64, in C or Fortran order: --q [B, H, N, D], --k [B, H, M, "
-         "D],\n"
+         "D], "
          "--v [B, H, M, Dv]. DIR gets out.npy, map.npy, one NAME.npy for each parameter and draw of the "
-         "attention\n"
-         "itself, and with --grad-out dq.npy, dk.npy, dv.npy and a dNAME.npy for each parameter. Projections "
-         "and\n"
-         "their names (query, key, value, output) belong to a layer and are left out. With --causal, query i "
-         "of N\n"
-         "sees the keys j <= i + M - N. heed list attention names every attention with its options.";
+         "attention itself, and with --grad-out dq.npy, dk.npy, dv.npy and a dNAME.npy for each parameter. "
+         "Projections and their names (query, key, value, output) belong to a layer and are left out. With "
+         "--causal, query i of N sees the keys j <= i + M - N. heed list attention names every attention.\n";
 }
 
 }  // namespace

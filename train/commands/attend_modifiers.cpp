@@ -1,4 +1,4 @@
-// Modifiers as options.
+// Reads modifiers of scores and heads from options.
 #include "heed/train/commands/attend_modifiers.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options) {
 
 namespace {
 
-/// What check() says of model.key, said of --key.
+/// Checks the settings; an error names --key in place of model.key.
 void check(const TransformerConfig& model) {
   try {
     model.check();

@@ -1,14 +1,14 @@
-// What heed attend takes of a model's settings: that which acts on heads and scores.
+// The settings of a model that act on heads and scores, as options of heed attend.
 #pragma once
 
 #include "heed/nn/attention.h"
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 namespace heed {
 
-/// The options of a command that takes modifiers, after its own.
+/// `options` followed by those that read_modifiers() reads.
 std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options);
-/// What a call asks for, by the rules of model.position, model.softcap and so on. Fails naming the option.
+/// Reads modifiers by the rules of model.position, model.softcap and so on. Fails naming the option.
 Modifiers read_modifiers(const ParsedArguments& arguments);
 
 }  // namespace heed

@@ -1,10 +1,12 @@
-// heed bench: how fast this machine trains and decodes, against what it can.
+// heed bench: times training, decoding and ops, beside the limits of this machine.
 #include <array>
 #include <set>
 
+#include "heed/core/io/table_text.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/workload.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/session/setting_options.h"
 
 namespace heed {
 namespace {
@@ -12,7 +14,7 @@ namespace {
 struct Part {
   const char* name;
   void (*run)(const ParsedArguments&);
-  size_t most;                       ///< words after its name
+  size_t max_arguments;              ///< after its name
   std::vector<const char*> options;  ///< that it takes beside --json
   bool settings = false;             ///< takes those of a config too
 };
@@ -30,7 +32,7 @@ const std::array bench_parts{
     Part{"decode", bench::bench_decode, 64, {"out"}, true},
     Part{"step", bench::bench_step, 64, {"from", "longest", "head-dim", "rounds"}}};
 
-/// The command takes the options of all its parts; fails at those that this part does not use.
+/// Fails at options that this part does not use: the command declares those of all its parts.
 void refuse_options(const ParsedArguments& arguments, const Part& part) {
   std::set<std::string> taken{"json"};
   std::string words;
@@ -50,40 +52,36 @@ void refuse_options(const ParsedArguments& arguments, const Part& part) {
 int run_bench(const ParsedArguments& arguments) {
   apply_machine(arguments);
   std::vector<std::string> known;
+  for (const Part& part : bench_parts) known.emplace_back(part.name);
+  known_word("bench:", arguments.positional[0], known);
   for (const Part& part : bench_parts) {
-    known.emplace_back(part.name);
     if (arguments.positional[0] != part.name) continue;
-    if (arguments.positional.size() > part.most + 1) {
-      fail("bench ", part.name, ": unexpected argument '", arguments.positional[part.most + 1], "'.");
+    if (arguments.positional.size() > part.max_arguments + 1) {
+      fail("bench ", part.name, ": unexpected argument '", arguments.positional[part.max_arguments + 1],
+           "'.");
     }
     refuse_options(arguments, part);
     part.run(arguments);
-    return 0;
   }
-  fail("bench: '", arguments.positional[0], "' is unknown.", suggestion(arguments.positional[0], known));
+  return 0;
 }
 
-std::string what_there_is() {
-  std::string text =
-      "  train [ROW|PRESET|FILE.toml ...]  steps, each beside its products alone; nothing named: all rows\n"
-      "  attention [SPEC ...]              one attention against length, beside softmax; nothing named: all "
-      "variants\n"
-      "  dropout [SPEC ...]                a step with dropout beside one without; nothing named: fastmax's "
-      "three by length, and all attentions\n"
-      "  gemm                              products beside OpenBLAS and the peak of multiply-adds; on a GPU "
-      "in each precision\n"
-      "  limits                            rates of memory and of large products, and what asking costs\n"
-      "  ops [WORD]                        what is no product, against one pass over its memory\n"
-      "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n"
-      "  step [SPEC ...]                   one token of one attention layer after a history, beside "
-      "softmax\n\n"
-      "Rows:\n";
-  for (const bench::Row& row : bench::rows()) {
-    std::string name = row.name;
-    name.resize(std::max<size_t>(name.size(), 20), ' ');
-    text += "  " + name + " " + row.about + "\n";
-  }
-  return text;
+std::string bench_parts_text() {
+  std::vector<TableRow> parts{
+      {"train [ROW|PRESET|FILE.toml ...]", "steps, each beside its products alone; nothing named: all rows"},
+      {"attention [SPEC ...]", "one attention against length, beside softmax; nothing named: all variants"},
+      {"dropout [SPEC ...]",
+       "a step with dropout beside one without; nothing named: fastmax's three by length, and all "
+       "attentions"},
+      {"gemm", "products beside OpenBLAS and the peak of multiply-adds; on a GPU in each precision"},
+      {"limits", "rates of memory and of large products, and what asking costs"},
+      {"ops [WORD]", "what is no product, against one pass over its memory"},
+      {"decode [ROW ...]", "greedy and beam decoding, one and 32 at once"},
+      {"step [SPEC ...]", "one token of one attention layer after a history, beside softmax"}};
+  std::vector<TableRow> rows;
+  for (const bench::Row& row : bench::rows()) rows.push_back({row.name, row.about});
+  const TableLayout layout{.columns = unlimited_columns, .indent = 2};
+  return aligned_table(parts, layout) + "\nRows:\n" + aligned_table(rows, layout);
 }
 
 }  // namespace
@@ -113,7 +111,7 @@ Command command::bench() {
            {"json", "", "one JSON object a line"}}),
       true,
       run_bench,
-      what_there_is};
+      bench_parts_text};
 }
 
 }  // namespace heed

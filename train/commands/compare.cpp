@@ -1,19 +1,16 @@
-// heed compare: the same task with several attentions, or runs that are there, side by side.
+// heed compare: trains one task with several attentions, or takes finished runs, and compares them.
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/side_by_side_runs.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
+#include "heed/train/session/side_by_side_runs.h"
 
 namespace heed {
 namespace {
-
-constexpr int64_t max_seeds = 100;
 
 std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   std::vector<std::string> specs;
@@ -26,8 +23,7 @@ std::vector<std::string> specs_of(const ParsedArguments& arguments) {
 }
 
 std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
-  const int64_t seeds = arguments.integer("seeds", 1);
-  if (seeds < 1 || seeds > max_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", max_seeds, ".");
+  const int64_t seeds = arguments.integer("seeds", 1, 1, 100);
   std::vector<PlannedRun> plans;
   for (const std::string& spec : specs_of(arguments)) {
     for (int64_t i = 0; i < seeds; ++i) {
@@ -43,7 +39,7 @@ std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
   return plans;
 }
 
-/// The options of the machine as the runs take them.
+/// --threads, --device and --memory as words of a command line, for the processes that train the runs.
 std::vector<std::string> machine_of(const ParsedArguments& arguments) {
   std::vector<std::string> out;
   for (const CommandOption& option : with_machine({})) {

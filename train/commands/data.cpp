@@ -1,12 +1,20 @@
-// heed data: fetching corpora, and checking files before a run.
+// heed data: fetching corpora, checking files before a run, and writing embedded data as files.
 #include <algorithm>
-#include <cstdio>
+#include <array>
 
+#include "heed/attention/spec.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/data/download/download.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/synthetic/listops.h"
+#include "heed/data/synthetic/pathfinder.h"
+#include "heed/data/synthetic/long_documents.h"
 #include "heed/data/text/corpus.h"
+#include "heed/data/formats/labelled_documents.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/commands/generate_data.h"
+#include "heed/train/loop/stop_signals.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/tasks/find_data.h"
 #include "heed/train/tasks/task.h"
 
@@ -21,10 +29,8 @@ int get(const ParsedArguments& arguments) {
     names += (names.empty() ? "" : ", ") + corpus.name;
   }
   if (arguments.positional.size() != 2)
-    fail("data get: name one corpus: ", names, ". `heed list data` says what they are.");
-  if (std::find(known.begin(), known.end(), arguments.positional[1]) == known.end())
-    fail("data get: corpus '", arguments.positional[1], "' is unknown.",
-         suggestion(arguments.positional[1], known));
+    fail("data get: name one corpus: ", names, ". `heed list data` describes them.");
+  known_word("data get: corpus", arguments.positional[1], known);
   const std::string url = arguments.get("url");
   if (arguments.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
     fail("--url ", url, " is no http:// or https:// address.");
@@ -65,12 +71,161 @@ int check(const ParsedArguments& arguments) {
   return 0;
 }
 
+/// How many examples of each split to make, and the seed they are made from.
+struct Wanted {
+  int64_t train = 0, validation = 0, test = 0;
+  uint64_t seed = 1;
+  ProgressCallback progress = {};  ///< is called with how many there are
+  int64_t all() const { return train + validation + test; }
+};
+
+struct Kind {
+  const char* name;
+  int64_t train, validation, test;  // as many as the benchmark has
+  int64_t min_validation;  // 0 where the files have no validation part, 1 where a file must hold some
+  void (*write)(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder);
+};
+
+/// Thrown between two examples where a signal has arrived.
+struct Interrupted {
+  int signal = 0;
+};
+
+void look_for_signal() {
+  if (const int signal = StopSignals::received()) throw Interrupted{signal};
+}
+
+/// Reports progress where the work takes longer than a second, and ends it at a signal.
+class Watch {
+ public:
+  explicit Watch(int64_t all) : all_(all) {}
+
+  void operator()(int64_t done) {
+    look_for_signal();
+    const double now = seconds_now();
+    if (done < all_ ? now < next_ : now - began_ < patience) return;
+    next_ = now + 5;
+    const double left = (now - began_) / static_cast<double>(done) * static_cast<double>(all_ - done);
+    progress_.say("made", text(done, " of ", all_,
+                               done < all_ ? text(", about ", clock_text(left), " left") : ", writing them"));
+  }
+
+ private:
+  static constexpr double patience = 1;  // seconds before the first line
+  int64_t all_;
+  double began_ = seconds_now(), next_ = began_ + patience;
+  Progress progress_;
+};
+
+/// A folder inside the one that was asked for, which holds files until all of them are written. Its
+/// destructor removes it, and the folder around it where this made that and it is empty.
+class Unfinished {
+ public:
+  explicit Unfinished(const Path& folder)
+      : path(folder / text("unfinished.", io::random_name())),
+        folder_(folder),
+        was_there_(io::exists(folder)) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    try {
+      io::remove_all(path);
+      if (!was_there_ && io::list(folder_).empty()) io::remove_all(folder_);
+    } catch (const Error&) {  // the first error is the one to report
+    }
+  }
+  /// Moves everything into the folder that was asked for.
+  void finish() const {
+    for (const Path& name : io::list(path)) io::rename_directory(path / name, folder_ / name);
+  }
+  const Path path;
+
+ private:
+  Path folder_;
+  bool was_there_;
+};
+
+std::array<Sequences, 3> cut(const Sequences& all, const Wanted& wanted) {
+  const int64_t two = wanted.train + wanted.validation;
+  return {all.slice(0, wanted.train), all.slice(wanted.train, two), all.slice(two, all.count())};
+}
+
+void listops_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
+  write_listops(folder, cut(listops(wanted.all(), wanted.seed, {}, wanted.progress), wanted));
+}
+
+void pathfinder_files(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder) {
+  const PathfinderOptions options = pathfinder_options(arguments.integer("side", 32));
+  std::vector<PathfinderFacts> metadata;
+  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &metadata, wanted.progress);
+  write_pathfinder(folder / "curv_contour_length_14", images, metadata, options,
+                   [](int64_t) { look_for_signal(); });
+}
+
+void text_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
+  // The benchmark has no validation part: those examples join the training half.
+  const Sequences all = verdict_documents(wanted.all(), wanted.seed, {}, wanted.progress);
+  const int64_t train = wanted.train + wanted.validation;
+  write_reviews(folder, all.slice(0, train), all.slice(train, all.count()));
+}
+
+void retrieval_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
+  write_document_pairs(folder, cut(document_pairs(wanted.all(), wanted.seed, {}, wanted.progress), wanted));
+}
+
+void image_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
+  const Sequences all = digits_on_background(wanted.all(), wanted.seed, wanted.progress);
+  const int64_t train = wanted.train + wanted.validation;
+  write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
+}
+
+constexpr Kind data_kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
+                               {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
+                               {"text", 22500, 2500, 25000, 0, text_files},
+                               {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
+                               {"image", 45000, 5000, 10000, 0, image_files}};
+
+/// Writes all files of a kind, or none where a signal interrupts it.
+int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted, const Path& folder) {
+  const StopSignals signals;
+  try {
+    const Unfinished unfinished(folder);
+    wanted.progress = Watch(wanted.all());
+    kind.write(arguments, wanted, unfinished.path);
+    look_for_signal();
+    unfinished.finish();
+  } catch (const Interrupted& interrupted) {
+    Progress().say("stopped",
+                   text("nothing is left in ", folder, " of what was made; the same command begins anew"));
+    return 128 + interrupted.signal;
+  }
+  io::print_data(folder.string() + "\n");
+  return 0;
+}
+
+/// Writes the data that the second argument names into the folder --out.
+int generate_data(const ParsedArguments& arguments) {
+  std::vector<std::string> known;
+  for (const Kind& kind : data_kinds) known.emplace_back(kind.name);
+  if (arguments.positional.size() != 2) fail("data generate: name what.", suggestion("", known));
+  const std::string name = known_word("data generate:", arguments.positional[1], known);
+  const Kind& kind = *std::find_if(std::begin(data_kinds), std::end(data_kinds),
+                                   [&](const Kind& one) { return name == one.name; });
+  constexpr int64_t max_examples = 1'000'000;
+  Wanted wanted{
+      .train = arguments.integer("num-examples", kind.train, 1, max_examples),
+      .validation = arguments.integer("validation", kind.validation, kind.min_validation, max_examples),
+      .test = arguments.integer("test-size", kind.test, 1, max_examples),
+      .seed = static_cast<uint64_t>(arguments.integer("seed", 1, 0, INT64_MAX))};
+  const Path folder = arguments.get("out", "data-" + name);
+  if (!io::list(folder).empty())
+    fail(Fault::file, folder, " is not empty. Give --out a folder that is new or empty.");
+  return write_all(kind, arguments, wanted, folder);
+}
+
 int run_data(const ParsedArguments& arguments) {
-  if (arguments.positional[0] == "get") return get(arguments);
-  if (arguments.positional[0] == "check") return check(arguments);
-  if (arguments.positional[0] == "generate") return generate_data(arguments);
-  const std::vector<std::string> known{"get", "check", "generate"};
-  fail("data: '", arguments.positional[0], "' is unknown.", suggestion(arguments.positional[0], known));
+  const std::string what = known_word("data:", arguments.positional[0], {"get", "check", "generate"});
+  return what == "get" ? get(arguments) : what == "check" ? check(arguments) : generate_data(arguments);
 }
 
 }  // namespace
@@ -87,8 +242,8 @@ Command command::data() {
           {{"out", "FOLDER", "where the files go (default: data-NAME)"},
            {"url", "URL", "fetch from this folder instead of the publisher's"},
            {"num-examples", "N", "training examples to generate (default: as many as the benchmark has)"},
-           {"validation", "N", "validation examples to generate, likewise"},
-           {"test-size", "N", "test examples to generate, likewise"},
+           {"validation", "N", "validation examples to generate (default: as many as the benchmark has)"},
+           {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
            {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
            {"seed", "N", "of what is generated (default: 1, as embedded)"},
            {"from", "LANGUAGE", "source language of check (default: en)"},

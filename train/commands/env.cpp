@@ -1,11 +1,10 @@
-// heed env: what this machine and this build are, to be pasted into an issue.
-#include <cstdio>
-
+// heed env: shows this machine and this build, to be pasted into an issue.
 #include "heed/core/device.h"
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/gpu_info.h"
 #include "heed/core/instruction_check.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/table_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -32,9 +31,10 @@ int run_env(const ParsedArguments& arguments) {
     io::print_data(metadata.dump() + "\n");
     return 0;
   }
-  for (const auto& [name, value] : metadata.members()) {
-    io::printf("  %-20s %s\n", name.c_str(), value.is_text() ? value.text().c_str() : value.dump().c_str());
-  }
+  std::vector<TableRow> rows;
+  for (const auto& [name, value] : metadata.members())
+    rows.push_back({name, value.is_text() ? value.text() : value.dump()});
+  io::print(aligned_table(rows, {.indent = 2}));
   return 0;
 }
 

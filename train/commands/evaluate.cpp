@@ -1,31 +1,29 @@
 // heed evaluate: the test scores of a run.
-#include <cstdio>
-
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/length_chart.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
 
 int64_t bucket_words(const ParsedArguments& arguments) {
-  const int64_t words = arguments.integer("bucket-words", usual_bucket_words);
-  if (words < 1 || words > max_integer)
-    fail("--bucket-words = ", words, ". It must be at least 1 word, such as 5.");
+  const int64_t words = arguments.integer("bucket-words", usual_bucket_words, 1);
   if (arguments.has("bucket-words") && !arguments.has("by-length"))
     fail("--bucket-words is of --by-length. Add --by-length, or take it out.");
   return words;
 }
 
-/// The buckets that --by-length and --bucket-words ask for; none where nothing does.
+/// Scores by length, as --by-length and --bucket-words ask; empty where they are not given.
 std::vector<LengthBucket> buckets_of(const ParsedArguments& arguments, const LoadedRun& run,
                                      const Evaluation& evaluation) {
   if (!arguments.has("by-length")) return {};
@@ -36,7 +34,7 @@ std::vector<LengthBucket> buckets_of(const ParsedArguments& arguments, const Loa
   return bleu_by_length(evaluation.sentences, bucket_words(arguments));
 }
 
-/// Writes the page of the buckets into the folder of the run; its path.
+/// Writes the page of the buckets into the folder of the run, and returns its path.
 Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& buckets) {
   ReportData page{
       .title = "BLEU by length of the source",
@@ -61,11 +59,15 @@ Evaluation scored(const LoadedRun& run, Progress& progress) {
 }
 
 int run_evaluate(const ParsedArguments& arguments) {
-  bucket_words(arguments);  // a mistake in it is told before the work
+  bucket_words(arguments);  // refuses a mistake in it before the work
   apply_machine(arguments);
   Progress progress;
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), other_data(arguments), true,
-                           arguments.get("stride"), swap_of(arguments), OtherData::test, &progress);
+  LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint"),
+                                                     .with_data = true,
+                                                     .data = other_data(arguments),
+                                                     .stride = arguments.get("stride"),
+                                                     .swap = swap_of(arguments),
+                                                     .progress = &progress});
   apply_decoding(run.config, arguments);
   const Evaluation evaluation = scored(run, progress);
   const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
@@ -84,31 +86,34 @@ int run_evaluate(const ParsedArguments& arguments) {
   io::printf("%s, checkpoint of step %lld\n", arguments.positional[0].c_str(),
              static_cast<long long>(run.checkpoint.step));
   for (const std::string& line : transfer_words(run.transfer)) io::printf("  %s\n", line.c_str());
+  std::vector<TableRow> scores;
   for (const auto& [name, value] : evaluation.scores.list)
-    io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
+    scores.push_back({score_name(name), formatted("%.4f", value)});
+  io::print(aligned_table(scores, {.indent = 2}));
   for (const std::string& note : evaluation.notes) io::printf("  %s\n", note.c_str());
   if (buckets.empty()) return 0;
-  io::printf("\n  %-10s %10s %8s %13s\n", "words", "sentences", "BLEU", "length ratio");
+  std::vector<TableRow> rows{{"words", "sentences", "BLEU", "length ratio"}};
   for (const LengthBucket& one : buckets) {
-    io::printf("  %-10s %10lld %8.2f %13.3f\n", to_string(one).c_str(), static_cast<long long>(one.sentences),
-               one.bleu, one.length_ratio);
+    rows.push_back({to_string(one), text(one.sentences), formatted("%.2f", one.bleu),
+                    formatted("%.3f", one.length_ratio)});
   }
-  io::printf("  page       %s\n", page.c_str());
+  io::print("\n" + aligned_table(rows, {.alignment = "lrrr", .indent = 2}));
+  io::printf("  page  %s\n", page.c_str());
   return 0;
 }
 
-std::string test_data() {
+std::string about_test_data() {
   return "Test data are what training never saw. translate: the pairs held out for it. lm: the text of "
-         "--test-path, else all of the\nvalidation text, which chose the checkpoint. mnist, lra: the test "
-         "files in the folder of --data, else embedded ones. recall:\nsequences of their own. A file that is "
-         "given here is the test as a whole.";
+         "--test-path, else all of the validation text, which chose the checkpoint. mnist, lra: the test "
+         "files in the folder of --data, else embedded ones. recall: sequences of their own. A file that is "
+         "given here is the test as a whole.\n";
 }
 
 }  // namespace
 
 Command command::evaluate() {
   std::vector<CommandOption> options{
-      {"checkpoint", "WHICH", "best, last or a step (default: best)"},
+      checkpoint_option,
       {"data", "PATH",
        "other data in place of the run's, in the form that heed train --data takes for its task: all "
        "of a file is scored, and of a folder its test files"},
@@ -127,7 +132,7 @@ Command command::evaluate() {
           with_machine(with_decoding(std::move(options))),
           false,
           run_evaluate,
-          test_data};
+          about_test_data};
 }
 
 }  // namespace heed

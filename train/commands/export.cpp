@@ -1,15 +1,13 @@
-// heed export: a model, and what it learns from, in files that other programs read.
-#include <cstdio>
-
+// heed export: writes a model, and its first training batches, in files that other programs read.
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
-#include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/run_estimate.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/run_inputs.h"
 
 namespace heed {
 namespace {
@@ -36,7 +34,8 @@ void write_model(const Path& folder, Config& config, const std::string& model,
   io::write(folder / "model.safetensors", model);
 }
 
-/// Every number that turns the gradients of these batches into the steps of a run.
+/// Every setting of the optimizer, and the learning rate and momentum of each step: what turns the gradients
+/// of these batches into steps.
 Json rates(const Config& config, int64_t total, int64_t steps) {
   const TrainOptions& train = config.train;
   const OptimizerKind kind = train.optimizer.kind;
@@ -64,11 +63,9 @@ Json rates(const Config& config, int64_t total, int64_t steps) {
                        {"rates", std::move(list)}});
 }
 
-/// The first batches in the order in which the trainer meets them.
-void write_batches(const Path& folder, const Config& config, int64_t rounds) {
-  const std::vector<std::string> parts = config.task->tensor_names();
-  std::vector<Tensor> kept;
-  std::vector<TensorBytes> list;
+/// Writes the first batches, in the order in which the trainer takes them, and their learning rates.
+void write_first_batches(const Path& folder, const Config& config, int64_t rounds) {
+  std::vector<Batch> batches;
   int64_t epoch = 0, position = 0, planned = plan_epoch(config, 0);
   if (planned < 1) fail(Fault::data, "export: the training split makes no batch. Give more data.");
   const int64_t accumulate = config.train.grad_accumulation;
@@ -78,21 +75,9 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
       planned = plan_epoch(config, ++epoch);
       position = 0;
     }
-    const Batch batch = config.task->batch(position++);
-    if (parts.size() > batch.tensors.size()) {
-      fail(Fault::internal, "export: the task names ", parts.size(), " tensors of a batch, and a batch has ",
-           batch.tensors.size(), ".");
-    }
-    std::string number = std::to_string(round);
-    number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-    for (size_t i = 0; i < batch.tensors.size(); ++i) {
-      const Tensor& x = kept.emplace_back(contiguous(batch.tensors[i]).to(Device::cpu));
-      list.push_back({number + "." + tensor_name(parts, i), to_string(x.dtype()),
-                      std::vector<int64_t>(x.shape().begin(), x.shape().end()),
-                      std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
-    }
+    batches.push_back(config.task->batch(position++));
   }
-  write_safetensors(folder / "batches.safetensors", list);
+  write_batches(folder / "batches.safetensors", *config.task, batches);
   io::write(folder / "rates.json",
             rates(config, total, (rounds + accumulate - 1) / accumulate).dump(1) + "\n");
 }
@@ -103,7 +88,7 @@ int export_run(const ParsedArguments& arguments) {
       text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
            "/config.toml instead of the folder to export where such a run would begin."));
   const Path folder = new_folder(arguments);
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
+  LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), tokenizer_files(run.checkpoint));
   io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
@@ -115,18 +100,17 @@ int run_export(const ParsedArguments& arguments) {
   if (arguments.has("checkpoint"))
     fail("export: --checkpoint chooses among the checkpoints of a run, and ", arguments.positional[0],
          " is none. Leave it out.");
-  const int64_t rounds = arguments.integer("rounds", 0);
-  if (rounds < 0) fail("--rounds = ", rounds, ". It must be at least 0.");
+  const int64_t rounds = arguments.integer("rounds", 0, 0);
   const Path folder = new_folder(arguments);
   Config config = make_config(arguments.positional[0]);
   apply_settings(config, arguments);
   config.check();
   config.task->load(config, {}, [](const std::string&) {});
-  // The trainer begins with the same draws.
+  // The trainer initialises the model with these draws too.
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
   write_model(folder, config, save_bytes(*model), config.task->artifacts());
-  if (rounds > 0) write_batches(folder, config, rounds);
+  if (rounds > 0) write_first_batches(folder, config, rounds);
   io::printf("%s: the model before its first step%s\n", folder.c_str(),
              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
   return 0;

@@ -3,9 +3,9 @@
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
@@ -27,8 +27,7 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
   return ids;
 }
 
-/// Of a line of standard input: empty where there is nothing to go on from. A letter that the model never saw
-/// is named with its line.
+/// The tokens of a line of standard input; empty where the line is. An error names the line.
 std::vector<int32_t> line_ids(const Tokenizer& tokenizer, const std::string& line, int64_t number) {
   try {
     return encode_lines(tokenizer, line);
@@ -37,7 +36,7 @@ std::vector<int32_t> line_ids(const Tokenizer& tokenizer, const std::string& lin
   }
 }
 
-/// What is gone on from without a prompt: a new line, or the first piece of a model that never saw one.
+/// The prompt where none is given: a new line, or the first token of a vocabulary without one.
 std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
   try {
     return prompt_ids(tokenizer, "\n");
@@ -49,11 +48,10 @@ std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
 int run_generate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const SampleOptions options = sample_options(arguments);
-  const int64_t samples = arguments.integer("num-samples", 1), seed = arguments.integer("seed", 1);
-  if (samples < 1) fail("--num-samples = ", samples, ". It must be at least 1.");
-  if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
-  LoadedRun run =
-      load_run(arguments.positional[0], arguments.get("checkpoint"), "", false, "", swap_of(arguments));
+  const int64_t samples = arguments.integer("num-samples", 1, 1);
+  const int64_t seed = arguments.integer("seed", 1, 0, INT64_MAX);
+  LoadedRun run = load_run(arguments.positional[0],
+                           {.checkpoint = arguments.get("checkpoint"), .swap = swap_of(arguments)});
   const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
   if (model == nullptr)
     fail("generate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
@@ -65,11 +63,11 @@ int run_generate(const ParsedArguments& arguments) {
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
   bool first = true;
-  const auto go_on = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
+  const auto generate = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
     for (int64_t i = 0; i < samples; ++i) {
       if (!first) io::print_data("---\n");
       first = false;
-      if (ids.empty()) {  // as many empty texts, so that every line has its own
+      if (ids.empty()) {  // an empty prompt gives an empty text, so that every line has its output
         io::print_data("\n");
         continue;
       }
@@ -87,13 +85,13 @@ int run_generate(const ParsedArguments& arguments) {
   };
   const std::string prompt = arguments.get("prompt");
   if (!arguments.has("prompt")) {
-    go_on("", plain_start(*tokenizer));
+    generate("", plain_start(*tokenizer));
   } else if (prompt != "-") {
-    go_on(prompt, prompt_ids(*tokenizer, prompt));
+    generate(prompt, prompt_ids(*tokenizer, prompt));
   } else {
     io::InputLines input;
     for (int64_t number = 1; const auto line = input.next(); ++number)
-      go_on(*line, line_ids(*tokenizer, *line, number));
+      generate(*line, line_ids(*tokenizer, *line, number));
   }
   return 0;
 }
@@ -110,8 +108,8 @@ Command command::generate() {
       {"max-new-tokens", "N", "how many to make (default: 500)"},
       {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
       {"seed", "N", "of the draws (default: 1)"},
-      precision_option(),
-      {"checkpoint", "WHICH", "best, last or a step (default: best)"}};
+      precision_option,
+      checkpoint_option};
   for (const CommandOption& one : swap_options()) options.push_back(one);
   return {"generate",
           "generate text from a prompt, printed as it is made",

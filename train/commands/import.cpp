@@ -1,17 +1,17 @@
-// heed import: a model that another program trained, as a run.
+// heed import: makes a run of a model that another program trained.
 #include "heed/core/io/files.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/gpt2_weights.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/session_history.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
 
-/// The files of the folder that are read.
+/// Fails unless the folder has the files that are read.
 void check_folder(const Path& folder) {
   std::string missing;
   for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"}) {
@@ -26,8 +26,8 @@ void check_folder(const Path& folder) {
        "(save_pretrained of the model and of its tokenizer).");
 }
 
-/// The settings of a language model of this shape. Its text is the verse of the preset lm unless --data names
-/// another.
+/// The settings of a language model of this shape. It learns from the verse of the preset lm unless --data
+/// gives another text.
 Config config_of(const Gpt2Config& found, bool tied) {
   Config config = preset_config("lm");
   const std::vector<std::pair<const char*, std::string>> settings{

@@ -1,42 +1,28 @@
-// What heed inspect shows besides the maps of one input: several steps, several runs, several layers.
+// The modes of heed inspect that have files of their own, and what all of its modes share.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 namespace heed {
 
-/// The options of these modes: --through-training, --watch, --logit-lens and --json.
-std::vector<CommandOption> inspect_mode_options();
-
-/// Runs the mode that the arguments ask for, by an option or by naming several runs, and gives its exit code;
-/// none where they ask for the maps of one run.
-std::optional<int> run_inspect_mode(const ParsedArguments& arguments);
-
-/// Maps kept on the way, as a page and an animated picture.
+/// Shows the maps that a run kept in training, as a page and an animated picture.
 int inspect_through_training(const ParsedArguments& arguments);
-/// The maps of several runs for one input, on one page.
-int inspect_side_by_side(const ParsedArguments& arguments);
-/// One head, drawn anew for each checkpoint that a training writes.
+/// Draws one head anew for each checkpoint that a training writes.
 int inspect_watch(const ParsedArguments& arguments);
-/// What each layer would predict.
-int inspect_logit_lens(const ParsedArguments& arguments);
 
-/// How many of the positional arguments are runs: the first, and those behind it that are folders of runs.
-size_t count_runs(const ParsedArguments& arguments);
-/// The input: what stands behind the runs; empty where nothing does.
+/// The input, which follows the runs among the arguments; empty where none does.
 std::string inspected_text(const ParsedArguments& arguments);
-/// Whether a task must read its data to find this input: an example by its number, or none given.
-bool needs_data(const std::string& input);
-/// --out, or RUN/inspect; made where it is missing. In RUN, which may come from elsewhere, no link is
-/// followed.
-Path inspect_folder(const ParsedArguments& arguments, const Path& run);
-/// The map and head that --kind, --layer and --head choose; without --head the one to show first. Fails where
-/// there is none.
-HeadChoice chosen_head(const ParsedArguments& arguments, const std::vector<MapView>& maps);
+/// Fails at the first of these options that is given: "inspect: --OPTION WHY".
+void refuse_inspect_options(const ParsedArguments& arguments, const std::vector<std::string>& options,
+                            const std::string& why);
+/// The maps that --kind and --layer leave; a usage error, which names all maps, where there is none.
+std::vector<MapView> wanted_maps(const std::vector<MapView>& maps, const ParsedArguments& arguments);
+/// The head of a map that --head gives, else `otherwise`; a usage error where the map has no such head.
+int64_t chosen_head(const MapView& map, int64_t otherwise, const ParsedArguments& arguments);
 
 }  // namespace heed

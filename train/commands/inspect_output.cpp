@@ -1,4 +1,4 @@
-// Files and text of the maps of one input.
+// Writes and prints the maps of one input.
 #include "heed/train/commands/inspect_output.h"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/npy.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/train/commands/inspect_modes.h"
 
 namespace heed {
 namespace {
@@ -23,25 +24,8 @@ std::string file_name(const MapView& map) {
   return name;
 }
 
-/// The maps that --kind and --layer leave; a usage error when there is none.
-std::vector<MapView> wanted_maps(const std::vector<MapView>& maps, const ParsedArguments& arguments) {
-  const std::string kind = arguments.get("kind");
-  const std::vector<std::string> kinds{"encoder", "decoder", "cross"};
-  if (arguments.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-    fail("--kind '", kind, "' is unknown.", suggestion(kind, kinds));
-  std::vector<MapView> wanted;
-  for (const MapView& map : maps)
-    if ((kind.empty() || map.kind.find(kind) != std::string::npos) &&
-        (!arguments.has("layer") || map.layer == arguments.integer("layer", 0)))
-      wanted.push_back(map);
-  if (!wanted.empty()) return wanted;
-  std::string have;
-  for (const MapView& map : maps)
-    have += (have.empty() ? "" : ", ") + map.kind + " layer " + std::to_string(map.layer);
-  fail("inspect: no map is of the kind and layer asked for. There are: ", have, ".");
-}
-
-/// Puts attributions or the rollout in the place of the weights, as shares of the largest, and says so.
+/// Replaces the weights of a map by its attributions, as shares of the largest, or by its rollout. `note`
+/// names what is shown.
 void show_instead(MapView& view, const std::string& show, std::string& note) {
   const std::vector<float>& numbers = show == "rollout" ? view.rollout : view.attribution;
   if (show == "rollout") view.heads = 1;
@@ -55,11 +39,11 @@ void show_instead(MapView& view, const std::string& show, std::string& note) {
     note = text(view.kind, ", rollout of layers 0 to ", view.layer);
     return;
   }
-  float most = 0;
-  for (const float x : view.weights) most = std::max(most, std::abs(x));
-  if (most > 0)
-    for (float& x : view.weights) x /= most;
-  note = text("weight times gradient, as shares of the largest, ", most);
+  float max = 0;
+  for (const float x : view.weights) max = std::max(max, std::abs(x));
+  if (max > 0)
+    for (float& x : view.weights) x /= max;
+  note = text("weight times gradient, as shares of the largest, ", max);
 }
 
 }  // namespace
@@ -92,10 +76,7 @@ void write_map_files(const Path& out, const std::vector<MapView>& maps, const st
 
 std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArguments& arguments) {
   std::vector<MapView> wanted = wanted_maps(maps, arguments);
-  const std::string show = arguments.get("show", "weights"), head_word = arguments.get("head");
-  const std::vector<std::string> shows{"weights", "attribution", "rollout"};
-  if (std::find(shows.begin(), shows.end(), show) == shows.end())
-    fail("--show '", show, "' is unknown.", suggestion(show, shows));
+  const std::string show = arguments.word("show", {"weights", "attribution", "rollout"}, "weights");
   if (show != "weights") {
     std::erase_if(wanted, [&](const MapView& map) {
       return show == "rollout" ? map.rollout.empty() : map.attribution.empty();
@@ -106,18 +87,13 @@ std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArgume
                ? "It is of self-attention in a stack of layers of one length, up to 2,048 tokens."
                : "It needs heads whose output is the map times the values.");
   }
-  HeadChoice chosen = first_head(wanted);
+  const HeadChoice chosen = first_head(wanted);
   MapView view = wanted[chosen.map];
   TextOptions options = terminal_options();
   if (show != "weights") show_instead(view, show, options.note);
   if (show == "rollout") return map_text(view, 0, options);
-  if (head_word == "mean") return map_text(mean_of_heads(view), 0, options);
-  if (arguments.has("head")) {
-    chosen.head = arguments.integer("head", 0);
-    if (chosen.head < 0 || chosen.head >= view.heads)
-      fail("--head = ", chosen.head, ". Heads are 0 to ", view.heads - 1, ", or mean.");
-  }
-  return map_text(view, chosen.head, options);
+  if (arguments.get("head") == "mean") return map_text(mean_of_heads(view), 0, options);
+  return map_text(view, chosen_head(view, chosen.head, arguments), options);
 }
 
 }  // namespace heed

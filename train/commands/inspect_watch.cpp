@@ -13,11 +13,12 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/train/commands/inspect_modes.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/run_lock.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {
@@ -40,7 +41,7 @@ int64_t watch_checkpoints(const Path& run, const std::function<void(int64_t step
                           const std::function<bool()>& ended, double seconds) {
   int64_t last = -1, count = 0;
   while (!ended()) {
-    // Asked before the list is read: who ends after that has written the last checkpoint.
+    // This is asked before the list is read: a training that ends after it has written its last checkpoint.
     const bool in_training = run_holder(run).has_value();
     const std::vector<int64_t> steps = list_checkpoints(run);
     if (!steps.empty() && steps.back() != last) {
@@ -78,17 +79,19 @@ int inspect_watch(const ParsedArguments& arguments) {
       run,
       [&](int64_t step) {
         if (!loaded)
-          loaded.emplace(load_run(run, std::to_string(step), "", needs_data(input)));
+          loaded.emplace(load_run(run, {.checkpoint = std::to_string(step), .with_data = needs_data(input)}));
         else
           load_bytes(*loaded->model, open_checkpoint(run, std::to_string(step)).file("model.safetensors"));
         std::string caption;
         const std::vector<MapView> maps =
             map_provider(*loaded->config.task).maps(*loaded->model, input, caption);
         if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
-        const HeadChoice choice = chosen_head(arguments, maps);
+        maps = wanted_maps(maps, arguments);
+        const HeadChoice choice = first_head(maps);
+        const MapView& map = maps[choice.map];
         if (redraws) io::print_styled("\033[H\033[2J");
         io::print(text("step ", step, loss_words(run, step), "   ", caption, "\n\n"));
-        io::print_styled(map_text(maps[choice.map], choice.head, terminal_options()));
+        io::print_styled(map_text(map, chosen_head(map, choice.head, arguments), terminal_options()));
         io::print(redraws ? "\n  waiting for the next checkpoint; Ctrl-C ends this\n" : "\n");
         io::flush_output();
       },

@@ -1,4 +1,4 @@
-// Waiting for the checkpoints of a run that is being trained.
+// Waits for the checkpoints of a run that is being trained.
 #pragma once
 
 #include <cstdint>

@@ -1,26 +1,35 @@
-// heed list: what there is.
-#include <cstdio>
+// heed list: attentions, layers, commands, settings, presets, tasks, runs and data.
+#include <functional>
 
 #include "heed/attention/layer_table.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
-#include "heed/core/io/terminal.h"
+#include "heed/core/io/table_text.h"
 #include "heed/data/download/download.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/pages/pages.h"
 #include "heed/train/commands/run_list.h"
+#include "heed/train/pages/pages.h"
+#include "heed/train/session/setting_options.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-void row(const std::string& name, const std::string& text) {
-  io::printf("  %-24s %s\n", terminal_word(name).c_str(), terminal_word(text).c_str());
+/// Prints names and what they are; `name` and `about` are members of the list's elements, or functions of
+/// them.
+template <class List, class Name, class About>
+void print_list(const List& list, Name name, About about) {
+  std::vector<TableRow> rows;
+  for (const auto& one : list)
+    rows.push_back({terminal_word(std::invoke(name, one)), terminal_text(std::invoke(about, one))});
+  io::print(aligned_table(rows, {.indent = 2}));
 }
 
 void list_runs(const ParsedArguments& arguments) {
   const Path folder = arguments.get("out", "runs");
+  if (arguments.has("out") && !io::is_directory(folder))
+    fail(Fault::file, "list runs: --out ", folder, " is no folder. Give the folder of your runs.");
   std::vector<ListedRun> runs = list_of_runs(folder);
   sort_runs(runs, arguments.get("sort", "name"));
   if (arguments.has("json"))
@@ -31,79 +40,98 @@ void list_runs(const ParsedArguments& arguments) {
     io::print_data(runs_text(runs, arguments.has("wide")));
 }
 
-/// The completion script of the shell that is named behind `list commands`, or of bash.
+/// The completion script of the shell that the second argument names, else of bash.
 std::string completion(const ParsedArguments& arguments) {
   const std::string shell = arguments.positional.size() > 1 ? arguments.positional[1] : "bash";
-  const std::vector<std::string> known{"bash", "zsh"};
-  if (shell == "zsh") return zsh_completion();
-  if (shell != "bash") fail("--completion: '", shell, "' is unknown.", suggestion(shell, known));
-  return bash_completion();
+  return known_word("--completion:", shell, {"bash", "zsh"}) == "zsh" ? zsh_completion(commands())
+                                                                      : bash_completion(commands());
 }
 
 /// Fails at options that are not for what is listed.
 void check_options(const std::string& what, const ParsedArguments& arguments) {
-  const bool has_costs = what == "attention" || what == "layers";
-  if (!has_costs && what != "runs" && arguments.has("json"))
-    fail("list ", what, ": --json is for attention, layers and runs.");
-  if (!has_costs && arguments.has("counted")) fail("list ", what, ": --counted is for attention and layers.");
-  if (!has_costs && what != "commands" && what != "settings" && arguments.has("markdown"))
-    fail("list ", what, ": --markdown is for attention, layers, commands and settings.");
-  if (what != "commands" && (arguments.has("man") || arguments.has("completion")))
-    fail("list ", what, ": --man and --completion are for commands.");
-  if (what != "runs" && (arguments.has("sort") || arguments.has("wide")))
-    fail("list ", what, ": --sort and --wide are for runs.");
+  constexpr std::pair<const char*, std::string_view> lists_of_options[] = {
+      {"json", "attention, layers and runs"},
+      {"counted", "attention and layers"},
+      {"markdown", "attention, layers, commands and settings"},
+      {"man", "commands"},
+      {"completion", "commands"},
+      {"sort", "runs"},
+      {"out", "runs"},
+      {"wide", "attention and runs"}};
+  for (const auto& [option, lists] : lists_of_options) {
+    if (arguments.has(option) && lists.find(what) == std::string_view::npos)
+      fail("list ", what, ": --", option, " is for ", lists, ".");
+  }
   const bool takes_name = what == "attention" || arguments.has("completion");
   if (!takes_name && arguments.positional.size() > 1)
     fail("list ", what, ": unexpected argument '", arguments.positional[1],
          "'. Only attentions are listed by name.");
 }
 
+void list_attention(const ParsedArguments& arguments) {
+  const Listing listing{
+      .counted = arguments.has("counted"),
+      .wide = arguments.has("wide"),
+      .only = arguments.positional.size() > 1 ? &variant_named(arguments.positional[1]) : nullptr};
+  io::print_data(arguments.has("markdown") ? variants_markdown(listing)
+                 : arguments.has("json")   ? variants_json(listing)
+                                           : variants_text(listing));
+}
+
+void list_layers(const ParsedArguments& arguments) {
+  const std::vector<LayerCounts> counts =
+      arguments.has("counted") ? count_layers() : std::vector<LayerCounts>{};
+  io::print_data(arguments.has("markdown") ? layers_markdown(counts)
+                 : arguments.has("json")   ? layers_json(counts)
+                                           : layers_text(counts));
+}
+
+void list_commands(const ParsedArguments& arguments) {
+  if (arguments.has("markdown"))
+    io::print_data(commands_markdown(commands()));
+  else if (arguments.has("man"))
+    io::print_data(man_page(commands()));
+  else if (arguments.has("completion"))
+    io::print_data(completion(arguments));
+  else
+    print_list(commands(), &Command::name, &Command::about);
+}
+
+void list_settings(const ParsedArguments& arguments) {
+  if (arguments.has("markdown"))
+    io::print_data(settings_markdown());
+  else
+    print_list(settings(), &Setting::key, &Setting::help);
+}
+
+void list_presets(const ParsedArguments&) {
+  print_list(presets(), &Preset::name, [](const Preset& one) {
+    return one.recipe.empty() ? one.about : text("recipe ", one.recipe, ": ", one.about);
+  });
+}
+
+void list_tasks(const ParsedArguments&) { print_list(tasks(), &TaskEntry::name, &TaskEntry::about); }
+
+void list_data(const ParsedArguments&) {
+  print_list(remote_corpora(), &RemoteCorpus::name, &RemoteCorpus::title);
+}
+
+struct ListCommand {
+  const char* name;
+  void (*print)(const ParsedArguments&);
+};
+constexpr ListCommand list_commands_by_name[] = {{"attention", list_attention}, {"layers", list_layers},
+                                                 {"commands", list_commands},   {"settings", list_settings},
+                                                 {"presets", list_presets},     {"tasks", list_tasks},
+                                                 {"runs", list_runs},           {"data", list_data}};
+
 int run_list(const ParsedArguments& arguments) {
-  const std::string what = arguments.positional[0];
+  std::vector<std::string> known;
+  for (const ListCommand& list : list_commands_by_name) known.emplace_back(list.name);
+  const std::string what = known_word("list:", arguments.positional[0], known);
   check_options(what, arguments);
-  if (what == "attention") {
-    const Listing listing{
-        .counted = arguments.has("counted"),
-        .only = arguments.positional.size() > 1 ? &variant_named(arguments.positional[1]) : nullptr};
-    io::print_data(arguments.has("markdown") ? variants_markdown(listing)
-                   : arguments.has("json")   ? variants_json(listing)
-                                             : variants_text(listing));
-  } else if (what == "layers") {
-    const std::vector<LayerCounts> counts =
-        arguments.has("counted") ? count_layers() : std::vector<LayerCounts>{};
-    io::print_data(arguments.has("markdown") ? layers_markdown(counts)
-                   : arguments.has("json")   ? layers_json(counts)
-                                             : layers_text(counts));
-  } else if (what == "commands") {
-    if (arguments.has("markdown")) {
-      io::print_data(commands_markdown());
-    } else if (arguments.has("man")) {
-      io::print_data(man_page());
-    } else if (arguments.has("completion")) {
-      io::print_data(completion(arguments));
-    } else {
-      for (const Command& command : commands()) row(command.name, command.about);
-    }
-  } else if (what == "settings") {
-    if (arguments.has("markdown")) {
-      io::print_data(settings_markdown());
-    } else {
-      for (const Setting& setting : settings()) row(setting.key, setting.help);
-    }
-  } else if (what == "presets") {
-    for (const Preset& preset : presets())
-      row(preset.name,
-          preset.recipe.empty() ? preset.about : text("recipe ", preset.recipe, ": ", preset.about));
-  } else if (what == "tasks") {
-    for (const TaskEntry& entry : tasks()) row(entry.name, entry.about);
-  } else if (what == "runs") {
-    list_runs(arguments);
-  } else if (what == "data") {
-    for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
-  } else {
-    const std::vector<std::string> known{"attention", "layers", "commands", "settings",
-                                         "presets",   "tasks",  "runs",     "data"};
-    fail("list: '", what, "' is unknown.", suggestion(what, known));
+  for (const ListCommand& list : list_commands_by_name) {
+    if (what == list.name) list.print(arguments);
   }
   return 0;
 }
@@ -115,9 +143,8 @@ Command command::list() {
       "list",
       "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
       "with its options",
-      "WHAT [NAME]",
-      "attention, layers, commands, settings, presets, tasks, runs or data; NAME: one attention, or bash or "
-      "zsh with --completion",
+      "attention|layers|commands|settings|presets|tasks|runs|data [NAME]",
+      "what to list; NAME: one attention, or bash or zsh with --completion",
       1,
       2,
       {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
@@ -129,7 +156,8 @@ Command command::list() {
        {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
        {"out", "FOLDER", "folder of all runs (default: runs); those of compare in it are listed too"},
        {"sort", "WORD", "runs by name, date (the newest first) or score (the best first) (default: name)"},
-       {"wide", "", "runs in lines of any length, with nothing cut and the time of day"}},
+       {"wide", "",
+        "attention, runs: every column, in lines of any width; runs with nothing cut and the time of day"}},
       false,
       run_list,
       nullptr,

@@ -1,39 +1,32 @@
-// heed maps: the attention maps of many inputs as files.
+// heed maps: writes the attention maps of many inputs as files.
 #include <algorithm>
 
 #include "heed/core/io/files.h"
 #include "heed/core/version.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/run_inputs.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/inspect/map_writer.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"
+#include "heed/train/session/loaded_run.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/find_data.h"
 
 namespace heed {
 namespace {
 
-MapFormat format_asked(const ParsedArguments& arguments) {
-  const std::string word = arguments.get("format", "safetensors");
-  const std::vector<std::string> known{"safetensors", "npy"};
-  if (std::find(known.begin(), known.end(), word) == known.end())
-    fail("--format '", word, "' is unknown.", suggestion(word, known));
-  return word == "npy" ? MapFormat::npy : MapFormat::safetensors;
-}
-
-/// Writes what comes, and stops behind an example where a signal asks for it.
-class MapsUntilAsked {
+/// Writes the maps of examples one by one; throws Stopped after an example where a signal has arrived.
+class StoppableMapWriter {
  public:
-  MapsUntilAsked(MapWriter& writer, int64_t total) : writer_(writer), work_(static_cast<double>(total)) {}
+  StoppableMapWriter(MapWriter& writer, int64_t total) : writer_(writer), work_(static_cast<double>(total)) {}
 
   void take(const MappedExample& example) {
     writer_.add(example);
     next();
   }
 
-  /// An input that is left out.
+  /// Records an input that is left out.
   void skip(const Error& why) {
     writer_.leave_out(why.what());
     next();
@@ -51,15 +44,15 @@ class MapsUntilAsked {
 
 int run_maps(const ParsedArguments& arguments) {
   apply_machine(arguments);
-  const MapFormat format = format_asked(arguments);
+  const bool npy = arguments.word("format", {"safetensors", "npy"}, "safetensors") == "npy";
   if (!arguments.has("out")) fail("maps: where do the files go? Add --out FOLDER.");
-  const int64_t count = arguments.integer("count", 0);
-  if (arguments.has("count") && count < 1) fail("--count = ", count, ". It must be at least 1.");
+  const int64_t count = arguments.integer("count", 0, 1);
   const std::string data = arguments.get("data");
   MappedLines lines;
   if (!data.empty()) lines = lines_of_file(find_data(data), "--data", count, "\t");
   const bool by_line = !data.empty();
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", !by_line);
+  LoadedRun run =
+      load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint"), .with_data = !by_line});
   const Task& task = *run.config.task;
   const int64_t examples = by_line ? 0 : num_test_examples(task);  // without lines the data is loaded
   if (!by_line && examples == 0)
@@ -69,7 +62,7 @@ int run_maps(const ParsedArguments& arguments) {
                         : count > 0 ? std::min(count, examples)
                                     : examples;
   const StopSignals signals;
-  MapWriter writer(Path(arguments.get("out")), format,
+  MapWriter writer(Path(arguments.get("out")), npy ? MapFormat::npy : MapFormat::safetensors,
                    Json::object({{"heed", HEED_VERSION},
                                  {"run", run.folder.path().string()},
                                  {"checkpoint", run.checkpoint.step},
@@ -80,7 +73,7 @@ int run_maps(const ParsedArguments& arguments) {
     Progress progress;
     progress.quiet = arguments.has("quiet");
     const ProgressScope shown(progress, "maps");
-    MapsUntilAsked maps(writer, total);
+    StoppableMapWriter maps(writer, total);
     const auto take = [&](const MappedExample& one) { maps.take(one); };
     if (by_line)
       for_each_mapped_line(task, *run.model, lines, take, [&](const Error& why) { maps.skip(why); });
@@ -119,12 +112,11 @@ Command command::maps() {
           {{"data", "FILE",
             "an input a line (of a line with tabs, the first field), gzip or not; one that the model cannot "
             "read is left out; a translator's own translation is what its decoder reads (default: the run's "
-            "test "
-            "examples, with their targets)"},
+            "test examples, with their targets)"},
            {"count", "N", "the first so many (default: all)"},
            {"out", "FOLDER", "where the files go; required, without maps in it"},
            {"format", "WORD", "safetensors: a file an example; npy: a file a map (default: safetensors)"},
-           {"checkpoint", "WHICH", "best, last or a step (default: best)"},
+           checkpoint_option,
            {"quiet", "", "print no progress"}}),
       false,
       run_maps};

@@ -1,11 +1,11 @@
-// heed reproduce: published tables, run again.
+// heed reproduce: reproduces published tables and compares them with the paper.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/run/program_name.h"
@@ -14,15 +14,12 @@ namespace heed {
 namespace {
 
 std::string tables() {
-  size_t width = 0;
-  for (const PublishedTable& table : published()) width = std::max(width, table.name.size());
-  std::string out = "Tables:\n";
-  for (const PublishedTable& table : published())
-    out += "  " + table.name + std::string(width + 2 - table.name.size(), ' ') + table.about + "\n";
-  return out;
+  std::vector<TableRow> rows;
+  for (const PublishedTable& table : published()) rows.push_back({table.name, table.about});
+  return "Tables:\n" + aligned_table(rows, {.columns = unlimited_columns, .indent = 2});
 }
 
-/// What is split at commas: A,B twice gives A, B, A, B.
+/// The values of an option, split at commas; it may be given several times.
 std::vector<std::string> list_of(const ParsedArguments& arguments, const std::string& option) {
   std::vector<std::string> out;
   if (!arguments.has(option)) return out;
@@ -49,14 +46,14 @@ std::map<std::string, std::string> data_of(const ParsedArguments& arguments, con
   return out;
 }
 
-/// The options of this command alone: the others are settings of its runs.
+/// The names of the options that are no settings of the runs.
 std::set<std::string> own_options() {
   std::set<std::string> out;
   for (const CommandOption& option : command::reproduce().options) out.insert(option.name);
   return out;
 }
 
-/// The settings on the command line, as arguments whose other options are left out.
+/// The arguments without the options of own_options(): the settings of the runs.
 ParsedArguments settings_in(const ParsedArguments& arguments) {
   ParsedArguments out = arguments;
   for (const std::string& option : own_options()) out.options.erase(option);
@@ -69,7 +66,7 @@ ParsedArguments settings_in(const ParsedArguments& arguments) {
   return out;
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell where it must be.
 std::string shell_word(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
@@ -80,14 +77,14 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-/// The command line again, as a shell takes it.
+/// The command line, quoted for a shell.
 std::string same_command(const ParsedArguments& arguments) {
   std::string out = program_name();
   for (const std::string& argument : arguments.argv) out += " " + shell_word(argument);
   return out;
 }
 
-/// "--steps 100 --set data.depth=3"
+/// The settings as options: "--steps 100 --set data.depth=3".
 std::string words_of(const ParsedArguments& settings) {
   std::string out;
   for (const auto& [name, values] : settings.options) {
@@ -104,14 +101,11 @@ Path own_folder(const ParsedArguments& arguments, const std::string& table) {
 ReproductionOptions options_of_call(const ParsedArguments& arguments, const PublishedTable& table) {
   ReproductionOptions out;
   out.rows = list_of(arguments, "rows");
-  out.seeds = arguments.integer("seeds", 1);
-  if (out.seeds < 1 || out.seeds > 100) fail("--seeds = ", out.seeds, ". It must be 1 to 100.");
+  out.seeds = arguments.integer("seeds", 1, 1, 100);
   const bool has_budget = arguments.has("budget");
   out.limit = arguments.number("limit", has_budget ? INFINITY : 600);
   if (!(out.limit >= 0)) fail("--limit = ", out.limit, ". It must be 0 or more seconds.");
-  out.max_length = arguments.integer("longest", 0);
-  if (arguments.has("longest") && (out.max_length < 64 || out.max_length > (int64_t{1} << 24)))
-    fail("--longest = ", out.max_length, ". It must be 64 to 16777216.");
+  out.max_length = arguments.integer("longest", 0, 64, int64_t{1} << 24);
   if (arguments.has("longest") && table.measure != Measure::crossover)
     fail("reproduce: --longest is for tables of lengths; ", table.name, " has none.");
   const bool swapped = table.measure == Measure::swapped;
@@ -124,8 +118,7 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
     fail("reproduce: ", table.name, " takes a trained language model: --run RUN. Train one, as in ",
          program_name(), " train shakespeare-cpu --data tinyshakespeare.txt --max-length 256.");
   }
-  out.max_windows = arguments.integer("windows", 0);
-  if (out.max_windows < 0) fail("--windows = ", out.max_windows, ". It must be 1 or more, or 0 for all.");
+  out.max_windows = arguments.integer("windows", 0, 0);
   out.data = data_of(arguments, table);
   const ParsedArguments settings = settings_in(arguments);
   out.adjusted = words_of(settings);
@@ -195,7 +188,7 @@ Command command::reproduce() {
                 "of tables of lengths: the longest that is measured (default: twice the paper's)"},
                {"run", "RUN", "of casinoformer-figure2: the trained language model"},
                {"windows", "N",
-                "of casinoformer-figure2: windows of each of the two portions of the text (default: all)"},
+                "of casinoformer-figure2: windows of each of the two portions of the text (default: 0, all)"},
                {"out", "FOLDER", "where its folder lies (default: runs)"},
                {"quiet", "", "print nothing while working"}}),
           true,

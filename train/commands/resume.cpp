@@ -1,9 +1,11 @@
-// heed resume: resumes a run, bit-identical to an uninterrupted one.
+// heed resume: resumes a run; it ends bit-identical to an uninterrupted one.
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/distributed_session.h"
 #include "heed/train/run/program_name.h"
+#include "heed/train/session/distributed_session.h"
 #include "heed/train/run/resume_point.h"
+#include "heed/train/session/run_session.h"
+#include "heed/train/session/setting_options.h"
 
 namespace heed {
 namespace {
@@ -12,17 +14,13 @@ Opening open(const ParsedArguments& arguments) {
   const Path path = arguments.positional[0];
   RunFolder folder = RunFolder::resume(path, arguments.command_line());
   Config config = read_config(io::read(folder.config()), folder.config().string());
-  if (arguments.has("steps")) {
-    config.train.epochs = 0;
-    config.set("train.max_steps", arguments.get("steps"), "--steps: ", SetBy::command_line);
-  }
-  if (arguments.has("time-limit"))
-    config.set("train.time_limit", arguments.get("time-limit"), "--time-limit: ", SetBy::command_line);
-  if (arguments.has("patience"))
-    config.set("train.patience", arguments.get("patience"), "--patience: ", SetBy::command_line);
-  if (arguments.has("on-nan"))
-    config.set("train.on_nan", arguments.get("on-nan"), "--on-nan: ", SetBy::command_line);
-  if (arguments.has("data")) config.set("data.path", arguments.get("data"), "--data: ", SetBy::command_line);
+  if (arguments.has("steps")) config.train.epochs = 0;
+  for (const auto& [key, option] : {std::pair{"train.max_steps", "steps"},
+                                    {"train.time_limit", "time-limit"},
+                                    {"train.patience", "patience"},
+                                    {"train.on_nan", "on-nan"},
+                                    {"data.path", "data"}})
+    set_by_option(config, key, arguments, option);
   config.check();
   auto [from, initial] = resume_point(folder, arguments.get("checkpoint", "last"));
   if (from && !from->files.contains("state.json")) {

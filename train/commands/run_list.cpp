@@ -1,12 +1,15 @@
-// Finds, reads and sorts the runs of a folder.
+// Finds, reads, sorts and shows the runs of a folder.
 #include "heed/train/commands/run_list.h"
 
 #include <algorithm>
+#include <charconv>
 #include <tuple>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
-#include "heed/train/config/config.h"
+#include "heed/core/io/table_text.h"
+#include "heed/train/metrics/score_name.h"
+#include "heed/train/program.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 
@@ -15,7 +18,7 @@ namespace {
 
 constexpr int max_run_depth = 4;  // RUNS/compare-x/runs/NAME is three folders deep
 
-/// Scores that a list shows rather than the first: what their tasks are compared by.
+/// The scores that a list prefers to a run's first: those that tasks are compared by.
 constexpr const char* preferred_scores[] = {"bleu", "accuracy"};
 
 std::string attention_of(const Config& config) {
@@ -29,7 +32,7 @@ std::string attention_of(const Config& config) {
   return out;
 }
 
-/// The name in `task = "NAME"`, of a run whose task only the program that made it has.
+/// The name in `task = "NAME"`: settings of a task that this program does not have are not parsed.
 std::string task_word(const std::string& toml) {
   constexpr std::string_view key = "task = \"";
   const size_t at = toml.starts_with(key) ? 0 : toml.find("\n" + std::string(key));
@@ -50,7 +53,7 @@ void take_settings(ListedRun& out, const Path& file) {
   }
 }
 
-/// The score to show of several: {name, value}.
+/// Chooses the score to show of several {name, value}.
 void take_score(ListedRun& out, const std::vector<std::pair<std::string, double>>& scores) {
   if (scores.empty()) return;
   std::tie(out.score_name, out.score) = scores.front();
@@ -63,7 +66,7 @@ void take_score(ListedRun& out, const std::vector<std::pair<std::string, double>
   }
 }
 
-/// The best validation scores so far, which the newest checkpoint holds.
+/// Takes the best validation score so far out of the newest checkpoint.
 void take_validation(ListedRun& out, const Path& file) {
   const Json state = parse_json(io::read(file), file.string());
   const Json* best = state.find("best");
@@ -71,12 +74,12 @@ void take_validation(ListedRun& out, const Path& file) {
   if (const Json* lower = state.find("lower_is_better")) out.lower_is_better = lower->boolean();
   std::vector<std::pair<std::string, double>> scores;
   for (const auto& [name, value] : best->members()) {
-    if (value.is_number()) scores.emplace_back(name, value.real());  // null: it was not finite
+    if (value.is_number()) scores.emplace_back(name, value.real());  // null where it was not finite
   }
   take_score(out, scores);
 }
 
-/// Takes the test scores; gives the steps that the run had when it was scored.
+/// Takes the test score, and returns the steps that the run had when it was scored.
 int64_t take_test(ListedRun& out, const Path& file) {
   const Json read = parse_json(io::read(file), file.string());
   int64_t steps = 0;
@@ -111,7 +114,7 @@ void take_all(ListedRun& out) {
                                             : "stopped";
   if (!checkpoints.empty()) {
     out.step = checkpoints.back();
-    best_step(out.path);  // what names the best must be readable, since other commands read it
+    best_step(out.path);  // fails where the file that names the best checkpoint cannot be read
     const Path newest = checkpoint_folder(out.path, out.step) / "state.json";
     if (io::exists(newest))
       take_validation(out, newest);
@@ -121,7 +124,7 @@ void take_all(ListedRun& out) {
   const Path scores = out.path / "scores.json";
   if (io::exists(scores)) {
     const int64_t scored = take_test(out, scores);
-    if (scored >= out.step && !is_lost) state = "done";  // else it was resumed after that
+    if (scored >= out.step && !is_lost) state = "done";  // else the run was resumed after it was scored
     out.step = std::max(out.step, scored);
   }
   out.state = run_holder(out.path) ? "running" : state;
@@ -137,7 +140,7 @@ ListedRun read_listed(const Path& run) {
   return out;
 }
 
-/// Adds the runs below a folder, which is `depth` folders below the first.
+/// Adds the runs in and below a folder, which is `depth` folders below the first.
 void find_runs(const Path& folder, int depth, std::vector<ListedRun>& out) {
   for (const Path& name : io::list(folder)) {
     if (name.native().starts_with('.')) continue;
@@ -163,9 +166,7 @@ std::vector<ListedRun> list_of_runs(const Path& folder) {
 }
 
 void sort_runs(std::vector<ListedRun>& runs, const std::string& by) {
-  const std::vector<std::string> known{"name", "date", "score"};
-  if (std::find(known.begin(), known.end(), by) == known.end())
-    fail("--sort '", by, "' is unknown.", suggestion(by, known));
+  known_word("--sort", by, {"name", "date", "score"});
   const auto before = [&](const ListedRun& a, const ListedRun& b) {
     if (by == "date" && a.started != b.started) return a.started > b.started;
     if (by == "score") {
@@ -199,6 +200,55 @@ Json runs_json(const std::vector<ListedRun>& runs) {
     if (run.steps > 0) one.set("steps", run.steps);
     one.set("started", run.started);
     out.push(std::move(one));
+  }
+  return out;
+}
+
+namespace {
+
+std::string four_digits(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 4).ptr;
+  return {buffer, end};
+}
+
+TableRow cells_of(const ListedRun& run, bool wide) {
+  constexpr size_t max_step_columns = 13;  // "100000/250000"; of longer ones only the steps that are taken
+  std::string steps = run.step > 0 ? std::to_string(run.step) : "";
+  const std::string planned = text("/", run.steps);
+  const bool both = wide || steps.size() + planned.size() <= max_step_columns;
+  if (run.state != "done" && run.steps > 0 && both) steps = text(run.step, planned);
+  const std::string score = run.score_name.empty() ? ""
+                                                   : text(four_digits(run.score), run.on_test ? " " : "* ",
+                                                          score_name(run.score_name));
+  std::string date = wide ? run.started : run.started.substr(0, 10);
+  TableRow row{run.path.string(), run.task, run.attention, score, steps, date, run.state};
+  for (std::string& cell : row) cell = terminal_word(cell);
+  return row;
+}
+
+}  // namespace
+
+std::string runs_text(const std::vector<ListedRun>& runs, bool wide) {
+  const int64_t columns = wide ? unlimited_columns : output_columns();
+  std::vector<TableRow> rows{{"run", "task", "attention", "score", "steps", "started", "state"}};
+  for (const ListedRun& run : runs) {
+    TableRow row = cells_of(run, wide);
+    // A name that would leave no room for the other columns has a line of its own.
+    if (!wide && 3 * display_width(row[0]) > columns) {
+      rows.push_back({row[0]});
+      row[0].clear();
+    }
+    rows.push_back(std::move(row));
+  }
+  std::string out = aligned_table(rows, {.columns = columns});
+  const bool validation = std::any_of(
+      runs.begin(), runs.end(), [](const ListedRun& run) { return !run.score_name.empty() && !run.on_test; });
+  if (validation) out += "* on validation data: the run has not been scored on its test data\n";
+  for (const ListedRun& run : runs) {
+    if (!run.problem.empty())
+      out += text("unreadable: ", terminal_word(run.path.string()), "\n") +
+             folded_lines(text("  ", terminal_word(run.problem), "\n"), columns);
   }
   return out;
 }

@@ -31,15 +31,15 @@ struct ListedRun {
 /// cannot be read is listed with its problem. A link to a run is a run; other links are not followed.
 std::vector<ListedRun> list_of_runs(const Path& folder);
 
-/// Sorts by "name", "date" (the newest first) or "score" (the best first, runs of one task together). A usage
-/// error for another word.
+/// Sorts runs by "name", "date" (the newest first) or "score" (the best first, runs of one task together). A
+/// usage error for another word.
 void sort_runs(std::vector<ListedRun>& runs, const std::string& by);
 
-/// A table of at most 80 columns, in which long attentions are cut and long names have a line of their own;
-/// with `wide` one line a run, nothing cut and the time of day too. Ends with what could not be read.
+/// A table that fits the terminal, in which long names have a line of their own; with `wide` one line a run
+/// and the time of day too. Ends with what could not be read.
 std::string runs_text(const std::vector<ListedRun>& runs, bool wide);
 
-/// A list of objects.
+/// The runs as a JSON list of objects.
 Json runs_json(const std::vector<ListedRun>& runs);
 
 }  // namespace heed

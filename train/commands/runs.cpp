@@ -39,11 +39,9 @@ int remove_runs(const ParsedArguments& arguments) {
 }
 
 int run_runs(const ParsedArguments& arguments) {
-  const std::string& what = arguments.positional[0];
-  if (what == "rename") return rename_a_run(arguments);
-  if (what == "remove") return remove_runs(arguments);
-  const std::vector<std::string> known{"rename", "remove"};
-  fail("runs: '", shown(what), "' is unknown.", suggestion(what, known));
+  return known_word("runs:", arguments.positional[0], {"rename", "remove"}) == "rename"
+             ? rename_a_run(arguments)
+             : remove_runs(arguments);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// heed show: the settings and the model of a preset or run, without training.
-#include <cstdio>
-
+// heed show: shows the settings and the model of a preset or run, without training.
 #include "heed/core/io/files.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/session/dry_run.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
@@ -15,7 +14,7 @@ int run_show(const ParsedArguments& arguments) {
     refuse_others(arguments, "show", {"checkpoint", "model"},
                   text("does not go with a run, whose settings are given. Give ", path.string(),
                        "/config.toml instead of the folder to see what other settings would take."));
-    LoadedRun run = load_run(path, arguments.get("checkpoint"), "", false);
+    LoadedRun run = load_run(path, {.checkpoint = arguments.get("checkpoint")});
     io::print_data(to_toml(run.config));
     io::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
                summary(*run.model).c_str());
@@ -28,12 +27,14 @@ int run_show(const ParsedArguments& arguments) {
   apply_settings(config, arguments);
   config.check();
   if (arguments.has("origin")) {
+    std::vector<TableRow> rows;
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
       const std::string otherwise = option.follows.empty() ? "default" : "follows " + option.follows;
-      io::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
-                 from == config.origin.end() ? otherwise.c_str() : from->second.words.c_str());
+      rows.push_back(
+          {option.name, option.value, from == config.origin.end() ? otherwise : from->second.words});
     }
+    io::print(aligned_table(rows));
     return 0;
   }
   io::print_data(to_toml(config));

@@ -1,13 +1,13 @@
-// heed structure: how near the maps of heads are to structured matrices.
+// heed structure: measures how near the maps of heads are to structured matrices.
 #include <algorithm>
 #include <map>
 
 #include "heed/core/io/files.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/inspect/stored_maps.h"
 #include "heed/train/report/structure_report.h"
+#include "heed/train/session/loaded_run.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {
@@ -15,17 +15,12 @@ namespace {
 
 StructureOptions structure_options(const ParsedArguments& arguments) {
   StructureOptions out;
-  const auto within = [&](const char* name, int64_t value, int64_t least, int64_t most) {
-    if (value < least || value > most)
-      fail("--", name, " = ", value, ". It must be ", least, " to ", most, ".");
-    return value;
-  };
-  out.width = within("width", arguments.integer("width", out.width), 0, max_structured_size);
-  out.num_pos = within("num-pos", arguments.integer("num-pos", out.num_pos), 1, max_structured_size);
-  out.errors = within("errors", arguments.integer("errors", out.errors), 0, max_structured_size);
-  out.max_width = within("max-width", arguments.integer("max-width", out.max_width), 0, max_structured_size);
-  out.search_draws = within("search", arguments.integer("search", 0), 0, 1000);
-  out.seed = static_cast<uint64_t>(within("seed", arguments.integer("seed", 1), 0, max_integer));
+  out.width = arguments.integer("width", out.width, 0, max_structured_size);
+  out.num_pos = arguments.integer("num-pos", out.num_pos, 1, max_structured_size);
+  out.errors = arguments.integer("errors", out.errors, 0, max_structured_size);
+  out.max_width = arguments.integer("max-width", out.max_width, 0, max_structured_size);
+  out.search_draws = arguments.integer("search", 0, 0, 1000);
+  out.seed = static_cast<uint64_t>(arguments.integer("seed", 1, 0));
   out.dropout = arguments.number("dropout", out.dropout);
   out.eps = arguments.number("eps", out.eps);
   if (!(out.dropout >= 0 && out.dropout < 1))
@@ -35,10 +30,10 @@ StructureOptions structure_options(const ParsedArguments& arguments) {
   return out;
 }
 
-/// Collects the structure of each head over maps that come one after the other.
+/// Collects the structure of each head over maps that are added one by one.
 class StructureOfHeads {
  public:
-  /// `keeps_maps`: the first map of each name is kept, to be looked at.
+  /// `keeps_maps`: keeps the first map of each name, for the page.
   StructureOfHeads(const StructureOptions& options, std::string kind, bool keeps_maps)
       : options_(options), kind_(std::move(kind)), keeps_maps_(keeps_maps) {}
 
@@ -92,14 +87,6 @@ class StructureOfHeads {
   int64_t not_square_ = 0;
 };
 
-std::string kind_asked(const ParsedArguments& arguments) {
-  const std::string kind = arguments.get("kind");
-  const std::vector<std::string> kinds{"encoder", "decoder"};
-  if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-    fail("--kind '", kind, "' is unknown.", suggestion(kind, kinds));
-  return kind;
-}
-
 void write_structure(const Path& out, const StructureOfHeads& structure, const StructureOptions& options,
                      const std::string& title, const std::string& caption) {
   const std::vector<AnalysedHead> heads = structure.heads();
@@ -119,19 +106,17 @@ int run_structure(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const StructureOptions options = structure_options(arguments);
   const Path source = arguments.positional[0];
-  StructureOfHeads structure(options, kind_asked(arguments), arguments.has("out"));
+  StructureOfHeads structure(options, arguments.word("kind", {"encoder", "decoder"}, ""),
+                             arguments.has("out"));
   std::string caption = "the first map of each attention";
   if (io::exists(source / "config.toml")) {
     const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
-    LoadedRun run = load_run(source, arguments.get("checkpoint"), "", input.empty());
-    for (const MapView& map : map_provider(*run.config.task).maps(*run.model, input, caption))
-      structure.add(map);
+    LoadedRun run = load_run(source, {.checkpoint = arguments.get("checkpoint"), .with_data = input.empty()});
+    for (const MapView& map : map_provider(*run.config.task).maps(*run.model, input, caption)) structure.add(map);
     if (!arguments.has("json")) io::print(caption + "\n\n");
   } else {
-    for (const char* option : {"checkpoint"}) {
-      if (arguments.has(option))
-        fail("structure: --", option, " is for a run, and ", source.string(), " is none.");
-    }
+    if (arguments.has("checkpoint"))
+      fail("structure: --checkpoint is for a run, and ", source.string(), " is none.");
     if (arguments.positional.size() > 1)
       fail("structure: a TEXT goes with a run, and ", source.string(), " is none. Leave it out.");
     visit_stored_maps(source, [&](const MapView& map) { structure.add(map); });

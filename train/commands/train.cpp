@@ -1,23 +1,28 @@
-// heed train: a new run.
+// heed train: trains a new run; with --find-lr, searches for its learning rate.
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
 #include "heed/core/io/temporary_folder.h"
+#include "heed/core/io/terminal.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/config/debug_runs.h"
+#include "heed/train/loop/learning_rate_finder.h"
+#include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/pretraining.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/report/chart.h"
+#include "heed/train/run/initial_weights.h"
 #include "heed/train/session/distributed_session.h"
-#include "heed/train/commands/find_lr.h"
 #include "heed/train/session/dry_run.h"
 #include "heed/train/session/run_session.h"
-#include "heed/train/config/debug_runs.h"
-#include "heed/train/loop/pretraining.h"
-#include "heed/train/run/initial_weights.h"
 
 namespace heed {
 namespace {
 
-/// The settings of a trained run, for another that begins from its weights.
+/// The settings of a trained run, for a run that begins from its weights.
 Config config_of_run(const Path& run) {
   if (!io::exists(run / "config.toml")) {
     fail(Fault::file, "train: --from ", shown(run.string()),
@@ -76,34 +81,124 @@ void check_modes(const ParsedArguments& arguments) {
   }
 }
 
-int find_rate(Config config, const ParsedArguments& arguments) {
-  if (const auto started = launch_info()) {
-    fail("train: --find-lr is the work of one process, but ", started->by, " started ", started->size,
-         ". Start it without ", started->by, ".");
-  }
-  if (config.train.pretrain != Pretrain::none)
-    fail(
-        "train: --find-lr tests the training from fresh weights, and train.pretrain gives others. Add "
-        "--pretrain ",
-        "none --pretrain-steps 0.");
-  return find_lr(config, arguments);
+/// Fails where several processes were started for a mode that is the work of one.
+void refuse_several_processes(const std::string& option) {
+  const auto started = launch_info();
+  if (!started) return;
+  fail("train: ", option, " is the work of one process, but ", started->by, " started ", started->size,
+       ". Start it without ", started->by, ".");
 }
 
-/// Refuses a file that a trace could not be written into, before there is a run.
-void prepare_trace(const Path& file) {
-  if (const auto started = launch_info()) {
-    fail("train: --trace records one process, but ", started->by, " started ", started->size,
-         ". Start it without ", started->by, ".");
+std::string two_digits(double value) { return formatted("%.2g", value); }
+
+std::string curve_csv(const LearningRateCurve& curve) {
+  std::string out = "step,learning_rate,loss,smoothed_loss\n";
+  for (size_t i = 0; i < curve.rates.size(); ++i) {
+    out += text(i + 1, ",", exact_number(curve.rates[i]), ",", exact_number(curve.losses[i]), ",",
+                i < curve.smoothed.size() ? exact_number(curve.smoothed[i]) : "", "\n");
   }
+  return out;
+}
+
+/// The largest loss that the picture of the curve shows: a loss that diverges would flatten the rest of it.
+double highest_shown(const LearningRateCurve& curve) {
+  double first = 0;
+  for (size_t i = 0; i <= curve.lowest; ++i) first = std::max(first, curve.smoothed[i]);
+  return first + std::max(0.5 * (first - curve.smoothed[curve.lowest]), 1e-3 * std::abs(first));
+}
+
+/// Replaces values above a bound by NaN, which charts leave out.
+std::vector<double> up_to(double bound, std::vector<double> values) {
+  for (double& value : values) {
+    if (value > bound) value = NAN;
+  }
+  return values;
+}
+
+Chart curve_chart_of(const LearningRateCurve& curve, bool with_losses) {
+  Chart chart{.title = "Loss over learning rate", .series = {}, .x_label = "learning rate"};
+  chart.logarithmic_x = true;
+  if (curve.steepest) chart.mark = *curve.suggestion();
+  std::vector<double> rates(curve.rates.begin(),
+                            curve.rates.begin() + static_cast<int64_t>(curve.smoothed.size()));
+  const double bound = highest_shown(curve);
+  if (with_losses) chart.series.push_back({"loss", curve.rates, up_to(bound, curve.losses)});
+  chart.series.push_back({"smoothed", std::move(rates), up_to(bound, curve.smoothed)});
+  return chart;
+}
+
+void suggest(const Config& config, const LearningRateCurve& curve) {
+  if (curve.smoothed.empty()) {
+    fail(Fault::numeric, "find-lr: the loss is not finite at the first rate, ", curve.rates.front(),
+         ". Look for the reason with --detect-anomaly true, without --find-lr.");
+  }
+  const std::string end = curve.diverged ? text("it diverged at ", two_digits(curve.rates.back()))
+                                         : text("it did not diverge up to ", two_digits(curve.rates.back()));
+  io::printf("\nlowest loss %s at rate %s; %s\n", two_digits(curve.smoothed[curve.lowest]).c_str(),
+             two_digits(curve.rates[curve.lowest]).c_str(), end.c_str());
+  if (!curve.steepest) {
+    io::print(
+        "no suggestion: the loss never fell. Give a wider range with --find-lr-from and --find-lr-to, or "
+        "more --find-lr-steps.\n");
+    return;
+  }
+  const double rate = *curve.suggestion();
+  io::printf(
+      "suggestion  --lr %s: at rate %s the smoothed loss falls fastest, and training is still stable\n",
+      two_digits(learning_rate_for_peak(config, rate)).c_str(), two_digits(rate).c_str());
+  if (config.train.schedule.kind == ScheduleKind::noam)
+    io::print("            (with schedule = noam, train.learning_rate is a factor: its peak is that rate)\n");
+}
+
+/// Tests a range of learning rates, prints the curve with the rate it suggests, and writes find_lr.csv and
+/// find_lr.svg into --out (default: the present folder).
+int find_lr(Config& config, const ParsedArguments& arguments) {
+  refuse_several_processes("--find-lr");
+  if (config.train.pretrain != Pretrain::none)
+    fail("train: --find-lr tests the training from fresh weights, and train.pretrain gives others. Add ",
+         "--pretrain none --pretrain-steps 0.");
+  LearningRateRange range;
+  range.from = arguments.number("find-lr-from", range.from);
+  range.to = arguments.number("find-lr-to", range.to);
+  range.steps = arguments.integer("find-lr-steps", range.steps);
+  apply_machine(arguments);
+  cap_to_free_memory({.device_given = arguments.has("memory")});
+  Progress progress;
+  progress.quiet = arguments.has("quiet");
+  config.task->load(config, {}, [](const std::string&) {});
+  const double began = seconds_now();
+  const LearningRateCurve curve =
+      find_learning_rate(config, range, [&](int64_t step, double rate, double loss) {
+        const double took = seconds_now() - began;
+        progress.step(
+            {.step = step,
+             .total = range.steps,
+             .loss = loss,
+             .rate = rate,
+             .seconds_left = took / static_cast<double>(step) * static_cast<double>(range.steps - step)});
+      });
+  progress.finish();
+  const Path out = arguments.get("out", ".");
+  io::make_directories(out);
+  io::write(out / "find_lr.csv", curve_csv(curve));
+  if (!curve.smoothed.empty()) {
+    io::write(out / "find_lr.svg", chart_svg(curve_chart_of(curve, true)));
+    io::print(chart_text(curve_chart_of(curve, false), std::min<int64_t>(output_columns(), 100), 14));
+  }
+  suggest(config, curve);
+  io::printf("curve       %s, %s\n", (out / "find_lr.svg").c_str(), (out / "find_lr.csv").c_str());
+  return 0;
+}
+
+/// Creates the file of --trace before there is a run, and fails where it cannot be written.
+void prepare_trace(const Path& file) {
+  refuse_several_processes("--trace");
   if (!file.parent_path().empty()) io::make_directories(file.parent_path());
   io::write(file, "");
 }
 
 int show_plan(Config config, const ParsedArguments& arguments) {
-  if (const auto started = launch_info()) {
-    fail("train: --dry-run is the work of one process, but ", started->by, " started ", started->size,
-         ". Start it without ", started->by, ".");
-  }
+  refuse_several_processes("--dry-run");
   apply_machine(arguments);
   if (arguments.has("json")) {
     print_estimate_json(config, arguments);
@@ -114,7 +209,7 @@ int show_plan(Config config, const ParsedArguments& arguments) {
   return 0;
 }
 
-/// What a run without --name is called, before its number.
+/// The name of a run without --name, before its number.
 std::string base_name(const ParsedArguments& arguments) {
   if (arguments.has("from")) {
     const Path run = Path(arguments.get("from") + "/").lexically_normal().parent_path().filename();
@@ -135,16 +230,17 @@ int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
   if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
-  if (arguments.has("find-lr")) return find_rate(std::move(config), arguments);
+  if (arguments.has("find-lr")) return find_lr(config, arguments);
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
-  std::optional<io::TemporaryFolder> temporary;  // of a run that leaves nothing
+  std::optional<io::TemporaryFolder> temporary;  // holds a run that leaves nothing
   const std::string base = base_name(arguments);
   std::optional<Checkpoint> initial;
   if (arguments.has("from")) initial = trained_weights(arguments);
-  Path made;  // by this process
+  Path made;  // the folder that this process has made
   const auto open = [&](int64_t processes) {
-    if (!initial) widen_batch(config, processes);  // that of a run is of all its processes already
-    rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
+    if (!initial) widen_batch(config, processes);  // the batch of a run is of all its processes already
+    rounding_of(
+        config.train.precision);  // fails, before there is a folder, where the device lacks this precision
     if (leaves_nothing(arguments)) temporary.emplace("fast-dev-run");
     RunFolder folder =
         RunFolder::create({.out = temporary ? temporary->path() : Path(arguments.get("out", "runs")),
@@ -160,10 +256,19 @@ int run_train(const ParsedArguments& arguments) {
     return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
   };
   return train_as_started(arguments, open, [&] {
-    // A run that failed before it had anything to show has nothing to keep.
+    // A run that failed before its first checkpoint leaves no folder.
     if (!made.empty() && !RunFolder::elsewhere(made).begun() && !pretraining_begun(made))
       io::remove_all(made);
   });
+}
+
+std::vector<CommandOption> find_lr_options() {
+  return {{"find-lr", "",
+           "train nothing: test a range of learning rates on a few steps, show the loss over the rate and "
+           "suggest one; writes find_lr.csv and find_lr.svg into --out (default: the present folder)"},
+          {"find-lr-from", "RATE", "with --find-lr: rate of the first step (default: 1e-7)"},
+          {"find-lr-to", "RATE", "with --find-lr: rate of the last step (default: 1)"},
+          {"find-lr-steps", "N", "with --find-lr: number of steps (default: 100)"}};
 }
 
 }  // namespace
@@ -181,16 +286,13 @@ Command command::train() {
       {"json", "", "with --dry-run: only what it would take, as one JSON object"},
       {"fast-dev-run", "",
        "two steps of everything on few data, validation, test and report included, to see that it works; "
-       "leaves "
-       "nothing, unless --out or --name is given"},
+       "leaves nothing, unless --out or --name is given"},
       {"overfit", "N",
        "train on the same N batches again and again, without dropout and label smoothing, and say whether "
-       "the model "
-       "has learned them"}};
-  options.push_back(
+       "the model has learned them"},
       {"trace", "FILE",
        "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
-       "for chrome://tracing or Perfetto"});
+       "for chrome://tracing or Perfetto"}};
   for (const CommandOption& one : find_lr_options()) options.push_back(one);
   options.push_back(collective_timeout_option);
   options.push_back({"quiet", "", "print nothing while working"});

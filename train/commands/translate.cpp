@@ -1,17 +1,17 @@
-// heed translate: sentences in, sentences out.
+// heed translate: translates sentences with a trained run.
 #include <unistd.h>
 
 #include "heed/core/io/files.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/commands/command_declarations.h"
-#include "heed/train/session/loaded_run.h"
 #include "heed/train/decode/translator.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
+#include "heed/train/session/loaded_run.h"
 
 namespace heed {
 namespace {
 
-/// Says which sentences are read in part alone.
+/// Warns of sentences that are longer than the model reads.
 void warn_of_cut(const std::vector<std::string>& sentences, const Tokenizer& source, int64_t max_length) {
   int64_t cut = 0;
   std::string first;
@@ -23,12 +23,13 @@ void warn_of_cut(const std::vector<std::string>& sentences, const Tokenizer& sou
   }
   if (cut == 0) return;
   io::print_error(text("warning: ", first, ", since the model reads ", max_length - 2, " of a sentence\n"));
-  if (cut > 1) io::print_error(text("warning: so it is with ", cut - 1, cut == 2 ? " other\n" : " others\n"));
+  if (cut > 1)
+    io::print_error(text("warning: ", cut - 1, cut == 2 ? " other is" : " others are", " cut, too\n"));
 }
 
 int run_translate(const ParsedArguments& arguments) {
   apply_machine(arguments);
-  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
+  LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint")});
   auto* model = dynamic_cast<TranslationModel*>(run.model.get());
   if (model == nullptr)
     fail("translate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
@@ -55,7 +56,10 @@ int run_translate(const ParsedArguments& arguments) {
     io::InputLines input;
     while (const auto line = input.next()) put({*line});
   } else {
-    put(input_lines({}));
+    std::vector<std::string> lines;
+    io::InputLines input;
+    while (auto line = input.next()) lines.push_back(std::move(*line));
+    put(lines);
   }
   return 0;
 }
@@ -69,8 +73,7 @@ Command command::translate() {
           "the folder of a run, and sentences; left out: standard input",
           1,
           1000,
-          with_machine(with_decoding(
-              {precision_option(), {"checkpoint", "WHICH", "best, last or a step (default: best)"}})),
+          with_machine(with_decoding({precision_option, checkpoint_option})),
           false,
           run_translate};
 }

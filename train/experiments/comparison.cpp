@@ -8,7 +8,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/number_text.h"
-#include "heed/core/io/terminal.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/run/csv.h"
@@ -255,27 +255,24 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
 std::string_view speed_mark(const ComparedRow& row) { return row.otherwise.empty() ? "" : "*"; }
 
 std::string comparison_text(const Comparison& comparison) {
-  const auto right = [](std::string_view words, int64_t columns) {
-    return picture::padded(words, columns, picture::Align::right);
-  };
-  int64_t label_width = 10;
-  for (const ComparedRow& row : comparison.rows)
-    label_width = std::max(label_width, picture::display_width(terminal_word(row.label)) + 2);
-  std::string out = picture::padded("", label_width) + right(score_name(comparison.score), 20) +
-                    right("steps/s", 10) + right("peak MB", 10) + right("parameters", 12) +
-                    right("GFLOP/step", 12) + right("seconds", 10) + "\n";
+  std::vector<TableRow> rows{{"", score_name(comparison.score), "steps/s", "peak MB", "parameters",
+                              "GFLOP/step", "seconds", "failed"}};
+  bool has_failures = false;
   for (const ComparedRow& row : comparison.rows) {
-    out += picture::padded(terminal_word(row.label), label_width);
+    has_failures = has_failures || !row.failure.empty();
+    rows.push_back({terminal_word(row.label)});
     if (row.score.count > 0) {
-      out += right(to_string(row.score), 20) +
-             right(row.steps_per_second > 0 ? text(significant(row.steps_per_second), speed_mark(row)) : "-",
-                   10) +
-             right(row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", 10) +
-             right(fixed(row.parameters, 0), 12) + right(significant(row.flops * 1e-9), 12) +
-             right(fixed(row.seconds, 1), 10);
+      rows.back().insert(
+          rows.back().end(),
+          {to_string(row.score),
+           row.steps_per_second > 0 ? text(significant(row.steps_per_second), speed_mark(row)) : "-",
+           row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", fixed(row.parameters, 0),
+           significant(row.flops * 1e-9), fixed(row.seconds, 1)});
     }
-    out += (row.failure.empty() ? "" : "  " + row.failure) + "\n";
+    if (!row.failure.empty()) rows.back().push_back(row.failure);
   }
+  if (!has_failures) rows[0].pop_back();
+  std::string out = aligned_table(rows, {.alignment = "lrrrrrrl"});
   for (const std::string& line : comparison_notes(comparison)) out += line + "\n";
   return out;
 }

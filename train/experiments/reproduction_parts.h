@@ -4,6 +4,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/structure/head_structure.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/experiments/run_curve.h"
 #include "heed/train/experiments/subprocess.h"
@@ -144,7 +145,12 @@ Path lengths_folder(const PlannedCell& work, const ReproductionOptions& options)
 /// crossover, so that this lies between two measured lengths, and at least 2048.
 int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim);
 
-using picture::wrapped;
+/// A text as part of a file's name: letters, digits, '_' and '-'.
+std::string file_word(const std::string& words);
+/// Words as lines of a Markdown page; those after the first begin with `indent`.
+inline std::string wrapped(const std::string& words, const std::string& indent) {
+  return folded(words, 120, indent);
+}
 /// The facts that must agree where two runs stand in one cell: recipe, attention, changed settings and data.
 Facts setting_facts(const ReproductionOptions& options, const PlannedCell& work);
 /// What differs between the settings and data of a curve on file and those of a run: "changed: on file

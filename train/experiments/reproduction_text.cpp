@@ -4,6 +4,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/run/csv.h"
 
@@ -61,36 +62,33 @@ std::string note_text(const Cell& cell) {
 }
 
 std::string reproduction_text(const PublishedTable& table, const Reproduction& result) {
-  std::string out =
-      wrapped(text(table.name, ": ", table.about), "", 80) + wrapped(table.source, "", 80) + "\n";
   const std::vector<const Cell*> lines = result.lines();
-  int64_t label_width = 12, baseline_width = 0;
+  const bool has_baselines =
+      std::any_of(lines.begin(), lines.end(), [](const Cell* one) { return !one->baseline.empty(); });
+  std::vector<TableRow> rows{{"", "paper", "ours", "baseline", "verdict"}};
+  if (!has_baselines) rows[0].erase(rows[0].begin() + 3);
   for (const Cell* one : lines) {
-    label_width = std::max(label_width, static_cast<int64_t>(one->name.size()) + 2);
-    if (!one->baseline.empty())
-      baseline_width =
-          std::max({baseline_width, static_cast<int64_t>(one->baseline.size()) + 2, int64_t{10}});
+    rows.push_back({one->name, paper_text(*one), ours_text(*one)});
+    if (has_baselines) rows.back().push_back(one->baseline);
+    rows.back().emplace_back(to_string(one->verdict));
   }
-  const auto right = [](const std::string& words, int64_t columns) {
-    return picture::padded(words, columns, picture::Align::right);
-  };
-  out += std::string(static_cast<size_t>(label_width), ' ') + right("paper", 10) + right("ours", 22) +
-         right(baseline_width > 0 ? "baseline" : "", baseline_width) + "  verdict\n";
+  const int64_t columns = output_columns();
+  std::string out = folded(text(table.name, ": ", table.about), columns) + folded(table.source, columns) +
+                    "\n" + aligned_table(rows, {.alignment = has_baselines ? "lrrrl" : "lrrl"});
+  std::string notes;
   for (const Cell* one : lines) {
-    const std::string note = note_text(*one);
-    out += picture::line_without_blanks(
-        picture::padded(one->name, label_width) + right(paper_text(*one), 10) + right(ours_text(*one), 22) +
-        right(one->baseline, baseline_width) + "  " + to_string(one->verdict));
-    if (!note.empty()) out += "    " + wrapped(note, "    ", 76);
+    if (const std::string note = note_text(*one); !note.empty())
+      notes += folded(one->name + ": " + note, columns, "    ");
   }
+  if (!notes.empty()) out += "\n" + notes;
   if (const std::string words = verdict_words(table, result); !words.empty())
-    out += "\n" + wrapped(words, "", 80);
-  std::map<std::string, std::string> cells_by_baselines;
+    out += "\n" + folded(words, columns);
+  std::map<std::string, std::string> cells_by_baselines;  // by text
   for (const Cell& one : result.cells) {
     if (!one.baselines.empty()) picture::append_part(cells_by_baselines[one.baselines], one.name, ", ");
   }
   for (const auto& [words, names] : cells_by_baselines)
-    out += text("baselines of ", names, ": ", words, "\n");
+    out += folded(text("baselines of ", names, ": ", words), columns, "    ");
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/report/report.h"
@@ -38,12 +39,12 @@ std::string with_error(const MeanChange& change, int decimals, double scale = 1)
   return signed_number(scale * change.value, decimals) + " \u00b1 " + fixed(scale * change.error, decimals);
 }
 
-/// A name, what stands behind it, and the changes.
-std::string effect_line(const std::string& name, const std::string& count, const AblationEffect& effect) {
-  constexpr auto right = picture::Align::right;
-  return padded("  " + name, 16) + count + padded(with_error(effect.loss, 4), 18, right) +
-         padded(with_error(effect.accuracy, 2, 100), 17, right) +
-         (effect.bleu ? padded(with_error(*effect.bleu, 2), 17, right) : "") + "\n";
+/// The row of an effect in a table for terminals: what `names` it, and the changes.
+TableRow effect_row(TableRow names, const AblationEffect& effect) {
+  names.push_back(with_error(effect.loss, 4));
+  names.push_back(with_error(effect.accuracy, 2, 100));
+  if (effect.bleu) names.push_back(with_error(*effect.bleu, 2));
+  return names;
 }
 
 std::string table_row(const std::string& names, const AblationEffect& effect) {
@@ -120,22 +121,25 @@ Json ablation_json(const AblationReport& report) {
 }
 
 std::string ablation_text(const AblationReport& report) {
-  const std::string changes = "    change of loss  accuracy, points";
-  const std::string bleu = report.outputs > 0 ? "   change of BLEU\n" : "\n";
-  std::string out = "  " + about_unpruned(report) + "\n\n  replaced     " + changes + bleu;
-  for (const AblationEffect& effect : report.heads) out += effect_line(effect.name, "", effect);
-  if (!report.layers.empty()) out += "\n";
-  for (const AblationEffect& effect : report.layers) out += effect_line(effect.name, "", effect);
+  const auto headings = [&](TableRow names) {
+    names.insert(names.end(), {"change of loss", "accuracy, points"});
+    if (report.outputs > 0) names.emplace_back("change of BLEU");
+    return names;
+  };
+  std::vector<TableRow> replaced{headings({"replaced"})};
+  for (const AblationEffect& effect : report.heads) replaced.push_back(effect_row({effect.name}, effect));
+  if (!report.layers.empty()) replaced.emplace_back();
+  for (const AblationEffect& effect : report.layers) replaced.push_back(effect_row({effect.name}, effect));
+  const std::string out =
+      "  " + about_unpruned(report) + "\n\n" + aligned_table(replaced, {.alignment = "lrrr", .indent = 2});
   if (report.curve.empty()) return out;
-  out +=
-      "\n  pruning: each line removes one head more, the least important first\n  head removed   heads left" +
-      changes.substr(2) + bleu;
+  std::vector<TableRow> pruned{headings({"head removed", "heads left"})};
   for (const PruningStep& step : report.curve) {
-    if (step.removed.empty()) continue;
-    out +=
-        effect_line(step.removed, padded(std::to_string(step.left), 11, picture::Align::right), step.effect);
+    if (!step.removed.empty())
+      pruned.push_back(effect_row({step.removed, std::to_string(step.left)}, step.effect));
   }
-  return out;
+  return out + "\n  pruning: each line removes one head more, the least important first\n" +
+         aligned_table(pruned, {.alignment = "lrrrr", .indent = 2});
 }
 
 namespace {
@@ -180,7 +184,7 @@ std::string ablation_drawing(const AblationReport& report) {
   double left = 60, bottom = 34;
   for (const auto* list : {&report.heads, &report.layers}) {
     for (const AblationEffect& effect : *list)
-      left = std::max(left, 7.5 * static_cast<double>(picture::display_width(effect.name)) + 16);
+      left = std::max(left, 7.5 * static_cast<double>(display_width(effect.name)) + 16);
   }
   left = std::min(left, picture_width / 2);
   const std::string title = text("Change of loss, nats per target; heads replaced by ", report.by.name());

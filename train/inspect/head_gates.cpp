@@ -7,6 +7,7 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/optim/optimizer.h"
 
 namespace heed {
@@ -138,12 +139,13 @@ Json gates_json(const GateReport& report) {
 }
 
 std::string gates_text(const GateReport& report) {
-  std::string out = "  gate           value  open\n";
+  std::vector<TableRow> rows{{"gate", "value", "open"}};
   for (const HeadGate& gate : report.gates)
-    out += formatted("  %-13s  %5.2f  %4.2f\n", gate.name.c_str(), gate.value, gate.open);
-  return out + formatted("  %lld of %zu heads stay; closing the others changes the loss by %+.4f +- %.4f\n",
-                         static_cast<long long>(report.kept), report.gates.size(), report.effect.loss.value,
-                         report.effect.loss.error);
+    rows.push_back({gate.name, formatted("%.2f", gate.value), formatted("%.2f", gate.open)});
+  return aligned_table(rows, {.alignment = "lrr", .indent = 2}) +
+         formatted("  %lld of %zu heads stay; closing the others changes the loss by %+.4f +- %.4f\n",
+                   static_cast<long long>(report.kept), report.gates.size(), report.effect.loss.value,
+                   report.effect.loss.error);
 }
 
 }  // namespace heed

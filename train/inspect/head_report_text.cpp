@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "heed/attention/inspect/text_escapes.h"
-#include "heed/core/io/number_text.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/inspect/head_report.h"
 
 namespace heed {
@@ -88,25 +88,25 @@ Json head_report_json(const HeadReport& report) {
 }
 
 std::string head_report_text(const HeadReport& report) {
-  std::string out = text(
-      "  head           entropy/log n  conf.   self   prev   next  first  spec.  rank  "
-      "align  role\n");
+  std::vector<TableRow> rows{{"head", "entropy", "log n", "conf.", "self", "prev", "next", "first", "spec.",
+                              "rank", "align", "role"}};
   for (const HeadEntry& head : report.heads) {
     std::map<std::string, double> m;
     for (const auto& [name, value] : measures_of(head.sums)) m[name] = value;
-    const std::string alignment =
-        head.evidence.alignment ? picture::fixed(head.evidence.alignment->accuracy(), 2) : "-";
-    out += formatted("  %-13s   %5.2f / %4.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f  %5.2f %5.1f  %5s  ",
-                     head.name.c_str(), m["entropy"], m["uniform_entropy"], m["confidence"], m["self"],
-                     m["previous"], m["next"], m["first"], m["special"], m["effective_rank"],
-                     alignment.c_str()) +
-           role_words(head) + "\n";
+    rows.push_back({head.name});
+    for (const char* measure :
+         {"entropy", "uniform_entropy", "confidence", "self", "previous", "next", "first", "special"})
+      rows.back().push_back(picture::fixed(m[measure], 2));
+    rows.back().push_back(picture::fixed(m["effective_rank"], 1));
+    rows.back().push_back(head.evidence.alignment ? picture::fixed(head.evidence.alignment->accuracy(), 2)
+                                                  : "-");
+    rows.back().push_back(role_words(head));
   }
-  return out +
-         "\n  conf.: largest weight of a row; self, prev, next, first, spec.: weight on the\n"
-         "  query's own position, the one before, the one after, the first token, special\n"
-         "  tokens; rank: effective rank; align: share of words whose largest weight is on\n"
-         "  the word that they translate\n";
+  return aligned_table(rows, {.alignment = "lrrrrrrrrrrl", .indent = 2}) +
+         "\n  log n: entropy of equal weights; conf.: largest weight of a row; self, prev, next, first, "
+         "spec.: weight on the query's own position, the one before, the one after, the first token, special "
+         "tokens; rank: effective rank; align: share of words whose largest weight is on the word that they "
+         "translate\n";
 }
 
 }  // namespace heed

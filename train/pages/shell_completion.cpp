@@ -1,49 +1,79 @@
 // Completion scripts for bash and zsh.
+#include <algorithm>
+
 #include "heed/attention/variant.h"
-#include "heed/train/commands/command.h"
+#include "heed/data/download/download.h"
+#include "heed/train/experiments/reproduction.h"
 #include "heed/train/pages/pages.h"
+#include "heed/train/session/setting_options.h"
 
 namespace heed {
 namespace {
 
-void add(std::string& words, const std::string& word) { words += (words.empty() ? "" : " ") + word; }
+/// Words of a script, separated by blanks.
+struct Words {
+  std::string all = {};
+
+  template <class List, class Word>
+  Words(const List& list, const Word& word) {
+    for (const auto& one : list) add(word(one));
+  }
+  Words() = default;
+  void add(const std::string& word) { all += (all.empty() ? "" : " ") + word; }
+};
 
 std::string options_of_command(const Command& command) {
-  std::string words;
-  for (const CommandOption& option : command.options) add(words, text("--", option.name));
-  if (command.settings) {
-    for (const CommandOption& option : options_beside_settings(command)) add(words, text("--", option.name));
-    for (const Setting& setting : settings()) {
-      add(words, "--" + setting.option);
-      if (!setting.brief.empty()) add(words, "--" + setting.brief);
-    }
+  Words words(documented_options(command), [](const CommandOption& one) { return text("--", one.name); });
+  for (const Setting& setting : command.settings ? settings() : std::vector<Setting>{}) {
+    words.add("--" + setting.option);
+    if (!setting.brief.empty()) words.add("--" + setting.brief);
   }
-  add(words, "--help");
-  return words;
+  words.add("--help");
+  return words.all;
 }
 
-/// The names of all attentions and of all presets, which both shells offer.
 std::string attention_names() {
-  std::string names;
-  for (const Variant& variant : variants()) add(names, variant.traits.name);
-  return names;
+  return Words(variants(), [](const Variant& one) { return std::string(one.traits.name); }).all;
 }
 
-std::string preset_names() {
-  std::string names;
-  for (const Preset& preset : presets()) add(names, preset.name);
-  return names;
+/// The words that `positional` lists in small letters: "get check generate" of "get|check|generate
+/// NAME|PATH".
+std::string words_of_usage(std::string_view positional) {
+  Words words;
+  for (std::string_view rest = positional.substr(0, positional.find(' ')); !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('|'));
+    if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != std::string_view::npos) return "";
+    words.add(std::string(word));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  }
+  return words.all;
 }
 
-/// A line of a shell's `case` for each command: its options, and whether it takes a preset first.
-std::string command_cases() {
+/// A line of a shell's `case` for each command: its options, the words that its first argument may be, and
+/// whether that may be a file, too.
+std::string command_cases(std::span<const Command> commands) {
+  const std::string presets_of_all = Words(presets(), [](const Preset& one) { return one.name; }).all;
+  const std::string tables = Words(published(), [](const PublishedTable& one) { return one.name; }).all;
   std::string cases;
-  for (const Command& command : commands()) {
+  for (const Command& command : commands) {
+    const std::string_view positional = command.positional;
+    std::string first = words_of_usage(positional);
+    if (positional == "TABLE") first = tables;
+    if (positional == "SPEC") first = attention_names();
+    const bool words_alone = !first.empty();
+    if (positional.starts_with("PRESET")) first = presets_of_all;
     cases += text("    ", command.name, ") options='", options_of_command(command), "'");
-    if (std::string_view(command.positional).starts_with("PRESET")) cases += " first=$presets";
-    cases += " ;;\n";
+    if (!first.empty()) cases += text(" first='", first, "'");
+    cases += text(words_alone ? " files=" : "", " ;;\n");
   }
   return cases;
+}
+
+/// A line of a shell's `case` for each first argument whose second is a word: list attention, data get.
+std::string second_argument_cases() {
+  const std::string corpora = Words(remote_corpora(), [](const RemoteCorpus& one) { return one.name; }).all;
+  return text("    'list attention') second='", attention_names(), "' ;;\n    'data get') second='", corpora,
+              "' ;;\n");
 }
 
 /// Text between single quotes of a shell.
@@ -55,56 +85,71 @@ std::string shell_quoted(std::string_view words) {
 
 }  // namespace
 
-std::string bash_completion() {
-  std::string names;
-  for (const Command& command : commands()) add(names, command.name);
-  std::string out =
+std::string bash_completion(std::span<const Command> commands) {
+  const std::string names = Words(commands, [](const Command& one) { return std::string(one.name); }).all;
+  return text(
       "# bash completion for heed, made by heed list commands --completion\n"
       "_heed() {\n"
-      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options='' first=''\n";
-  out +=
-      text("  local presets='", preset_names(), "'\n  COMPREPLY=()\n  if [ \"$COMP_CWORD\" = 1 ]; then\n",
-           "    COMPREPLY=($(compgen -W '", names, " --help --version' -- \"$word\"))\n    return\n  fi\n");
-  out += text("  case $before in\n    --attention | --cross-attention) COMPREPLY=($(compgen -W '",
-              attention_names(), "' -- \"$word\")) && return ;;\n",
-              "    --device) COMPREPLY=($(compgen -W 'auto cpu cuda' -- \"$word\")) && return ;;\n  esac\n");
-  out += text("  case ${COMP_WORDS[1]} in\n", command_cases(), "  esac\n");
-  out +=
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+      "  local options='' first='' second='' files=1\n"
+      "  COMPREPLY=()\n"
+      "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
+      "    COMPREPLY=($(compgen -W '",
+      names,
+      " --help --version' -- \"$word\"))\n    return\n  fi\n"
+      "  case $before in\n    --attention | --cross-attention) COMPREPLY=($(compgen -W '",
+      attention_names(),
+      "' -- \"$word\")) && return ;;\n"
+      "    --device) COMPREPLY=($(compgen -W 'auto cpu cuda' -- \"$word\")) && return ;;\n  esac\n"
+      "  case ${COMP_WORDS[1]} in\n",
+      command_cases(commands), "  esac\n  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
+      second_argument_cases(),
+      "  esac\n"
       "  if [ \"${word#-}\" != \"$word\" ]; then\n"
       "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-      "  else\n"
-      "    [ \"$COMP_CWORD\" != 2 ] || COMPREPLY=($(compgen -W \"$first\" -- \"$word\"))\n"
-      "    COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+      "    return\n"
+      "  elif [ \"$COMP_CWORD\" = 2 ]; then\n"
+      "    COMPREPLY=($(compgen -W \"$first\" -- \"$word\"))\n"
+      "    [ \"$files\" ] || return 0\n"
+      "  elif [ \"$COMP_CWORD\" = 3 ] && [ \"$second\" ]; then\n"
+      "    COMPREPLY=($(compgen -W \"$second\" -- \"$word\"))\n"
+      "    return\n"
       "  fi\n"
+      "  COMPREPLY+=($(compgen -f -- \"$word\"))\n"
       "}\n"
-      "complete -o filenames -F _heed heed ./heed\n";
-  return out;
+      "complete -o filenames -F _heed heed ./heed\n");
 }
 
-std::string zsh_completion() {
+std::string zsh_completion(std::span<const Command> commands) {
   std::string about;
-  for (const Command& command : commands())
+  for (const Command& command : commands)
     about += text(" ", shell_quoted(text(command.name, ":", command.about)));
-  std::string out = text(
+  return text(
       "#compdef heed\n# zsh completion for heed, made by heed list commands --completion zsh\n"
-      "_heed() {\n  local word=${words[CURRENT]} options='' first=''\n  local presets='",
-      preset_names(), "'\n  local -a about=(", about,
+      "_heed() {\n  local word=${words[CURRENT]} options='' first='' second='' files=1\n"
+      "  local -a about=(",
+      about,
       " )\n  if (( CURRENT == 2 )); then\n    _describe command about\n    compadd -- --help --version\n"
-      "    return\n  fi\n");
-  out += text("  case ${words[CURRENT-1]} in\n    --attention | --cross-attention) compadd -- ",
-              attention_names(), "; return ;;\n    --device) compadd -- auto cpu cuda; return ;;\n  esac\n");
-  out += text("  case ${words[2]} in\n", command_cases(), "  esac\n");
-  out +=
+      "    return\n  fi\n"
+      "  case ${words[CURRENT-1]} in\n    --attention | --cross-attention) compadd -- ",
+      attention_names(), "; return ;;\n    --device) compadd -- auto cpu cuda; return ;;\n  esac\n",
+      "  case ${words[2]} in\n", command_cases(commands), "  esac\n  case \"${words[2]} ${words[3]}\" in\n",
+      second_argument_cases(),
+      "  esac\n"
       "  if [[ $word == -* ]]; then\n"
       "    compadd -- ${=options}\n"
-      "  else\n"
-      "    (( CURRENT != 3 )) || compadd -- ${=first}\n"
-      "    _files\n"
+      "    return\n"
+      "  elif (( CURRENT == 3 )); then\n"
+      "    compadd -- ${=first}\n"
+      "    [[ -n $files ]] || return 0\n"
+      "  elif (( CURRENT == 4 )) && [[ -n $second ]]; then\n"
+      "    compadd -- ${=second}\n"
+      "    return\n"
       "  fi\n"
+      "  _files\n"
       "}\n"
       // As a file of $fpath this is the body of the function itself; read by `source` it names the function.
-      "if [[ ${funcstack[1]} == _heed ]]; then _heed \"$@\"; else compdef _heed heed ./heed; fi\n";
-  return out;
+      "if [[ ${funcstack[1]} == _heed ]]; then _heed \"$@\"; else compdef _heed heed ./heed; fi\n");
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 #include "heed/train/report/chart.h"
 
 namespace heed {
@@ -133,7 +134,7 @@ std::string drawing(const BubbleChart& chart) {
     const Bubble& one = chart.bubbles[i];
     const std::string name = fitting(one.name, plot_right - plot_left, 11);
     const double x = at_x(one.x), y = at_y(one.y),
-                 half = letter_width / 2 * static_cast<double>(picture::display_width(name));
+                 half = letter_width / 2 * static_cast<double>(display_width(name));
     const Place place = free_place({x, y, half}, taken);
     taken.push_back(place);
     if (std::fabs(place.y - y) >= name_height)  // a line from the name to its bubble

@@ -8,6 +8,7 @@
 #include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 #include "heed/core/io/utf8.h"
 
 namespace heed {
@@ -25,7 +26,7 @@ constexpr double edge = 4;  // free margin at left and right
 
 /// Upper estimate of a text's width, in the widest common font, DejaVu Sans.
 double width_of(std::string_view words, double font_size) {
-  return 0.66 * font_size * static_cast<double>(picture::display_width(words));
+  return 0.66 * font_size * static_cast<double>(display_width(words));
 }
 
 struct Extent {

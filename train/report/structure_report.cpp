@@ -7,6 +7,7 @@
 #include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/map_page.h"
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/table_text.h"
 #include "heed/core/io/terminal.h"
 #include "heed/train/report/report.h"
 
@@ -47,20 +48,15 @@ std::vector<size_t> shown_widths(const HeadStructure& s) {
   return out;
 }
 
-/// Rows of equally many cells below the names of the first row's; columns are right-aligned.
-std::string lines_of_table(const std::vector<std::vector<TableCell>>& rows) {
-  std::vector<std::string> lines(rows.size() + 1);
-  for (size_t i = 0; !rows.empty() && i < rows.front().size(); ++i) {
-    size_t columns = rows.front()[i].name.size();
-    for (const auto& row : rows) columns = std::max(columns, row[std::min(i, row.size() - 1)].value.size());
-    for (size_t line = 0; line < lines.size(); ++line) {
-      const std::vector<TableCell>& row = rows[line == 0 ? 0 : line - 1];
-      if (i < row.size())
-        lines[line] += picture::padded(line == 0 ? row[i].name : row[i].value,
-                                       static_cast<int64_t>(columns) + 2, picture::Align::right);
-    }
+/// The cells of several heads as a table for terminals, all aligned to the right.
+std::string text_table(const std::vector<std::vector<TableCell>>& heads) {
+  std::vector<TableRow> rows(1);
+  for (const TableCell& cell : heads.front()) rows[0].push_back(cell.name);
+  for (const std::vector<TableCell>& cells : heads) {
+    rows.emplace_back();
+    for (const TableCell& cell : cells) rows.back().push_back(cell.value);
   }
-  return picture::joined(lines, "\n") + "\n";
+  return aligned_table(rows, {.alignment = std::string(rows[0].size(), 'r'), .indent = 2});
 }
 
 /// What a reader has to know about the maps besides the distances.
@@ -181,8 +177,8 @@ std::string structure_text(const std::vector<AnalysedHead>& heads, const Structu
         shares.push_back({text("w=", w), picture::fixed(one.structure.sweep[w] / one.structure.mass, 3)});
       sweep.push_back(std::move(shares));
     }
-    out += text("\n", terminal_word(map), "\n", lines_of_table(distances),
-                "share of the attention outside the band |i - j| <= w\n", lines_of_table(sweep),
+    out += text("\n", terminal_word(map), "\n", text_table(distances),
+                "share of the attention outside the band |i - j| <= w\n", text_table(sweep),
                 remarks_of(heads, map));
   }
   return out;

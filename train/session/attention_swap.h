@@ -1,15 +1,16 @@
-// Another attention in the place of the one that a run was trained with.
+// Replaces the attention that a run was trained with.
 #pragma once
 
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 
 namespace heed {
 
-/// What --attention, --cross-attention and --layers ask of a trained run; empty: what it was trained with.
+/// The attention that --attention, --cross-attention and --layers give a trained run; empty members leave it
+/// as it was trained.
 struct AttentionSwap {
   std::string self;    ///< spec of self-attention, in encoder and decoder
   std::string cross;   ///< spec of the attention from decoder to encoder
-  std::string layers;  ///< of these layers only: "1-11"; empty: of all
+  std::string layers;  ///< swaps in these layers only: "1-11"; empty: in all
 
   bool any() const { return !self.empty() || !cross.empty(); }  ///< whether anything is swapped
   /// Puts the specs into the settings of the run. Fails on an illegal spec or layer.
@@ -18,7 +19,7 @@ struct AttentionSwap {
 
 /// The options that swap_of() reads.
 std::vector<CommandOption> swap_options();
-/// What the arguments ask for. Fails on --layers alone.
+/// Reads the options. Fails on --layers alone.
 AttentionSwap swap_of(const ParsedArguments& arguments);
 
 }  // namespace heed

@@ -1,17 +1,17 @@
-// Joining the others, and being given what the first process has opened.
+// Joins the other processes, and receives the run that the first one has opened.
 #include "heed/train/session/distributed_session.h"
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
-#include "heed/train/session/run_session.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/initial_weights.h"
+#include "heed/train/session/run_session.h"
 
 namespace heed {
 namespace {
 
-/// What the first member has opened, for the others.
+/// Sends the opening of the first process to the others, and returns it in all of them.
 Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
   if (group.size() == 1) return std::move(*first);
   const bool is_main = group.is_main();
@@ -47,12 +47,13 @@ int train_in_group(const ParsedArguments& arguments, ProcessGroup& group,
   return train_in(opening, arguments, group);
 }
 
-/// How long others are waited for that give no sign of life, in seconds.
+/// How long to wait for a process that is silent, in seconds.
 double collective_timeout(const ParsedArguments& arguments) {
-  constexpr int64_t most = 1'000'000;
+  constexpr int64_t max_seconds = 1'000'000;
   const double seconds = arguments.number("collective-timeout", 600);
-  if (seconds != 0 && !(seconds >= 1 && seconds <= static_cast<double>(most)))
-    fail("--collective-timeout = ", seconds, ". It must be 1 to ", most, " seconds, or 0 to wait for ever.");
+  if (seconds != 0 && !(seconds >= 1 && seconds <= static_cast<double>(max_seconds)))
+    fail("--collective-timeout = ", seconds, ". It must be 1 to ", max_seconds,
+         " seconds, or 0 to wait for ever.");
   return seconds;
 }
 
@@ -61,7 +62,7 @@ double collective_timeout(const ParsedArguments& arguments) {
 int train_as_started(const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
                      const std::function<void()>& failed) {
   const double timeout = collective_timeout(arguments);
-  const SaveSignal saves;  // from here on: what comes before the first step is answered after it
+  const SaveSignal saves;  // from here on: a signal before the first step is answered after it
   if (!launch_info()) {
     try {
       return train_in_group(arguments, single_process(), open);
@@ -74,7 +75,8 @@ int train_as_started(const ParsedArguments& arguments, const std::function<Openi
   try {
     return train_in_group(arguments, group, open);
   } catch (const CollectiveError& error) {
-    // All of it before the group parts, at exit: mpirun ends every process soon after the first has ended.
+    // This comes before exit, where the group parts: mpirun ends every process soon after the first has
+    // ended.
     failed();
     if (group.is_main()) io::print_error(text("error: ", error.what(), "\n"));
     return static_cast<int>(error.fault());

@@ -1,11 +1,11 @@
-// An estimate in words.
+// Estimates what a run would take.
 #include "heed/train/session/dry_run.h"
 
-#include <cstdio>
 #include <optional>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/table_text.h"
 #include "heed/train/config/config.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/pretraining.h"
@@ -15,12 +15,18 @@
 namespace heed {
 namespace {
 
-/// Of what comes before the run's own training; none where nothing does.
+/// The estimate of pre-training; none where the run has none.
 std::optional<Estimate> estimate_before(Config& config) {
   if (config.train.pretrain == Pretrain::none) return std::nullopt;
   const Config before = pretraining_config(config);
   before.task->load(before, {}, [](const std::string&) {});
   return estimate_run(before);
+}
+
+/// Prints a comment of TOML, each line of which begins with '#'.
+void print_comment(const std::string& label, const std::string& words) {
+  const std::string begin = "# " + label + std::string(label.size() < 12 ? 12 - label.size() : 0, ' ');
+  io::print(folded(begin + " " + words, output_columns(), "#" + std::string(begin.size(), ' ')));
 }
 
 }  // namespace
@@ -32,18 +38,17 @@ void print_estimate(Config& config, const ParsedArguments& arguments) {
   try {
     config.task->load(config, {}, [](const std::string&) {});
   } catch (const Error& error) {
-    io::printf("# estimate     needs the data: %s\n", error.what());
+    print_comment("estimate", text("needs the data: ", error.what()));
     return;
   }
   io::print("# measuring memory and time of the largest batches\n");
   io::flush_output();
   const int64_t steps = steps_of(config);
-  for (const auto& [label, words] : estimate_lines(estimate_run(config), steps))
-    io::printf("# %-12s %s\n", label.c_str(), words.c_str());
+  for (const auto& [label, words] : estimate_lines(estimate_run(config), steps)) print_comment(label, words);
   const std::optional<Estimate> before = estimate_before(config);
   if (!before) return;
   for (const auto& [label, words] : estimate_lines(*before, config.train.pretrain_steps)) {
-    if (label == "time") io::printf("# %-12s before that, %s\n", "pre-training", words.c_str());
+    if (label == "time") print_comment("pre-training", "before that, " + words);
   }
 }
 

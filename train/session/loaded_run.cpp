@@ -1,62 +1,78 @@
-// Opening runs.
+// Opens runs.
 #include "heed/train/session/loaded_run.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include "heed/core/io/files.h"
-#include "heed/train/progress/progress.h"
+#include "heed/train/session/setting_options.h"
 
 namespace heed {
 
-LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride, const AttentionSwap& swap, OtherData other,
-                   Progress* progress) {
+std::vector<NamedBytes> tokenizer_files(const Checkpoint& checkpoint) {
+  std::vector<NamedBytes> out;
+  for (const auto& [name, bytes] : checkpoint.files) {
+    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
+  }
+  return out;
+}
+
+LoadedRun load_run(const Path& run, const LoadOptions& options) {
   RunFolder folder = RunFolder::look(run);
   Config config = read_config(io::read(folder.config()), folder.config().string());
-  std::string wanted = which;
+  std::string wanted = options.checkpoint;
   if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
   Checkpoint checkpoint = open_checkpoint(run, wanted);
-  swap.apply(config);
-  if (with_data) {
-    if (!path.empty()) {
-      config.set("data.path", path, "--data: ", SetBy::command_line);
-      if (other == OtherData::test) config.task->test_on(path);
+  options.swap.apply(config);
+  if (options.with_data) {
+    if (!options.data.empty()) {
+      config.set("data.path", options.data, "--data: ", SetBy::command_line);
+      if (options.is_test) config.task->test_on(options.data);
     }
-    if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
+    if (!options.stride.empty()) config.set("data.stride", options.stride, "--stride: ", SetBy::command_line);
     std::optional<ProgressScope> shown;
-    if (progress != nullptr) shown.emplace(*progress, "data");
+    if (options.progress != nullptr) shown.emplace(*options.progress, "data");
     config.task->load(config, tokenizer_files(checkpoint), [](const std::string&) {});
   } else {
     config.task->load_artifacts(config, tokenizer_files(checkpoint));
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
   auto model = new_model(config, rng);
+  const std::string& weights = checkpoint.file("model.safetensors");
+  const std::string place = (checkpoint.folder / "model.safetensors").string();
   WeightTransfer transfer;
-  if (swap.any()) {
-    transfer = transfer_weights(*model, checkpoint.file("model.safetensors"),
-                                (checkpoint.folder / "model.safetensors").string());
-  } else {
-    load_bytes(*model, checkpoint.file("model.safetensors"),
-               (checkpoint.folder / "model.safetensors").string());
-  }
+  if (options.swap.any())
+    transfer = transfer_weights(*model, weights, place);
+  else
+    load_bytes(*model, weights, place);
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model), std::move(transfer)};
 }
 
 std::vector<std::string> transfer_words(const WeightTransfer& transfer) {
   std::vector<std::string> out;
   const auto list = [&](const char* what, const std::vector<std::string>& names) {
+    constexpr size_t max_names = 4;
     if (names.empty()) return;
     std::string line =
         text(what, names.size() == 1 ? ", 1 tensor: " : text(", ", names.size(), " tensors: "));
-    constexpr size_t most = 4;
-    for (size_t i = 0; i < std::min(most, names.size()); ++i) line += (i > 0 ? ", " : "") + names[i];
-    out.push_back(line + (names.size() > most ? ", ..." : ""));
+    for (size_t i = 0; i < std::min(max_names, names.size()); ++i) line += (i > 0 ? ", " : "") + names[i];
+    out.push_back(line + (names.size() > max_names ? ", ..." : ""));
   };
   list("initialised, since the run lacks them", transfer.initialised);
   list("left out, since the attention has none", transfer.unused);
   return out;
+}
+
+void apply_decoding(Config& config, const ParsedArguments& arguments) {
+  set_by_option(config, "decode.beam_size", arguments, "beam-size");
+  set_by_option(config, "decode.length_penalty", arguments, "length-penalty");
+  config.check();
+}
+
+std::vector<CommandOption> with_decoding(std::vector<CommandOption> options) {
+  options.push_back({"beam-size", "N", "beam size; 1: greedy"});
+  options.push_back({"length-penalty", "ALPHA", "exponent of the length normalisation of beams"});
+  return options;
 }
 
 std::string other_data(const ParsedArguments& arguments) {
@@ -66,27 +82,12 @@ std::string other_data(const ParsedArguments& arguments) {
 }
 
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments) {
-  const std::string precision = arguments.get("precision", "f32");
-  if (precision != "f32" && precision != "bf16")
-    fail("--precision = ", precision, ". It must be f32 or bf16.");
-  if (precision == "f32") return {};
+  if (arguments.word("precision", {"f32", "bf16"}, "f32") == "f32") return {};
   for (const Named& named : parameters(model)) {
     if (named.tensor->dtype() == DType::f64)
       fail("--precision bf16: this run keeps its weights in f64. Leave the option out.");
   }
   return narrow_weights(model);
-}
-
-CommandOption precision_option() {
-  return {"precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
-}
-
-std::vector<std::string> input_lines(const std::vector<std::string>& words) {
-  if (!words.empty()) return words;
-  std::vector<std::string> lines;
-  io::InputLines input;
-  while (auto line = input.next()) lines.push_back(std::move(*line));
-  return lines;
 }
 
 }  // namespace heed

@@ -1,22 +1,21 @@
-// A run folder brought back to life.
+// Opens a run: its settings, task and trained model.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "heed/nn/weight_transfer.h"
-#include "heed/train/session/attention_swap.h"
-#include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/run_folder.h"
+#include "heed/train/session/attention_swap.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
 
-/// A run's config, task and trained model.
+/// A run that was opened: its config, which holds the task, and its trained model.
 struct LoadedRun {
   RunFolder folder;
   Config config;
@@ -25,32 +24,44 @@ struct LoadedRun {
   WeightTransfer transfer = {};  ///< what was done with each tensor, where the attention was swapped
 };
 
-/// How a command uses data that are given in place of a run's: a file is the test as a whole, or is split as
-/// the run's data are.
-enum class OtherData { test, split };
+/// How load_run() opens a run.
+struct LoadOptions {
+  std::string checkpoint = {};  ///< best, last or a step; empty: best, and last where none is marked
+  bool with_data = false;       ///< reads the corpus too, not tokenizers alone
+  std::string data = {};        ///< with_data: a corpus in place of the run's; empty: the run's
+  bool is_test = true;  ///< a file in `data` is the test as a whole, else it is split as the run's data are
+  std::string stride = {};       ///< with_data: data.stride in place of the run's; empty: the run's
+  AttentionSwap swap = {};       ///< another attention on the weights
+  Progress* progress = nullptr;  ///< shows how the data are read; null: nothing does
+};
 
-/// The path of --data or of --test-path, which name the same; empty where neither is given.
+/// Opens a run for use. What a swapped attention has beside the weights of the run is initialised from
+/// train.seed, and the error for weights that do not fit names the tensors.
+LoadedRun load_run(const Path& run, const LoadOptions& options = {});
+
+/// The path of --data or of --test-path, two names of one option; empty where neither is given.
 std::string other_data(const ParsedArguments& arguments);
 
-/// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
-/// corpus is read too. A `path` that is not empty then names data in place of the run's; for
-/// OtherData::test, a file is the test as a whole (Task::test_on()). data.stride is `stride` when that is not
-/// empty. `swap` puts another attention on the trained weights: what it has beside them is initialised from
-/// train.seed, and the error for weights that do not fit names the tensors. `progress`
-/// shows how the data are read; null: nothing does.
-LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
-                   const std::string& stride = "", const AttentionSwap& swap = {},
-                   OtherData other = OtherData::test, Progress* progress = nullptr);
+/// --beam-size and --length-penalty, of commands that decode with a run's model; checks the config
+/// afterwards.
+void apply_decoding(Config& config, const ParsedArguments& arguments);
+/// `options` followed by the two that apply_decoding() reads.
+std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
 
-/// What a swap did with the weights, in lines for people: none where everything was copied.
+/// --checkpoint, of commands that load a run.
+inline constexpr CommandOption checkpoint_option{"checkpoint", "WHICH",
+                                                 "best, last or a step (default: best)"};
+
+/// Reports what a swap did with the weights, in lines for people; empty where everything was copied.
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 
-/// What --precision asks of a model that makes tokens: bf16 rounds its weights and keeps copies of half the
-/// bytes, which products of few rows read; f32, the default, leaves all as trained. Fails on another word,
-/// and on a model of f64.
+/// The weights of a model that makes tokens in the precision of --precision: bf16 rounds them and keeps
+/// copies of half the bytes, which products of few rows read; f32, the default, leaves all as trained. Fails
+/// on another word, and on a model of f64.
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments);
-/// The option that it reads.
-CommandOption precision_option();
+/// --precision, which narrowed() reads.
+inline constexpr CommandOption precision_option{
+    "precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
 
 /// Lines of standard input, or the words given.
 std::vector<std::string> input_lines(const std::vector<std::string>& words);

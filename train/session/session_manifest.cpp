@@ -1,4 +1,4 @@
-// Keeps manifest.json.
+// Writes manifest.json.
 #include "heed/train/session/session_manifest.h"
 
 #include "heed/core/io/files.h"
@@ -35,7 +35,7 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
   else if (known_origin != nullptr)
     metadata.set("from", *known_origin);
   for (const auto& [name, value] : config.task->metadata()) metadata.set(name, value);
-  // A session that takes no step, because all were taken and only scores were missing, has none of its own.
+  // A session that takes no step, because only scores were missing, keeps what the steps took before.
   if (const Json* took = before ? before->find("took") : nullptr) metadata.set("took", *took);
   metadata.set(first_checkpoint_key, first_checkpoint(before, trainer.step()));
   folder.write_manifest(metadata);

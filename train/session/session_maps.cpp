@@ -1,4 +1,4 @@
-// Makes the callback of train.maps_every, and says what it took.
+// Makes the callback of train.maps_every, and reports what it took.
 #include "heed/train/session/session_maps.h"
 
 #include "heed/attention/inspect/text_escapes.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-MapSnapshotCallback maps_on_the_way(const Config& config, const RunFolder& folder) {
+MapSnapshotCallback keep_maps_callback(const Config& config, const RunFolder& folder) {
   const std::string given = config.train.maps_of;
   const std::string input = given.empty() ? map_provider(*config.task).example_text() : given;
   return MapSnapshotCallback(

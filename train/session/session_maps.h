@@ -1,4 +1,4 @@
-// The maps that a session of `heed train` or `heed resume` keeps on the way: train.maps_every.
+// Keeps attention maps during training: train.maps_every.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace heed {
 
-/// The callback that keeps maps of train.maps_of as the task computes them. The task is loaded, and outlives
-/// it.
-MapSnapshotCallback maps_on_the_way(const Config& config, const RunFolder& folder);
+/// Makes the callback that keeps maps of the input train.maps_of. The task must be loaded, and outlive it.
+MapSnapshotCallback keep_maps_callback(const Config& config, const RunFolder& folder);
 
-/// How many are kept and what they took: "41 steps kept in RUN/maps, ...". `seconds`: of the training.
+/// Reports how many maps are kept and what they took: "41 steps kept in RUN/maps, ...". `seconds`: the time
+/// of the training.
 std::string kept_words(const MapSnapshotCallback& maps, const RunFolder& folder, double seconds);
 
 }  // namespace heed

@@ -1,4 +1,6 @@
 // Settings as options: what each means in which task, and how a config takes them.
+#include "heed/train/session/setting_options.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,18 +14,18 @@
 namespace heed {
 namespace {
 
-/// What a key means in some tasks.
+/// What a setting means in some tasks.
 struct Meaning {
-  std::string help;                                              // with the words or the range it takes
-  std::vector<std::pair<std::string, std::string>> values = {};  // task, and what it is there by itself
+  std::string help;                                              // with the words or the range that it takes
+  std::vector<std::pair<std::string, std::string>> values = {};  // each task, and the default in it
 };
 
-/// "1 to 1000"; "from 0" where nothing but the size of integers bounds it.
+/// Writes a range: "1 to 1000", or "from 0" where it has no maximum of its own.
 std::string range_text(const IntRange& range) {
   return range.max >= max_integer ? text("from ", range.min) : text(range.min, " to ", range.max);
 }
 
-/// "lm, mnist"; the tasks of Long Range Arena are one name where all of them are meant.
+/// Lists tasks: "lm, mnist". "lra" stands for all tasks of the Long Range Arena.
 std::string names_of(std::vector<std::string> some) {
   const auto of_arena = [](const std::string& name) { return name.starts_with("lra-"); };
   std::vector<std::string> every;
@@ -38,9 +40,10 @@ std::string names_of(std::vector<std::string> some) {
   return out;
 }
 
-/// " [0.1]", or " [5 in lm, recall; 7 in mnist]".
+/// Lists defaults: " [0.1]", or " [5 in lm, recall; 7 in mnist]".
 std::string defaults_of(const Meaning& meaning) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // a value, and where it is so
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      groups;  // each value, and the tasks that have it
   for (const auto& [task, value] : meaning.values) {
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&value = value](const auto& one) { return one.first == value; });
@@ -68,7 +71,7 @@ std::string help_of(const std::vector<Meaning>& meanings) {
   return out;
 }
 
-/// Who gives a length as an option, under one of its names.
+/// Names the option, of several, that gives the length of training; empty where none does.
 std::string length_option(const ParsedArguments& arguments, const std::vector<std::string>& names) {
   for (const std::string& one : names) {
     if (arguments.has(one) && arguments.get(one) != "0") return "--" + one + ": ";
@@ -76,7 +79,7 @@ std::string length_option(const ParsedArguments& arguments, const std::vector<st
   return "";
 }
 
-/// Who gives a length by --set.
+/// "--set " where a --set gives the length of training that begins with `start`; else empty.
 std::string length_set(const std::vector<std::string>& sets, const std::string& start) {
   const bool given = std::any_of(sets.begin(), sets.end(), [&](const std::string& one) {
     return one.starts_with(start) && one != start + "0";
@@ -84,7 +87,7 @@ std::string length_set(const std::vector<std::string>& sets, const std::string& 
   return given ? "--set " : "";
 }
 
-/// The options that a setting has beside the one of its name.
+/// The short option of a setting; empty where it has none.
 std::string brief_option(const std::string& key) {
   if (key == "train.learning_rate") return "lr";
   return key == "train.max_steps" ? "steps" : "";
@@ -95,7 +98,7 @@ std::string brief_option(const std::string& key) {
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   std::map<std::string, std::vector<Meaning>> meanings;
-  std::set<std::string> taken{"from"};  // a run that training begins from; languages are data.from and --into
+  std::set<std::string> taken{"from"};  // --from is the run that training begins from, not data.from
   for (const TaskEntry& entry : tasks()) {
     Config config;
     config.task = entry.make();
@@ -133,7 +136,8 @@ std::vector<CommandOption> options_beside_settings(const Command& command) {
     out.push_back({"attention", "SPEC", "self-attention of all layers: name or name:key=value,..."});
     out.push_back({"cross-attention", "SPEC", "attention from decoder to encoder"});
   }
-  out.push_back({"set", "KEY=VALUE", "key=value for any dotted key; may be repeated"});
+  out.push_back(
+      {"set", "KEY=VALUE", "key=value for any dotted key; wins over the key's own option; may be repeated"});
   std::erase_if(out, [&](const CommandOption& one) {
     return std::any_of(command.options.begin(), command.options.end(),
                        [&](const CommandOption& own) { return std::string_view(own.name) == one.name; });
@@ -141,14 +145,16 @@ std::vector<CommandOption> options_beside_settings(const Command& command) {
   return out;
 }
 
+void set_by_option(Config& config, const std::string& key, const ParsedArguments& arguments,
+                   const std::string& option) {
+  if (arguments.has(option))
+    config.set(key, arguments.get(option), "--" + option + ": ", SetBy::command_line);
+}
+
 void apply_settings(Config& config, const ParsedArguments& arguments) {
-  if (arguments.has("attention")) {
-    config.set("attention.encoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
-    config.set("attention.decoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
-  }
-  if (arguments.has("cross-attention"))
-    config.set("attention.cross", arguments.get("cross-attention"),
-               "--cross-attention: ", SetBy::command_line);
+  set_by_option(config, "attention.encoder", arguments, "attention");
+  set_by_option(config, "attention.decoder", arguments, "attention");
+  set_by_option(config, "attention.cross", arguments, "cross-attention");
   replace_length(config, length_option(arguments, {"max-steps", "steps", "train.max_steps"}),
                  length_option(arguments, {"epochs", "train.epochs"}), SetBy::command_line);
   for (const Setting& setting : settings()) {

@@ -7,14 +7,14 @@
 #include "heed/attention/inspect/head_matching.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
-#include "heed/train/commands/inspect_modes.h"
 #include "heed/train/session/loaded_run.h"
+#include "heed/train/session/run_inputs.h"
 #include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
 
-/// The folder's own name, or the whole path where two runs have the same.
+/// The names of the folders; whole paths where two runs have the same name.
 std::vector<std::string> names_of_runs(const std::vector<Path>& runs) {
   std::vector<std::string> names;
   for (const Path& run : runs) names.push_back(run.lexically_normal().filename().string());
@@ -32,7 +32,7 @@ SideBySide side_by_side(const std::vector<Path>& runs, const std::string& input,
   SideBySide out;
   std::string task, text_of_all = input;
   for (size_t i = 0; i < runs.size(); ++i) {
-    LoadedRun run = load_run(runs[i], which, "", needs_data(text_of_all));
+    LoadedRun run = load_run(runs[i], {.checkpoint = which, .with_data = needs_data(text_of_all)});
     if (i == 0) {
       task = run.config.task_name;
       if (input.empty()) text_of_all = map_provider(*run.config.task).example_text();
@@ -74,7 +74,7 @@ void write_compared_maps(Comparison& comparison, const Path& folder) {
     for (size_t i = 0; i < labels.size(); ++i) all.models[i].first = labels[i];
     all.title = comparison.title + ": heads side by side";
     page = side_by_side_page(all);
-  } catch (const Error& error) {  // a comparison without this page is one all the same
+  } catch (const Error& error) {  // a comparison is complete without this page
     comparison.maps_missing = error.what();
     return;
   }

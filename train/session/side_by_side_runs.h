@@ -1,4 +1,4 @@
-// The maps of several runs for one input, to be laid side by side.
+// Computes the maps of several runs for one input, to be compared side by side.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace heed {
 /// runs are of several tasks, or split the input into other tokens, with the reason.
 SideBySide side_by_side(const std::vector<Path>& runs, const std::string& input, const std::string& which);
 
-/// Writes FOLDER/maps.html, the first run of each label side by side, and has the comparison's page lead
-/// there; where they cannot be compared, the page says why.
+/// Writes FOLDER/maps.html, the first run of each label side by side, and links it from the comparison's
+/// page; where the runs cannot be compared, that page says why.
 void write_compared_maps(Comparison& comparison, const Path& folder);
 
 }  // namespace heed

@@ -12,6 +12,7 @@
 #include "heed/core/error.h"
 #include "heed/core/io/embedded_files.h"
 #include "heed/core/io/hash.h"
+#include "heed/core/io/terminal.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;
@@ -50,7 +51,7 @@ int64_t count(const std::string& text, const std::string& what) {
 /// Columns before the first sign of a line.
 int64_t column_of(const std::string& line, const std::string& sign) {
   const size_t at = line.find(sign);
-  return at == std::string::npos ? -1 : picture::display_width(line.substr(0, at));
+  return at == std::string::npos ? -1 : display_width(line.substr(0, at));
 }
 
 /// True when every element of a piece of markup is closed in order.
@@ -97,7 +98,7 @@ TEST_CASE("picture text: a narrow terminal gets upright labels, then blocks, lon
   options.width = 30;
   const auto upright = lines(map_text(translated(), 0, options));
   CHECK(std::all_of(upright.begin() + 1, upright.end() - 1,
-                    [](const std::string& line) { return picture::display_width(line) <= 30; }));
+                    [](const std::string& line) { return display_width(line) <= 30; }));
   options.width = 22;
   const std::string blocks = map_text(translated(), 0, options);
   CHECK(blocks.find("keys 0 to ") != std::string::npos);

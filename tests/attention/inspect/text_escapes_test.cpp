@@ -3,8 +3,10 @@
 
 #include <cmath>
 
+#include "heed/core/io/terminal.h"
 #include "heed/tests/catch.h"
 
+using namespace heed;
 using namespace heed::picture;
 
 TEST_CASE("picture encode: invisible and broken tokens become visible") {
@@ -20,15 +22,6 @@ TEST_CASE("picture encode: invisible and broken tokens become visible") {
                 "abc") == "\uFFFDabc");  // right-to-left override
   CHECK(visible("\u009b"
                 "31m") == "\uFFFD31m");  // an escape sequence in one character
-}
-
-TEST_CASE("picture encode: display width counts columns, not bytes") {
-  CHECK(display_width("città") == 5);
-  CHECK(display_width("citta\u0300") == 5);
-  CHECK(display_width("▁The") == 4);
-  CHECK(display_width("日本") == 4);
-  CHECK(display_width("😀") == 2);
-  CHECK(display_width("") == 0);
 }
 
 TEST_CASE("picture encode: shortening stays inside its columns and between characters") {

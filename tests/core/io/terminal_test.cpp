@@ -1,39 +1,13 @@
 // Text for terminals: control sequences are escaped, everything else is unchanged.
 #include "heed/core/io/terminal.h"
 
-#include <stdlib.h>
-
-#include <cstdlib>
 #include <string>
 
 #include "heed/core/io/utf8.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/columns.h"
 
 using namespace heed;
-
-namespace {
-
-/// The variable COLUMNS for the time of a test.
-class Columns {
- public:
-  explicit Columns(const char* value) {
-    if (const char* was = std::getenv("COLUMNS")) before_ = was;
-    ::setenv("COLUMNS", value, 1);
-  }
-  Columns(const Columns&) = delete;
-  Columns& operator=(const Columns&) = delete;
-  ~Columns() {
-    if (before_.empty())
-      ::unsetenv("COLUMNS");
-    else
-      ::setenv("COLUMNS", before_.c_str(), 1);
-  }
-
- private:
-  std::string before_;
-};
-
-}  // namespace
 
 TEST_CASE("terminal: controls, marks of direction and separators of lines are written out") {
   CHECK(terminal_text("a\033]0;b\a") == "a\\u001b]0;b\\u0007");
@@ -95,4 +69,13 @@ TEST_CASE("terminal: COLUMNS says how wide it is, and what is no number does not
     CAPTURE(wrong);
     CHECK(terminal_columns(-1, 80) == 80);
   }
+}
+
+TEST_CASE("terminal: display width counts columns, not bytes") {
+  CHECK(display_width("città") == 5);
+  CHECK(display_width("citta\u0300") == 5);
+  CHECK(display_width("▁The") == 4);
+  CHECK(display_width("日本") == 4);
+  CHECK(display_width("😀") == 2);
+  CHECK(display_width("") == 0);
 }

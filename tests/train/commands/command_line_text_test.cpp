@@ -68,7 +68,7 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
   CHECK_THAT(made.out, containing("\uFFFD"));
   const Result scored = shell.run({"evaluate", "runs/y", "--data", "other.txt"});
   CHECK(scored.code == 0);
-  CHECK_THAT(scored.out, containing("\n  bits per byte   "));
+  CHECK_THAT(scored.out, containing("\n  bits per byte  "));
   CHECK(invalid_utf8(io::read(shell.scratch / "runs/y/samples.txt")) == std::string_view::npos);
   CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
 }
@@ -149,7 +149,8 @@ TEST_CASE("command line: a language model generates text") {
   check_refused(shell, {"generate", "runs/l", "--prompt", ""}, 2, {"--prompt is empty"});
   check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
   check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});
-  check_refused(shell, {"generate", "runs/l", "--precision", "f16"}, 2, {"--precision = f16", "f32 or bf16"});
+  check_refused(shell, {"generate", "runs/l", "--precision", "f16"}, 2,
+                {"--precision 'f16' is unknown", "f32", "bf16"});
   check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
   check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});

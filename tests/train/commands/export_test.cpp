@@ -6,6 +6,7 @@
 #include "heed/tests/train/small_presets.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 #include "heed/train/tasks/registry.h"
 
 using namespace heed;

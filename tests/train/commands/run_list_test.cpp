@@ -8,6 +8,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/config/config.h"
 #include "heed/train/run/checkpoint_folder.h"
@@ -204,7 +205,7 @@ TEST_CASE("run list: the table keeps to 80 columns, whatever is long") {
   const std::string table = runs_text(runs, false);
   std::istringstream lines(table);
   int64_t wide = 0;
-  for (std::string line; std::getline(lines, line);) wide += picture::display_width(line) > 80 ? 1 : 0;
+  for (std::string line; std::getline(lines, line);) wide += display_width(line) > 80 ? 1 : 0;
   CHECK(wide == 1);  // the name of 120 letters, which is shown whole
   CHECK_THAT(table,
              containing(std::string(120, 'n')) && containing("100000/250000") && containing("2026-03-04"));
@@ -237,10 +238,15 @@ TEST_CASE("list runs: a table, JSON, and options that are for runs alone") {
   CHECK(list.list()[0].at("score").at("value").real() == 2.5);
   CHECK(list.list()[0].at("score").at("data").text() == "validation");
   const Result none = shell.run({"list", "runs", "--out", "elsewhere"});
-  CHECK(none.code == 0);
-  CHECK(none.out.empty());
-  CHECK_THAT(none.err, containing("there are no runs in elsewhere"));
-  check_refused(shell, {"list", "presets", "--sort", "name"}, 2, {"--sort and --wide are for runs"});
+  CHECK(none.code == 5);
+  CHECK_THAT(none.err, containing("--out elsewhere is no folder"));
+  io::make_directories(shell.scratch / "empty");
+  const Result empty = shell.run({"list", "runs", "--out", "empty"});
+  CHECK(empty.code == 0);
+  CHECK(empty.out.empty());
+  CHECK_THAT(empty.err, containing("there are no runs in empty"));
+  check_refused(shell, {"list", "presets", "--sort", "name"}, 2, {"--sort is for runs"});
+  check_refused(shell, {"list", "presets", "--wide"}, 2, {"--wide is for attention and runs"});
   check_refused(shell, {"list", "runs", "--sort", "loss"}, 2, {"--sort 'loss' is unknown"});
   check_refused(shell, {"list", "runs", "--counted"}, 2, {"--counted is for attention and layers"});
   check_refused(shell, {"list", "tasks", "--json"}, 2, {"--json is for attention, layers and runs"});

@@ -9,7 +9,7 @@
 #include "heed/data/text/text.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

@@ -6,6 +6,7 @@
 #include "heed/tests/train/shell.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
+#include "heed/train/pages/pages.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 

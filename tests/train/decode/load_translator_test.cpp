@@ -12,7 +12,7 @@ TEST_CASE("load_translator: it translates as the run's own model does") {
   const Scratch scratch;
   const Path run = scratch / "run";
   sit(run, tiny());
-  const LoadedRun same = load_run(run, "last", "", false);
+  const LoadedRun same = load_run(run, {.checkpoint = "last"});
   const auto* model = dynamic_cast<const TranslationModel*>(same.model.get());
   REQUIRE(model != nullptr);
   const Translator translator = load_translator(run, "last");

@@ -86,7 +86,7 @@ TEST_CASE("evaluate --by-length: text, JSON and a page, of translators alone") {
   CHECK(parse_json(plain.out, "evaluation").find("by_length") == nullptr);
   CHECK(parse_json(plain.out, "evaluation").at("bleu").real() == all.at("bleu").real());
   check_refused(shell, {"evaluate", run, "--bucket-words", "3"}, 2, {"--bucket-words is of --by-length"});
-  check_refused(shell, {"evaluate", run, "--by-length", "--bucket-words", "0"}, 2, {"at least 1 word"});
+  check_refused(shell, {"evaluate", run, "--by-length", "--bucket-words", "0"}, 2, {"at least 1"});
   check_refused(shell, {"inspect", run}, 2, {"no maps", "--wiring sutskever or cho"});
   REQUIRE(shell
               .run({"train", "recall", "--steps", "1", "--test-size", "8", "--validation", "8", "--name",

@@ -71,7 +71,7 @@ TEST_CASE("keep maps: the maps of a step are those of its checkpoint") {
   sit(scratch / "run", std::move(config));
   for (const int64_t step : {3, 6, 9, 12}) {
     const MapSnapshot kept = read_map_snapshot(scratch / "run", step);
-    LoadedRun loaded = load_run(scratch / "run", std::to_string(step), "", false);
+    LoadedRun loaded = load_run(scratch / "run", {.checkpoint = std::to_string(step)});
     std::string caption;
     const std::vector<MapView> maps =
         map_provider(*loaded.config.task).maps(*loaded.model, kept.input, caption);

@@ -8,6 +8,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 #include "heed/tests/catch.h"
 #include "heed/train/report/bubble_chart.h"
 
@@ -41,8 +42,7 @@ std::vector<std::pair<double, double>> text_ends(const std::string& svg) {
       return std::stod(head.substr(found + key.size() + 3));
     };
     const size_t begin = svg.find('>', at) + 1;
-    const auto letters =
-        static_cast<double>(picture::display_width(svg.substr(begin, svg.find('<', begin) - begin)));
+    const auto letters = static_cast<double>(display_width(svg.substr(begin, svg.find('<', begin) - begin)));
     const double wide = 0.62 * number("font-size") * letters, x = number("x");
     const bool middle = head.find("\"middle\"") != std::string::npos,
                end = head.find("\"end\"") != std::string::npos;

@@ -6,8 +6,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/tests/train/shell.h"
-#include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
+#include "heed/train/session/setting_options.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"
 

@@ -7,6 +7,7 @@
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/program.h"
 #include "heed/train/tasks/map_provider.h"
 
 using namespace heed;

@@ -14,6 +14,7 @@
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/loop/trainer.h"
+#include "heed/train/program.h"
 
 using namespace heed;
 

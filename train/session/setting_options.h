@@ -1,0 +1,32 @@
+// Settings as options of the command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heed/train/program.h"
+
+namespace heed {
+
+/// A setting as an option, under its short and its dotted name: --lr and --train.learning_rate.
+struct Setting {
+  std::string key;     ///< "train.learning_rate"
+  std::string option;  ///< "learning-rate", or the dotted key where an earlier group has that name too
+  std::string brief;   ///< a second, shorter option, "lr"; most have none
+  std::string help;    ///< with the words or the range that it takes, and its default in brackets
+  bool word = false;   ///< takes one of several words
+};
+/// Every setting of every task. The help of a setting that means something in some tasks only has a line for
+/// each meaning, which names its tasks.
+std::vector<Setting> settings();
+
+/// Sets `key` to the value of an option, where it is given.
+void set_by_option(Config& config, const std::string& key, const ParsedArguments& arguments,
+                   const std::string& option);
+
+/// The options that a command with `settings` takes besides these and its own: --attention, --cross-attention
+/// and
+/// --set.
+std::vector<CommandOption> options_beside_settings(const Command& command);
+
+}  // namespace heed
