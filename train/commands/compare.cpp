@@ -7,6 +7,7 @@
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
+#include "heed/train/session/arguments.h"
 #include "heed/train/session/side_by_side_runs.h"
 
 namespace heed {
@@ -37,16 +38,6 @@ std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
     }
   }
   return plans;
-}
-
-/// --threads, --device and --memory as words of a command line, for the processes that train the runs.
-std::vector<std::string> machine_of(const ParsedArguments& arguments) {
-  std::vector<std::string> out;
-  for (const CommandOption& option : with_machine({})) {
-    if (arguments.has(option.name))
-      out.insert(out.end(), {text("--", option.name), arguments.get(option.name)});
-  }
-  return out;
 }
 
 TimeBudget budget_of(const ParsedArguments& arguments) {
@@ -99,7 +90,7 @@ int run_compare(const ParsedArguments& arguments) {
     try {
       check_models(plans, {.folder = folder, .quiet = arguments.has("quiet"), .budget = budget});
       comparison = compare_runs(base, make_runs(plans, {.folder = folder,
-                                                        .machine = machine_of(arguments),
+                                                        .machine = machine_options(arguments),
                                                         .quiet = arguments.has("quiet"),
                                                         .budget = budget}));
     } catch (const Stopped& stopped) {

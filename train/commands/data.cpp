@@ -72,18 +72,18 @@ int check(const ParsedArguments& arguments) {
 }
 
 /// How many examples of each split to make, and the seed they are made from.
-struct Wanted {
+struct SplitSizes {
   int64_t train = 0, validation = 0, test = 0;
   uint64_t seed = 1;
   ProgressCallback progress = {};  ///< is called with how many there are
   int64_t all() const { return train + validation + test; }
 };
 
-struct Kind {
+struct GeneratedData {
   const char* name;
   int64_t train, validation, test;  // as many as the benchmark has
   int64_t min_validation;  // 0 where the files have no validation part, 1 where a file must hold some
-  void (*write)(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder);
+  void (*write)(const ParsedArguments& arguments, const SplitSizes& sizes, const Path& folder);
 };
 
 /// Thrown between two examples where a signal has arrived.
@@ -91,17 +91,17 @@ struct Interrupted {
   int signal = 0;
 };
 
-void look_for_signal() {
+void throw_if_interrupted() {
   if (const int signal = StopSignals::received()) throw Interrupted{signal};
 }
 
 /// Reports progress where the work takes longer than a second, and ends it at a signal.
-class Watch {
+class ProgressReport {
  public:
-  explicit Watch(int64_t all) : all_(all) {}
+  explicit ProgressReport(int64_t all) : all_(all) {}
 
   void operator()(int64_t done) {
-    look_for_signal();
+    throw_if_interrupted();
     const double now = seconds_now();
     if (done < all_ ? now < next_ : now - began_ < patience) return;
     next_ = now + 5;
@@ -119,15 +119,15 @@ class Watch {
 
 /// A folder inside the one that was asked for, which holds files until all of them are written. Its
 /// destructor removes it, and the folder around it where this made that and it is empty.
-class Unfinished {
+class StagingFolder {
  public:
-  explicit Unfinished(const Path& folder)
+  explicit StagingFolder(const Path& folder)
       : path(folder / text("unfinished.", io::random_name())),
         folder_(folder),
         was_there_(io::exists(folder)) {}
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  ~Unfinished() {
+  StagingFolder(const StagingFolder&) = delete;
+  StagingFolder& operator=(const StagingFolder&) = delete;
+  ~StagingFolder() {
     try {
       io::remove_all(path);
       if (!was_there_ && io::list(folder_).empty()) io::remove_all(folder_);
@@ -145,55 +145,57 @@ class Unfinished {
   bool was_there_;
 };
 
-std::array<Sequences, 3> cut(const Sequences& all, const Wanted& wanted) {
-  const int64_t two = wanted.train + wanted.validation;
-  return {all.slice(0, wanted.train), all.slice(wanted.train, two), all.slice(two, all.count())};
+/// The examples as training, validation and test part.
+std::array<Sequences, 3> split_of(const Sequences& all, const SplitSizes& sizes) {
+  const int64_t two = sizes.train + sizes.validation;
+  return {all.slice(0, sizes.train), all.slice(sizes.train, two), all.slice(two, all.count())};
 }
 
-void listops_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
-  write_listops(folder, cut(listops(wanted.all(), wanted.seed, {}, wanted.progress), wanted));
+void listops_files(const ParsedArguments&, const SplitSizes& sizes, const Path& folder) {
+  write_listops(folder, split_of(listops(sizes.all(), sizes.seed, {}, sizes.progress), sizes));
 }
 
-void pathfinder_files(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder) {
+void pathfinder_files(const ParsedArguments& arguments, const SplitSizes& sizes, const Path& folder) {
   const PathfinderOptions options = pathfinder_options(arguments.integer("side", 32));
   std::vector<PathfinderFacts> metadata;
-  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &metadata, wanted.progress);
+  const Sequences images = pathfinder(sizes.all(), sizes.seed, options, &metadata, sizes.progress);
   write_pathfinder(folder / "curv_contour_length_14", images, metadata, options,
-                   [](int64_t) { look_for_signal(); });
+                   [](int64_t) { throw_if_interrupted(); });
 }
 
-void text_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
+void text_files(const ParsedArguments&, const SplitSizes& sizes, const Path& folder) {
   // The benchmark has no validation part: those examples join the training half.
-  const Sequences all = verdict_documents(wanted.all(), wanted.seed, {}, wanted.progress);
-  const int64_t train = wanted.train + wanted.validation;
+  const Sequences all = verdict_documents(sizes.all(), sizes.seed, {}, sizes.progress);
+  const int64_t train = sizes.train + sizes.validation;
   write_reviews(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
-void retrieval_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
-  write_document_pairs(folder, cut(document_pairs(wanted.all(), wanted.seed, {}, wanted.progress), wanted));
+void retrieval_files(const ParsedArguments&, const SplitSizes& sizes, const Path& folder) {
+  write_document_pairs(folder, split_of(document_pairs(sizes.all(), sizes.seed, {}, sizes.progress), sizes));
 }
 
-void image_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
-  const Sequences all = digits_on_background(wanted.all(), wanted.seed, wanted.progress);
-  const int64_t train = wanted.train + wanted.validation;
+void image_files(const ParsedArguments&, const SplitSizes& sizes, const Path& folder) {
+  const Sequences all = digits_on_background(sizes.all(), sizes.seed, sizes.progress);
+  const int64_t train = sizes.train + sizes.validation;
   write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
-constexpr Kind data_kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
-                               {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
-                               {"text", 22500, 2500, 25000, 0, text_files},
-                               {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
-                               {"image", 45000, 5000, 10000, 0, image_files}};
+constexpr GeneratedData data_kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
+                                        {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
+                                        {"text", 22500, 2500, 25000, 0, text_files},
+                                        {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
+                                        {"image", 45000, 5000, 10000, 0, image_files}};
 
 /// Writes all files of a kind, or none where a signal interrupts it.
-int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted, const Path& folder) {
+int write_all(const GeneratedData& kind, const ParsedArguments& arguments, SplitSizes& sizes,
+              const Path& folder) {
   const StopSignals signals;
   try {
-    const Unfinished unfinished(folder);
-    wanted.progress = Watch(wanted.all());
-    kind.write(arguments, wanted, unfinished.path);
-    look_for_signal();
-    unfinished.finish();
+    const StagingFolder staging(folder);
+    sizes.progress = ProgressReport(sizes.all());
+    kind.write(arguments, sizes, staging.path);
+    throw_if_interrupted();
+    staging.finish();
   } catch (const Interrupted& interrupted) {
     Progress().say("stopped",
                    text("nothing is left in ", folder, " of what was made; the same command begins anew"));
@@ -206,13 +208,13 @@ int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted
 /// Writes the data that the second argument names into the folder --out.
 int generate_data(const ParsedArguments& arguments) {
   std::vector<std::string> known;
-  for (const Kind& kind : data_kinds) known.emplace_back(kind.name);
+  for (const GeneratedData& kind : data_kinds) known.emplace_back(kind.name);
   if (arguments.positional.size() != 2) fail("data generate: name what.", suggestion("", known));
   const std::string name = known_word("data generate:", arguments.positional[1], known);
-  const Kind& kind = *std::find_if(std::begin(data_kinds), std::end(data_kinds),
-                                   [&](const Kind& one) { return name == one.name; });
+  const GeneratedData& kind = *std::find_if(std::begin(data_kinds), std::end(data_kinds),
+                                            [&](const GeneratedData& one) { return name == one.name; });
   constexpr int64_t max_examples = 1'000'000;
-  Wanted wanted{
+  SplitSizes sizes{
       .train = arguments.integer("num-examples", kind.train, 1, max_examples),
       .validation = arguments.integer("validation", kind.validation, kind.min_validation, max_examples),
       .test = arguments.integer("test-size", kind.test, 1, max_examples),
@@ -220,7 +222,7 @@ int generate_data(const ParsedArguments& arguments) {
   const Path folder = arguments.get("out", "data-" + name);
   if (!io::list(folder).empty())
     fail(Fault::file, folder, " is not empty. Give --out a folder that is new or empty.");
-  return write_all(kind, arguments, wanted, folder);
+  return write_all(kind, arguments, sizes, folder);
 }
 
 int run_data(const ParsedArguments& arguments) {

@@ -9,6 +9,7 @@
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/run/program_name.h"
+#include "heed/train/session/arguments.h"
 
 namespace heed {
 namespace {
@@ -66,17 +67,6 @@ ParsedArguments settings_in(const ParsedArguments& arguments) {
   return out;
 }
 
-/// A word, quoted for a shell where it must be.
-std::string shell_word(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                                          "UVWXYZ0123456789_-+=.,:/@%") == std::string::npos;
-  if (plain) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// The command line, quoted for a shell.
 std::string same_command(const ParsedArguments& arguments) {
   std::string out = program_name();
@@ -127,11 +117,7 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   out.adjust = [settings](Config& config) { apply_settings(config, settings); };
   out.place.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
   out.results = arguments.get("results", (own_folder(arguments, table.name) / "results").string());
-  for (const CommandOption& option : with_machine({})) {
-    if (arguments.has(option.name))
-      out.place.machine.insert(out.place.machine.end(),
-                               {text("--", option.name), arguments.get(option.name)});
-  }
+  out.place.machine = machine_options(arguments);
   out.place.quiet = arguments.has("quiet");
   if (has_budget) out.place.budget = TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
   return out;

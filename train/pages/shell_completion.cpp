@@ -5,6 +5,7 @@
 #include "heed/data/download/download.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/pages/pages.h"
+#include "heed/train/session/arguments.h"
 #include "heed/train/session/setting_options.h"
 
 namespace heed {
@@ -76,13 +77,6 @@ std::string second_argument_cases() {
               "' ;;\n");
 }
 
-/// Text between single quotes of a shell.
-std::string shell_quoted(std::string_view words) {
-  std::string out = "'";
-  for (const char c : words) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 std::string bash_completion(std::span<const Command> commands) {
@@ -123,7 +117,7 @@ std::string bash_completion(std::span<const Command> commands) {
 std::string zsh_completion(std::span<const Command> commands) {
   std::string about;
   for (const Command& command : commands)
-    about += text(" ", shell_quoted(text(command.name, ":", command.about)));
+    about += text(" ", shell_word(text(command.name, ":", command.about)));
   return text(
       "#compdef heed\n# zsh completion for heed, made by heed list commands --completion zsh\n"
       "_heed() {\n  local word=${words[CURRENT]} options='' first='' second='' files=1\n"

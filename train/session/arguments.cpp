@@ -1,4 +1,6 @@
 // Reads values out of parsed arguments; the options that several commands share.
+#include "heed/train/session/arguments.h"
+
 #include <algorithm>
 #include <charconv>
 
@@ -7,7 +9,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/program.h"
 #include "heed/train/run/registration.h"
 
 namespace heed {
@@ -112,6 +113,26 @@ void apply_machine(const ParsedArguments& arguments) {
   if (const std::string idle = why_gpu_idle(); device == "auto" && !idle.empty())
     io::print_error(text("warning: device cpu, since ", idle, ". Use --device cpu to silence this.\n"));
   if (arguments.has("memory")) cap_memory(memory_size(arguments.get("memory")));
+}
+
+std::vector<std::string> machine_options(const ParsedArguments& arguments) {
+  std::vector<std::string> out;
+  for (const CommandOption& option : with_machine({})) {
+    if (arguments.has(option.name))
+      out.insert(out.end(), {text("--", option.name), arguments.get(option.name)});
+  }
+  return out;
+}
+
+std::string shell_word(std::string_view word) {
+  const bool plain =
+      !word.empty() && word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/"
+                           "@%") == std::string_view::npos;
+  if (plain) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 }  // namespace heed

@@ -5,17 +5,10 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
+#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/session/setting_options.h"
 
 namespace heed {
-
-std::vector<NamedBytes> tokenizer_files(const Checkpoint& checkpoint) {
-  std::vector<NamedBytes> out;
-  for (const auto& [name, bytes] : checkpoint.files) {
-    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
-  }
-  return out;
-}
 
 LoadedRun load_run(const Path& run, const LoadOptions& options) {
   RunFolder folder = RunFolder::look(run);
