@@ -177,7 +177,7 @@ int run_inspect(const ParsedArguments& arguments) {
   add_rollout(maps);
   const std::string chosen = chosen_map_text(maps, arguments);
   io::print(caption + "\n\n");
-  io::print_styled(chosen);
+  print_map(chosen);
   if (terminal) return 0;
   const Path out = output_folder(arguments, run.folder.path(), "inspect");
   write_map_files(out, maps, run.folder.path().filename().string(), caption, arguments.has("paper"));

@@ -74,6 +74,12 @@ void write_map_files(const Path& out, const std::vector<MapView>& maps, const st
   write_safetensors(own("maps.safetensors"), tensors);
 }
 
+void print_map(const std::string& map) {
+  const size_t end = std::min(map.find('\n'), map.size() - 1) + 1;
+  io::print(map.substr(0, end));
+  io::print_styled(map.substr(end));
+}
+
 std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArguments& arguments) {
   std::vector<MapView> wanted = wanted_maps(maps, arguments);
   const std::string show = arguments.word("show", {"weights", "attribution", "rollout"}, "weights");

@@ -16,6 +16,9 @@ namespace heed {
 void write_map_files(const Path& out, const std::vector<MapView>& maps, const std::string& title,
                      const std::string& caption, bool paper);
 
+/// Prints a map as map_text() gives it: its heading in lines that fit the terminal, the rest as it is.
+void print_map(const std::string& map);
+
 /// The map that --kind, --layer, --head and --show choose, as text; without --head the sharpest one, of
 /// cross-attention where there is any. A usage error names what there is where nothing is chosen.
 std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArguments& arguments);

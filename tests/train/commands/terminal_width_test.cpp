@@ -18,13 +18,17 @@ Shell shell_of_columns(int64_t columns) {
   return Shell{.scratch = Scratch(), .before = {"env", text("COLUMNS=", columns)}};
 }
 
-/// The lines that are wider than the terminal, but for those of one word, such as a path.
+/// The lines that are wider than the terminal, but for those of one word, such as a path, behind a label or
+/// not.
 std::string wide_lines(const std::string& output, int64_t columns) {
   std::istringstream lines(output);
   std::string out;
   for (std::string line; std::getline(lines, line);) {
-    const size_t word = line.find_first_not_of(' ');
-    if (display_width(line) > columns && line.find(' ', word) != std::string::npos) out += line + "\n";
+    const size_t first = std::min(line.find_first_not_of(' '), line.size());
+    const size_t word = std::min(line.find_first_not_of(' ', line.find("  ", first)), line.size());
+    const bool is_one_word = line.find(' ', first) == std::string::npos ||
+                             (word < line.size() && line.find(' ', word) == std::string::npos);
+    if (display_width(line) > columns && !is_one_word) out += line + "\n";
   }
   return out;
 }
