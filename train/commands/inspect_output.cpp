@@ -75,6 +75,7 @@ void write_map_files(const Path& out, const std::vector<MapView>& maps, const st
 }
 
 void print_map(const std::string& map) {
+  if (map.find('\033') == std::string::npos) return io::print(map);
   const size_t end = std::min(map.find('\n'), map.size() - 1) + 1;
   io::print(map.substr(0, end));
   io::print_styled(map.substr(end));

@@ -16,7 +16,8 @@ namespace heed {
 void write_map_files(const Path& out, const std::vector<MapView>& maps, const std::string& title,
                      const std::string& caption, bool paper);
 
-/// Prints a map as map_text() gives it: its heading in lines that fit the terminal, the rest as it is.
+/// Prints a map as map_text() gives it, in lines that fit the terminal; in colours the heading alone is
+/// folded.
 void print_map(const std::string& map);
 
 /// The map that --kind, --layer, --head and --show choose, as text; without --head the sharpest one, of
