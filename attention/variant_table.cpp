@@ -135,7 +135,7 @@ std::string details(const Variant& variant, const Listing& listing) {
   }
   for (const OwnTensor& one : own_tensors(variant)) {
     properties.push_back({"tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
-                                       ", for 2 heads of width 8 and a length of 32")});
+                                         ", for 2 heads of width 8 and a length of 32")});
   }
   out += aligned_table(properties, {.columns = columns, .indent = 2});
   std::vector<TableRow> options{{"option", "default", "takes", "what it does"}};

@@ -1,17 +1,15 @@
-// Autocast: the rounding of products that is in force in each thread.
+// Autocast: the current rounding of products in each thread.
 #include "heed/autograd/autocast.h"
 
 namespace heed {
 namespace {
 
-thread_local Rounding current_weights = Rounding::none;
+thread_local Rounding current_rounding = Rounding::none;
 
 }  // namespace
 
-Autocast::Autocast(Rounding rounding) : before_(current_weights) { current_weights = rounding; }
+Autocast::Autocast(Rounding rounding) : rounding_(current_rounding, rounding) {}
 
-Autocast::~Autocast() { current_weights = before_; }
-
-Rounding product_rounding() { return current_weights; }
+Rounding product_rounding() { return current_rounding; }
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/core/matmul_precision.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 
@@ -11,13 +12,10 @@ namespace heed {
 /// layers keep the rounded factors for their gradients.
 class Autocast {
  public:
-  explicit Autocast(Rounding rounding);  ///< Rounding::none: products are exact again until its end
-  ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
+  explicit Autocast(Rounding rounding);  ///< Rounding::none makes products exact inside another Autocast
 
  private:
-  Rounding before_;
+  ScopedValue<Rounding> rounding_;
 };
 
 /// The rounding of this thread's innermost Autocast, or none.

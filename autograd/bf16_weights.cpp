@@ -1,4 +1,4 @@
-// Copies weights to bf16, and keeps the copies in use of each thread.
+// Copies weights to bf16, and holds the copies that each thread uses.
 #include "heed/autograd/bf16_weights.h"
 
 #include "heed/core/kernels/elementwise/copy.h"
@@ -29,9 +29,7 @@ const Tensor* Bf16Weights::find(const Tensor& weight) const {
   return weight.contiguous() ? &found->second : nullptr;
 }
 
-Bf16Weights::Used::Used(const Bf16Weights& weights) : before_(current) { current = &weights; }
-
-Bf16Weights::Used::~Used() { current = before_; }
+Bf16Weights::Used::Used(const Bf16Weights& weights) : weights_(current, &weights) {}
 
 const Tensor* bf16_copy(const Tensor& weight) { return current == nullptr ? nullptr : current->find(weight); }
 

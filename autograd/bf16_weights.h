@@ -4,14 +4,14 @@
 #include <span>
 #include <unordered_map>
 
+#include "heed/core/scope.h"
 #include "heed/core/tensor.h"
 
 namespace heed {
 
-/// Copies of weights in bf16. Decoding one token reads every weight for a single row, so its time is the time
-/// of reading them; linear() then reads these copies. The weights themselves are rounded in place, so that
-/// products of more rows see the same numbers. For a trained model: later changes of the weights are not
-/// copied.
+/// Copies of a trained model's weights in bf16, which linear() reads for few rows: decoding a token is bound
+/// by the bytes of the weights. The weights themselves are rounded in place, so that products of many rows
+/// use the same numbers. Later changes of the weights are not copied.
 class Bf16Weights {
  public:
   Bf16Weights() = default;
@@ -25,14 +25,10 @@ class Bf16Weights {
   /// rows.
   class Used {
    public:
-    /// The copies must outlive it; they are read from here to its end.
-    explicit Used(const Bf16Weights& weights);
-    ~Used();
-    Used(const Used&) = delete;
-    Used& operator=(const Used&) = delete;
+    explicit Used(const Bf16Weights& weights);  ///< the copies must outlive it
 
    private:
-    const Bf16Weights* before_;
+    ScopedValue<const Bf16Weights*> weights_;
   };
 
  private:

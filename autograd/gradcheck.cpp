@@ -10,6 +10,7 @@
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 #include "heed/core/random.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 namespace {
@@ -22,7 +23,7 @@ bool same_bits(const Doubles& a, const Doubles& b) {
 }
 
 /// Access to one element of a tensor on any device; restores its value when destroyed.
-class Element {
+class Element : NonCopyable {
  public:
   Element(const Tensor& x, int64_t index) : place_(x.detach()) {
     int64_t offset = x.offset();
@@ -34,8 +35,6 @@ class Element {
     value_ = place_.item();
   }
   ~Element() { set(value_); }
-  Element(const Element&) = delete;
-  Element& operator=(const Element&) = delete;
 
   double value() const { return value_; }
   void set(double value) const {
@@ -48,6 +47,7 @@ class Element {
   double value_ = 0;
 };
 
+/// Clears the gradient of a leaf.
 void clear(const Tensor& leaf) {
   Node& node = *leaf.node();
   if (node.in_arena) {
@@ -57,18 +57,6 @@ void clear(const Tensor& leaf) {
   }
 }
 
-struct Clear {
-  explicit Clear(std::span<const Tensor> list) : leaves(list) {
-    for (const Tensor& leaf : leaves) clear(leaf);
-  }
-  ~Clear() {
-    for (const Tensor& leaf : leaves) clear(leaf);
-  }
-  Clear(const Clear&) = delete;
-  Clear& operator=(const Clear&) = delete;
-  std::span<const Tensor> leaves;
-};
-
 Doubles evaluate(const std::function<Tensor()>& f) {
   const NoGrad no_grad;
   return f().to_doubles();
@@ -77,7 +65,11 @@ Doubles evaluate(const std::function<Tensor()>& f) {
 /// The derivatives of direction . f() by each leaf, from one backward pass: [leaf][element].
 std::vector<Doubles> backward_gradients(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
                                         uint64_t seed, Doubles* direction) {
-  const Clear cleared(leaves);
+  const auto clear_all = [&] {
+    for (const Tensor& leaf : leaves) clear(leaf);
+  };
+  clear_all();
+  const AtScopeEnd clear_at_end(clear_all);
   const Tensor y = f();
   if (y.dtype() != DType::f64)
     fail("gradcheck: the function returns ", y.dtype(), ". It must compute in f64.");

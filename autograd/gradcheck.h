@@ -25,16 +25,16 @@ struct GradcheckReport {
   bool passed = true;    ///< the errors are within the tolerances and a second backward() gave the same bits
   bool repeats = true;   ///< a second backward() gave the same bits
   double relative = 0;   ///< the worst error
-  double absolute = 0;   ///< the same error, not divided
-  int64_t input = -1;    ///< where it is: which tensor,
-  int64_t element = -1;  ///< which element in row-major order,
-  double numeric = 0;    ///< what central differences say,
-  double taped = 0;      ///< and what the tape says
+  double absolute = 0;   ///< the worst error as a difference
+  int64_t input = -1;    ///< index of the tensor with the worst error
+  int64_t element = -1;  ///< index of the element in that tensor, in row-major order
+  double numeric = 0;    ///< derivative by central differences
+  double taped = 0;      ///< derivative by the tape
   int64_t checked = 0;   ///< elements compared
-  Shape shape;           ///< of that tensor
+  Shape shape;           ///< of the tensor with the worst error
 };
 
-/// One line: passed or not, the worst element, what differences and tape say.
+/// The report as one line: passed or not, the worst element and its derivatives.
 std::string to_string(const GradcheckReport& report);
 
 /// Checks every element of every float input of f against central differences of a fixed random combination
@@ -43,15 +43,15 @@ std::string to_string(const GradcheckReport& report);
 /// where the result is not f64.
 GradcheckReport gradcheck(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
                           const GradcheckOptions& options = {});
-/// The same for leaves that live elsewhere, such as parameters, in f64: their elements are changed in place
-/// and put back. Their gradients are cleared before and after.
+/// gradcheck() of existing f64 leaves, such as parameters: their elements are changed in place and restored.
+/// Clears their gradients before and after.
 GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
                           const GradcheckOptions& options = {});
 
-/// Throws (Fault::numeric) what to_string() says, unless the check passes.
+/// Throws the report as an Error (Fault::numeric) unless the check passes.
 void require_gradients(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
                        const GradcheckOptions& options = {});
-/// The same for a function of leaves.
+/// require_gradients() of existing leaves.
 void require_gradients(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
                        const GradcheckOptions& options = {});
 

@@ -7,38 +7,35 @@
 #include <vector>
 
 #include "heed/autograd/node.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 
-/// While one lives, backward() in this thread calls `arrived` for each leaf when its gradient is complete.
-/// The order depends on the graph alone. Backward through a recomputed segment calls it for no leaf: the
-/// leaves of the segment are internal.
-class GradientHooks {
+/// While one lives, backward() in this thread calls the hook for each leaf when its gradient is complete, in
+/// an order that depends on the graph alone. Backward through a recomputed segment calls no hooks: its leaves
+/// are internal.
+class GradientHooks : NonCopyable {
  public:
   using Hook = std::function<void(const Node& leaf)>;  ///< takes the leaf, whose gradient is in leaf.grad
   explicit GradientHooks(Hook arrived);                ///< nests: the innermost one is called
   ~GradientHooks();
-  GradientHooks(const GradientHooks&) = delete;
-  GradientHooks& operator=(const GradientHooks&) = delete;
 };
 
 /// The name of the op whose gradient reaches leaves that are not among its inputs.
 inline constexpr const char* recompute_op = "checkpoint";
 
 /// Counts the pending uses of each leaf during one backward() over the nodes in `order`.
-class PendingUses {
+class PendingUses : NonCopyable {
  public:
   /// `order`: nodes as backward() will visit them.
   explicit PendingUses(const std::vector<std::shared_ptr<Node>>& order);
   ~PendingUses();
-  PendingUses(const PendingUses&) = delete;
-  PendingUses& operator=(const PendingUses&) = delete;
 
-  /// Call when the gradients of `node` have been added to its inputs.
+  /// To be called when the gradients of `node` have been added to its inputs.
   void passed(const Node& node);
 
  private:
-  std::unordered_map<const Node*, int64_t> uses_;  // of leaves, still to come; empty: nobody listens
+  std::unordered_map<const Node*, int64_t> uses_;  // pending uses of leaves; empty where there is no hook
 };
 
 }  // namespace heed

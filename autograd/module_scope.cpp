@@ -1,5 +1,5 @@
-// Tracks which module computes: ops and memory are attributed to the innermost one, and a timeline has a
-// slice for each.
+// Tracks which module computes: ops and memory belong to the innermost one, and a Timeline gets a slice for
+// each.
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-/// A module that computes, and its start time; 0 where no timeline is recorded.
+/// A module that computes, and its start time; 0 without a Timeline.
 struct Computing {
   const void* module;
   int64_t since;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "heed/core/scope.h"
 #include "heed/core/tensor.h"
 
 namespace heed {
@@ -17,11 +18,9 @@ using Gradients = std::vector<Tensor>;
 using Vjp = std::function<Gradients(const Tensor& dy)>;
 
 /// One recorded op, or a leaf: a parameter that keeps its gradient.
-struct Node {
+struct Node : NonCopyable {
   Node();
   ~Node();
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
 
   const char* op = "leaf";                    ///< for errors, Trace and summaries
   std::vector<std::shared_ptr<Node>> inputs;  ///< null where no gradient is wanted
@@ -29,7 +28,7 @@ struct Node {
   Tensor grad;                                ///< kept by leaves; freed by others during backward()
   uint64_t order = 0;                         ///< creation order is already topological
   Shape shape;                                ///< of the result, and so of its gradient
-  DType dtype = DType::f32;                   ///< the same
+  DType dtype = DType::f32;                   ///< of the result and its gradient
   const void* module = nullptr;               ///< the innermost ModuleScope when it was recorded
   bool leaf = false;                          ///< made by leaf(): the gradient stays after backward()
   /// True for a leaf whose gradient lies in an optimizer's buffer: written there, never replaced. While
@@ -39,8 +38,8 @@ struct Node {
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 
-  /// The storages that the op read and wrote, with their versions then: a change before backward() is an
-  /// error. Filled in debug builds only; does not keep the numbers alive.
+  /// The storages that the op read and wrote, and their versions: a change before backward() is an error.
+  /// Filled in debug builds only; does not keep the numbers alive.
   std::vector<std::pair<std::weak_ptr<Storage>, uint64_t>> seen;
 };
 

@@ -1,4 +1,4 @@
-// Every differentiable op. Shapes broadcast as in NumPy where two tensors meet.
+// Every differentiable op. Shapes of two operands broadcast as in NumPy.
 #pragma once
 
 #include <span>
@@ -26,8 +26,8 @@ Tensor operator*(const Tensor& a, const Tensor& b);  ///< elementwise product, b
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
-Tensor maximum(const Tensor& x, double least);     ///< max(x, least); where equal, x gets the gradient
-Tensor minimum(const Tensor& x, double most);      ///< min(x, most); where equal, x gets the gradient
+Tensor maximum(const Tensor& x, double limit);     ///< max(x, limit); where equal, x gets the gradient
+Tensor minimum(const Tensor& x, double limit);     ///< min(x, limit); where equal, x gets the gradient
 Tensor affine(const Tensor& x, double scale, double shift);                         ///< scale x + shift
 inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }               ///< -x
 inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }      ///< x + c
@@ -65,7 +65,7 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 /// Repeats axes of extent 1 and adds leading axes; a view.
 Tensor expand(const Tensor& x, const Shape& shape);
-/// One behind the other along `axis`; the other extents must be equal.
+/// The parts one after the other along `axis`; their other extents must be equal.
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
 /// x [T, ...] as T tensors [...] that share one gradient buffer: the steps of a loop over time.
 std::vector<Tensor> unstack(const Tensor& x);
@@ -92,9 +92,9 @@ Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
 Tensor sum_to(const Tensor& x, const Shape& shape);    ///< sums over broadcast axes: the gradient of expand()
 Tensor cumulative_sum(const Tensor& x, int64_t axis);  ///< y_t = x_0 + ... + x_t along the axis
-/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column. `most` receives
-/// most_t = max over j <= t of x_j, which gets no gradient.
-Tensor cumulative_exp_sum(const Tensor& x, Tensor& most);
+/// sum over j <= t of exp(x_j - max_t) for each row t of x [B, H, T, f], column by column. `running_max`
+/// receives max_t = max over j <= t of x_j, which gets no gradient.
+Tensor cumulative_exp_sum(const Tensor& x, Tensor& running_max);
 
 // Rows.
 Tensor softmax(const Tensor& x);      ///< of the last axis; a row of -inf gives zeros
@@ -110,12 +110,12 @@ Tensor embedding(const Tensor& weight, const Tensor& ids);
 /// Rows of x [B, H, T, d] at ids (i32 [B, H, n]; B or H may be 1, then shared) -> [B, H, n, d]. An id of -1
 /// gives zeros.
 Tensor gather_rows(const Tensor& x, const Tensor& ids);
-/// The transpose of gather_rows(): rows [B, H, n, d] summed at their ids -> [B, H, length, d]; id -1 is
+/// The transpose of gather_rows(): rows x [B, H, n, d] summed at their ids -> [B, H, length, d]; id -1 is
 /// skipped.
-Tensor scatter_add_rows(const Tensor& rows, const Tensor& ids, int64_t length);
-/// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and `most`
-/// (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
-Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& most);
+Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length);
+/// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
+/// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
+Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);
@@ -134,8 +134,8 @@ Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
 /// softmax(scale q k^T + bias) v under the mask of `params`, without storing the map: q [B, H, Tq, d], k [B,
 /// Hk, Tk, d], v [B, Hk, Tk, dv] -> [B, H, Tq, dv].
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params);
-/// The same with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1]. It is -inf for a row without
-/// keys, whose gradient must be zero.
+/// attention() with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1]. It is -inf for a row
+/// without keys, whose gradient must be zero.
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                            const kernel::AttentionParams& params);
 /// attention() to the keys of a sparse pattern alone.

@@ -11,6 +11,7 @@
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
+#include "heed/core/scope.h"
 #include "heed/core/timeline.h"
 
 namespace heed {
@@ -24,7 +25,7 @@ constexpr bool watch_versions = true;
 
 std::atomic<int64_t> alive{0};
 std::atomic<uint64_t> created{0};
-thread_local int silent = 0;
+thread_local bool is_recording = true;
 thread_local std::vector<Trace::Name> traces;
 
 std::string place(const void* module) {
@@ -46,8 +47,8 @@ int64_t count_bad(const Tensor& x) {
   return static_cast<int64_t>(bad.item());
 }
 
-/// True when -inf, as in masks, is the only value that is not finite and is allowed: from where(), and from
-/// ops whose `inputs` hold it.
+/// True when all values of x that are not finite are -inf, as in masks, and op is where() or has an input
+/// with -inf.
 bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* const> inputs) {
   const auto masked = [](double value) { return value == -HUGE_VAL; };
   for (const double value : x.to_doubles()) {
@@ -87,7 +88,7 @@ Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
 // linked into a list, without allocating memory, and destroyed one by one.
 Node::~Node() {
   std::shared_ptr<Node> dying;
-  const auto let_go = [&dying](std::vector<std::shared_ptr<Node>>& nodes) {
+  const auto release = [&dying](std::vector<std::shared_ptr<Node>>& nodes) {
     for (auto& node : nodes) {
       if (node && node.use_count() == 1) {
         node->next = std::move(dying);
@@ -96,11 +97,11 @@ Node::~Node() {
       node.reset();
     }
   };
-  let_go(inputs);
+  release(inputs);
   while (dying) {
     const std::shared_ptr<Node> node = std::move(dying);
     dying = std::move(node->next);
-    let_go(node->inputs);
+    release(node->inputs);
   }
   alive.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -124,7 +125,7 @@ Tensor grad_of(const Tensor& x) {
   return x.node()->fresh ? Tensor() : x.node()->grad;
 }
 
-bool recording() { return silent == 0; }
+bool recording() { return is_recording; }
 
 namespace {
 
@@ -213,9 +214,9 @@ void add_to(Node& node, Tensor gradient) {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
-/// Every node of order `first` or later that `root` depends on, in order of creation. Fails, before anything
-/// is changed, at a node that a backward pass has visited, and at an older one that is neither a leaf nor in
-/// `borders`.
+/// All nodes of order `first` or later that `root` depends on, in order of creation. Fails, before anything
+/// is changed, where one of them was visited by a backward pass, and where an older node is neither a leaf
+/// nor in `borders`.
 Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
                 const std::unordered_set<const Node*>& borders) {
   Nodes found;
@@ -243,17 +244,6 @@ Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
   return found;
 }
 
-/// Clears the pending gradients of nodes when a backward pass fails.
-struct ClearGradients {
-  explicit ClearGradients(Nodes& list) : nodes(list) {}
-  ~ClearGradients() {
-    for (const auto& node : nodes) node->grad = Tensor();
-  }
-  ClearGradients(const ClearGradients&) = delete;
-  ClearGradients& operator=(const ClearGradients&) = delete;
-  Nodes& nodes;
-};
-
 void check_unchanged(const Node& node) {
   for (const auto& [weak, version] : node.seen) {
     const auto storage = weak.lock();
@@ -273,27 +263,15 @@ void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
   }
 }
 
-/// Puts the time of a node's gradient into the timeline, if one is recorded.
-struct GradientSlice {
-  explicit GradientSlice(const Node& n) : node(n), timeline(Timeline::active()) {
-    if (timeline == nullptr) return;
-    began = Timeline::now();
-    timeline->mark();  // ops that are recomputed begin here
-  }
-  ~GradientSlice() {
-    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, began);
-  }
-  GradientSlice(const GradientSlice&) = delete;
-  GradientSlice& operator=(const GradientSlice&) = delete;
-  const Node& node;
-  Timeline* timeline;
-  int64_t began = 0;
-};
-
 Gradients gradients_of(const Node& node, const Tensor& dy) {
   check_unchanged(node);
   const MemoryScope owned(node.module);
-  const GradientSlice slice(node);
+  Timeline* timeline = Timeline::active();
+  const int64_t began = timeline != nullptr ? Timeline::now() : 0;
+  if (timeline != nullptr) timeline->mark();  // recomputed ops begin here
+  const AtScopeEnd slice([&] {
+    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, began);
+  });
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
@@ -318,7 +296,10 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
   const NoGrad no_grad;
   // The list owns the nodes: visiting a node drops its inputs.
   Nodes order = reachable(y.node(), first, borders);
-  const ClearGradients clear_gradients(order);
+  // Where the pass fails, nodes that are left must not keep pending gradients.
+  const AtScopeEnd clear_gradients([&order] {
+    for (const auto& node : order) node->grad = Tensor();
+  });
   PendingUses pending_uses(order);
   add_to(*y.node(), dy.detach());
   while (!order.empty()) {
@@ -371,11 +352,8 @@ void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
   if (y.node()) run_backward(y, dy, first, borders);
 }
 
-NoGrad::NoGrad() { ++silent; }
-NoGrad::~NoGrad() { --silent; }
-
-EnableGrad::EnableGrad() : before_(silent) { silent = 0; }
-EnableGrad::~EnableGrad() { silent = before_; }
+NoGrad::NoGrad() : recording_(is_recording, false) {}
+EnableGrad::EnableGrad() : recording_(is_recording, true) {}
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }
 Trace::~Trace() { traces.pop_back(); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heed/autograd/node.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 
@@ -19,9 +20,9 @@ Tensor grad_of(const Tensor& x);
 /// gradient or a NoGrad is active. `vjp` captures detached tensors only; y may be among them, because it has
 /// no node yet.
 Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tensor*> inputs, Vjp vjp);
-/// The same for a list of inputs.
+/// record() for a list of inputs.
 Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
-/// The same for an op that holds parameters of its own: recorded even when no input needs a gradient.
+/// record() for an op that holds parameters of its own: it is recorded even when no input needs a gradient.
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
 /// True unless a NoGrad is active in this thread.
 bool recording();
@@ -30,36 +31,33 @@ bool recording();
 /// node after visiting it. Fails when nothing was recorded, when a part of the graph was visited before, and
 /// when an op's gradient fails (the error names the op; leaves keep what they got until then).
 void backward(const Tensor& loss);
-/// The same for a result of any shape, from the gradient dy of its elements.
+/// backward() from a result of any shape and the gradient dy of its elements.
 void backward(const Tensor& y, const Tensor& dy);
 
 /// While one lives, this thread records nothing (PyTorch: no_grad).
-struct NoGrad {
+class NoGrad {
+ public:
   NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  ScopedValue<bool> recording_;
 };
 
 /// While one lives, this thread records, even inside a NoGrad: for recomputation inside a gradient.
-struct EnableGrad {
+class EnableGrad {
+ public:
   EnableGrad();
-  ~EnableGrad();
-  EnableGrad(const EnableGrad&) = delete;
-  EnableGrad& operator=(const EnableGrad&) = delete;
 
  private:
-  int before_;
+  ScopedValue<bool> recording_;
 };
 
 /// While one lives, recorded ops and allocated memory belong to `module`: Trace, errors of backward() and the
 /// memory report name it.
-struct ModuleScope {
-  /// `module` must outlive it; what was innermost is so again at its end.
+struct ModuleScope : NonCopyable {
+  /// `module` must outlive it; restores the previous module at its end.
   explicit ModuleScope(const void* module);
   ~ModuleScope();
-  ModuleScope(const ModuleScope&) = delete;
-  ModuleScope& operator=(const ModuleScope&) = delete;
   static const void* innermost();  ///< the module of the innermost scope of this thread; null outside of any
 };
 
@@ -67,7 +65,7 @@ struct ModuleScope {
 /// is not finite; empty when there is none. Waits for the device.
 std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what);
 
-/// What Trace throws (Fault::numeric).
+/// The error that Trace throws (Fault::numeric).
 class NotFinite : public Error {
  public:
   /// `sentence`: see first_bad_value().
@@ -83,13 +81,11 @@ class NotFinite : public Error {
 /// While one lives, the first op whose result (forward) or gradient (backward) is not finite throws
 /// NotFinite, which names the op and, by `name`, its module. Masks are no errors: where() and ops that read
 /// -inf may return -inf. Waits for the device after every op: for debugging, not for training.
-class Trace {
+class Trace : NonCopyable {
  public:
   using Name = std::function<std::string(const void* module)>;  ///< the path of a module, for messages
   explicit Trace(Name name = {});  ///< without `name` the message has the op alone
   ~Trace();
-  Trace(const Trace&) = delete;
-  Trace& operator=(const Trace&) = delete;
 };
 
 namespace detail {

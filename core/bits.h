@@ -8,10 +8,10 @@
 
 namespace heed {
 
-// The functions of <bit> that count bits are constexpr and no more: nvcc 13 takes them in device code,
-// without a word, and computes other numbers than the host's. tests/style/check.sh keeps them out of it.
+// nvcc 13 accepts the functions of <bit> that count bits in device code without a warning and computes wrong
+// numbers there. tests/style/check.sh forbids them in device code.
 
-/// Zeros below the lowest bit that is set; 64 where none is.
+/// Number of zeros below the lowest bit that is set; 64 for 0.
 HEED_BOTH inline int trailing_zeros(uint64_t x) {
 #ifdef __CUDA_ARCH__
   return x == 0 ? 64 : __ffsll(static_cast<long long>(x)) - 1;
@@ -20,7 +20,7 @@ HEED_BOTH inline int trailing_zeros(uint64_t x) {
 #endif
 }
 
-/// Bits that x takes: 0 for 0, else one more than the place of the highest bit that is set.
+/// Number of bits of x: 0 for 0, else one more than the position of the highest bit that is set.
 HEED_BOTH inline int bit_width(uint64_t x) {
 #ifdef __CUDA_ARCH__
   return 64 - __clzll(static_cast<long long>(x));
@@ -29,7 +29,7 @@ HEED_BOTH inline int bit_width(uint64_t x) {
 #endif
 }
 
-/// The least power of two that is not below x; 1 for 0. x is at most 2^63.
+/// The smallest power of two that is at least x; 1 for 0. x is at most 2^63.
 HEED_BOTH inline uint64_t power_of_two(uint64_t x) { return x <= 1 ? 1 : uint64_t{1} << bit_width(x - 1); }
 
 }  // namespace heed

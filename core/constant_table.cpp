@@ -1,4 +1,4 @@
-// Tables that stay on a device for a while.
+// A cache of constant tables on a device.
 #include "heed/core/constant_table.h"
 
 #include <list>
@@ -15,9 +15,10 @@
 namespace heed {
 namespace {
 
-/// The tables that were used last, found by their numbers.
-class Tables {
+/// The tables used last, found by their dtype and bytes.
+class TableCache {
  public:
+  /// The table on this device, copied there unless it is cached.
   Tensor on(Device device, const Tensor& table) {
     std::string key(1, static_cast<char>(table.dtype()));
     key.append(static_cast<const char*>(table.raw()), static_cast<size_t>(table.bytes()));
@@ -29,7 +30,7 @@ class Tables {
     last_first_.push_front({std::move(key), view::reshape(table, Shape{table.size()}).to(device)});
     places_.emplace(last_first_.front().key, last_first_.begin());
     bytes_ += table.bytes();
-    for (; bytes_ > most && last_first_.size() > 1; last_first_.pop_back()) {
+    for (; bytes_ > max_bytes && last_first_.size() > 1; last_first_.pop_back()) {
       bytes_ -= last_first_.back().table.bytes();
       places_.erase(last_first_.back().key);
     }
@@ -37,14 +38,14 @@ class Tables {
   }
 
  private:
-  static constexpr int64_t most = int64_t{256} << 20;
-  struct Known {
+  static constexpr int64_t max_bytes = int64_t{256} << 20;
+  struct Entry {
     std::string key;  // dtype and bytes
     Tensor table;
   };
   std::mutex mutex_;
-  std::list<Known> last_first_;
-  std::unordered_map<std::string_view, std::list<Known>::iterator> places_;
+  std::list<Entry> last_first_;
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> places_;
   int64_t bytes_ = 0;
 };
 
@@ -61,18 +62,18 @@ void keep_for_replays([[maybe_unused]] const Tensor& x) {
   }
 }
 
-Tensor constant_table(const Tensor& made, Device device, DType dtype) {
-  Tensor table = made;
-  if (made.dtype() != dtype) {
-    table = Tensor(made.shape(), dtype, Device::cpu);
-    launch<kernel::Copy>(Device::cpu, made, table);
+Tensor constant_table(const Tensor& values, Device device, DType dtype) {
+  Tensor table = values;
+  if (values.dtype() != dtype) {
+    table = Tensor(values.shape(), dtype, Device::cpu);
+    launch<kernel::Copy>(Device::cpu, values, table);
   }
   if (device == Device::cpu || table.size() == 0) return table.to(device);
   // Never destroyed: the device may be gone before static objects are.
-  static auto* known = new Tables;
-  const Tensor there = known->on(device, table);
-  keep_for_replays(there);
-  return view::reshape(there, made.shape());
+  static auto* tables = new TableCache;
+  const Tensor cached = tables->on(device, table);
+  keep_for_replays(cached);
+  return view::reshape(cached, values.shape());
 }
 
 }  // namespace heed

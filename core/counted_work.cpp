@@ -1,4 +1,4 @@
-// Counted loops, and the scope of the thread that hears of them.
+// Counted loops, and the scope of each thread that shows them.
 #include "heed/core/counted_work.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-thread_local WorkScope* present_scope = nullptr;
+thread_local WorkScope* current_scope = nullptr;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -17,14 +17,14 @@ double steady_seconds() {
 }  // namespace
 
 WorkScope::WorkScope(std::function<void(const WorkDone&)> show)
-    : show_(std::move(show)), outer_(std::exchange(present_scope, this)) {}
+    : show_(std::move(show)), outer_(std::exchange(current_scope, this)) {}
 
-WorkScope::~WorkScope() { present_scope = outer_; }
+WorkScope::~WorkScope() { current_scope = outer_; }
 
 CountedWork::CountedWork(double all, std::string part)
     : all_(all), began_(steady_seconds()), part_(std::move(part)) {
-  if (present_scope == nullptr || present_scope->is_counted_) return;
-  scope_ = present_scope;
+  if (current_scope == nullptr || current_scope->is_counted_) return;
+  scope_ = current_scope;
   scope_->is_counted_ = true;
 }
 

@@ -1,55 +1,53 @@
-// How far a long loop is: the loop counts its work, and whoever called it shows that.
+// Progress of long loops: a loop counts its work, and its caller shows how much is done.
 #pragma once
 
 #include <functional>
 #include <string>
 
+#include "heed/core/scope.h"
+
 namespace heed {
 
-/// How much of a loop is done.
+/// Progress of a loop.
 struct WorkDone {
-  double share = 0;         ///< 0 to 1
+  double share = 0;         ///< of the work that is done, 0 to 1
   double seconds_left = 0;  ///< expected until its end; 0 where nothing is done
-  double seconds = 0;       ///< since it began
-  std::string part;         ///< what the loop does, where its work has several; may be empty
+  double seconds = 0;       ///< since its begin
+  std::string part;         ///< names the loop, where a scope has several; may be empty
 };
 
-/// While it lives, `show` is called for what CountedWork counts in this thread. Scopes nest: the inner one
-/// shows.
-class WorkScope {
+/// While it lives, calls `show` whenever CountedWork counts work of this thread. Of nested scopes the inner
+/// one is called.
+class WorkScope : NonCopyable {
  public:
   explicit WorkScope(std::function<void(const WorkDone&)> show);  ///< `show` may not be empty
-  WorkScope(const WorkScope&) = delete;
-  WorkScope& operator=(const WorkScope&) = delete;
   ~WorkScope();
 
  private:
   friend class CountedWork;
   std::function<void(const WorkDone&)> show_;
   WorkScope* outer_;
-  bool is_counted_ = false;  // by a loop, which shows
+  bool is_counted_ = false;  // a loop counts its work
 };
 
-/// Counts the work of a loop, for a WorkScope of this thread; does nothing where there is none. Inside
-/// another one it counts nothing of its own: the outer loop shows. To be used as
+/// Counts the work of a loop for the WorkScope of this thread, if there is one. Does nothing inside another
+/// CountedWork, so that only the outer loop is shown. Example:
 ///
 ///   CountedWork work(set.count());
 ///   for (const Batch& batch : batches) {
 ///     score(batch);
 ///     work.add(batch.rows);
 ///   }
-class CountedWork {
+class CountedWork : NonCopyable {
  public:
-  /// `all`: units of the whole loop, above 0, each of which takes about as long: examples, tokens, batches.
-  /// `part`: what it does, where loops of the same scope do other things: "loss".
+  /// `all`: units of the whole loop, above 0, which take about equal times: examples, tokens, batches.
+  /// `part`: names the loop where its scope has several: "loss".
   explicit CountedWork(double all, std::string part = {});
-  CountedWork(const CountedWork&) = delete;
-  CountedWork& operator=(const CountedWork&) = delete;
   ~CountedWork();
-  void add(double units = 1);  ///< so many more are done
+  void add(double units = 1);  ///< counts units that were done
 
  private:
-  WorkScope* scope_ = nullptr;  // null: nobody looks
+  WorkScope* scope_ = nullptr;  // null: no progress is shown
   double all_, done_ = 0, began_;
   std::string part_;
 };

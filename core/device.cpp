@@ -1,4 +1,4 @@
-// Which devices there are.
+// The devices of this machine, and names of devices and element types.
 #include "heed/core/device.h"
 
 #include "heed/core/cuda/module/module.h"
@@ -12,21 +12,8 @@
 namespace heed {
 
 const char* to_string(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::f64:
-      return "f64";
-    case DType::bf16:
-      return "bf16";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-  }
-  return "?";
+  static constexpr const char* names[] = {"f32", "f64", "bf16", "i32", "i64", "u8"};  // in the order of DType
+  return names[static_cast<size_t>(dtype)];
 }
 
 const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
@@ -47,7 +34,7 @@ std::vector<Device> devices() {
 
 Device device_named(const std::string& name) {
   if (name == "cpu") return Device::cpu;
-  // A device that the CPU acts is for tests: never the best there is.
+  // A device emulated by the CPU is for tests, so "auto" never means it.
   if (name == "auto") return devices().size() > 1 && !cuda::emulated ? Device::cuda : Device::cpu;
   if (name != "cuda") fail("device '", name, "' is unknown. Known: auto, cpu, cuda.");
   const std::string why = why_no_cuda();

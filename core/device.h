@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "heed/core/scope.h"
+
 #ifndef HEED_CUDA_BUILD
 /// 1 in a program built with the CUDA kernels; CMake defines it, here for compilers called by hand.
 #define HEED_CUDA_BUILD 0
@@ -15,34 +17,29 @@ namespace heed {
 /// True when this library was built with its CUDA kernels.
 inline constexpr bool built_with_cuda = HEED_CUDA_BUILD != 0;
 
-/// Where the numbers of a tensor lie, and its ops run.
+/// The device that holds a tensor and runs its ops.
 enum class Device : uint8_t { cpu, cuda };
 
 const char* to_string(Device device);  ///< "cpu" or "cuda"
-/// "cpu", "cuda" or "auto" (the best there is). Fails for anything else, and for a device that is not there.
+/// The device named "cpu", "cuda" or "auto" (the best available). Fails for other names and missing devices.
 Device device_named(const std::string& name);
-/// The devices of this machine that this build can use; the CPU is always the first.
+/// The devices of this machine that this build can use, the CPU first.
 std::vector<Device> devices();
 /// Why there is no GPU, in one sentence; empty when there is one.
 std::string why_no_cuda();
-/// Where this thread makes tensors and random numbers that name no device: the CPU, unless somebody says
-/// otherwise.
+/// The device on which this thread creates tensors and random numbers where none is named.
 inline thread_local Device default_device = Device::cpu;
 
-/// Makes this the default while one lives.
+/// Changes the default device of this thread while it lives.
 class DefaultDevice {
  public:
-  /// Changes the default of this thread until its end; nests.
-  explicit DefaultDevice(Device device) : outer_(default_device) { default_device = device; }
-  ~DefaultDevice() { default_device = outer_; }
-  DefaultDevice(const DefaultDevice&) = delete;
-  DefaultDevice& operator=(const DefaultDevice&) = delete;
+  explicit DefaultDevice(Device device) : device_(default_device, device) {}  ///< nests
 
  private:
-  Device outer_;
+  ScopedValue<Device> device_;
 };
 
-/// Waits until the device has finished everything asked of it. Nothing to do on the CPU.
+/// Waits until the device has finished all queued work; returns at once on the CPU.
 void synchronize(Device device);
 
 }  // namespace heed

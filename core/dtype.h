@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "heed/core/error.h"
@@ -14,7 +15,7 @@ struct bf16 {
   uint16_t bits = 0;  ///< sign, exponent and mantissa, from the highest bit down
 
   bf16() = default;
-  /// Rounds to nearest even; infinities and NaN stay what they are.
+  /// Rounds to nearest even. Infinities and NaN stay infinities and NaN.
   HEED_BOTH bf16(float value) {  // NOLINT: converts like a built-in number
     const auto bits_of_float = std::bit_cast<uint32_t>(value);
     if ((bits_of_float & 0x7fffffffU) > 0x7f800000U) {
@@ -34,19 +35,8 @@ enum class DType : uint8_t { f32, f64, bf16, i32, i64, u8 };
 
 /// Bytes of one element.
 constexpr int64_t bytes_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::i64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::bf16:
-      return 2;
-    case DType::u8:
-      return 1;
-  }
-  return 0;
+  constexpr int64_t bytes[] = {4, 8, 2, 4, 8, 1};  // in the order of DType
+  return bytes[static_cast<size_t>(dtype)];
 }
 
 const char* to_string(DType dtype);  ///< "f32"
@@ -98,7 +88,7 @@ decltype(auto) visit(DType dtype, F&& f) {
   __builtin_unreachable();
 }
 
-/// The same for the two types that arithmetic runs in. Fails for others; `op` names the caller.
+/// visit() for the types of arithmetic, f32 and f64. Fails for others; `op` names the caller.
 template <class F>
 decltype(auto) visit_float(const char* op, DType dtype, F&& f) {
   if (dtype == DType::f32) return f(Type<float>{});

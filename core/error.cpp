@@ -1,4 +1,4 @@
-// Numbers and foreign text, for messages.
+// Numbers and text of files in messages.
 #include "heed/core/error.h"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace heed {
 
-std::string shown(std::string_view text, size_t most) {
+std::string shown(std::string_view text, size_t max_bytes) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const size_t bytes = std::max<size_t>(utf8_at(text, at).bytes, 1);
     const std::string letter = terminal_word(text.substr(at, bytes));
-    if (out.size() + letter.size() > most) return out + "...";
+    if (out.size() + letter.size() > max_bytes) return out + "...";
     out += letter;
     at += bytes;
   }

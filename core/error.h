@@ -14,7 +14,7 @@ using Path = std::filesystem::path;  ///< names of files and folders throughout
 
 /// The kind of a failure; its number is the exit code of the program.
 enum class Fault {
-  internal = 1,  ///< our own mistake
+  internal = 1,  ///< a bug of Heed
   usage = 2,     ///< a wrong argument, option or configuration
   data = 3,      ///< a file whose content is not what it should be
   numeric = 4,   ///< a value that is not finite, or training that diverges
@@ -24,7 +24,7 @@ enum class Fault {
   device = 8,    ///< the device is missing or failed
 };
 
-/// Everything that goes wrong in Heed is thrown as this.
+/// The exception of every failure in Heed.
 class Error : public std::runtime_error {
  public:
   /// `what`: the value, the place, the legal values, what to do next.
@@ -61,9 +61,9 @@ void append(std::string& out, const Part& part) {
 
 }  // namespace detail
 
-/// Text out of a file as a message may show it: at most `most` bytes of what terminal_word()
-/// (core/io/terminal.h) makes of it.
-std::string shown(std::string_view text, size_t most = 60);
+/// Text of a file as a message may show it: the first `max_bytes` bytes after terminal_word()
+/// (core/io/terminal.h).
+std::string shown(std::string_view text, size_t max_bytes = 60);
 
 /// All parts in one string: `text("matmul: ", a.shape(), " times ", b.shape())`.
 template <class... Parts>

@@ -54,7 +54,7 @@ void say(const char* words) {
   if (write(STDERR_FILENO, words, strlen(words)) < 0) _exit(8);
 }
 
-/// Runs before the constructors of other files, which already hold such instructions.
+/// Runs before the constructors of other files, which may use these instructions.
 __attribute__((constructor(101))) void end_on_another_cpu() {
   const char* missing = missing_instruction(needed_instructions);
   if (missing == nullptr) return;

@@ -1,4 +1,4 @@
-// Finds out what this CPU can do, once.
+// Chooses the instruction set of the kernels once, from those of the CPU.
 #include "heed/core/isa.h"
 
 #include <array>
@@ -85,7 +85,7 @@ const char* const needed_instructions[] = {
 namespace {
 
 /// Whether this CPU runs the kernels of `wanted`.
-bool runs(Isa wanted) {
+bool is_supported(Isa wanted) {
   if (wanted == Isa::portable) return true;
 #if defined(__x86_64__)
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -100,25 +100,25 @@ bool runs(Isa wanted) {
 }
 
 Isa choose() {
-  const char* wish = std::getenv("HEED_ISA");
+  const char* requested = std::getenv("HEED_ISA");
   if constexpr (!all_isas) {
     if (const char* name = missing_instruction(needed_instructions))
       fail(Fault::device, "heed was compiled for another CPU: it uses ", name, ", which this one lacks.");
-    if (wish != nullptr && *wish != '\0' && wish != std::string("native")) {
-      fail("HEED_ISA=", wish,
+    if (requested != nullptr && *requested != '\0' && requested != std::string("native")) {
+      fail("HEED_ISA=", requested,
            ", but this build has only the instructions of the CPU it was compiled on. Unset ",
            "HEED_ISA, or build with -DHEED_NATIVE=OFF.");
     }
     return Isa::portable;
   }
   constexpr std::array known{Isa::avx512, Isa::avx2, Isa::portable};
-  std::string there;
+  std::string supported;
   for (const Isa one : known) {
-    if (!runs(one)) continue;
-    if (wish == nullptr || *wish == '\0' || to_string(one) == std::string(wish)) return one;
-    there += (there.empty() ? "" : ", ") + std::string(to_string(one));
+    if (!is_supported(one)) continue;
+    if (requested == nullptr || *requested == '\0' || to_string(one) == std::string(requested)) return one;
+    supported += (supported.empty() ? "" : ", ") + std::string(to_string(one));
   }
-  fail("HEED_ISA=", wish, " is not a set of instructions of this CPU. It has: ", there,
+  fail("HEED_ISA=", requested, " is not a set of instructions of this CPU. It has: ", supported,
        ". Unset it to use the widest.");
 }
 

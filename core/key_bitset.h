@@ -1,4 +1,4 @@
-// A set of keys as bits: how tiles of a pattern find what they share.
+// A set of keys as bits, for planning the tiles of a sparse pattern.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace heed::kernel {
 
-/// A set of keys as a bit map; operations cost little where keys are close together.
+/// A set of keys as a bit map. The cost of operations grows with the range of the keys.
 class KeyBits {
  public:
   /// An empty set of keys 0 <= key < `keys`.
   explicit KeyBits(int64_t keys) : words_(static_cast<size_t>(keys / 64 + 1)), before_(words_.size()) {}
 
-  /// Takes out all keys.
+  /// Removes all keys.
   void clear() {
     if (low_ <= high_) std::fill(words_.begin() + low_, words_.begin() + high_ + 1, 0);
     low_ = static_cast<int64_t>(words_.size());
@@ -39,14 +39,14 @@ class KeyBits {
     high_ = std::max(high_, other.high_);
     for (int64_t w = other.low_; w <= other.high_; ++w) word(w) |= other.words_[static_cast<size_t>(w)];
   }
-  /// How many there are, and how many stretches without a gap.
-  void count(int64_t& keys, int64_t& stretches) const {
-    keys = stretches = 0;
+  /// Counts the keys, and the runs of neighbouring keys.
+  void count(int64_t& keys, int64_t& runs) const {
+    keys = runs = 0;
     uint64_t carry = 0;
     for (int64_t w = low_; w <= high_; ++w) {
       const uint64_t bits = words_[static_cast<size_t>(w)];
       keys += std::popcount(bits);
-      stretches += std::popcount(bits & ~(bits << 1 | carry));
+      runs += std::popcount(bits & ~(bits << 1 | carry));
       carry = bits >> 63;
     }
   }
@@ -60,7 +60,7 @@ class KeyBits {
     if (low_ > high_) return -1;
     return high_ * 64 + 63 - std::countl_zero(words_[static_cast<size_t>(high_)]);
   }
-  /// How many are at most `key`.
+  /// Counts the keys up to `key`.
   int64_t upto(int64_t key) const {
     int64_t keys = 0;
     for (int64_t w = low_; w <= high_ && w * 64 <= key; ++w) {
@@ -69,7 +69,7 @@ class KeyBits {
     }
     return keys;
   }
-  /// Appends them to `out`; after that place() knows where.
+  /// Appends the keys to `out` in ascending order, and prepares place().
   void list(std::vector<int32_t>& out) {
     const size_t begin = out.size();
     for (int64_t w = low_; w <= high_; ++w) {
@@ -78,7 +78,7 @@ class KeyBits {
         out.push_back(static_cast<int32_t>(w * 64 + std::countr_zero(bits)));
     }
   }
-  /// How many are below `key`.
+  /// Counts the keys below `key`; needs list() before.
   int64_t place(int64_t key) const {
     const auto w = static_cast<size_t>(key / 64);
     return before_[w] + std::popcount(words_[w] & ((uint64_t{1} << (key % 64)) - 1));

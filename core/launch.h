@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// Both twins must be declared, or it does not compile; both must be defined, or it does not link with CUDA.
+/// Both twins must be declared, else it does not compile, and defined, else it does not link with CUDA.
 /// The CPU twin exists once per Isa.
 template <class K>
 concept Kernel = requires {
@@ -20,8 +20,8 @@ concept Kernel = requires {
 }
 &&std::same_as<decltype(&K::template cpu<Isa::portable>), decltype(&K::cuda)>;
 
-/// Fault::internal where an argument is a tensor that lies elsewhere; those inside structs are not looked at.
-/// Reading the host's memory ends the process's use of a GPU; an emulated device does not notice.
+/// Fails (Fault::internal) where an argument is a tensor on another device; tensors inside structs are not
+/// checked. A kernel that reads the host's memory makes a GPU unusable for the process.
 template <class... Args>
 void check_places(Device device, const Args&... args) {
   int number = 0;
@@ -40,7 +40,7 @@ void check_places(Device device, const Args&... args) {
 template <Kernel K, class... Args>
 void launch(Device device, Args&&... args) {
   if (device == Device::cpu) {
-    const DefaultDevice beside(Device::cpu);  // what the kernel makes for itself
+    const DefaultDevice scratch_device(Device::cpu);  // of tensors that the kernel creates
     if constexpr (all_isas) {
       const Isa best = isa();
       if (best == Isa::avx512) return K::template cpu<Isa::avx512>(std::forward<Args>(args)...);

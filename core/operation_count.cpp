@@ -1,7 +1,5 @@
-// The one counter and the one log of the program, whichever copy of the kernels writes to them.
+// The counters and the log of the program, which all copies of the kernels share.
 #include "heed/core/operation_count.h"
-
-#include "heed/core/pair_count.h"
 
 namespace heed {
 

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-void only_outside_of_replay() {
+void refuse_in_capture() {
   if constexpr (built_with_cuda) {
     if (cuda::is_open())
       cuda::refuse_capture("what a random number of the host, or the number of the step, leads to");
@@ -28,12 +28,12 @@ void Rng::advance() {
 }
 
 int64_t Rng::tick() const {
-  only_outside_of_replay();
+  refuse_in_capture();
   return tick_host_;
 }
 
 double Rng::uniform() {
-  only_outside_of_replay();
+  refuse_in_capture();
   const Philox bits = Philox::at(seed_, 0, Draw::high(draws_++, tick_host_));
   return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
 }

@@ -13,8 +13,8 @@ namespace heed {
 struct Philox {
   uint32_t word[4];  ///< uniform over 32 bits each
 
-  /// The block at counter (low, high) of the stream `key`. Fewer than the usual 10 rounds are for draws whose
-  /// cost is felt; 7 are the fewest that pass BigCrush (table 2 there).
+  /// The block at counter (low, high) of the stream `key`. Fewer than the usual 10 rounds are faster; 7 are
+  /// the fewest that pass BigCrush (table 2 of the paper).
   template <int rounds = 10>
   HEED_BOTH static Philox at(uint64_t key, uint64_t low, uint64_t high) {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
@@ -34,11 +34,11 @@ struct Philox {
   }
 };
 
-/// What one random op draws from: numbers i of (seed, stream) at the tick held in device memory.
-/// A step replayed as a graph reads a new tick each time, while everything else in it stays as recorded.
+/// The random numbers of one op: those of (seed, stream) at the tick, which is in device memory so that a
+/// step replayed as a CUDA graph draws new numbers each time.
 struct Draw {
   uint64_t seed = 0;    ///< the key of Philox
-  uint64_t stream = 0;  ///< which op of the step
+  uint64_t stream = 0;  ///< number of the op within its step
   Tensor tick;          ///< i64 [1], on the device
 
   /// The counter's high half. Kernels call it with the tick they have read.
@@ -47,29 +47,29 @@ struct Draw {
   }
 };
 
-/// A source of random numbers whose whole state is three integers: seed, tick, and the draws since the last
-/// tick. Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
+/// A source of random numbers whose state is three integers: seed, tick, and the draws since the last tick.
+/// Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
 class Rng {
  public:
   explicit Rng(uint64_t seed, Device device = default_device);  ///< at tick 0; `device` holds the tick
 
-  Draw next();     ///< the numbers of one op; no two calls give the same
-  void advance();  ///< the next step: tick + 1 on the device, draws from zero
+  Draw next();     ///< the random numbers of one op; each call returns others
+  void advance();  ///< begins the next step: adds 1 to the tick on the device, counts draws from zero
   /// Uniform in [0, 1), drawn on the host; for decisions of the program, not for tensors.
   double uniform();
   /// Uniform in 0 <= i < count, on the host.
   int64_t below(int64_t count);
 
   uint64_t seed() const { return seed_; }  ///< as given
-  /// Fails while a step is recorded for replay: what follows from it would stay as it is then.
+  /// The number of the step. Fails while a step is captured, since the graph would keep what depends on it.
   int64_t tick() const;
-  /// True from the step behind number `tick` on. A step may be recorded then, since it stays true.
+  /// True for all steps after number `tick`, also while one is captured.
   bool past(int64_t tick) const { return tick_host_ > tick || this->tick() > tick; }
-  /// Both stand in the same step.
+  /// True when both are in the same step.
   bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
   int64_t draws() const { return static_cast<int64_t>(draws_); }  ///< ops that have drawn since the last tick
-  void restore(int64_t tick, int64_t draws);  ///< goes to the state that tick() and draws() gave
-  void skip_to(int64_t draws) { draws_ = static_cast<uint64_t>(draws); }  ///< within the tick
+  void restore(int64_t tick, int64_t draws);  ///< restores the state that tick() and draws() returned
+  void skip_to(int64_t draws) { draws_ = static_cast<uint64_t>(draws); }  ///< sets draws() within the tick
 
  private:
   uint64_t seed_;

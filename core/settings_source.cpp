@@ -1,19 +1,16 @@
 // Keeps where settings come from: one value for the whole process, since errors come from many threads.
 #include "heed/core/settings_source.h"
 
-#include <atomic>
-
 namespace heed {
 namespace {
 
-std::atomic<SettingsSource> present_source{SettingsSource::cpp};
+std::atomic<SettingsSource> current_source{SettingsSource::cpp};
 
 }  // namespace
 
-SettingsSource settings_source() { return present_source; }
+SettingsSource settings_source() { return current_source; }
 
-SettingsSourceScope::SettingsSourceScope(SettingsSource source) : outer_(present_source.exchange(source)) {}
-SettingsSourceScope::~SettingsSourceScope() { present_source = outer_; }
+SettingsSourceScope::SettingsSourceScope(SettingsSource source) : source_(current_source, source) {}
 
 std::string advice(const char* on_command_line, const char* in_cpp) {
   return advice(on_command_line, in_cpp, in_cpp);

@@ -1,7 +1,10 @@
 // How errors name settings: as they are written where they were set.
 #pragma once
 
+#include <atomic>
 #include <string>
+
+#include "heed/core/scope.h"
 
 namespace heed {
 
@@ -12,26 +15,23 @@ enum class SettingsSource {
   command_line,  ///< options of run_program(), .toml files
 };
 
-/// Where they come from now: `cpp` unless a SettingsSourceScope lives.
+/// Where the settings come from now: `cpp` unless a SettingsSourceScope lives.
 SettingsSource settings_source();
 
-/// Until it ends, errors of this process name settings as `source` has them.
+/// While it lives, errors of this process name settings as they are written in `source`.
 class SettingsSourceScope {
  public:
-  explicit SettingsSourceScope(SettingsSource source);  ///< nests: the one before holds again at its end
-  ~SettingsSourceScope();
-  SettingsSourceScope(const SettingsSourceScope&) = delete;
-  SettingsSourceScope& operator=(const SettingsSourceScope&) = delete;
+  explicit SettingsSourceScope(SettingsSource source);  ///< nests; restores the previous source at its end
 
  private:
-  SettingsSource outer_;
+  ScopedValue<SettingsSource, std::atomic<SettingsSource>> source_;
 };
 
-/// What an error advises: the first where there is a command line, the second in a program without one.
-std::string advice(const char* on_command_line, const char* in_cpp);
-/// The same, with words of its own for fit().
+/// The advice of an error, as it is given on the command line, in a C++ program, and in one that calls fit().
 std::string advice(const char* on_command_line, const char* in_cpp, const char* in_fit);
-/// What to do where a GPU was asked for and cannot be had, as a sentence.
+/// advice() that is the same in a C++ program with and without fit().
+std::string advice(const char* on_command_line, const char* in_cpp);
+/// What to do where a GPU was requested and is not available, as a sentence.
 std::string device_advice();
 
 }  // namespace heed

@@ -11,17 +11,17 @@
 
 namespace heed {
 
-/// A short list of int64 kept inline; the common part of Shape and Strides.
+/// A list of at most `max_rank` int64 numbers; the base of Shape and Strides.
 class Extents {
  public:
-  static constexpr int64_t most = 6;  ///< the largest rank
+  static constexpr int64_t max_rank = 6;  ///< the largest rank
 
   Extents() = default;  ///< of rank 0
-  /// These numbers, in this order; fails beyond `most`.
+  /// The numbers of a list, in this order; fails beyond `max_rank`.
   Extents(std::initializer_list<int64_t> values) {
     for (int64_t value : values) push_back(value);
   }
-  /// These numbers, in this order; fails beyond `most`.
+  /// The numbers of a range, in this order; fails beyond `max_rank`.
   explicit Extents(std::span<const int64_t> values) {
     for (int64_t value : values) push_back(value);
   }
@@ -29,12 +29,12 @@ class Extents {
   int64_t rank() const { return rank_; }  ///< number of extents
   /// Extent `axis`; negative axes count from the end. Fails when there is no such axis.
   int64_t operator[](int64_t axis) const { return values_[static_cast<size_t>(checked(axis))]; }
-  /// The same, to be changed.
+  /// A reference to extent `axis`; negative axes count from the end. Fails when there is no such axis.
   int64_t& operator[](int64_t axis) { return values_[static_cast<size_t>(checked(axis))]; }
   int64_t back() const { return (*this)[-1]; }  ///< the last one; fails when there is none
-  /// Appends; fails beyond `most`.
+  /// Appends; fails beyond `max_rank`.
   void push_back(int64_t value) {
-    if (rank_ == most) fail("shape: more than ", most, " dimensions. Merge some with reshape.");
+    if (rank_ == max_rank) fail("shape: more than ", max_rank, " dimensions. Merge some with reshape.");
     values_[static_cast<size_t>(rank_++)] = value;
   }
   void insert(int64_t axis, int64_t value);                ///< before `axis`, 0 <= axis <= rank
@@ -53,7 +53,7 @@ class Extents {
 
  protected:
   [[noreturn]] void out_of_range(int64_t axis) const;  ///< fails naming axis and rank
-  std::array<int64_t, most> values_{};                 ///< the first rank_ of them count
+  std::array<int64_t, max_rank> values_{};             ///< the first rank_ of them count
   int64_t rank_ = 0;                                   ///< extents in use
 };
 

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-/// In the order of what was asked of the devices; waits where the host gets them.
+/// Copies in the order of the device's stream; waits for copies to the host.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
   if (to_device == Device::cpu && from_device == Device::cpu) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -212,23 +212,22 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   if (!x.contiguous()) fail("reshape: ", x.shape(), " has gaps; make it contiguous first.");
-  const Shape whole = resolved(shape, x.size());
-  return x.seen_as(whole, Strides::contiguous(whole), x.offset());
+  const Shape result = resolved(shape, x.size());
+  return x.seen_as(result, Strides::contiguous(result), x.offset());
 }
 
 }  // namespace view
 
 Shape resolved(const Shape& shape, int64_t size) {
   Shape out = shape;
-  int64_t known = 1;
-  int64_t open = -1;
+  int64_t known_size = 1, unknown_axis = -1;
   for (int64_t axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] == -1 && open < 0)
-      open = axis;
+    if (shape[axis] == -1 && unknown_axis < 0)
+      unknown_axis = axis;
     else
-      known *= shape[axis];
+      known_size *= shape[axis];
   }
-  if (open >= 0) out[open] = known > 0 ? size / known : 0;
+  if (unknown_axis >= 0) out[unknown_axis] = known_size > 0 ? size / known_size : 0;
   if (out.size() != size) fail("reshape: ", size, " elements do not fill ", shape, ".");
   return out;
 }

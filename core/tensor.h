@@ -16,9 +16,9 @@ namespace heed {
 
 struct Node;  // autograd's; core never looks inside
 
-/// A handle on numbers. Copying shares them; nothing changes them behind an op's back.
-/// History belongs to the handle, not to the numbers: a copy taken before an op is recorded has none,
-/// which is why a gradient closure may keep the very tensor it belongs to without a cycle.
+/// A handle on numbers. Copies share them; ops change none of their inputs. The history (autograd's node)
+/// belongs to the handle: a copy taken before an op is recorded has none, so a gradient closure may keep the
+/// result of its own op without a cycle.
 class Tensor {
  public:
   Tensor() = default;  ///< empty: `if (!t)`
@@ -71,14 +71,14 @@ class Tensor {
   std::vector<float> to_host() const;      ///< all elements in row-major order, converted to float
   std::vector<double> to_doubles() const;  ///< the same in double
   Tensor detach() const;                   ///< the same numbers without their history
-  /// The same numbers on a device, dense and without history; itself, where they are there.
+  /// A dense copy on a device, without history; the tensor itself where it is on that device.
   Tensor to(Device device) const;
 
   const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
   /// Used by record(): gives this handle its history.
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
 
-  /// The same storage seen with another shape, strides and offset; without history. For views and arenas.
+  /// A view of the storage with another shape, strides and offset, without history. For views and arenas.
   Tensor seen_as(const Shape& shape, const Strides& strides, int64_t offset) const;
 
  private:

@@ -16,7 +16,7 @@ thread_local int64_t last_mark = 0;
 
 }  // namespace
 
-Timeline::Timeline(size_t most) : most_(most) {
+Timeline::Timeline(size_t max_events) : max_events_(max_events) {
   Timeline* none = nullptr;
   if (!living.compare_exchange_strong(none, this))
     fail(Fault::internal, "timeline: one is being recorded already. Record one at a time.");
@@ -63,7 +63,7 @@ void Timeline::add(TimelineEvent event) {
   if (this_thread < 0) this_thread = known_threads.fetch_add(1);
   event.thread = this_thread;
   const std::lock_guard lock(mutex_);
-  if (events_.size() < most_)
+  if (events_.size() < max_events_)
     events_.push_back(event);
   else
     ++dropped_;

@@ -1,9 +1,11 @@
-// What each thread does when: slices of time and counters, recorded while somebody asks for them.
+// The timeline of all threads: slices of time and counters, recorded while a Timeline lives.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <vector>
+
+#include "heed/core/scope.h"
 
 namespace heed {
 
@@ -19,38 +21,36 @@ struct TimelineEvent {
   int thread = 0;                ///< counted from 0, as threads first appear
 };
 
-/// Records what all threads do while it lives. One may live at a time; a second is an internal error. It is
-/// made and destroyed between calls of parallel_for.
-class Timeline {
+/// Records the work of all threads while it lives. One may live at a time; a second is an internal error. It
+/// is created and destroyed between calls of parallel_for.
+class Timeline : NonCopyable {
  public:
-  /// Keeps `most` events, and counts what comes after them.
-  explicit Timeline(size_t most = size_t{1} << 18);
+  /// Keeps the first `max_events` events and counts the others.
+  explicit Timeline(size_t max_events = size_t{1} << 18);
   ~Timeline();
-  Timeline(const Timeline&) = delete;
-  Timeline& operator=(const Timeline&) = delete;
 
-  /// What was recorded until now, in the order in which slices ended.
+  /// The events until now, in the order in which slices ended.
   std::vector<TimelineEvent> events() const;
-  /// Events that found no place.
+  /// The number of events behind the first `max_events`.
   int64_t dropped() const;
 
-  /// The one that lives; null: nothing is recorded.
+  /// The living Timeline; null: nothing is recorded.
   static Timeline* active();
   /// The present moment, in nanoseconds.
   static int64_t now();
 
-  /// Adds a slice that began then and ends now. The mark stays.
+  /// Adds a slice from `begin` to now, and leaves the mark.
   void slice(const char* kind, const char* name, const void* module, int64_t begin);
-  /// Adds a slice that began at this thread's last mark and ends now, which is the next mark.
+  /// Adds a slice from this thread's last mark to now, and sets the mark to now.
   void slice_since_mark(const char* kind, const char* name, const void* module);
-  /// Marks that something begins or has ended now.
+  /// Sets the mark of this thread to now.
   void mark();
   void counter(const char* name, int64_t value);  ///< the value of a counter now
 
  private:
   void add(TimelineEvent event);
 
-  size_t most_;
+  size_t max_events_;
   mutable std::mutex mutex_;
   std::vector<TimelineEvent> events_;
   int64_t dropped_ = 0;

@@ -8,5 +8,5 @@
 #define HEED_VERSION_MINOR 1
 /// Counts corrections.
 #define HEED_VERSION_PATCH 0
-/// The same as text: "MAJOR.MINOR.PATCH".
+/// The version as text: "MAJOR.MINOR.PATCH".
 #define HEED_VERSION "0.1.0"

@@ -7,8 +7,8 @@
 namespace heed {
 namespace {
 
-/// Which of x and y = F(x) the derivative needs; the other is not kept. Where y has the sign of x, as in relu
-/// and elu, y serves for both.
+/// Which of x and y = F(x) is kept for the derivative. y is enough where it has the sign of x, as in relu and
+/// elu.
 enum class Keep { x, y };
 
 template <class F, Keep keep>

@@ -16,31 +16,41 @@ Tensor zip(const char* op, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-bool wants(const Tensor& x) { return x.node() != nullptr; }
+bool wants_gradient(const Tensor& x) { return x.node() != nullptr; }
+
+/// a + b or a - b; `sign` is the derivative by b.
+template <class F>
+Tensor sum_of(const char* op, const Tensor& a, const Tensor& b, int sign) {
+  return record(op, zip<F>(op, a, b), {&a, &b},
+                [sa = a.shape(), sb = b.shape(), wants_a = wants_gradient(a), wants_b = wants_gradient(b),
+                 sign](const Tensor& dy) {
+                  Gradients gradients(2);
+                  if (wants_a) gradients[0] = sum_to(dy, sa);
+                  if (wants_b) gradients[1] = sign < 0 ? -sum_to(dy, sb) : sum_to(dy, sb);
+                  return gradients;
+                });
+}
+
+/// The larger of a and b, or with `is_minimum` the smaller; where they are equal, a gets the gradient.
+template <class F>
+Tensor extremum(const char* op, const Tensor& a, const Tensor& b, bool is_minimum) {
+  return record(op, zip<F>(op, a, b), {&a, &b},
+                [op, is_minimum, a = a.detach(), b = b.detach()](const Tensor& dy) -> Gradients {
+                  const Tensor da = dy * (is_minimum ? zip<NotLess>(op, b, a) : zip<NotLess>(op, a, b));
+                  return {sum_to(da, a.shape()), sum_to(dy - da, b.shape())};
+                });
+}
 
 }  // namespace
 
-Tensor operator+(const Tensor& a, const Tensor& b) {
-  return record(
-      "add", zip<Add>("add", a, b), {&a, &b},
-      [sa = a.shape(), sb = b.shape(), wa = wants(a), wb = wants(b)](const Tensor& dy) -> Gradients {
-        return {wa ? sum_to(dy, sa) : Tensor(), wb ? sum_to(dy, sb) : Tensor()};
-      });
-}
-
-Tensor operator-(const Tensor& a, const Tensor& b) {
-  return record(
-      "subtract", zip<Subtract>("subtract", a, b), {&a, &b},
-      [sa = a.shape(), sb = b.shape(), wa = wants(a), wb = wants(b)](const Tensor& dy) -> Gradients {
-        return {wa ? sum_to(dy, sa) : Tensor(), wb ? -sum_to(dy, sb) : Tensor()};
-      });
-}
+Tensor operator+(const Tensor& a, const Tensor& b) { return sum_of<Add>("add", a, b, 1); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return sum_of<Subtract>("subtract", a, b, -1); }
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
   // Only the factor that the other's gradient needs is kept.
   return record("multiply", zip<Multiply>("multiply", a, b), {&a, &b},
-                [a = wants(b) ? a.detach() : Tensor(), b = wants(a) ? b.detach() : Tensor(), sa = a.shape(),
-                 sb = b.shape()](const Tensor& dy) -> Gradients {
+                [a = wants_gradient(b) ? a.detach() : Tensor(), b = wants_gradient(a) ? b.detach() : Tensor(),
+                 sa = a.shape(), sb = b.shape()](const Tensor& dy) -> Gradients {
                   return {b ? sum_to(dy * b, sa) : Tensor(), a ? sum_to(dy * a, sb) : Tensor()};
                 });
 }
@@ -48,35 +58,22 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
 Tensor operator/(const Tensor& a, const Tensor& b) {
   const Tensor y = zip<Divide>("divide", a, b);
   return record("divide", y, {&a, &b},
-                [y = wants(b) ? y : Tensor(), b = b.detach(), sa = a.shape(),
-                 wa = wants(a)](const Tensor& dy) -> Gradients {
+                [y = wants_gradient(b) ? y : Tensor(), b = b.detach(), sa = a.shape(),
+                 wants_a = wants_gradient(a)](const Tensor& dy) -> Gradients {
                   const Tensor da = dy / b;
-                  return {wa ? sum_to(da, sa) : Tensor(), y ? -sum_to(da * y, b.shape()) : Tensor()};
+                  return {wants_a ? sum_to(da, sa) : Tensor(), y ? -sum_to(da * y, b.shape()) : Tensor()};
                 });
 }
 
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  return record("maximum", zip<Maximum>("maximum", a, b), {&a, &b},
-                [a = a.detach(), b = b.detach()](const Tensor& dy) -> Gradients {
-                  const Tensor da = dy * zip<NotLess>("maximum", a, b);
-                  return {sum_to(da, a.shape()), sum_to(dy - da, b.shape())};
-                });
+Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<Maximum>("maximum", a, b, false); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<Minimum>("minimum", a, b, true); }
+
+Tensor minimum(const Tensor& x, double limit) {
+  return minimum(x, Tensor::full(Shape{}, limit, x.dtype(), x.device()));
 }
 
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  return record("minimum", zip<Minimum>("minimum", a, b), {&a, &b},
-                [a = a.detach(), b = b.detach()](const Tensor& dy) -> Gradients {
-                  const Tensor da = dy * zip<NotLess>("minimum", b, a);
-                  return {sum_to(da, a.shape()), sum_to(dy - da, b.shape())};
-                });
-}
-
-Tensor minimum(const Tensor& x, double most) {
-  return minimum(x, Tensor::full(Shape{}, most, x.dtype(), x.device()));
-}
-
-Tensor maximum(const Tensor& x, double least) {
-  return maximum(x, Tensor::full(Shape{}, least, x.dtype(), x.device()));
+Tensor maximum(const Tensor& x, double limit) {
+  return maximum(x, Tensor::full(Shape{}, limit, x.dtype(), x.device()));
 }
 
 Tensor affine(const Tensor& x, double scale, double shift) {

@@ -13,39 +13,10 @@
 namespace heed {
 namespace {
 
-/// `shared`: several heads of q may use one head of k and v.
-void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool shared = false) {
-  const bool heads_agree =
-      q.rank() == 4 && k.rank() == 4 &&
-      (q.extent(1) == k.extent(1) || (shared && k.extent(1) > 0 && q.extent(1) % k.extent(1) == 0));
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) || !heads_agree ||
-      q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
-      k.extent(2) != v.extent(2)) {
-    fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
-         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]",
-         shared ? ", and heads of k and v may be fewer if they divide H." : ".");
-  }
-  agree(op, q, k);
-  agree(op, q, v);
-}
-
-void check_lengths(const char* op, const Tensor& lengths, const Tensor& q) {
-  if (!lengths) return;
-  if (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{q.extent(0)})) {
-    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", q.extent(0),
-         "], one a sequence.");
-  }
-}
-
-void check_dropout(const char* op, double dropout, const Draw& draw) {
-  if (dropout < 0 || dropout >= 1) fail(op, ": dropout ", dropout, ". It must be at least 0 and below 1.");
-  if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
-}
-
 /// The params detached from the graph, checked against q and k.
 kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
                                 kernel::AttentionParams params) {
-  check_lengths(op, params.key_lengths, q);
+  check_lengths(op, params.key_lengths, q.extent(0));
   if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   check_dropout(op, params.dropout, params.draw);
   params.rounding = product_rounding();
@@ -92,7 +63,7 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
 
 kernel::PatternParams settled(const char* op, const Tensor& q, const Tensor& k,
                               kernel::PatternParams params) {
-  check_lengths(op, params.key_lengths, q);
+  check_lengths(op, params.key_lengths, q.extent(0));
   if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   check_dropout(op, params.dropout, params.draw);
   params.rounding = product_rounding();
@@ -115,49 +86,51 @@ Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, c
   return -reshape(sum_to(lost, Shape{1, sink.extent(0), 1, 1}), sink.shape());
 }
 
-/// log-sum-exp of all rows, followed by their rounding errors: see kernel::RowLse.
-Tensor room_for_logs(const Tensor& q) {
+/// A new tensor [2, B, H, Tq] for the log-sum-exp of all rows and then their rounding errors: see
+/// kernel::RowLse.
+Tensor empty_row_logs(const Tensor& q) {
   return empty_like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)});
 }
 
-}  // namespace
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params) {
-  check("attention", q, k, v, true);
-  const kernel::AttentionParams settled_params = settled("attention", q, k, params);
+/// The op of two kernels. `grouped`: several heads of q may use one head of k and v.
+template <class Forward, class Backward, class Terms>
+Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given,
+             bool grouped) {
+  constexpr bool is_dense = std::is_same_v<Terms, kernel::AttentionParams>;
+  check_heads(op, q, k, v, grouped);
+  const Terms params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
-  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = room_for_logs(q);
-  launch<kernel::Attention>(q.device(), rq, rk, rv, settled_params, out, lse);
-  const bool slanted = params.relative && params.relative.node();
-  return record("attention", out, {&q, &k, &v, &params.relative, &params.sink},
-                [rq, rk, rv, settled_params, out, lse, slanted](const Tensor& given) -> Gradients {
-                  const Tensor dout = rows(given);
-                  const Tensor dq = gradient_like(rq);
-                  const Tensor dk = gradient_like(rk);
-                  const Tensor dv = gradient_like(rv);
-                  const Tensor drelative = slanted ? empty_like(settled_params.relative) : Tensor();
-                  const kernel::AttentionBackTensors t{.q = rq,
-                                                       .k = rk,
-                                                       .v = rv,
-                                                       .out = out,
-                                                       .lse = lse,
-                                                       .dout = dout,
-                                                       .dq = dq,
-                                                       .dk = dk,
-                                                       .dv = dv,
-                                                       .drelative = drelative};
-                  launch<kernel::AttentionBack>(rq.device(), t, settled_params);
-                  const Tensor& sink = settled_params.sink;
-                  return {dq, dk, dv, drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()};
-                });
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3)), lse = empty_row_logs(q);
+  launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
+  std::vector<Tensor> inputs{q, k, v};
+  bool has_relative_gradient = false;
+  if constexpr (is_dense) {
+    inputs.insert(inputs.end(), {given.relative, given.sink});
+    has_relative_gradient = given.relative && given.relative.node();
+  }
+  const auto vjp = [rq, rk, rv, params, out, lse, has_relative_gradient](const Tensor& dy) -> Gradients {
+    const Tensor dout = rows(dy), dq = gradient_like(rq), dk = gradient_like(rk), dv = gradient_like(rv);
+    kernel::AttentionBackTensors t{
+        .q = rq, .k = rk, .v = rv, .out = out, .lse = lse, .dout = dout, .dq = dq, .dk = dk, .dv = dv};
+    Gradients gradients{dq, dk, dv};
+    if constexpr (is_dense) {
+      const Tensor drelative = has_relative_gradient ? empty_like(params.relative) : Tensor();
+      t.drelative = drelative;
+      launch<Backward>(rq.device(), t, params);
+      const Tensor& sink = params.sink;
+      gradients.insert(gradients.end(), {drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()});
+    } else {
+      launch<Backward>(rq.device(), t, params);
+    }
+    return gradients;
+  };
+  return record(op, out, inputs, vjp);
 }
 
-namespace {
-
+/// The op with the log-sum-exp of each row as last column of the result.
 template <class Forward, class Backward, class Terms>
 Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
-  check(op, q, k, v);
+  check_heads(op, q, k, v);
   const Terms params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k);
   const int64_t dv = v.extent(3);
@@ -166,7 +139,7 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   launch<kernel::Copy>(v.device(), v.detach(), view::slice(rv, 3, 0, dv));
   launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
   const Tensor out = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
-  const Tensor lse = room_for_logs(q);
+  const Tensor lse = empty_row_logs(q);
   launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
   const Tensor last = view::slice(out, 3, dv, dv + 1);
   launch<kernel::Copy>(q.device(), view::reshape(view::slice(lse, 0, 0, 1), last.shape()), last);
@@ -203,36 +176,20 @@ Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tenso
                                                                            v, params);
 }
 
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params) {
+  return fused<kernel::Attention, kernel::AttentionBack>("attention", q, k, v, params, true);
+}
+
 Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          const kernel::PatternParams& params) {
-  check("block_attention", q, k, v);
-  const kernel::PatternParams settled_params = settled("block_attention", q, k, params);
-  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
-  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = room_for_logs(q);
-  launch<kernel::PatternAttention>(q.device(), rq, rk, rv, settled_params, out, lse);
-  return record("block_attention", out, {&q, &k, &v},
-                [rq, rk, rv, settled_params, out, lse](const Tensor& dout) -> Gradients {
-                  const Tensor dq = gradient_like(rq);
-                  const Tensor dk = gradient_like(rk);
-                  const Tensor dv = gradient_like(rv);
-                  const kernel::AttentionBackTensors t{.q = rq,
-                                                       .k = rk,
-                                                       .v = rv,
-                                                       .out = out,
-                                                       .lse = lse,
-                                                       .dout = rows(dout),
-                                                       .dq = dq,
-                                                       .dk = dk,
-                                                       .dv = dv};
-                  launch<kernel::PatternAttentionBack>(rq.device(), t, settled_params);
-                  return {dq, dk, dv};
-                });
+  return fused<kernel::PatternAttention, kernel::PatternAttentionBack>("block_attention", q, k, v, params,
+                                                                       false);
 }
 
 namespace {
 
-Tensor tree_of(const Tensor& leaves) {
+/// Sums of the leaves [B, H, T, d] below each node of their tree.
+Tensor tree_sums(const Tensor& leaves) {
   const Tensor nodes = empty_like(leaves, Shape{leaves.extent(0), leaves.extent(1),
                                                 kernel::tree_rows(leaves.extent(2)), leaves.extent(3)});
   launch<kernel::TreeSums>(leaves.device(), rows(leaves), 0, nodes);
@@ -242,18 +199,18 @@ Tensor tree_of(const Tensor& leaves) {
 }  // namespace
 
 Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeParams params) {
-  check("tree_attention", q, k, v);
-  check_lengths("tree_attention", params.visible.key_lengths, q);
+  check_heads("tree_attention", q, k, v);
+  check_lengths("tree_attention", params.visible.key_lengths, q.extent(0));
   const Tensor& buds = params.buds;
   if (!buds || buds.dtype() != DType::i32 || buds.rank() != 3 || buds.extent(0) != q.extent(0) ||
       buds.extent(1) != q.extent(2) || params.visible.keys != k.extent(2)) {
     fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", params.visible.keys,
          " leaves for q ", q.shape(), " and k ", k.shape(),
-         "; they must be i32 [B, Tq, most], of as many leaves as keys.");
+         "; they must be i32 [B, Tq, max buds], of as many leaves as keys.");
   }
   const Tensor rq = rows(q);
-  if (!params.key_nodes) params.key_nodes = tree_of(k);
-  if (!params.value_nodes) params.value_nodes = tree_of(v);
+  if (!params.key_nodes) params.key_nodes = tree_sums(k);
+  if (!params.value_nodes) params.value_nodes = tree_sums(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   const Tensor lse = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
   launch<kernel::TreeAttention>(q.device(), rq, params, out, lse);

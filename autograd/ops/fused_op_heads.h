@@ -1,25 +1,27 @@
-// How the fused ops take and make heads.
+// Strided views of heads that the fused ops read and write.
 #pragma once
 
 #include "heed/autograd/ops.h"
 
 namespace heed {
 
-/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied. An empty tensor stays empty.
+/// x detached from the graph, with a dense last axis: heads may stay strided views of [B, T, H, d]. An empty
+/// tensor stays empty.
 inline Tensor rows(const Tensor& x) {
   if (!x) return x;
   return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
 }
 
-/// [B, H, length, width] as a view of fresh [B, length, H, width]: joining the heads afterwards costs
-/// nothing.
+/// A new tensor [B, H, length, width] that is a view of [B, length, H, width], so that joining the heads
+/// afterwards copies nothing.
 inline Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
   return view::transpose(empty_like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
 }
 
-/// Room for the gradient of heads x, lying as they do, so that it reaches them without a copy.
-inline Tensor gradient_like(const Tensor& x) {
-  return x.contiguous() ? empty_like(x) : heads_like(x, x.extent(2), x.extent(3));
-}
+/// A new tensor [B, H, T, d] of the extents of x; empty where x is empty.
+inline Tensor heads_like(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : x; }
+
+/// A new tensor for the gradient of heads x, with the strides of x, so that it reaches them without a copy.
+inline Tensor gradient_like(const Tensor& x) { return x.contiguous() ? empty_like(x) : heads_like(x); }
 
 }  // namespace heed

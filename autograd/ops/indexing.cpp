@@ -1,5 +1,7 @@
 // Ops that gather and scatter rows by index, and dropout.
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/fused_op_heads.h"
+#include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/segment_mean.h"
 #include "heed/core/kernels/elementwise/dropout.h"
@@ -27,11 +29,6 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
 
 namespace {
 
-/// x with a dense last axis, as the kernels need it.
-Tensor dense_rows(const Tensor& x) {
-  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
-}
-
 /// The ids as [B, H, n] of x, shared ones repeated by strides of 0.
 Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
   const bool fits = x.rank() == 4 && ids.rank() == 3 && ids.dtype() == DType::i32 &&
@@ -44,16 +41,17 @@ Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
   return view::expand(ids.detach(), Shape{x.extent(0), x.extent(1), ids.extent(2)});
 }
 
-Tensor taken(const Tensor& x, const Tensor& ids) {
+/// Rows of x [B, H, T, d] at ids [B, H, n], detached from the graph.
+Tensor gathered(const Tensor& x, const Tensor& ids) {
   const Tensor y = empty_like(x, Shape{x.extent(0), x.extent(1), ids.extent(2), x.extent(3)});
-  launch<kernel::GatherRows>(x.device(), dense_rows(x), ids, y);
+  launch<kernel::GatherRows>(x.device(), rows(x), ids, y);
   return y;
 }
 
-Tensor put(const Tensor& rows, const Tensor& ids, int64_t length) {
-  const Tensor y = Tensor::zeros(Shape{rows.extent(0), rows.extent(1), length, rows.extent(3)}, rows.dtype(),
-                                 rows.device());
-  launch<kernel::ScatterAddRows>(rows.device(), ids, dense_rows(rows), y);
+/// Sums of x [B, H, n, d] at ids [B, H, n] of `length` rows, detached from the graph.
+Tensor scattered(const Tensor& x, const Tensor& ids, int64_t length) {
+  const Tensor y = Tensor::zeros(Shape{x.extent(0), x.extent(1), length, x.extent(3)}, x.dtype(), x.device());
+  launch<kernel::ScatterAddRows>(x.device(), ids, rows(x), y);
   return y;
 }
 
@@ -62,34 +60,29 @@ Tensor put(const Tensor& rows, const Tensor& ids, int64_t length) {
 Tensor gather_rows(const Tensor& x, const Tensor& ids) {
   const Tensor each = ids_for("take_rows", x, ids);
   return record(
-      "take_rows", taken(x, each), {&x},
-      [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {put(dy, each, length)}; });
+      "take_rows", gathered(x, each), {&x},
+      [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {scattered(dy, each, length)}; });
 }
 
-Tensor scatter_add_rows(const Tensor& rows, const Tensor& ids, int64_t length) {
-  const Tensor each = ids_for("put_rows", rows, ids);
-  if (each.extent(2) != rows.extent(2)) {
-    fail("put_rows: ", each.extent(2), " ids for rows ", rows.shape(), ". Give one id a row.");
+Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length) {
+  const Tensor each = ids_for("put_rows", x, ids);
+  if (each.extent(2) != x.extent(2)) {
+    fail("put_rows: ", each.extent(2), " ids for rows ", x.shape(), ". Give one id a row.");
   }
-  return record("put_rows", put(rows, each, length), {&rows},
-                [each](const Tensor& dy) -> Gradients { return {taken(dy, each)}; });
+  return record("put_rows", scattered(x, each, length), {&x},
+                [each](const Tensor& dy) -> Gradients { return {gathered(dy, each)}; });
 }
 
-Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& most) {
+Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts) {
   if (x.rank() != 4 || count < 1)
-    fail("segment_mean: ", count, " runs of x ", x.shape(),
-         "; it must be [B, H, T, d], and the runs 1 or more.");
-  for (const Tensor& numbers : {lengths, most}) {
-    if (numbers && (numbers.dtype() != DType::i32 || !(numbers.shape() == Shape{x.extent(0)}))) {
-      fail("segment_mean: lengths ", numbers.dtype(), " ", numbers.shape(), "; they must be i32 [",
-           x.extent(0), "], one a sequence.");
-    }
-  }
+    fail("segment_mean: ", count, " segments of x ", x.shape(),
+         "; it must be [B, H, T, d], and the segments 1 or more.");
+  for (const Tensor& numbers : {lengths, counts}) check_lengths("segment_mean", numbers, x.extent(0));
   const Tensor y = empty_like(x, Shape{x.extent(0), x.extent(1), count, x.extent(3)});
-  launch<kernel::SegmentMean>(x.device(), dense_rows(x), lengths, most, y);
-  return record("segment_mean", y, {&x}, [shape = x.shape(), lengths, most](const Tensor& dy) -> Gradients {
+  launch<kernel::SegmentMean>(x.device(), rows(x), lengths, counts, y);
+  return record("segment_mean", y, {&x}, [shape = x.shape(), lengths, counts](const Tensor& dy) -> Gradients {
     const Tensor dx = empty_like(dy, shape);
-    launch<kernel::SegmentMeanBack>(dy.device(), dense_rows(dy), lengths, most, dx);
+    launch<kernel::SegmentMeanBack>(dy.device(), rows(dy), lengths, counts, dx);
     return {dx};
   });
 }

@@ -43,24 +43,24 @@ struct Layer {
   bool narrow;  ///< the products read bf16: a device rounds each factor once and keeps the copy
 
   Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), dtype(w.dtype()), rounding(how) {
-    constexpr int64_t least = kernel::min_rounded_extent;
-    narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu && rows >= least &&
-             w.extent(0) >= least && w.extent(1) >= least;
+    constexpr int64_t min_extent = kernel::min_rounded_extent;
+    narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu &&
+             rows >= min_extent && w.extent(0) >= min_extent && w.extent(1) >= min_extent;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
   }
-  /// x as the products read it: rounded, or as it is.
+  /// x as the products read it: rounded to bf16 where `narrow`.
   Tensor factor(const Tensor& x) const {
     if (!narrow || x.dtype() == DType::bf16) return x;
     const Tensor rounded(x.shape(), DType::bf16, x.device());
     launch<kernel::Copy>(x.device(), x, rounded);
     return rounded;
   }
-  /// x in the exact type.
+  /// A new tensor of the exact type.
   Tensor exact(const Shape& shape) const { return Tensor(shape, dtype, weight.device()); }
 };
 
-/// y = x W^T + bias; or with GELU, `before` = x W^T + bias and y = gelu(before). Few rows without gradients
-/// read bf16 copies of the weights where there are any.
+/// y = x W^T + bias, or with GELU `before` = x W^T + bias and y = gelu(before). Uses a bf16 copy of the
+/// weight, if there is one, for few rows without gradients.
 void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
              const Tensor& before, const Tensor& y) {
   const bool few = !recording() && rows.extent(0) <= kernel::Bf16WeightGemm::max_rows;
@@ -73,13 +73,13 @@ void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const
   if (before) launch<kernel::Map<GeluTanh>>(y.device(), before, y);
 }
 
-/// What the gradients of a layer are computed from.
+/// Which gradients of a layer's parameters are computed.
 struct Wanted {
   bool weight, bias;
 };
 
-/// Puts the gradients of weight and bias into `to`. dy and x are as the layer's products read them,
-/// `dy_exact` unrounded; both dy may be the same tensor.
+/// Writes the gradients of weight and bias to to[0] and to[1]. dy and x are as the layer's products read
+/// them, `dy_exact` is dy unrounded; both may be the same tensor.
 void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
                       const Tensor& x, Tensor* to) {
   if (wanted.weight) {

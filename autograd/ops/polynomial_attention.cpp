@@ -27,33 +27,24 @@ PolynomialParams settled(const char* op, const Tensor& x, PolynomialParams param
   if (params.coefficients.empty()) fail(op, ": no coefficients. Give a_0 to a_p.");
   if (params.chunk < 0 || params.chunk > 256 || params.chunk % 16 != 0)
     fail(op, ": a chunk of ", params.chunk, ". It must be a multiple of 16 up to 256, or 0.");
-  if (params.dropout < 0 || params.dropout >= 1)
-    fail(op, ": dropout ", params.dropout, ". It must be at least 0 and below 1.");
-  if (params.dropout > 0 && !params.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+  check_dropout(op, params.dropout, params.draw);
   if (kernel::drops_monomials(params) && params.path == PolynomialPath::dense)
     fail(op, ": monomials are dropped, but pairs are weighed without them. Leave the path to the op.");
-  if (!params.key_lengths) return params;
-  if (params.key_lengths.dtype() != DType::i32 || !(params.key_lengths.shape() == Shape{x.extent(0)})) {
-    fail(op, ": key lengths ", params.key_lengths.dtype(), " ", params.key_lengths.shape(),
-         "; they must be i32 [", x.extent(0), "], one a sequence.");
-  }
-  params.key_lengths = contiguous(params.key_lengths.detach());
+  check_lengths(op, params.key_lengths, x.extent(0));
+  if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   return params;
 }
 
 Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialParams& params) {
-  constexpr int64_t most = int64_t{1} << 28;
+  constexpr int64_t max_size = int64_t{1} << 28;
   const int64_t features = kernel::num_polynomial_features(x.extent(3), params.coefficients);
-  if (features > most / (dv + 1)) {
+  if (features > max_size / (dv + 1)) {
     fail(op, ": degree ", params.coefficients.size() - 1, " of ", x.extent(3), " variables has ",
          features == int64_t{1} << 50 ? "more than 10^15" : text(features),
          " monomials, too many to keep sums of. Use a lower degree, or narrower heads.");
   }
   return Shape{x.extent(0), x.extent(1), features, dv + 1};
 }
-
-/// Room for a gradient of heads x, if there are any.
-Tensor heads_like(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : x; }
 
 }  // namespace
 

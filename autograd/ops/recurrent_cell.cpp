@@ -20,10 +20,7 @@ void check_cell(const char* op, const Tensor& a, const Tensor& b, const Tensor& 
     fail(op, ": gates ", a.shape(), " and ", b.shape(), " for the state ", state.shape(), "; both must be ",
          wanted, ".");
   }
-  if (lengths && (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{state.extent(1)}))) {
-    fail(op, ": lengths are ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", state.extent(1),
-         "].");
-  }
+  check_lengths(op, lengths, state.extent(1));
   agree(op, a, state);
   agree(op, b, state);
 }
@@ -87,8 +84,9 @@ Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
 
 std::vector<Tensor> unstack(const Tensor& x) {
   if (x.rank() < 1) fail("unstack: a scalar has no first axis. Give at least one axis.");
-  // The gradients of all parts go into one block: the first that arrives allocates it and passes it on, the
-  // others only write. `whole` has no other user, so nobody adds to the block before all have written.
+  // The gradients of all parts are written to one block: the first part allocates it and returns it as the
+  // gradient of `whole`, the others only write. Parts are the only uses of `whole`, so all have written
+  // before its gradient is used.
   const auto block = std::make_shared<Tensor>();
   const Tensor whole =
       record("unstack", x.detach(), {&x}, [](const Tensor& dy) -> Gradients { return {dy}; });

@@ -1,4 +1,4 @@
-// Sums, means and largest values.
+// Sums, means and maxima.
 #include "heed/core/kernels/norm/reduce.h"
 
 #include "heed/autograd/ops.h"
@@ -56,14 +56,14 @@ Tensor max(const Tensor& x, int64_t axis) {
   });
 }
 
-Tensor cumulative_exp_sum(const Tensor& x, Tensor& most) {
+Tensor cumulative_exp_sum(const Tensor& x, Tensor& running_max) {
   if (x.rank() != 4) fail("cumulative_exp_sum: x is ", x.shape(), "; it must be [B, H, T, f].");
   const Tensor from = rows(x), y = empty_like(x);
-  most = empty_like(x);
-  launch<kernel::CumulativeExpSum>(x.device(), from, most, y);
-  return record("cumulative_exp_sum", y, {&x}, [from, top = most](const Tensor& dy) -> Gradients {
+  running_max = empty_like(x);
+  launch<kernel::CumulativeExpSum>(x.device(), from, running_max, y);
+  return record("cumulative_exp_sum", y, {&x}, [from, running_max](const Tensor& dy) -> Gradients {
     const Tensor dx = empty_like(from);
-    launch<kernel::CumulativeExpSumBack>(from.device(), from, top, rows(dy), dx);
+    launch<kernel::CumulativeExpSumBack>(from.device(), from, running_max, rows(dy), dx);
     return {dx};
   });
 }

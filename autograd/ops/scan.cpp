@@ -33,11 +33,8 @@ kernel::DecayInputs settled(const kernel::DecayInputs& x) {
   expect("log_decay", x.log_decay, x.v, {B, H, length, shared ? 1 : f});
   expect("beta", x.beta, x.v, {B, H, length, 1});
   expect("start", x.start, x.v, {B, H, f, d});
-  const auto plain = [](const Tensor& t) { return t ? rows(t) : t; };
-  return {plain(x.q), plain(x.k), plain(x.v), plain(x.log_decay), plain(x.beta), plain(x.start)};
+  return {rows(x.q), rows(x.k), rows(x.v), rows(x.log_decay), rows(x.beta), rows(x.start)};
 }
-
-Tensor gradient_of(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : Tensor(); }
 
 }  // namespace
 
@@ -50,16 +47,16 @@ Tensor decay_scan(const kernel::DecayInputs& given, bool keep_end) {
   const auto end_of = [length, f, keep_end](const Tensor& joined) {
     return keep_end ? view::slice(joined, 2, length, length + f) : Tensor();
   };
-  const Tensor rest = gradient_of(x.beta ? x.v : Tensor());
+  const Tensor rest = heads_like(x.beta ? x.v : Tensor());
   launch<kernel::DecayScan>(x.v.device(), x, out_of(y), end_of(y), rest);
   return record(
       "decay_scan", y, {&given.q, &given.k, &given.v, &given.log_decay, &given.beta, &given.start},
       [x, rest, out_of, end_of,
        wants_decay = given.log_decay && given.log_decay.node()](const Tensor& given_dy) -> Gradients {
         const Tensor dy = rows(given_dy);
-        const kernel::DecayInputs dx{gradient_of(x.q),    gradient_of(x.k),
-                                     gradient_of(x.v),    wants_decay ? gradient_of(x.log_decay) : Tensor(),
-                                     gradient_of(x.beta), gradient_of(x.start)};
+        const kernel::DecayInputs dx{heads_like(x.q),    heads_like(x.k),
+                                     heads_like(x.v),    wants_decay ? heads_like(x.log_decay) : Tensor(),
+                                     heads_like(x.beta), heads_like(x.start)};
         launch<kernel::DecayScanBack>(x.v.device(), x, rest, out_of(dy), end_of(dy), dx);
         return {dx.q, dx.k, dx.v, dx.log_decay, dx.beta, dx.start};
       });

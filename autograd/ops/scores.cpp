@@ -10,12 +10,8 @@ namespace {
 
 /// Key lengths detached from the graph, checked against the batch.
 Tensor settled(const char* op, const Tensor& lengths, int64_t batch) {
-  if (!lengths) return {};
-  if (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{batch})) {
-    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", batch,
-         "], one a sequence.");
-  }
-  return contiguous(lengths.detach());
+  check_lengths(op, lengths, batch);
+  return lengths ? contiguous(lengths.detach()) : lengths;
 }
 
 }  // namespace
@@ -46,14 +42,10 @@ Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& un
 Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
                        const kernel::LocalParams& given) {
   const char* op = "local_attention";
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) ||
-      q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
-      k.extent(1) != v.extent(1) || k.extent(2) != v.extent(2) ||
-      !(centre.shape() == Shape{q.extent(0), q.extent(1), q.extent(2)})) {
-    fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(), ", centre ", centre.shape(),
-         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv], [B, H, Tq].");
-  }
-  for (const Tensor* other : {&k, &v, &centre}) agree(op, q, *other);
+  check_heads(op, q, k, v);
+  const Shape per_query{q.extent(0), q.extent(1), q.extent(2)};
+  if (!(centre.shape() == per_query)) fail(op, ": centre ", centre.shape(), "; it must be ", per_query, ".");
+  agree(op, q, centre);
   if (given.half_width < 0)
     fail(op, ": a window of half width ", given.half_width, ". It must be at least 0.");
   if (!(given.sigma > 0)) fail(op, ": sigma = ", given.sigma, ". It must be above 0.");
@@ -65,7 +57,7 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, params](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
     const Tensor dk = gradient_like(rk);
-    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = empty_like(at);
+    const Tensor dv = heads_like(rv), dcentre = empty_like(at);
     const kernel::LocalAttentionBackTensors t{.q = rq,
                                               .k = rk,
                                               .v = rv,

@@ -1,11 +1,11 @@
-// What every op asks of tensors that meet.
+// Checks of the arguments that several ops share.
 #pragma once
 
-#include "heed/core/tensor.h"
+#include "heed/core/random.h"
 
 namespace heed {
 
-/// Fails unless both have one dtype and live on one device.
+/// Fails unless a and b have the same dtype and device.
 inline void agree(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype()) {
     fail(op, ": ", a.dtype(), " ", a.shape(), " with ", b.dtype(), " ", b.shape(),
@@ -15,6 +15,38 @@ inline void agree(const char* op, const Tensor& a, const Tensor& b) {
     fail(op, ": ", a.shape(), " is on ", a.device(), ", ", b.shape(), " on ", b.device(),
          ". Move one of them.");
   }
+}
+
+/// Fails unless `lengths` is empty or i32 [batch].
+inline void check_lengths(const char* op, const Tensor& lengths, int64_t batch) {
+  if (lengths && (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{batch}))) {
+    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", batch,
+         "], one a sequence.");
+  }
+}
+
+/// Fails unless 0 <= dropout < 1 and, where it is above 0, random numbers to draw from are given.
+inline void check_dropout(const char* op, double dropout, const Draw& draw) {
+  if (dropout < 0 || dropout >= 1) fail(op, ": dropout ", dropout, ". It must be at least 0 and below 1.");
+  if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+}
+
+/// Fails unless q, k and v are [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]. `grouped`: several heads of q
+/// may use one head of k and v.
+inline void check_heads(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                        bool grouped = false) {
+  const bool heads_agree =
+      q.rank() == 4 && k.rank() == 4 &&
+      (q.extent(1) == k.extent(1) || (grouped && k.extent(1) > 0 && q.extent(1) % k.extent(1) == 0));
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) || !heads_agree ||
+      q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
+      k.extent(2) != v.extent(2)) {
+    fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
+         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]",
+         grouped ? ", and heads of k and v may be fewer if they divide H." : ".");
+  }
+  agree(op, q, k);
+  agree(op, q, v);
 }
 
 }  // namespace heed

@@ -7,32 +7,24 @@
 namespace heed {
 namespace {
 
-void check(const char* op, const Tensor& x) {
+template <class Forward, class Backward>
+Tensor over_rows(const char* op, const Tensor& x) {
   if (x.rank() == 0) fail(op, ": a single number has no rows. Give it an axis with reshape.");
+  const Tensor y = empty_like(x);
+  launch<Forward>(x.device(), contiguous(x.detach()), y);
+  return record(op, y, {&x}, [y](const Tensor& dy) -> Gradients {
+    const Tensor dx = empty_like(y);
+    launch<Backward>(y.device(), y, contiguous(dy), dx);
+    return {dx};
+  });
 }
 
 }  // namespace
 
-Tensor softmax(const Tensor& x) {
-  check("softmax", x);
-  const Tensor y = empty_like(x);
-  launch<kernel::Softmax>(x.device(), contiguous(x.detach()), y);
-  return record("softmax", y, {&x}, [y](const Tensor& dy) -> Gradients {
-    const Tensor dx = empty_like(y);
-    launch<kernel::SoftmaxBack>(y.device(), y, contiguous(dy), dx);
-    return {dx};
-  });
-}
+Tensor softmax(const Tensor& x) { return over_rows<kernel::Softmax, kernel::SoftmaxBack>("softmax", x); }
 
 Tensor log_softmax(const Tensor& x) {
-  check("log_softmax", x);
-  const Tensor y = empty_like(x);
-  launch<kernel::LogSoftmax>(x.device(), contiguous(x.detach()), y);
-  return record("log_softmax", y, {&x}, [y](const Tensor& dy) -> Gradients {
-    const Tensor dx = empty_like(y);
-    launch<kernel::LogSoftmaxBack>(y.device(), y, contiguous(dy), dx);
-    return {dx};
-  });
+  return over_rows<kernel::LogSoftmax, kernel::LogSoftmaxBack>("log_softmax", x);
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// AllReduce over a group: by a thread of the CPU, by NCCL, or by way of the host.
+// AllReduce over a group: by a thread of the CPU, by NCCL, or through the host.
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-/// Of tensors of the CPU. The thread alone speaks with the group between the first start() and finish().
+/// AllReduce of tensors of the CPU. Only its thread calls the group between the first start() and finish().
 class HostAllReduce final : public AllReduce {
  public:
   explicit HostAllReduce(ProcessGroup& group) : group_(group), thread_([this] { work(); }) {}
@@ -46,7 +46,7 @@ class HostAllReduce final : public AllReduce {
 
  private:
   void work() {
-    std::vector<std::byte> room;
+    std::vector<std::byte> scratch;
     std::unique_lock lock(mutex_);
     for (;;) {
       wake_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
@@ -56,7 +56,7 @@ class HostAllReduce final : public AllReduce {
       lock.unlock();
       std::exception_ptr error;
       try {
-        group_.sum(x, room);
+        group_.sum(x, scratch);
       } catch (...) {
         error = std::current_exception();
       }
@@ -73,10 +73,10 @@ class HostAllReduce final : public AllReduce {
   int64_t open_ = 0;  // started and not finished
   bool stop_ = false;
   std::exception_ptr error_;
-  std::thread thread_;  // last, since it uses the others
+  std::thread thread_;  // last, since it uses the other members
 };
 
-/// Of tensors of a device without NCCL.
+/// AllReduce of tensors of a device without NCCL: copies them to the host.
 class StagedAllReduce final : public AllReduce {
  public:
   explicit StagedAllReduce(ProcessGroup& group) : group_(group) {}
@@ -88,9 +88,9 @@ class StagedAllReduce final : public AllReduce {
 
   void finish() override {
     for (const Tensor& x : waiting_) {
-      const Tensor here = x.to(Device::cpu);
-      group_.sum(here, room_);
-      launch<kernel::Copy>(x.device(), here.to(x.device()), x);
+      const Tensor on_host = x.to(Device::cpu);
+      group_.sum(on_host, scratch_);
+      launch<kernel::Copy>(x.device(), on_host.to(x.device()), x);
     }
     waiting_.clear();
   }
@@ -98,10 +98,10 @@ class StagedAllReduce final : public AllReduce {
  private:
   ProcessGroup& group_;
   std::vector<Tensor> waiting_;
-  std::vector<std::byte> room_;
+  std::vector<std::byte> scratch_;
 };
 
-/// Of a group of one.
+/// AllReduce of a group of one.
 class NoReduce final : public AllReduce {
  public:
   void start(const Tensor&) override {}

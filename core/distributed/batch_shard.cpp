@@ -1,20 +1,19 @@
-// The rows in hand. A variable of this file: kernels are compiled once for each set of instructions, and each
-// would have its own copy of one in the header.
+// The rows that each thread computes. The variable is in this file, since kernels are compiled once for each
+// instruction set and each would have its own copy of a variable in the header.
 #include "heed/core/distributed/batch_shard.h"
 
 namespace heed {
 namespace {
 
-thread_local BatchRows in_hand;
+thread_local BatchRows current_rows;
 
 }  // namespace
 
-SharedRows::SharedRows(BatchRows rows) : outer_(in_hand) { in_hand = rows; }
-SharedRows::~SharedRows() { in_hand = outer_; }
+SharedRows::SharedRows(BatchRows rows) : rows_(current_rows, rows) {}
 
 uint64_t skipped_draws(int64_t count) {
-  if (in_hand.count == 0 || count % in_hand.count != 0) return 0;
-  return static_cast<uint64_t>(count / in_hand.count * in_hand.first);
+  if (current_rows.count == 0 || count % current_rows.count != 0) return 0;
+  return static_cast<uint64_t>(count / current_rows.count * current_rows.first);
 }
 
 }  // namespace heed

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "heed/core/scope.h"
+
 namespace heed {
 
 /// Neighbouring rows of a batch.
@@ -12,19 +14,16 @@ struct BatchRows {
 };
 
 /// While it lives, this thread computes these rows of the batch, and dropout draws the same numbers for them
-/// as a single process that computes all rows. A count of 0: the whole batch.
+/// as a single process that computes all rows. A count of 0 means the whole batch.
 class SharedRows {
  public:
-  explicit SharedRows(BatchRows rows);  ///< nests: the rows before hold again at its end
-  ~SharedRows();
-  SharedRows(const SharedRows&) = delete;
-  SharedRows& operator=(const SharedRows&) = delete;
+  explicit SharedRows(BatchRows rows);  ///< nests; restores the previous rows at its end
 
  private:
-  BatchRows outer_;
+  ScopedValue<BatchRows> rows_;
 };
 
-/// Index of the first random number for `count` elements of this process's rows: it skips the numbers of
+/// Index of the first random number for `count` elements of this process's rows, behind the numbers of
 /// earlier rows. Dropout kernels call it.
 uint64_t skipped_draws(int64_t count);
 

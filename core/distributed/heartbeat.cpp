@@ -1,4 +1,4 @@
-// When silence is too long.
+// Finds processes whose heartbeats are overdue.
 #include "heed/core/distributed/heartbeat.h"
 
 #include <algorithm>

@@ -11,15 +11,15 @@ namespace heed {
 /// busy process is alive and a stopped one is not. Times are seconds of any one clock that does not go back.
 class HeartbeatMonitor {
  public:
-  /// Of `size` processes, this one is number `rank`. All are heard of at `now`.
+  /// This process is number `rank` of `size`. All processes count as heard at `now`.
   HeartbeatMonitor(int64_t rank, int64_t size, double limit, double now);
 
-  /// How often signs of life are due: ten times within the limit, and every five seconds at least.
+  /// The interval of heartbeats: a tenth of the limit, at most five seconds.
   double period() const;
-  void heard(int64_t rank, double now);  ///< a sign of life of member `rank` at time `now`, in seconds
-  /// To be called every period. The processes that have been silent for longer than the limit, where it is on
-  /// this one to say so: the first of those that are alive does, the others give it ten periods more. Where
-  /// this process itself was away for half the limit, it has heard nobody, and waits anew.
+  void heard(int64_t rank, double now);  ///< records a heartbeat of process `rank` at time `now`
+  /// The processes without a heartbeat for longer than the limit, if this process is the one to report them:
+  /// the first living process reports at once, the others ten periods later. To be called every period; a
+  /// process that was itself suspended for half the limit starts waiting anew.
   std::vector<int64_t> silent(double now);
 
  private:

@@ -1,4 +1,4 @@
-// OpenMPI, opened when several processes were started: one table of its functions.
+// Process groups by OpenMPI, which is opened when several processes were started.
 #include "heed/core/distributed/mpi.h"
 
 #include <dlfcn.h>
@@ -21,6 +21,7 @@
 #include "heed/core/distributed/heartbeat.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/scope.h"
 #include "heed/core/settings_source.h"
 
 namespace heed {
@@ -56,10 +57,10 @@ struct MpiTable {
 
 constexpr int serialized = 2;  // MPI_THREAD_SERIALIZED
 
-/// Null where that fails, with the reason in `why`.
+/// Opens OpenMPI; null, with the reason in `why`, where that fails.
 const MpiTable* open_table(std::string& why) {
   static MpiTable table{};
-  // Its parts look for its names among those of the whole program.
+  // RTLD_GLOBAL, since plugins of OpenMPI look for its symbols in the whole program.
   void* library = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     why = text("OpenMPI's library cannot be opened (", dlerror(), ")");
@@ -93,11 +94,11 @@ double seconds_of_clock() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A thread that sends a sign of life to all others, and ends the job where one of them gives none. Whoever
-/// waits for a process, in MPI or for a device, waits no longer than that.
-class Heartbeat {
+/// A thread that sends heartbeats to all other processes and ends the job where one of them sends none, so
+/// that no process waits longer than the limit, in MPI or for a device.
+class Heartbeat : NonCopyable {
  public:
-  /// `calls` is held while MPI is called.
+  /// `calls` is locked during calls of MPI.
   Heartbeat(const MpiTable& table, std::mutex& calls, const ProcessGroup& group, double limit)
       : mpi_(table),
         calls_(calls),
@@ -106,8 +107,6 @@ class Heartbeat {
         monitor_(group.rank(), group.size(), limit, seconds_of_clock()),
         sent_(static_cast<size_t>(group.size())),
         thread_([this] { beat(); }) {}
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
   ~Heartbeat() { stop(); }
   void stop() {
     {
@@ -117,9 +116,9 @@ class Heartbeat {
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
-  /// Takes what has come; the others have ended theirs, so that nothing more will.
+  /// Receives the remaining heartbeats, after all processes have stopped theirs.
   void drain() {
-    for (int64_t i = 0; i < group_.size(); ++i) listen(i);
+    for (int64_t i = 0; i < group_.size(); ++i) receive_from(i);
   }
 
  private:
@@ -130,8 +129,8 @@ class Heartbeat {
     while (!stop_) {
       for (int64_t i = 0; i < group_.size(); ++i) {
         if (i == group_.rank()) continue;
-        listen(i);
-        speak(i);
+        receive_from(i);
+        send_to(i);
       }
       if (const std::vector<int64_t> silent = monitor_.silent(seconds_of_clock()); !silent.empty())
         end(silent);
@@ -139,27 +138,27 @@ class Heartbeat {
     }
   }
 
-  void listen(int64_t rank) {
+  void receive_from(int64_t rank) {
     const int from = static_cast<int>(rank);
     for (;;) {
       const std::lock_guard lock(calls_);
-      int there = 0;
-      char sign = 0;
-      mpi_.probe(from, tag, mpi_.world, &there, nullptr);
-      if (there == 0) return;
-      mpi_.receive(&sign, 1, mpi_.byte, from, tag, mpi_.world, nullptr);
+      int has_message = 0;
+      char heartbeat = 0;
+      mpi_.probe(from, tag, mpi_.world, &has_message, nullptr);
+      if (has_message == 0) return;
+      mpi_.receive(&heartbeat, 1, mpi_.byte, from, tag, mpi_.world, nullptr);
       monitor_.heard(rank, seconds_of_clock());
     }
   }
 
-  void speak(int64_t rank) {
+  void send_to(int64_t rank) {
     const std::lock_guard lock(calls_);
     Sent& sent = sent_[static_cast<size_t>(rank)];
     int done = 1;
     if (sent.under_way) mpi_.test(&sent.request, &done, nullptr);
     sent.under_way = true;
-    if (done == 0) return;  // one that is gone takes nothing: one sign waits for it, and no heap of them
-    mpi_.send(&sign_, 1, mpi_.byte, static_cast<int>(rank), tag, mpi_.world, &sent.request);
+    if (done == 0) return;  // at most one heartbeat waits for a process that receives none
+    mpi_.send(&heartbeat_byte_, 1, mpi_.byte, static_cast<int>(rank), tag, mpi_.world, &sent.request);
   }
 
   [[noreturn]] void end(const std::vector<int64_t>& silent) {
@@ -170,7 +169,7 @@ class Heartbeat {
                          advice("resume with heed resume, from the last checkpoint.\n",
                                 "start the program again to resume it from its last checkpoint.\n")));
     std::fflush(nullptr);
-    ::alarm(30);  // should MPI itself wait for what is dead
+    ::alarm(30);  // ends this process where MPI waits for a dead one
     const std::lock_guard lock(calls_);
     mpi_.abort(mpi_.world, static_cast<int>(Fault::device));
     std::_Exit(static_cast<int>(Fault::device));
@@ -185,16 +184,16 @@ class Heartbeat {
   std::mutex& calls_;
   const ProcessGroup& group_;
   const double limit_;
-  const char sign_ = 1;
+  const char heartbeat_byte_ = 1;
   HeartbeatMonitor monitor_;
   std::vector<Sent> sent_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, since it uses the other members
 };
 
-/// All processes of the job. Where MPI itself fails it ends the job, as is its way.
+/// The group of all processes of the job. Where MPI itself fails it ends the job.
 class MpiProcessGroup final : public ProcessGroup {
  public:
   MpiProcessGroup(const MpiTable& table, int rank, int size, double timeout)
@@ -203,10 +202,10 @@ class MpiProcessGroup final : public ProcessGroup {
   }
 
   ~MpiProcessGroup() override {
-    meet();
+    barrier();
     if (heartbeat_) {
       heartbeat_->stop();
-      meet();
+      barrier();
       heartbeat_->drain();
     }
     mpi_.finalize();
@@ -223,10 +222,10 @@ class MpiProcessGroup final : public ProcessGroup {
     });
   }
   void broadcast(void* data, int64_t bytes) override {
-    constexpr int64_t most = int64_t{1} << 30;
-    for (int64_t at = 0; at < bytes; at += most) {
+    constexpr int64_t max_bytes = int64_t{1} << 30;
+    for (int64_t at = 0; at < bytes; at += max_bytes) {
       wait([&](MpiTable::Handle* request) {
-        mpi_.broadcast(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0,
+        mpi_.broadcast(static_cast<char*>(data) + at, narrow(std::min(max_bytes, bytes - at)), mpi_.byte, 0,
                        mpi_.world, request);
       });
     }
@@ -243,12 +242,12 @@ class MpiProcessGroup final : public ProcessGroup {
     return static_cast<int>(bytes);
   }
 
-  void meet() {
+  void barrier() {
     wait([&](MpiTable::Handle* request) { mpi_.barrier(mpi_.world, request); });
   }
 
-  /// MPI waits without sleep, on a core that whoever is late may need: after a while it is only asked now and
-  /// then. How long it may take is the heartbeat's to say.
+  /// Starts an operation and waits for its end. MPI itself would wait without sleep, on a core that a slower
+  /// process may need, so after a while we test now and then. The heartbeat limits the waiting time.
   template <class Start>
   void wait(Start start) {
     using std::chrono::steady_clock;
@@ -275,7 +274,7 @@ class MpiProcessGroup final : public ProcessGroup {
   }
 
   const MpiTable& mpi_;
-  std::mutex calls_;  // of MPI, one at a time
+  std::mutex calls_;  // locked during calls of MPI
   std::unique_ptr<Heartbeat> heartbeat_;
 };
 
@@ -286,7 +285,7 @@ constexpr const char* not_built = "this heed was built without MPI (HEED_MPI=OFF
 }  // namespace
 
 std::optional<LaunchInfo> launch_info() {
-  // A step of srun has SLURM_STEP_*; the script of a job that runs on one node and starts others has not.
+  // srun sets SLURM_STEP_* for its processes, but not for the script of a job, which is one process.
   for (const auto& [by, size, rank, place] :
        {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
         std::tuple{"mpirun", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},

@@ -1,4 +1,4 @@
-// What a group does besides sending bytes.
+// Collective operations that are built from those of the transport.
 #include "heed/core/distributed/process_group.h"
 
 #include <unistd.h>
@@ -7,12 +7,13 @@
 #include <cstring>
 #include <new>
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/memory/heap_cap.h"
 
 namespace heed {
 namespace {
 
-/// A cache line: pieces that members add up begin on one.
+/// Bytes of a cache line, where the pieces that members add up begin.
 constexpr int64_t line = 64;
 
 template <class T>
@@ -25,9 +26,9 @@ void add_pieces(const std::byte* pieces, int64_t members, int64_t count, T* to) 
   }
 }
 
-/// What went wrong, as one text for the others: the kind, and the words.
-std::string told(Fault fault, const std::string& words) {
-  return std::string(1, static_cast<char>(fault)) + words;
+/// An error as bytes for the other members: its Fault, then its text.
+std::string encoded(Fault fault, const std::string& message) {
+  return std::string(1, static_cast<char>(fault)) + message;
 }
 
 std::string host_name() {
@@ -51,15 +52,14 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) {
   const int64_t count = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> counts(members);
   all_gather(&count, counts.data(), sizeof count);
-  int64_t most = 0;
-  for (const int64_t one : counts) most = std::max(most, one);
+  const int64_t max_count = *std::max_element(counts.begin(), counts.end());
   std::vector<std::string> out(members);
-  if (most == 0) return out;
-  std::string own = bytes, all(members * static_cast<size_t>(most), '\0');
-  own.resize(static_cast<size_t>(most));
-  all_gather(own.data(), all.data(), most);
+  if (max_count == 0) return out;
+  std::string own = bytes, all(members * static_cast<size_t>(max_count), '\0');
+  own.resize(static_cast<size_t>(max_count));
+  all_gather(own.data(), all.data(), max_count);
   for (size_t i = 0; i < members; ++i)
-    out[i] = all.substr(i * static_cast<size_t>(most), static_cast<size_t>(counts[i]));
+    out[i] = all.substr(i * static_cast<size_t>(max_count), static_cast<size_t>(counts[i]));
   return out;
 }
 
@@ -69,17 +69,17 @@ std::vector<double> ProcessGroup::all_gather(double number) {
   return out;
 }
 
-void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& room) {
+void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& scratch) {
   if (x.device() != Device::cpu || !x.contiguous() || (x.dtype() != DType::f32 && x.dtype() != DType::f64)) {
     fail(Fault::internal, "group: sum of ", x.dtype(), " ", x.shape(), " on ", x.device(),
          ". It takes contiguous f32 and f64 on the CPU.");
   }
   if (size_ == 1 || x.size() == 0) return;
-  // Member i adds up piece i of everybody, in their order, and gives the sum to all.
-  const int64_t piece = (x.bytes() + size_ * line - 1) / (size_ * line) * line;
+  // Reduce-scatter and all-gather: member i adds piece i of all members, in their order, and sends it to all.
+  const int64_t piece = ceil_div(x.bytes(), size_ * line) * line;
   const int64_t all = piece * size_;
-  room.resize(static_cast<size_t>(2 * all + piece));
-  std::byte *padded = room.data(), *pieces = padded + all, *own_piece = pieces + all;
+  scratch.resize(static_cast<size_t>(2 * all + piece));
+  std::byte *padded = scratch.data(), *pieces = padded + all, *own_piece = pieces + all;
   std::memcpy(padded, x.raw(), static_cast<size_t>(x.bytes()));
   std::memset(padded + x.bytes(), 0, static_cast<size_t>(all - x.bytes()));
   all_to_all(padded, pieces, piece);
@@ -93,15 +93,15 @@ void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& room) {
 
 void ProcessGroup::together(const std::function<void()>& work) {
   if (size_ == 1) return work();
-  std::string wrong;
+  std::string error_bytes;
   try {
     work();
   } catch (const Error& error) {
-    wrong = told(error.fault(), error.what());
+    error_bytes = encoded(error.fault(), error.what());
   } catch (const std::bad_alloc& error) {
-    wrong = told(Fault::memory, out_of_memory_text(error));
+    error_bytes = encoded(Fault::memory, out_of_memory_text(error));
   }
-  const std::vector<std::string> all = all_gather(wrong);
+  const std::vector<std::string> all = all_gather(error_bytes);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
     const std::string who = i == 0 ? "" : text("process ", i + 1, " of ", size_, ": ");
@@ -127,8 +127,8 @@ LocalRanks local_ranks(ProcessGroup& group) {
   return out;
 }
 
-std::string first_said(ProcessGroup& group, const std::string& words) {
-  const std::vector<std::string> all = group.all_gather(words),
+std::string first_message(ProcessGroup& group, const std::string& message) {
+  const std::vector<std::string> all = group.all_gather(message),
                                  names = group.all_gather(describe_rank(group));
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].empty()) return text(names[i], ": ", all[i]);

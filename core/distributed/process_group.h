@@ -8,26 +8,25 @@
 #include <vector>
 
 #include "heed/core/error.h"
+#include "heed/core/scope.h"
 #include "heed/core/tensor.h"
 
 namespace heed {
 
-/// An Error that every member of a group throws at the same place with the same text, so that one prints it
-/// and all exit.
+/// An Error that all members of a group throw at the same place with the same text, so that one member prints
+/// it and all exit.
 class CollectiveError : public Error {
  public:
   using Error::Error;  ///< a Fault and the text that all members throw
 };
 
-/// Members, numbered from 0, make the same calls in the same order, each from one thread at a time. A call
-/// blocks until all members have made it, without spinning.
-class ProcessGroup {
+/// Processes that work together. Its operations are collective: all members make the same calls in the same
+/// order, each from one thread at a time, and a call blocks, without spinning, until all have made it.
+class ProcessGroup : NonCopyable {
  public:
   /// Member `rank` of `size`, 0 <= rank < size.
   ProcessGroup(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
   virtual ~ProcessGroup() = default;
-  ProcessGroup(const ProcessGroup&) = delete;
-  ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return rank_; }       ///< number of this member, from 0
   int64_t size() const { return size_; }       ///< number of members
@@ -49,8 +48,8 @@ class ProcessGroup {
   std::vector<double> all_gather(double number);  ///< one number of each member, in their order
 
   /// Sums x (contiguous, f32 or f64, on the CPU) over all members, in their order: bit-identical on all
-  /// members and for any transport. The caller keeps `room`, the scratch memory, between calls.
-  void sum(const Tensor& x, std::vector<std::byte>& room);
+  /// members and for any transport. The caller keeps `scratch` between calls.
+  void sum(const Tensor& x, std::vector<std::byte>& scratch);
 
   /// Runs `work` and waits for the other members. If it fails for any member, all throw the error of the
   /// first as CollectiveError. A group of one throws what `work` throws.
@@ -64,15 +63,15 @@ class ProcessGroup {
 
 /// The members on this machine.
 struct LocalRanks {
-  int64_t place = 0;  ///< this one's number among them
-  int64_t count = 1;  ///< this one included
+  int64_t place = 0;  ///< number of this member among them
+  int64_t count = 1;  ///< with this member
 };
-/// Counts members with this one's host name; all members call it.
+/// Counts members with this one's host name. Collective: every member calls it.
 LocalRanks local_ranks(ProcessGroup& group);
 
-/// The first of all members' words that are not empty, with the name of the member that said them; or
-/// nothing.
-std::string first_said(ProcessGroup& group, const std::string& words);
+/// The first message of any member that is not empty, behind the name of that member; empty where all are.
+/// Collective: every member calls it with its own message.
+std::string first_message(ProcessGroup& group, const std::string& message);
 
 /// "process 2 of 4 on HOST", with processes counted from 1, for messages.
 std::string describe_rank(const ProcessGroup& group);
@@ -88,8 +87,8 @@ class AllReduce {
   virtual void finish() = 0;
 };
 
-/// On the CPU a separate thread sends and adds. On a device NCCL does; without NCCL the sums go through the
-/// host in finish(), and `say` receives the reason. In a group of one every sum is complete already.
+/// AllReduce by a thread of the CPU, for tensors of the CPU, or by NCCL on a device. Without NCCL the sums go
+/// through the host in finish(), and `say` receives the reason. In a group of one it does nothing.
 std::unique_ptr<AllReduce> make_all_reduce(ProcessGroup& group, Device device,
                                            const std::function<void(const std::string&)>& say);
 

@@ -1,4 +1,4 @@
-// Collectives of one process: copies.
+// Collective operations of one process, which are copies.
 #include "heed/core/distributed/single_process.h"
 
 #include <cstdlib>
@@ -17,8 +17,8 @@ void SingleProcess::broadcast(void*, int64_t) {}
 void SingleProcess::abandon(int code) { std::_Exit(code); }
 
 ProcessGroup& single_process() {
-  static SingleProcess alone;
-  return alone;
+  static SingleProcess group;
+  return group;
 }
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-// The group of a process that works alone.
+// The process group of one process.
 #pragma once
 
 #include "heed/core/distributed/process_group.h"
 
 namespace heed {
 
-/// A group of one: every collective is a copy. It has no state, so all who work alone share it.
+/// A group of one, whose collective operations are copies. It has no state.
 class SingleProcess final : public ProcessGroup {
  public:
   SingleProcess() : ProcessGroup(0, 1) {}
@@ -15,7 +15,7 @@ class SingleProcess final : public ProcessGroup {
   [[noreturn]] void abandon(int code) override;
 };
 
-/// The one that is used where no other group is given.
+/// The group used where no other is given.
 ProcessGroup& single_process();
 
 }  // namespace heed

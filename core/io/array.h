@@ -1,4 +1,4 @@
-// Numbers in a file's terms: a type by name, extents, and bytes. Knows nothing of Tensor.
+// Arrays of numbers as files store them: the name of a type, extents, and bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// A dense row-major array, as the readers of files give it and the writers take it.
+/// A dense row-major array, as readers of files return it and writers take it.
 struct Array {
   std::string dtype;             ///< "f32", "f64", "bf16", "i32", "i64" or "u8"
   std::vector<int64_t> shape;    ///< extents; empty for a single number
@@ -38,11 +38,11 @@ inline int64_t array_item_bytes(std::string_view dtype) {
 
 /// Product of the extents times `item` bytes, or -1 when an extent is negative or the product passes 2^62.
 inline int64_t array_bytes(std::span<const int64_t> shape, int64_t item) {
-  constexpr int64_t most = int64_t{1} << 62;
+  constexpr int64_t max_bytes = int64_t{1} << 62;
   int64_t product = item;
   for (const int64_t extent : shape) {
     // A zero extent does not excuse others: [0, 2^62, 2^62] is refused as well.
-    if (extent < 0 || (extent > 0 && product > most / extent)) return -1;
+    if (extent < 0 || (extent > 0 && product > max_bytes / extent)) return -1;
     if (extent > 0) product *= extent;
   }
   for (const int64_t extent : shape) {

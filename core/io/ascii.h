@@ -1,4 +1,4 @@
-// Letters and digits of ASCII: those of the C library follow the locale of the host program.
+// Letters and digits of ASCII, independent of the locale, which the functions of the C library are not.
 #pragma once
 
 namespace heed {

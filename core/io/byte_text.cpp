@@ -1,4 +1,4 @@
-// Three digits are enough to see what is too much.
+// Sizes of memory with two or three digits.
 #include "heed/core/io/byte_text.h"
 
 #include "heed/core/io/number_text.h"

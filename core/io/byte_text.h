@@ -1,4 +1,4 @@
-// How much memory that is, for people.
+// Sizes of memory as text for people.
 #pragma once
 
 #include <cstdint>

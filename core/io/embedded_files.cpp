@@ -1,4 +1,4 @@
-// Finding a file that is inside the program.
+// Finds an embedded file by its path.
 #include "heed/core/io/embedded_files.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Files of the source tree that are inside the program: presets, published results, and what pages are made
-// of.
+// Files of the source tree that are embedded in the program: presets, published results, scripts and styles.
 #pragma once
 
 #include <span>
@@ -10,14 +9,13 @@ namespace heed {
 /// One file, by its path below the root of the source tree.
 struct EmbeddedFile {
   std::string_view path;  ///< "train/presets/lm.toml"
-  std::string_view
-      text;  ///< of a script or a style: without its first line, the comment that says what it is for
+  std::string_view text;  ///< the content; of a script or a style without its first line, a comment
 };
 
-/// All of them, by path. The build makes the list: see embedded_files.cmake.
+/// All embedded files, sorted by path; embedded_files.cmake writes the list.
 std::span<const EmbeddedFile> embedded_files();
 
-/// The text of one. Fails if the program has no such file.
+/// The content of an embedded file. Fails if there is none.
 std::string_view embedded_file(std::string_view path);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Open files: interrupted calls repeated, links and pipes refused.
+// Open files: repeats interrupted calls, refuses links and pipes.
 #include "heed/core/io/file_descriptor.h"
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "heed/core/io/hash.h"
 #include "heed/core/io/no_follow_files.h"
 
 namespace heed::io {
@@ -54,34 +55,39 @@ Descriptor::Descriptor(const Path& path, int flags, std::string_view what) : pat
 Descriptor::Descriptor(Descriptor&& other) noexcept
     : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
 
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  Descriptor taken(std::move(other));
+  std::swap(path_, taken.path_);
+  std::swap(number_, taken.number_);
+  return *this;
+}
+
 Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
-int Descriptor::release() { return std::exchange(number_, -1); }
-
 void Descriptor::close() {
-  if (::close(release()) != 0 && errno != EINTR) refuse("close", path_, errno);
+  if (::close(std::exchange(number_, -1)) != 0 && errno != EINTR) refuse("close", path_, errno);
 }
 
-struct stat look(int file, const Path& path) {
+struct stat status_of(const Descriptor& file) {
   struct stat found {};
-  if (again([&] { return ::fstat(file, &found); }) != 0) refuse("look at", path, errno);
+  if (again([&] { return ::fstat(file.number(), &found); }) != 0) refuse("look at", file.path(), errno);
   return found;
 }
 
 bool is_absent(int code) { return code == ENOENT || code == ENOTDIR || code == ENAMETOOLONG; }
 
-bool look_at(const Path& path, struct stat& found) {
+bool find_status(const Path& path, struct stat& found) {
   if (again([&] { return ::lstat(path.c_str(), &found); }) == 0) return true;
   if (is_absent(errno)) return false;
   refuse("look at", path, errno);
 }
 
 Descriptor open_regular(const Path& path, int flags, std::string_view what) {
-  check_regular(path);  // before it is opened, which some devices answer by doing something
+  check_regular(path);  // before opening, since opening some devices has effects
   Descriptor file(path, flags | O_NOFOLLOW | O_NONBLOCK, what);
-  const struct stat found = look(file.number(), path);
+  const struct stat found = status_of(file);
   if (!S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
   return file;
 }
@@ -89,9 +95,9 @@ Descriptor open_regular(const Path& path, int flags, std::string_view what) {
 Descriptor open_to_read(const Path& path) {
   struct stat found {};
   if (again([&] { return ::stat(path.c_str(), &found); }) != 0) refuse("open", path, errno);
-  check_readable(path, found);  // before it is opened, which some devices answer by doing something
+  check_readable(path, found);  // before opening, since opening some devices has effects
   Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
-  check_readable(path, look(file.number(), path));  // another file may have taken its name
+  check_readable(path, status_of(file));  // another file may have taken its name
   return file;
 }
 
@@ -104,34 +110,29 @@ void check_readable(const Path& path, const struct stat& found) {
 
 void check_regular(const Path& path) {
   struct stat found {};
-  if (look_at(path, found) && !S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
+  if (find_status(path, found) && !S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
 }
 
 void check_directory(const Path& path) {
   struct stat found {};
-  if (look_at(path, found) && !S_ISDIR(found.st_mode)) refuse_kind(path, found.st_mode, "a folder");
+  if (find_status(path, found) && !S_ISDIR(found.st_mode)) refuse_kind(path, found.st_mode, "a folder");
 }
 
 bool is_there(const Path& path) {
   struct stat found {};
-  return look_at(path, found);
+  return find_status(path, found);
 }
 
 bool is_own_directory(const Path& path) {
   struct stat found {};
-  return look_at(path, found) && S_ISDIR(found.st_mode);
+  return find_status(path, found) && S_ISDIR(found.st_mode);
 }
 
 std::string random_name() {
-  unsigned char bytes[8];
+  char bytes[8];
   if (again([&] { return ::getrandom(bytes, sizeof bytes, 0); }) != ssize_t{sizeof bytes})
     fail(Fault::file, "cannot get random bytes from the system: ", std::strerror(errno), ".");
-  std::string name;
-  for (const unsigned char byte : bytes) {
-    name += "0123456789abcdef"[byte >> 4];
-    name += "0123456789abcdef"[byte & 15];
-  }
-  return name;
+  return hexadecimal({bytes, sizeof bytes});
 }
 
 }  // namespace heed::io

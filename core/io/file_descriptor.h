@@ -1,6 +1,7 @@
-// Open files by their number, each call checked.
+// Open files by their descriptors, with checked calls.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -10,7 +11,7 @@
 
 namespace heed::io {
 
-/// Throws with the reason of `errno` in words, and what to do where that is known.
+/// Throws Fault::file with the reason of the errno `code`, and what to do where that is known.
 [[noreturn]] void refuse(std::string_view what, const Path& path, int code);
 
 /// Repeats a call that a signal interrupted.
@@ -22,20 +23,20 @@ auto again(Call call) {
   }
 }
 
-/// An open file that closes itself.
+/// An open file, closed by the destructor.
 class Descriptor {
  public:
-  /// As open() does with these flags.
+  Descriptor() = default;  ///< holds no file
+  /// Opens the file by open() with these flags; `what` says in errors what was tried.
   Descriptor(const Path& path, int flags, std::string_view what);
   /// Takes a file that is open already; `path` is for errors.
   Descriptor(int number, const Path& path) : path_(path), number_(number) {}
-  Descriptor(Descriptor&& other) noexcept;  ///< `other` is closed no more
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor(Descriptor&& other) noexcept;             ///< `other` holds no file afterwards
+  Descriptor& operator=(Descriptor&& other) noexcept;  ///< closes its own file first
   ~Descriptor();
 
-  int number() const { return number_; }  ///< for system calls; -1 after release()
-  /// Gives the number away: whoever takes it closes it.
-  int release();
+  int number() const { return number_; }      ///< for system calls; -1 where it holds no file
+  const Path& path() const { return path_; }  ///< as it was opened
   /// Closes with a check: some file systems report a full disk only here.
   void close();
 
@@ -44,22 +45,21 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// What the system knows of an open file, and of a path of which a link at its end is not followed; false
-/// where there is nothing.
-struct stat look(int file, const Path& path);
+/// fstat() of an open file; Fault::file where it fails.
+struct stat status_of(const Descriptor& file);
 /// Whether this errno says that nothing has the name, which may be too long for anything to have it.
 bool is_absent(int code);
-/// False where nothing has that name; Fault::file where the system refuses.
-bool look_at(const Path& path, struct stat& found);
+/// lstat(): false where nothing has that name; Fault::file where the call fails otherwise.
+bool find_status(const Path& path, struct stat& found);
 
-/// Opens what must be a regular file at that path itself. A link is not followed, and a pipe that nobody
-/// reads holds nobody up: both are refused with the words of io::check_regular.
+/// Opens a regular file without following a link. Links, and pipes without waiting for their other end, are
+/// refused with the errors of io::check_regular.
 Descriptor open_regular(const Path& path, int flags, std::string_view what);
 
-/// Fault::file where what was found there is no regular file.
+/// Fault::file unless `found`, the status of `path`, is that of a regular file.
 void check_readable(const Path& path, const struct stat& found);
-/// Opens a regular file, or the one that a link leads to, for reading. Whatever else has the name is refused
-/// at once: a pipe is not waited for.
+/// Opens a regular file, or the one that a link leads to, for reading. Refuses anything else at once: a pipe
+/// is not waited for.
 Descriptor open_to_read(const Path& path);
 
 }  // namespace heed::io

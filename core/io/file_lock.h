@@ -4,29 +4,25 @@
 #include <optional>
 #include <string_view>
 
-#include "heed/core/error.h"
+#include "heed/core/io/file_descriptor.h"
 
 namespace heed::io {
 
-/// Holds a file locked while it lives. The lock is the operating system's (flock): it ends with the process,
-/// however that ends, so the file that stays behind never blocks anyone.
+/// Holds a file locked while it lives. The operating system ends the lock (flock) with the process, however
+/// that ends, so a file that stays behind never blocks anyone.
 class FileLock {
  public:
-  /// Locks the file that has the name then, which is made when `create` says so; none when somebody else
-  /// holds it. Fault::file when it cannot be opened, is no regular file or its file system knows no locks.
+  /// Locks the file, which is created where `create` is true; returns nothing where another process holds
+  /// it. Fault::file when it cannot be opened, is no regular file or its file system has no locks.
   static std::optional<FileLock> try_lock(const Path& path, bool create);
 
-  FileLock(FileLock&& other) noexcept;             ///< the lock moves; `other` holds none
-  FileLock& operator=(FileLock&& other) noexcept;  ///< gives up its own lock first
-  ~FileLock();
-
-  /// Makes this the content of the file, for people who ask who holds it. Says whether that worked: a note
-  /// that cannot be written makes a lock less talkative, not less of a lock.
+  /// Makes `text` the content of the file, for people who ask who holds it. Returns whether that worked; the
+  /// lock holds either way.
   bool note(std::string_view text);
 
  private:
-  explicit FileLock(int file) : file_(file) {}
-  int file_ = -1;
+  explicit FileLock(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;
 };
 
 }  // namespace heed::io

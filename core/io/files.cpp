@@ -1,4 +1,4 @@
-// Files through POSIX calls, each checked.
+// Files by checked POSIX calls.
 #include "heed/core/io/files.h"
 
 #include <dirent.h>
@@ -17,7 +17,6 @@
 
 #include "heed/core/io/file_descriptor.h"
 #include "heed/core/io/gzip.h"
-#include "heed/core/io/input_file.h"
 #include "heed/core/io/no_follow_files.h"
 
 namespace heed::io {
@@ -27,30 +26,36 @@ bool stat_of(const Path& path, struct stat& found) {
   return again([&] { return ::stat(path.c_str(), &found); }) == 0;
 }
 
-void write_all(int handle, std::string_view bytes, const Path& path) {
+/// stat(): false where nothing has that name; Fault::file where the call fails otherwise.
+bool find_target(const Path& path, struct stat& found) {
+  if (stat_of(path, found)) return true;
+  if (is_absent(errno)) return false;
+  refuse("look at", path, errno);
+}
+
+void write_all(const Descriptor& file, std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t piece = std::min(bytes.size(), size_t{1} << 30);
-    const ssize_t count = again([&] { return ::write(handle, bytes.data(), piece); });
-    if (count < 0) refuse("write", path, errno);
-    if (count == 0) refuse("write", path, ENOSPC);
+    const ssize_t count = again([&] { return ::write(file.number(), bytes.data(), piece); });
+    if (count < 0) refuse("write", file.path(), errno);
+    if (count == 0) refuse("write", file.path(), ENOSPC);
     bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
 
-void sync(int handle, const Path& path) {
+void sync(const Descriptor& file) {
   // Pipes, terminals and some devices cannot be synced and need not be.
-  if (again([&] { return ::fsync(handle); }) != 0 && errno != EINVAL && errno != EROFS) {
-    refuse("sync", path, errno);
-  }
+  if (again([&] { return ::fsync(file.number()); }) != 0 && errno != EINVAL && errno != EROFS)
+    refuse("sync", file.path(), errno);
 }
 
-/// Reads up to `count` bytes from where the file stands; fewer only at its end.
-size_t read_up_to(int handle, char* into, size_t count, const Path& path) {
+/// Reads up to `count` bytes from the current position; fewer only at the end of the file.
+size_t read_up_to(const Descriptor& file, char* into, size_t count) {
   size_t have = 0;
   while (have < count) {
     const size_t piece = std::min(count - have, size_t{1} << 30);
-    const ssize_t got = again([&] { return ::read(handle, into + have, piece); });
-    if (got < 0) refuse("read", path, errno);
+    const ssize_t got = again([&] { return ::read(file.number(), into + have, piece); });
+    if (got < 0) refuse("read", file.path(), errno);
     if (got == 0) break;
     have += static_cast<size_t>(got);
   }
@@ -69,18 +74,19 @@ void check_cap(const Path& path, int64_t size, int64_t cap) {
   }
 }
 
-/// All that an open file gives.
-std::string read_open(const Descriptor& file, const Path& path, int64_t cap) {
-  const struct stat found = look(file.number(), path);
+/// Reads an open file to its end.
+std::string read_open(const Descriptor& file, int64_t cap) {
+  const Path& path = file.path();
+  const struct stat found = status_of(file);
   if (S_ISDIR(found.st_mode)) check_readable(path, found);
   check_cap(path, found.st_size, cap);
   // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
   std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
-  size_t have = read_up_to(file.number(), bytes.data(), bytes.size(), path);
+  size_t have = read_up_to(file, bytes.data(), bytes.size());
   char more[65536];
   if (have == bytes.size()) {
     for (;;) {
-      const size_t got = read_up_to(file.number(), more, sizeof more, path);
+      const size_t got = read_up_to(file, more, sizeof more);
       bytes.append(more, got);
       have += got;
       check_cap(path, static_cast<int64_t>(have), cap);
@@ -91,20 +97,20 @@ std::string read_open(const Descriptor& file, const Path& path, int64_t cap) {
   return bytes;
 }
 
-/// The bytes of a file, or what they are the gzip of.
+/// Inflates the bytes of a file if they are gzip; returns other bytes unchanged.
 std::string inflated(std::string bytes, const Path& path, int64_t cap) {
   if (is_gzip(bytes)) return inflate_text(bytes, cap, path.string());
   check_cap(path, static_cast<int64_t>(bytes.size()), cap);
   return bytes;
 }
 
-/// Creates the file, which has this mode before anything is in it, and syncs it.
+/// Creates a file with this mode, writes the bytes and syncs it.
 void create_synced(const Path& path, std::string_view bytes, std::optional<mode_t> mode) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
   if (mode && again([&] { return ::fchmod(file.number(), *mode); }) != 0)
     refuse("set the permissions of", path, errno);
-  write_all(file.number(), bytes, path);
-  sync(file.number(), path);
+  write_all(file, bytes);
+  sync(file);
   file.close();
 }
 
@@ -112,8 +118,8 @@ void replace(const Path& path, std::string_view bytes) {
   const Path folder = folder_of(path);
   const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
   struct stat old {};
-  std::optional<mode_t> mode;  // of the file that is there
-  if (look_at(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
+  std::optional<mode_t> mode;  // of the replaced file
+  if (find_status(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
   try {
     create_synced(temporary, bytes, mode);
     if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
@@ -125,11 +131,11 @@ void replace(const Path& path, std::string_view bytes) {
   sync_directory(folder);
 }
 
-/// The path that links at the end of this one lead to; it need not exist.
+/// Follows links at the end of the path; the result need not exist.
 Path without_links(Path path) {
-  constexpr int max_links = 40;  // as the kernel has it
+  constexpr int max_links = 40;  // the limit of Linux
   struct stat found {};
-  for (int links = 0; look_at(path, found) && S_ISLNK(found.st_mode); ++links) {
+  for (int links = 0; find_status(path, found) && S_ISLNK(found.st_mode); ++links) {
     if (links == max_links) refuse("write", path, ELOOP);
     std::error_code code;
     const Path to = std::filesystem::read_symlink(path, code);
@@ -141,27 +147,17 @@ Path without_links(Path path) {
 
 }  // namespace
 
-std::string read(const Path& path, int64_t cap) { return read_open(open_to_read(path), path, cap); }
+std::string read(const Path& path, int64_t cap) { return read_open(open_to_read(path), cap); }
 
 std::string read_input(const Path& path, int64_t cap) {
   const Descriptor file(path, O_RDONLY, "open");
-  const bool regular = S_ISREG(look(file.number(), path).st_mode);
-  return read_open(file, path, cap == 0 && !regular ? stream_cap : cap);  // a device may have no end
+  const bool regular = S_ISREG(status_of(file).st_mode);
+  return read_open(file, cap == 0 && !regular ? stream_cap : cap);  // a device may have no end
 }
 
 std::string read_text(const Path& path, int64_t cap) { return inflated(read_input(path), path, cap); }
 
 std::string read_regular_text(const Path& path, int64_t cap) { return inflated(read(path), path, cap); }
-
-std::string read_range(const Path& path, int64_t offset, int64_t count) {
-  const Descriptor file = open_to_read(path);
-  const struct stat found = look(file.number(), path);
-  if (::lseek(file.number(), offset, SEEK_SET) < 0) refuse("seek in", path, errno);
-  const int64_t there = std::max<int64_t>(0, found.st_size - offset);
-  std::string bytes(static_cast<size_t>(std::clamp<int64_t>(count, 0, there)), '\0');
-  bytes.resize(read_up_to(file.number(), bytes.data(), bytes.size(), path));
-  return bytes;
-}
 
 void write(const Path& path, std::string_view bytes) {
   struct stat found {};
@@ -183,32 +179,16 @@ void write_new(const Path& path, std::string_view bytes) { create_synced(path, b
 
 void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
-  for (const std::string_view part : parts) write_all(file.number(), part, path);
-  if (synced) sync(file.number(), path);
+  for (const std::string_view part : parts) write_all(file, part);
+  if (synced) sync(file);
   file.close();
 }
 
-Appender::Appender(const Path& path) : path_(path) {
+Appender::Appender(const Path& path) {
   constexpr int flags = O_RDWR | O_APPEND;
   const bool made = !is_there(path);
-  file_ = open_regular(path, made ? flags | O_CREAT : flags, "open").release();
+  file_ = open_regular(path, made ? flags | O_CREAT : flags, "open");
   if (made) sync_directory(folder_of(path));
-}
-
-Appender::Appender(Appender&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
-
-Appender& Appender::operator=(Appender&& other) noexcept {
-  if (this != &other) {
-    if (file_ >= 0) ::close(file_);
-    path_ = std::move(other.path_);
-    file_ = std::exchange(other.file_, -1);
-  }
-  return *this;
-}
-
-Appender::~Appender() {
-  if (file_ >= 0) ::close(file_);
 }
 
 void Appender::line(std::string_view text) {
@@ -218,12 +198,12 @@ void Appender::line(std::string_view text) {
 }
 
 void Appender::raw(std::string_view bytes) {
-  if (file_ < 0) fail(Fault::internal, "append: no file is open");
-  write_all(file_, bytes, path_);
+  if (file_.number() < 0) fail(Fault::internal, "append: no file is open");
+  write_all(file_, bytes);
 }
 
 void Appender::sync() {
-  if (file_ >= 0) io::sync(file_, path_);
+  if (file_.number() >= 0) io::sync(file_);
 }
 
 int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
@@ -246,7 +226,7 @@ int64_t truncate_after(const Path& path, const std::function<bool(std::string_vi
 void truncate(const Path& path, int64_t size) {
   Descriptor file = open_regular(path, O_WRONLY, "open");
   if (again([&] { return ::ftruncate(file.number(), size); }) != 0) refuse("shorten", path, errno);
-  sync(file.number(), path);
+  sync(file);
   file.close();
 }
 
@@ -256,7 +236,7 @@ void make_directories(const Path& path) {
   if (parent != path && parent != ".") make_directories(parent);
   if (again([&] { return ::mkdir(path.c_str(), 0777); }) == 0) return sync_directory(parent);
   const int code = errno;
-  if (code == EEXIST && io::is_directory(path)) return;  // somebody else was quicker
+  if (code == EEXIST && io::is_directory(path)) return;  // another process has created it
   if (code == EEXIST) fail(Fault::file, "cannot create the folder ", path, ": a file of that name is there.");
   refuse("create the folder", path, code);
 }
@@ -289,7 +269,7 @@ void replace_directory(const Path& from, const Path& to) {
 
 void sync_directory(const Path& path) {
   const Descriptor folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
-  sync(folder.number(), path);
+  sync(folder);
 }
 
 void sync_all(const Path& path) {
@@ -306,15 +286,13 @@ bool claim_directory(const Path& path) {
   refuse("create the folder", path, errno);
 }
 
-DirectoryLock::DirectoryLock(const Path& folder, const std::function<void()>& waiting) {
-  folder_ = again([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (folder_ < 0) refuse("open the folder", folder, errno);
-  if (again([&] { return ::flock(folder_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
+DirectoryLock::DirectoryLock(const Path& folder, const std::function<void()>& waiting)
+    : folder_(folder, O_RDONLY | O_DIRECTORY, "open the folder") {
+  if (again([&] { return ::flock(folder_.number(), LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK)
+    return;
   if (waiting) waiting();
-  again([&] { return ::flock(folder_, LOCK_EX); });
+  again([&] { return ::flock(folder_.number(), LOCK_EX); });
 }
-
-DirectoryLock::~DirectoryLock() { ::close(folder_); }
 
 std::vector<Path> list(const Path& path) {
   std::vector<Path> names;
@@ -342,16 +320,12 @@ std::vector<Path> list(const Path& path) {
 
 bool exists(const Path& path) {
   struct stat found {};
-  if (stat_of(path, found)) return true;
-  if (is_absent(errno)) return false;
-  refuse("look at", path, errno);
+  return find_target(path, found);
 }
 
 bool is_directory(const Path& path) {
   struct stat found {};
-  if (stat_of(path, found)) return S_ISDIR(found.st_mode);
-  if (is_absent(errno)) return false;
-  refuse("look at", path, errno);
+  return find_target(path, found) && S_ISDIR(found.st_mode);
 }
 
 int64_t size(const Path& path) {
@@ -376,7 +350,7 @@ void remove_empty(const Path& folder) {
 void hold_standard_streams() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
-    // The smallest number that is free is this one. The wrong way round: reads and writes stay errors.
+    // open() returns the smallest free number, which is this one. With the opposite mode, uses stay errors.
     if (::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY) != number)
       refuse("open", "/dev/null", errno);
   }

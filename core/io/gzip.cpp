@@ -1,4 +1,4 @@
-// Gzip through zlib.
+// Inflates gzip files by zlib.
 #include "heed/core/io/gzip.h"
 
 #include <zlib.h>
@@ -7,14 +7,15 @@
 #include <limits>
 
 #include "heed/core/error.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 namespace {
 
 constexpr int gzip_window = 15 + 16;  // the largest window, and a gzip header rather than zlib's
-constexpr size_t piece = size_t{1} << 18;
+constexpr size_t buffer_bytes = size_t{1} << 18;
 
-/// zlib counts in 32 bits: hands it the next part of the input.
+/// Gives zlib the next part of the input, since it counts in 32 bits.
 void feed(z_stream& stream, std::string_view& rest) {
   const size_t count = std::min<size_t>(rest.size(), std::numeric_limits<uInt>::max() / 2);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest.data()));
@@ -22,54 +23,24 @@ void feed(z_stream& stream, std::string_view& rest) {
   rest.remove_prefix(count);
 }
 
-struct Inflater {
-  z_stream stream{};
-  Inflater() {
-    if (inflateInit2(&stream, gzip_window) != Z_OK) fail(Fault::memory, "gzip: no memory for the decoder");
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream); }
-};
-
-struct Deflater {
-  z_stream stream{};
-  Deflater() {
-    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
-      fail(Fault::memory, "gzip: no memory for the encoder");
-    }
-  }
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
-  ~Deflater() { deflateEnd(&stream); }
-};
-
-}  // namespace
-
-bool is_gzip(std::string_view bytes) {
-  return bytes.size() >= 3 && bytes[0] == '\x1f' && bytes[1] == '\x8b' && bytes[2] == '\x08';
-}
-
-namespace {
-
-/// Where inflating ends: with an Error beyond `cap` or `ratio` times the packed bytes read so far (0: any),
-/// or in peace at `start` bytes.
+/// Bounds of the inflated bytes.
 struct Bounds {
-  int64_t cap = 0, ratio = 0;
-  size_t start = std::numeric_limits<size_t>::max();
+  int64_t cap = 0;    ///< more is an Error
+  int64_t ratio = 0;  ///< more than this many times the packed bytes read so far is an Error; 0: unbounded
+  size_t start = std::numeric_limits<size_t>::max();  ///< inflating stops here without an Error
 };
 
-constexpr int64_t never_a_bomb = 1 << 20;  // bytes
+constexpr int64_t min_checked_bytes = 1 << 20;  // `ratio` does not bound less
 
 std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::string_view name) {
   if (!is_gzip(bytes))
     fail(Fault::data, name, " is not a gzip file: it does not begin with 1f 8b 08 (at byte 0).");
-  Inflater inflater;
-  z_stream& stream = inflater.stream;
+  z_stream stream{};
+  if (inflateInit2(&stream, gzip_window) != Z_OK) fail(Fault::memory, "gzip: no memory for the decoder");
+  const AtScopeEnd end([&stream] { inflateEnd(&stream); });
   std::string_view rest = bytes;
   std::string out;
-  std::string buffer(piece, '\0');
+  std::string buffer(buffer_bytes, '\0');
   for (;;) {
     if (stream.avail_in == 0 && !rest.empty()) feed(stream, rest);
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
@@ -78,7 +49,7 @@ std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::st
     const size_t made = buffer.size() - stream.avail_out;
     const size_t at = bytes.size() - rest.size() - stream.avail_in;
     const auto size = static_cast<int64_t>(out.size() + made);
-    if (bounds.ratio > 0 && size > std::max(never_a_bomb, bounds.ratio * static_cast<int64_t>(at))) {
+    if (bounds.ratio > 0 && size > std::max(min_checked_bytes, bounds.ratio * static_cast<int64_t>(at))) {
       fail(Fault::data, name, " inflates to more than ", bounds.ratio, " times its size (at byte ", at,
            " of ", bytes.size(),
            "), which is beyond the cap for text. Is it the right file? Unpack it first, if it is.");
@@ -91,7 +62,7 @@ std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::st
     if (out.size() >= bounds.start) return out.substr(0, bounds.start);
     if (state == Z_STREAM_END) {
       const std::string_view next = bytes.substr(at);
-      // Zeros pad files on tapes; anything else after a member must be another member.
+      // Zeros may pad a file, as on tapes; anything else after a member must be another member.
       if (next.find_first_not_of('\0') == std::string_view::npos) return out;
       if (!is_gzip(next)) {
         fail(Fault::data, name, " has bytes after its end, from byte ", at, " on. Fetch or pack it again.");
@@ -112,6 +83,8 @@ std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::st
 
 }  // namespace
 
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b\x08"); }
+
 std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) {
   return inflate_within(bytes, {.cap = cap}, name);
 }
@@ -122,23 +95,6 @@ std::string inflate_text(std::string_view bytes, int64_t cap, std::string_view n
 
 std::string inflate_start(std::string_view bytes, size_t count, std::string_view name) {
   return inflate_within(bytes, {.cap = std::numeric_limits<int64_t>::max(), .start = count}, name);
-}
-
-std::string deflate(std::string_view bytes) {
-  Deflater deflater;
-  z_stream& stream = deflater.stream;
-  std::string_view rest = bytes;
-  std::string out;
-  std::string buffer(piece, '\0');
-  for (;;) {
-    if (stream.avail_in == 0 && !rest.empty()) feed(stream, rest);
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    const int state = ::deflate(&stream, rest.empty() ? Z_FINISH : Z_NO_FLUSH);
-    out.append(buffer, 0, buffer.size() - stream.avail_out);
-    if (state == Z_STREAM_END) return out;
-    if (state != Z_OK && state != Z_BUF_ERROR) fail(Fault::internal, "gzip: the encoder failed with ", state);
-  }
 }
 
 }  // namespace heed

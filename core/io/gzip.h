@@ -14,14 +14,11 @@ bool is_gzip(std::string_view bytes);
 /// more than `cap` bytes; `name` stands in the error.
 std::string inflate(std::string_view bytes, int64_t cap, std::string_view name = "gzip data");
 
-/// The same for text, which packs to a fifth or so: what is more than 1 MiB and a hundred times its packed
-/// size is refused where that shows, long before it fills the memory.
+/// Inflates text, which packs to about a fifth: Fault::data, too, as soon as more than 1 MiB has come out
+/// that is more than a hundred times its packed size, long before it fills the memory.
 std::string inflate_text(std::string_view bytes, int64_t cap, std::string_view name = "gzip data");
 
-/// The first `count` bytes of what the file inflates to; fewer when there are no more.
+/// Inflates the first `count` bytes of the file, or all where it has fewer.
 std::string inflate_start(std::string_view bytes, size_t count, std::string_view name = "gzip data");
-
-/// One gzip member that inflates to the bytes; the same input gives the same output.
-std::string deflate(std::string_view bytes);
 
 }  // namespace heed

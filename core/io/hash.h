@@ -1,11 +1,12 @@
-// Check sums: SHA-256 for identity, CRC-32C for damage.
+// Checksums: SHA-256 identifies contents, CRC-32C finds damage.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+
+struct evp_md_ctx_st;  // OpenSSL's state of a digest
 
 namespace heed {
 
@@ -13,32 +14,36 @@ namespace heed {
 class Sha256 {
  public:
   Sha256();
-  /// Adds bytes; the pieces they come in do not matter.
+  /// Adds bytes; how they are cut into pieces does not matter.
   void update(std::string_view bytes);
-  /// The 32 bytes of the digest of all bytes so far; more may be added afterwards.
-  std::string digest() const;
-  /// The same as 64 lower-case hexadecimal digits.
+  /// Returns the digest of all bytes so far as 64 lower-case hexadecimal digits; more may be added
+  /// afterwards.
   std::string hex() const;
 
  private:
-  std::array<uint32_t, 8> state_;
-  std::array<uint8_t, 64> block_;
-  size_t filled_ = 0;
-  uint64_t length_ = 0;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  using Context = std::unique_ptr<evp_md_ctx_st, Free>;
+
+  Context context_;
 };
 
 /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 
-/// CRC-32C (Castagnoli) of the bytes, continuing from the sum of what came before them; 0xE3069283 for
-/// "123456789".
+/// CRC-32C (Castagnoli) of the bytes, continuing from the checksum `before` of the bytes before them;
+/// 0xE3069283 for "123456789".
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
+/// CRC-32C of the bytes as 8 lower-case hexadecimal digits.
+std::string crc32c_hex(std::string_view bytes);
+
+/// The bytes as lower-case hexadecimal digits, two for each byte.
+std::string hexadecimal(std::string_view bytes);
 
 namespace detail {
 /// The portable version of `crc32c`, for comparison.
 uint32_t crc32c_table(std::string_view bytes, uint32_t before);
-/// The portable version of what SHA-256 does with `count` blocks of 64 bytes.
-void sha256_portable(std::array<uint32_t, 8>& state, const uint8_t* bytes, size_t count);
 }  // namespace detail
 
 }  // namespace heed

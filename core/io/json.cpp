@@ -1,4 +1,4 @@
-// JSON: the grammar is read by nlohmann's event parser, the tree and the text are ours.
+// JSON: nlohmann's parser reads the grammar; the tree of values and the writer are ours.
 #include "heed/core/io/json.h"
 
 #include <algorithm>
@@ -15,13 +15,8 @@ namespace {
 
 constexpr const char* kinds[] = {"null", "a boolean", "a number", "a number", "text", "a list", "an object"};
 
-[[noreturn]] void wrong_kind(size_t index, const char* wanted) {
-  fail(Fault::data, "JSON: ", kinds[index], " stands where ", wanted, " is needed");
-}
-
-/// The library's complaint without its code and place in front, and without bytes that a terminal may not
-/// like.
-std::string plain_words(std::string what) {
+/// The library's error message without the code and place at its beginning, limited to printable ASCII.
+std::string plain_message(std::string what) {
   for (const std::string_view mark : {"] ", "column "}) {
     if (const size_t at = what.find(mark); at != std::string::npos) what.erase(0, at + mark.size());
   }
@@ -36,8 +31,8 @@ std::string plain_words(std::string what) {
   return what;
 }
 
-/// Walks over the text for the parser and keeps how far it has come.
-class Cursor {
+/// An iterator over the text that records how far the parser has read.
+class ReadPosition {
  public:
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -45,69 +40,69 @@ class Cursor {
   using pointer = const char*;
   using reference = const char&;
 
-  Cursor(const char* at, const char*& furthest) : at_(at), furthest_(&furthest) {}
+  ReadPosition(const char* at, const char*& furthest) : at_(at), furthest_(&furthest) {}
   reference operator*() const { return *at_; }
-  Cursor& operator++() {
+  ReadPosition& operator++() {
     *furthest_ = ++at_;
     return *this;
   }
-  Cursor operator++(int) {
-    const Cursor before = *this;
+  ReadPosition operator++(int) {
+    const ReadPosition before = *this;
     ++*this;
     return before;
   }
-  bool operator==(const Cursor& other) const { return at_ == other.at_; }
+  bool operator==(const ReadPosition& other) const { return at_ == other.at_; }
 
  private:
   const char* at_;
   const char** furthest_;
 };
 
-/// Builds the tree from the parser's events and stops at the first thing that is refused.
-class Builder {
+/// Builds the tree of values from the parser's events (nlohmann's SAX interface). Each event returns false,
+/// which stops the parser, at the first error.
+class TreeBuilder {
  public:
   using Text = nlohmann::json::string_t;
 
-  Builder(std::string_view text, const JsonLimits& limits)
+  TreeBuilder(std::string_view text, const JsonLimits& limits)
       : text_(text), reached_(text.data()), limits_(limits) {
     limits_.memory += static_cast<int64_t>(text.size());
   }
 
   bool parse() {
     const char* end = text_.data() + text_.size();
-    return nlohmann::json::sax_parse(Cursor(text_.data(), reached_), Cursor(end, reached_), this);
+    return nlohmann::json::sax_parse(ReadPosition(text_.data(), reached_), ReadPosition(end, reached_), this);
   }
 
   bool null() { return add(Json()); }
-  bool boolean(bool value) { return add(Json(value)); }
-  bool number_integer(int64_t value) { return add(Json(value)); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(int64_t value) { return add(value); }
   bool number_unsigned(uint64_t value) {
-    const bool fits = value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    return add(fits ? Json(static_cast<int64_t>(value)) : Json(static_cast<double>(value)));
+    return std::in_range<int64_t>(value) ? add(value) : add(static_cast<double>(value));
   }
-  bool number_float(double value, const Text&) { return add(Json(value)); }
-  bool string(Text& value) { return add(Json(std::move(value))); }
+  bool number_float(double value, const Text&) { return add(value); }
+  bool string(Text& value) { return add(std::move(value)); }
   bool binary(nlohmann::json::binary_t&) { return refuse("binary data"); }
-  bool start_array(size_t) { return open(Json(Json::List())); }
+  bool start_array(size_t) { return open(Json::List()); }
   bool end_array() { return close(); }
   bool start_object(size_t) { return open(Json::object()); }
   bool end_object() { return close(); }
   bool key(Text& value) {
     if (open_.back().keys.contains(value)) return refuse(text("the member '", shown(value), "' twice"));
-    const int64_t cost = key_cost + on_heap(value);
-    if (!spend(cost)) return false;
-    open_.back().keys_cost += cost;
+    const int64_t bytes = key_bytes + on_heap(value);
+    if (!reserve(bytes)) return false;
+    open_.back().keys_bytes += bytes;
     open_.back().keys.insert(value);
     open_.back().key = std::move(value);
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) {
-    where_ = text("byte ", static_cast<int64_t>(position));
-    why_ = plain_words(error.what());
+    position_ = static_cast<int64_t>(position);
+    reason_ = plain_message(error.what());
     return false;
   }
 
-  std::string complaint() const { return text(where_, ": ", why_); }
+  std::string error() const { return text("byte ", position_, ": ", reason_); }
   Json take() { return std::move(root_); }
 
  private:
@@ -115,35 +110,35 @@ class Builder {
     Json value;
     std::string key;
     std::unordered_set<std::string> keys;
-    int64_t keys_cost = 0;
+    int64_t keys_bytes = 0;  // memory of `keys`
   };
 
-  static constexpr int64_t key_cost = 80;  // a node of the set with its bucket
+  static constexpr int64_t key_bytes = 80;  // of a node of the set and its bucket
 
-  /// Bytes of a text beyond those of the object itself.
+  /// Bytes that a text takes on the heap.
   static int64_t on_heap(const std::string& value) {
     return value.capacity() <= 15 ? 0 : static_cast<int64_t>(value.capacity()) + 1;
   }
 
-  bool refuse(std::string why) {
-    where_ = text("byte ", static_cast<int64_t>(reached_ - text_.data()));
-    why_ = std::move(why);
+  bool refuse(std::string reason) {
+    position_ = reached_ - text_.data();
+    reason_ = std::move(reason);
     return false;
   }
 
-  /// Counts memory before it is taken; `passing` is given back at once.
-  bool spend(int64_t bytes, int64_t passing = 0) {
-    spent_ += bytes;
-    return spent_ + passing <= limits_.memory ||
+  /// Counts memory before it is allocated; `temporary` bytes are freed at once.
+  bool reserve(int64_t bytes, int64_t temporary = 0) {
+    reserved_ += bytes;
+    return reserved_ + temporary <= limits_.memory ||
            refuse(text("its values would take more than ", limits_.memory, " bytes of memory"));
   }
 
-  /// One more item: a vector that is full doubles, and holds the old items meanwhile.
+  /// Counts the memory of one more item: a full vector doubles, and keeps the old items while it copies them.
   template <class Items>
-  bool spend_on(const Items& items) {
+  bool reserve_item(const Items& items) {
     if (items.size() < items.capacity()) return true;
     const auto size = static_cast<int64_t>(items.capacity() * sizeof(items[0]));
-    return spend(std::max<int64_t>(size, sizeof(items[0])), size);
+    return reserve(std::max<int64_t>(size, sizeof(items[0])), size);
   }
 
   bool count() {
@@ -155,19 +150,19 @@ class Builder {
       root_ = std::move(value);
       return true;
     }
-    Open& within = open_.back();
-    if (within.value.is_object()) {
-      if (!spend_on(within.value.members()) || !spend(on_heap(within.key))) return false;
-      within.value.append(std::move(within.key), std::move(value));
+    auto& [parent, key, keys, keys_bytes] = open_.back();
+    if (parent.is_object()) {
+      if (!reserve_item(parent.members()) || !reserve(on_heap(key))) return false;
+      parent.append(std::move(key), std::move(value));
     } else {
-      if (!spend_on(within.value.list())) return false;
-      within.value.push(std::move(value));
+      if (!reserve_item(parent.list())) return false;
+      parent.push(std::move(value));
     }
     return true;
   }
 
   bool add(Json value) {
-    if (!count() || (value.is_text() && !spend(on_heap(value.text())))) return false;
+    if (!count() || (value.is_text() && !reserve(on_heap(value.text())))) return false;
     return place(std::move(value));
   }
 
@@ -176,13 +171,13 @@ class Builder {
     if (static_cast<int64_t>(open_.size()) >= limits_.depth) {
       return refuse(text("more than ", limits_.depth, " lists and objects within each other"));
     }
-    open_.push_back({.value = std::move(value), .key = {}, .keys = {}, .keys_cost = 0});
+    open_.push_back({.value = std::move(value), .key = {}, .keys = {}});
     return true;
   }
 
   bool close() {
     Json value = std::move(open_.back().value);
-    spent_ -= open_.back().keys_cost;
+    reserved_ -= open_.back().keys_bytes;
     open_.pop_back();
     return place(std::move(value));
   }
@@ -191,15 +186,15 @@ class Builder {
   const char* reached_;
   JsonLimits limits_;
   int64_t values_ = 0;
-  int64_t spent_ = 0;
+  int64_t reserved_ = 0;
   std::vector<Open> open_;
   Json root_;
-  std::string where_;
-  std::string why_;
+  int64_t position_ = 0;
+  std::string reason_;
 };
 
 void dump_text(const std::string& value, std::string& out) {
-  // The library escapes, and replaces what is not UTF-8 rather than refuse to write.
+  // The library escapes the text, and replaces invalid UTF-8.
   out += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -210,7 +205,7 @@ void dump_real(double value, std::string& out) {
   }
   const std::string digits = exact_number(value);
   out += digits;
-  // A whole number keeps a sign of being real, so that it is read back as one.
+  // Whole numbers get ".0", so that they are read back as real numbers.
   if (digits.find_first_of(".e") == std::string::npos) out += ".0";
 }
 
@@ -220,31 +215,31 @@ void break_line(int indent, int depth, std::string& out) {
   out.append(static_cast<size_t>(indent * depth), ' ');
 }
 
+void dump_into(const Json& value, int indent, int depth, std::string& out);
+
+void dump_into(const JsonMember& member, int indent, int depth, std::string& out) {
+  dump_text(member.key, out);
+  out += ": ";
+  dump_into(member.value, indent, depth, out);
+}
+
+template <class Items>
+void dump_items(const Items& items, const char* brackets, int indent, int depth, std::string& out) {
+  out += brackets[0];
+  for (const auto& item : items) {
+    if (&item != &items.front()) out += indent < 0 ? ", " : ",";
+    break_line(indent, depth + 1, out);
+    dump_into(item, indent, depth + 1, out);
+  }
+  if (!items.empty()) break_line(indent, depth, out);
+  out += brackets[1];
+}
+
 void dump_into(const Json& value, int indent, int depth, std::string& out) {
-  if (value.is_object() || value.is_list()) {
-    const bool object = value.is_object();
-    bool first = true;
-    out += object ? '{' : '[';
-    const auto separate = [&] {
-      if (!first) out += indent < 0 ? ", " : ",";
-      first = false;
-      break_line(indent, depth + 1, out);
-    };
-    if (object) {
-      for (const JsonMember& member : value.members()) {
-        separate();
-        dump_text(member.key, out);
-        out += ": ";
-        dump_into(member.value, indent, depth + 1, out);
-      }
-    } else {
-      for (const Json& item : value.list()) {
-        separate();
-        dump_into(item, indent, depth + 1, out);
-      }
-    }
-    if (!first) break_line(indent, depth, out);
-    out += object ? '}' : ']';
+  if (value.is_object()) {
+    dump_items(value.members(), "{}", indent, depth, out);
+  } else if (value.is_list()) {
+    dump_items(value.list(), "[]", indent, depth, out);
   } else if (value.is_text()) {
     dump_text(value.text(), out);
   } else if (value.is_integer()) {
@@ -258,13 +253,6 @@ void dump_into(const Json& value, int indent, int depth, std::string& out) {
 
 }  // namespace
 
-// Here, where the members of an object are a complete type.
-Json::Json() = default;
-Json::Json(const Json& other) = default;
-Json::Json(Json&& other) noexcept = default;
-Json& Json::operator=(const Json& other) = default;
-Json& Json::operator=(Json&& other) noexcept = default;
-Json::~Json() = default;
 Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(std::string_view value) : value_(std::string(value)) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
@@ -277,36 +265,21 @@ Json Json::object(std::initializer_list<std::pair<std::string_view, Json>> membe
   return made;
 }
 
-bool Json::boolean() const {
-  if (const bool* held = std::get_if<bool>(&value_)) return *held;
-  wrong_kind(value_.index(), "a boolean");
+template <class T>
+const T& Json::held(const char* wanted) const {
+  if (const T* value = std::get_if<T>(&value_)) return *value;
+  fail(Fault::data, "JSON: ", kinds[value_.index()], " stands where ", wanted, " is needed");
 }
 
-int64_t Json::integer() const {
-  if (const int64_t* held = std::get_if<int64_t>(&value_)) return *held;
-  wrong_kind(value_.index(), "a whole number");
-}
+bool Json::boolean() const { return held<bool>("a boolean"); }
+int64_t Json::integer() const { return held<int64_t>("a whole number"); }
+const std::string& Json::text() const { return held<std::string>("text"); }
+const Json::List& Json::list() const { return held<List>("a list"); }
+const Json::Members& Json::members() const { return held<Members>("an object"); }
 
 double Json::real() const {
   if (is_null()) return std::numeric_limits<double>::quiet_NaN();
-  if (const int64_t* held = std::get_if<int64_t>(&value_)) return static_cast<double>(*held);
-  if (const double* held = std::get_if<double>(&value_)) return *held;
-  wrong_kind(value_.index(), "a number");
-}
-
-const std::string& Json::text() const {
-  if (const std::string* held = std::get_if<std::string>(&value_)) return *held;
-  wrong_kind(value_.index(), "text");
-}
-
-const Json::List& Json::list() const {
-  if (const List* held = std::get_if<List>(&value_)) return *held;
-  wrong_kind(value_.index(), "a list");
-}
-
-const Json::Members& Json::members() const {
-  if (const Members* held = std::get_if<Members>(&value_)) return *held;
-  wrong_kind(value_.index(), "an object");
+  return is_integer() ? static_cast<double>(integer()) : held<double>("a number");
 }
 
 const Json* Json::find(std::string_view key) const {
@@ -323,13 +296,9 @@ const Json& Json::at(std::string_view key) const {
 
 Json& Json::set(std::string_view key, Json value) {
   if (is_null()) value_ = Members();
-  Members* held = std::get_if<Members>(&value_);
-  if (held == nullptr) wrong_kind(value_.index(), "an object");
-  for (JsonMember& member : *held) {
-    if (member.key == key) {
-      member.value = std::move(value);
-      return *this;
-    }
+  if (const Json* old = find(key)) {
+    const_cast<Json&>(*old) = std::move(value);
+    return *this;
   }
   return append(std::string(key), std::move(value));
 }
@@ -341,9 +310,8 @@ Json& Json::append(std::string key, Json value) {
 
 Json& Json::push(Json value) {
   if (is_null()) value_ = List();
-  List* held = std::get_if<List>(&value_);
-  if (held == nullptr) wrong_kind(value_.index(), "a list");
-  held->push_back(std::move(value));
+  held<List>("a list");
+  std::get<List>(value_).push_back(std::move(value));
   return *this;
 }
 
@@ -354,10 +322,8 @@ std::string Json::dump(int indent) const {
 }
 
 Json parse_json(std::string_view text, std::string_view name, const JsonLimits& limits) {
-  Builder builder(text, limits);
-  if (!builder.parse()) {
-    fail(Fault::data, name, " is not the JSON it should be: ", builder.complaint(), ".");
-  }
+  TreeBuilder builder(text, limits);
+  if (!builder.parse()) fail(Fault::data, name, " is not the JSON it should be: ", builder.error(), ".");
   return builder.take();
 }
 

@@ -22,12 +22,7 @@ class Json {
   using List = std::vector<Json>;           ///< the values of a list, in their order
   using Members = std::vector<JsonMember>;  ///< names and values of an object, in their order
 
-  Json();
-  Json(const Json& other);                 ///< a deep copy
-  Json(Json&& other) noexcept;             ///< takes the value of `other`
-  Json& operator=(const Json& other);      ///< a deep copy
-  Json& operator=(Json&& other) noexcept;  ///< takes the value of `other`
-  ~Json();
+  Json() = default;  ///< null
   /// True or false, an integer or a real number, by the type of `value`.
   template <class T>
   requires std::is_arithmetic_v<T> Json(T value);
@@ -38,7 +33,7 @@ class Json {
   /// An object with these members, in this order: `Json::object({{"step", 400}, {"name", "a"}})`.
   static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {});
 
-  /// Null, which stands for a number that is not finite, too.
+  /// Null; numbers that are not finite are written as null too.
   bool is_null() const { return value_.index() == 0; }
   /// Written without fraction and exponent, within 64 bits.
   bool is_integer() const { return value_.index() == 2; }
@@ -50,7 +45,7 @@ class Json {
 
   bool boolean() const;     ///< Fault::data unless it is true or false
   int64_t integer() const;  ///< Fault::data unless is_integer()
-  /// Any number as a double; null, which stands for what is not finite, as NaN.
+  /// Any number as a double; NaN for null, which is written for numbers that are not finite.
   double real() const;
   const std::string& text() const;  ///< Fault::data unless is_text()
   const List& list() const;         ///< Fault::data unless is_list()
@@ -62,16 +57,20 @@ class Json {
   const Json& at(std::string_view key) const;
   /// Sets a member; it keeps its place when it is there already. Returns *this.
   Json& set(std::string_view key, Json value);
-  /// Adds a member to an object that has none of that name yet: quick, and not checked. Returns *this.
+  /// Adds a member to an object that has none of that name yet, which is not checked. Returns *this.
   Json& append(std::string key, Json value);
   /// Appends to a list. Returns *this.
   Json& push(Json value);
 
-  /// The value as text: on one line, or indented by `indent` spaces when that is not negative. Doubles in the
-  /// shortest form that reads back to the same bits, null where they are not finite.
+  /// The value as text, on one line or, where `indent` is not negative, indented by `indent` spaces. Doubles
+  /// have the shortest form that reads back to the same bits; null stands for those that are not finite.
   std::string dump(int indent = -1) const;
 
  private:
+  /// The held T; Fault::data that names `wanted` where it holds another type.
+  template <class T>
+  const T& held(const char* wanted) const;
+
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Members> value_;
 };
 

@@ -1,4 +1,4 @@
-// Files of a folder that may come from elsewhere: links among them are not followed.
+// Files in folders that may come from other people: links among them are not followed.
 #pragma once
 
 #include <string>
@@ -6,33 +6,33 @@
 
 #include "heed/core/error.h"
 
-/// A link in such a folder could lead a write to any file of the user, and a pipe would hold the program up:
-/// both are refused with Fault::file, whose words say what is there and what to do. Only the last name of a
-/// path matters: the folder itself may be a link.
+/// A link in such a folder could lead a write to any file of the user, and a pipe would block the program.
+/// Both are refused with Fault::file, which names the kind of the file and what to do. Only the last name of
+/// a path is checked: the folder itself may be a link.
 namespace heed::io {
 
-/// Fault::file where the path is not a regular file or a folder itself. Nothing happens when nothing is
-/// there.
+/// Fault::file where the path exists and is no regular file.
 void check_regular(const Path& path);
-void check_directory(const Path& path);  ///< the same for a folder
+/// Fault::file where the path exists and is no folder.
+void check_directory(const Path& path);
 
-/// Whether anything has this name: a link too, wherever it leads.
+/// Whether the path exists, be it a link to a missing file.
 bool is_there(const Path& path);
 
-/// Whether a folder has this name itself, and not a link to one.
+/// Whether the path is a folder and no link to one.
 bool is_own_directory(const Path& path);
 
-/// io::write(), refusing what is no regular file.
+/// io::write() that refuses to replace anything but a regular file.
 void write_own(const Path& path, std::string_view bytes);
 
-/// Creates the file and syncs it. Fault::file where anything has the name already, be it a link to nowhere.
+/// Creates the file and syncs it. Fault::file where the path exists, be it a link to a missing file.
 void write_new(const Path& path, std::string_view bytes);
 
-/// One folder, whose parent is there. What has its name already must be a folder itself.
+/// Creates a folder in an existing one, unless it exists. Fault::file where the path is something else.
 void make_directory(const Path& path);
 
-/// 16 digits that nobody can foresee, for names that are to be one's own. Fault::file where the system has
-/// no random bytes.
+/// 16 random hexadecimal digits of the system, for names that nothing else has. Fault::file where the system
+/// has no random bytes.
 std::string random_name();
 
 }  // namespace heed::io

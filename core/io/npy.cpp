@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
-#include "heed/core/io/input_file.h"
 
 namespace heed {
 namespace {

@@ -18,12 +18,12 @@ Array decode_npy(std::string_view bytes, std::string_view name);
 
 /// The array as the bytes of a .npy file, in C order. There is no bf16 in this format.
 std::string encode_npy(const Array& array);
-/// Encodes row-major numbers where they lie as the bytes of a .npy file; large ones need no copy in an Array.
+/// Encodes row-major numbers as the bytes of a .npy file without a copy in an Array.
 std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape,
                        std::span<const std::byte> bytes);
 
 Array read_npy(const Path& path);  ///< decode_npy() of a file; Fault::file where it cannot be read
-/// Writes the file as a whole: it is never seen half written.
+/// Writes the file atomically.
 void write_npy(const Path& path, const Array& array);
 
 }  // namespace heed

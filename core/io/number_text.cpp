@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heed/core/scope.h"
+
 namespace heed {
 namespace {
 
@@ -20,22 +22,10 @@ std::optional<T> parsed(std::string_view text) {
   return value;
 }
 
-/// Gives the calling thread the C locale as long as it lives.
-class CLocale {
- public:
-  CLocale() : before_(::uselocale(c_locale())) {}
-  ~CLocale() { ::uselocale(before_); }
-  CLocale(const CLocale&) = delete;
-  CLocale& operator=(const CLocale&) = delete;
-
- private:
-  static locale_t c_locale() {
-    static const locale_t made = ::newlocale(LC_ALL_MASK, "C", nullptr);
-    return made;
-  }
-
-  locale_t before_;
-};
+locale_t c_locale() {
+  static const locale_t one = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  return one;
+}
 
 }  // namespace
 
@@ -47,7 +37,8 @@ std::string exact_number(double value) {
 }
 
 std::string formatted_list(const char* format, std::va_list values) {
-  const CLocale locale;
+  const locale_t previous = ::uselocale(c_locale());
+  const AtScopeEnd restore([previous] { ::uselocale(previous); });
   std::va_list again;
   va_copy(again, values);
   const int size = std::vsnprintf(nullptr, 0, format, values);

@@ -9,20 +9,19 @@
 
 namespace heed {
 
-/// The shortest text that reads back as this very double; nan, inf or -inf where it is not finite. Messages
-/// write numbers as they are best read, which for floats is shorter: see detail::number.
+/// The shortest text that reads back as the same double; nan, inf or -inf where it is not finite. Messages
+/// use detail::number, which is shorter for numbers that were floats.
 std::string exact_number(double value);
 
-/// Formats as std::printf does in the C locale: a point stands before the decimals, whatever locale the
-/// program has set.
+/// Formats as std::printf does in the C locale, with a decimal point in every locale of the program.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
-/// formatted() of the arguments of a caller.
+/// formatted() of a va_list.
 [[gnu::format(printf, 1, 0)]] std::string formatted_list(const char* format, std::va_list values);
 
-/// The number that a text is as a whole, with a point before its decimals: "-2.5e-3". Nothing for other text
-/// (a blank, a sign "+" or a comma included) and for what is infinite, not a number or beyond a double.
+/// Parses a whole text as a number with a decimal point: "-2.5e-3". Returns nothing for other text, which
+/// includes blanks, "+" and commas, and for numbers that no finite double holds.
 std::optional<double> parsed_number(std::string_view text);
-/// Reads a text that is as a whole an integer of 64 bits: "-3". Gives nothing for other text.
+/// Parses a whole text as an integer of 64 bits: "-3". Returns nothing for other text.
 std::optional<int64_t> parsed_integer(std::string_view text);
 
 }  // namespace heed

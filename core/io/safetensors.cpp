@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t max_safetensors_header = 100'000'000;
 constexpr size_t max_safetensors_rank = 8;
-constexpr size_t longest_name = 256;
+constexpr size_t max_name_bytes = 256;
 constexpr std::string_view crc_prefix = "crc32c.";
 
 constexpr std::pair<std::string_view, std::string_view> dtypes[] = {
@@ -23,21 +23,15 @@ constexpr std::pair<std::string_view, std::string_view> dtypes[] = {
 
 int64_t length_of(std::string_view bytes) { return static_cast<int64_t>(bytes.size()); }
 
-bool name_is_fine(std::string_view name) {
-  return !name.empty() && name.size() <= longest_name &&
+bool is_valid_name(std::string_view name) {
+  return !name.empty() && name.size() <= max_name_bytes &&
          std::all_of(name.begin(), name.end(), [](char letter) { return letter >= ' ' && letter <= '~'; });
 }
 
-std::string hexadecimal(uint32_t value) {
-  std::string out;
-  for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 0xf];
-  return out;
-}
-
-/// Checks one file's header; every complaint names the file and where in it.
-class Reader {
+/// Reads and checks the header of one file. Every error names the file and the byte.
+class HeaderReader {
  public:
-  Reader(std::string_view file, std::string_view name) : file_(file), name_(name) {}
+  HeaderReader(std::string_view file, std::string_view name) : file_(file), name_(name) {}
 
   void read(std::vector<TensorEntry>& entries, std::map<std::string, std::string>& metadata) {
     const Json header = parse_header();
@@ -48,7 +42,7 @@ class Reader {
         entries.push_back(entry(key, value));
       }
       if (static_cast<int64_t>(entries.size()) > max_tensors) {
-        refuse(8, text("it names more than ", max_tensors, " tensors"));
+        refuse(8, "it names more than ", max_tensors, " tensors");
       }
     }
     std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
@@ -58,28 +52,29 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse(int64_t offset, std::string_view what) const {
-    fail(Fault::data, name_, " is not a safetensors file that can be trusted: ", what, " (at byte ", offset,
-         "). Fetch it or save it again.");
+  template <class... Parts>
+  [[noreturn]] void refuse(int64_t offset, const Parts&... parts) const {
+    fail(Fault::data, name_, " is not a safetensors file that can be trusted: ", text(parts...), " (at byte ",
+         offset, "). Fetch it or save it again.");
   }
 
   Json parse_header() {
-    if (file_.size() < 8) refuse(0, text("it has ", length_of(file_), " bytes, too few for a header"));
+    if (file_.size() < 8) refuse(0, "it has ", length_of(file_), " bytes, too few for a header");
     uint64_t length = 0;
     for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file_[i]);
     if (length > static_cast<uint64_t>(max_safetensors_header)) {
-      refuse(0, text("it claims a header of ", length, " bytes, more than the ", max_safetensors_header,
-                     " allowed"));
+      refuse(0, "it claims a header of ", length, " bytes, more than the ", max_safetensors_header,
+             " allowed");
     }
     if (length > file_.size() - 8) {
-      refuse(0, text("it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow"));
+      refuse(0, "it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow");
     }
     begin_ = 8 + static_cast<int64_t>(length);
     const std::string_view header = file_.substr(8, length);
     if (header.empty() || header.front() != '{') refuse(8, "its header does not begin with '{'");
     Json parsed;
     try {
-      // Seven values and up to eight extents for a tensor, one for a line of metadata.
+      // A tensor has seven values and up to eight extents, a line of metadata one value.
       parsed = parse_json(header, "its header",
                           {.values = 16 * max_tensors, .depth = 3, .memory = int64_t{40} << 20});
     } catch (const Error& error) {
@@ -93,19 +88,19 @@ class Reader {
   void read_metadata(const Json& value, std::map<std::string, std::string>& metadata) {
     if (!value.is_object()) refuse(8, "its __metadata__ is not an object");
     for (const auto& [key, line] : value.members()) {
-      if (!line.is_text()) refuse(8, text("the metadata '", shown(key), "' is not text"));
+      if (!line.is_text()) refuse(8, "the metadata '", shown(key), "' is not text");
       metadata[key] = line.text();
     }
   }
 
   std::vector<int64_t> whole_numbers(const Json& value, std::string_view tensor,
                                      std::string_view what) const {
-    if (!value.is_list()) refuse(8, text("the ", what, " of tensor '", tensor, "' is not a list"));
+    if (!value.is_list()) refuse(8, "the ", what, " of tensor '", tensor, "' is not a list");
     std::vector<int64_t> numbers;
     for (const Json& number : value.list()) {
       if (!number.is_integer() || number.integer() < 0) {
-        refuse(8, text("the ", what, " of tensor '", tensor,
-                       "' has something that is not a whole number in range"));
+        refuse(8, "the ", what, " of tensor '", tensor,
+               "' has something that is not a whole number in range");
       }
       numbers.push_back(number.integer());
     }
@@ -113,48 +108,46 @@ class Reader {
   }
 
   const Json& member(const Json& value, std::string_view tensor, std::string_view key) const {
-    if (!value.is_object()) refuse(8, text("tensor '", tensor, "' is not described by an object"));
+    if (!value.is_object()) refuse(8, "tensor '", tensor, "' is not described by an object");
     if (const Json* found = value.find(key)) return *found;
-    refuse(8, text("tensor '", tensor, "' has no ", key));
+    refuse(8, "tensor '", tensor, "' has no ", key);
   }
 
   TensorEntry entry(const std::string& tensor, const Json& value) const {
     const std::string name = shown(tensor);
-    if (!name_is_fine(tensor)) {
-      refuse(8, text("the tensor name '", name, "' is empty, longer than 256 bytes or not printable"));
+    if (!is_valid_name(tensor)) {
+      refuse(8, "the tensor name '", name, "' is empty, longer than 256 bytes or not printable");
     }
     const Json& dtype = member(value, name, "dtype");
     TensorEntry made{
         .name = tensor, .dtype = {}, .shape = whole_numbers(member(value, name, "shape"), name, "shape")};
-    if (value.members().size() != 3) refuse(8, text("tensor '", name, "' has members that are not known"));
-    if (!dtype.is_text()) refuse(8, text("the dtype of tensor '", name, "' is not text"));
+    if (value.members().size() != 3) refuse(8, "tensor '", name, "' has members that are not known");
+    if (!dtype.is_text()) refuse(8, "the dtype of tensor '", name, "' is not text");
     for (const auto& [theirs, ours] : dtypes) {
       if (dtype.text() == theirs) made.dtype = ours;
     }
     if (made.dtype.empty()) {
-      refuse(8, text("tensor '", name, "' has the dtype '", shown(dtype.text()),
-                     "'; F32, F64, BF16, I32, I64 and U8 can be read"));
+      refuse(8, "tensor '", name, "' has the dtype '", shown(dtype.text()),
+             "'; F32, F64, BF16, I32, I64 and U8 can be read");
     }
     if (made.shape.size() > max_safetensors_rank) {
-      refuse(8, text("tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()),
-                     " extents, more than 8"));
+      refuse(8, "tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()), " extents, more than 8");
     }
     const std::vector<int64_t> span =
         whole_numbers(member(value, name, "data_offsets"), name, "data_offsets");
     if (span.size() != 2 || span[0] > span[1]) {
-      refuse(8, text("the data_offsets of tensor '", name, "' are not a begin and an end"));
+      refuse(8, "the data_offsets of tensor '", name, "' are not a begin and an end");
     }
     const int64_t room = length_of(file_) - begin_;
     if (span[1] > room) {
-      refuse(begin_, text("tensor '", name, "' ends at byte ", span[1], " of the data, which has ", room));
+      refuse(begin_, "tensor '", name, "' ends at byte ", span[1], " of the data, which has ", room);
     }
     made.offset = begin_ + span[0];
     made.size = span[1] - span[0];
     const int64_t needed = array_bytes(made.shape, array_item_bytes(made.dtype));
-    if (needed < 0) refuse(made.offset, text("the extents of tensor '", name, "' multiply out of range"));
+    if (needed < 0) refuse(made.offset, "the extents of tensor '", name, "' multiply out of range");
     if (needed != made.size) {
-      refuse(made.offset,
-             text("tensor '", name, "' needs ", needed, " bytes by its shape and has ", made.size));
+      refuse(made.offset, "tensor '", name, "' needs ", needed, " bytes by its shape and has ", made.size);
     }
     return made;
   }
@@ -163,13 +156,13 @@ class Reader {
     int64_t at = begin_;
     for (const TensorEntry& entry : entries) {
       if (entry.offset != at) {
-        refuse(at, text("tensor '", shown(entry.name), "' ",
-                        entry.offset < at ? "overlaps the one before it" : "leaves a hole before it"));
+        refuse(at, "tensor '", shown(entry.name), "' ",
+               entry.offset < at ? "overlaps the one before it" : "leaves a hole before it");
       }
       at += entry.size;
     }
     if (at != length_of(file_)) {
-      refuse(at, text("its last ", length_of(file_) - at, " bytes belong to no tensor"));
+      refuse(at, "its last ", length_of(file_) - at, " bytes belong to no tensor");
     }
   }
 
@@ -182,7 +175,7 @@ class Reader {
 
 SafeTensors SafeTensors::parse(std::string bytes, std::string name) {
   SafeTensors made;
-  Reader(bytes, name).read(made.entries_, made.metadata_);
+  HeaderReader(bytes, name).read(made.entries_, made.metadata_);
   made.file_ = std::move(bytes);
   made.name_ = std::move(name);
   return made;
@@ -216,7 +209,7 @@ Array SafeTensors::array(std::string_view tensor) const {
 
 namespace {
 
-/// The index of the first number, of this many bytes each, whose bits of the exponent are all set; -1: none.
+/// The index of the first number that is NaN or infinite, which has all bits of `exponent` set; -1: none.
 template <class Bits>
 int64_t first_non_finite(std::span<const std::byte> numbers, Bits exponent) {
   for (size_t at = 0; at + sizeof(Bits) <= numbers.size(); at += sizeof(Bits)) {
@@ -254,7 +247,7 @@ const TensorEntry* SafeTensors::damaged() const {
     if (kept == metadata_.end()) continue;
     const std::string_view held =
         std::string_view(file_).substr(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
-    if (hexadecimal(crc32c(held)) != kept->second) return &entry;
+    if (crc32c_hex(held) != kept->second) return &entry;
   }
   return nullptr;
 }
@@ -278,7 +271,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
     }
     if (item.width == 0)
       fail("safetensors: tensor '", tensor.name, "' has the unknown dtype '", tensor.dtype, "'");
-    if (!name_is_fine(tensor.name) || tensor.name == "__metadata__") {
+    if (!is_valid_name(tensor.name) || tensor.name == "__metadata__") {
       fail("safetensors: '", shown(tensor.name), "' cannot name a tensor");
     }
     if (!names.insert(tensor.name).second) fail("safetensors: two tensors are named '", tensor.name, "'");
@@ -297,7 +290,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
   };
   std::map<std::string, std::string> notes = metadata;
   for (const Item& item : items) {
-    notes[text(crc_prefix, item.tensor->name)] = hexadecimal(crc32c(letters(item.tensor->bytes)));
+    notes[text(crc_prefix, item.tensor->name)] = crc32c_hex(letters(item.tensor->bytes));
   }
   Json header = Json::object();
   if (!notes.empty()) {

@@ -13,10 +13,10 @@
 
 namespace heed {
 
-/// Most tensors in a file that is read or written: it bounds the memory that a hostile header takes.
+/// Maximum tensors of a file: it bounds the memory that a hostile header takes.
 inline constexpr int64_t max_tensors = 32'768;
 
-/// A tensor to be written; the bytes belong to somebody else.
+/// A tensor to be written; the caller owns its bytes.
 struct TensorBytes {
   std::string name;   ///< 1 to 256 printable bytes
   std::string dtype;  ///< "F32", "F64", "BF16", "I32", "I64" or "U8"; "f32" and so on are accepted too
@@ -24,10 +24,10 @@ struct TensorBytes {
   std::span<const std::byte> bytes;  ///< the elements, row-major and little-endian
 };
 
-/// Where a tensor lies in a file.
+/// The type, extents and position of a tensor in a file.
 struct TensorEntry {
   std::string name;            ///< unique in the file
-  std::string dtype;           ///< in our own terms: "f32", "f64", "bf16", "i32", "i64", "u8"
+  std::string dtype;           ///< as in an Array: "f32", "f64", "bf16", "i32", "i64", "u8"
   std::vector<int64_t> shape;  ///< extents; empty for a single number
   int64_t offset = 0;          ///< of its first byte from the start of the file
   int64_t size = 0;            ///< bytes
@@ -43,7 +43,7 @@ class SafeTensors {
   static SafeTensors read(const Path& path);  ///< parse() of a file; Fault::file where it cannot be read
 
   const std::string& name() const { return name_; }  ///< names the file in errors
-  /// In the order in which they lie in the file.
+  /// All tensors in the order of the file.
   const std::vector<TensorEntry>& entries() const { return entries_; }
   /// The texts of __metadata__, by name.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -54,8 +54,8 @@ class SafeTensors {
   std::span<const std::byte> bytes(const TensorEntry& entry) const;
   /// A copy of the numbers.
   Array array(std::string_view tensor) const;
-  /// Fault::numeric naming file, tensor and place of the first number that is NaN or infinite, if one is: no
-  /// weights are such. Tensors of integers have none.
+  /// Fault::numeric naming file, tensor and index of the first number that is NaN or infinite. Tensors of
+  /// integers have none.
   void check_finite(const TensorEntry& entry) const;
   /// The first tensor whose bytes do not have the check sum kept with it, or nullptr: see encode_safetensors.
   const TensorEntry* damaged() const;
@@ -68,11 +68,11 @@ class SafeTensors {
 };
 
 /// The bytes of a file with these tensors, widest type first and then by name, and this metadata. The CRC-32C
-/// of each tensor is kept in the metadata as "crc32c.NAME", so that damage can be told by tensor.
+/// of each tensor is kept in the metadata as "crc32c.NAME", so that damaged() finds the tensor.
 std::string encode_safetensors(std::span<const TensorBytes> tensors,
                                const std::map<std::string, std::string>& metadata = {});
 
-/// Writes such a file as a whole.
+/// Writes encode_safetensors() atomically.
 void write_safetensors(const Path& path, std::span<const TensorBytes> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

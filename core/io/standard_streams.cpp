@@ -1,4 +1,4 @@
-// Standard input by lines, and standard output: what cannot be written is said, not lost.
+// Standard input by lines, and checked writes to standard output and standard error.
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,14 +16,14 @@
 namespace heed::io {
 namespace {
 
-/// stdio may have dropped the reason of a write that failed; a pipe still knows it.
-bool nobody_reads() {
+/// Whether standard output is a pipe whose reader has closed it; stdio may have lost the errno of the write.
+bool is_reader_gone() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
 [[noreturn]] void refuse(int code) {
-  if (code == EPIPE || (code == 0 && nobody_reads())) throw OutputClosed();
+  if (code == EPIPE || (code == 0 && is_reader_gone())) throw OutputClosed();
   fail(Fault::file, "cannot write standard output: ", std::strerror(code != 0 ? code : EIO), ".",
        code == ENOSPC ? " Free some space there, or write elsewhere." : "");
 }

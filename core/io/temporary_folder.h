@@ -1,23 +1,22 @@
-// A temporary folder of one's own.
+// Temporary folders.
 #pragma once
 
 #include <string_view>
 
 #include "heed/core/error.h"
 #include "heed/core/io/file_descriptor.h"
+#include "heed/core/scope.h"
 
 namespace heed::io {
 
-/// A new folder with a random name in the folder that TMPDIR names, or in /tmp. Nobody else can have made it,
-/// and only its owner may enter it. The destructor removes it with all that is in it, by the descriptor it
-/// was opened with: links in it are removed and not followed, and a folder or link that somebody has put in
-/// its place stays untouched. A warning names what cannot be removed.
-class TemporaryFolder {
+/// A new folder with a random name in the folder that TMPDIR names, or in /tmp, which only its owner may
+/// enter. The destructor removes it and its content by the descriptor it was opened with: links in it are
+/// removed and not followed, and a folder or link that another program has put in its place is left
+/// unchanged. A warning names what cannot be removed.
+class TemporaryFolder : NonCopyable {
  public:
   /// Its name is heed-PURPOSE-XXXXXX. Fault::file that names TMPDIR where it cannot be made.
   explicit TemporaryFolder(std::string_view purpose);
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder();
 
   const Path& path() const { return path_; }  ///< of the folder, for what is put into it

@@ -1,4 +1,4 @@
-// What a terminal would obey is written out instead.
+// Escapes of terminal controls, and the width of a terminal.
 #include "heed/core/io/terminal.h"
 
 #include <sys/ioctl.h>
@@ -25,7 +25,7 @@ bool is_in(std::span<const CodeRange> ranges, char32_t code) {
                      [code](const CodeRange& range) { return code >= range.first && code <= range.last; });
 }
 
-std::string visible(std::string_view text, bool one_line) {
+std::string escaped(std::string_view text, bool one_line) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
@@ -77,15 +77,12 @@ int64_t display_width(std::string_view utf8) {
   return columns;
 }
 
-std::string terminal_text(std::string_view text) { return visible(text, false); }
-std::string terminal_word(std::string_view text) { return visible(text, true); }
+std::string terminal_text(std::string_view text) { return escaped(text, false); }
+std::string terminal_word(std::string_view text) { return escaped(text, true); }
 
 int64_t terminal_columns(int file, int64_t otherwise) {
   if (const char* asked = std::getenv("COLUMNS")) {
-    const std::string_view digits(asked);
-    int64_t columns = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), columns);
-    if (fault == std::errc() && end == digits.data() + digits.size() && columns > 0) return columns;
+    if (const int64_t columns = parsed_integer(asked).value_or(0); columns > 0) return columns;
   }
   winsize size{};
   if (isatty(file) == 1 && ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;

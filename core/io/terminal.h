@@ -7,17 +7,16 @@
 
 namespace heed {
 
-/// Whether a terminal obeys this character instead of showing it, or shows the text around it in another
-/// order: controls (C0, DEL, C1), marks, embeddings, overrides and isolates of bidirectional text, and the
-/// separators of lines and paragraphs.
+/// Whether a terminal interprets this character instead of showing it, or reorders the text around it:
+/// controls (C0, DEL, C1), marks, embeddings, overrides and isolates of bidirectional text, separators of
+/// lines and paragraphs.
 bool is_terminal_control(char32_t code);
 
-/// Text of unknown origin as people may see it: each terminal control is written as `\u001b`, each byte that
-/// is no UTF-8 as `\xff`. Line ends and tabs stay. A text without any of these is returned as it is; JSON
-/// stays the same JSON.
+/// Escapes text of unknown origin for a terminal: writes terminal controls as `\u001b` and bytes that are no
+/// UTF-8 as `\xff`. Line ends, tabs and all other text are unchanged; JSON stays the same JSON.
 std::string terminal_text(std::string_view text);
 
-/// The same for a name or value that is part of a line: line ends and tabs are written as `\u000a` and
+/// terminal_text() for a name or value within a line: line ends and tabs are escaped too, as `\u000a` and
 /// `\u0009`.
 std::string terminal_word(std::string_view text);
 

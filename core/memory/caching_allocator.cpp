@@ -1,10 +1,11 @@
-// Small blocks by size, large ones from the arena.
+// Memory pools: small blocks are cached by size, large ones come from an arena.
 #include "heed/core/memory/caching_allocator.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/cuda/runtime/memory.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -13,10 +14,11 @@
 namespace heed {
 namespace {
 
-// From here on, blocks are whole pages of the arena, which batches of all shapes share. Smaller ones are kept
-// for requests of their own size: together they must stay few beside the rest.
+// Larger blocks are whole pages of the arena, which batches of all shapes share. Smaller blocks are cached by
+// size, which wastes memory where sizes change, so they must be a small part of all.
 constexpr int64_t large = int64_t{16} << 10;
-// Of small blocks, on a device: what its copies and vector loads like; and what they are cut from.
+// Sizes of small blocks of a device are multiples of device_step, for fast copies and vector loads; the
+// blocks are parts of slabs.
 constexpr int64_t device_step = 256, slab_bytes = int64_t{64} << 10;
 
 const MemorySource& source_of(Device device) {
@@ -32,11 +34,11 @@ int64_t room_for(int64_t bytes, Device device) {
   if constexpr (built_with_cuda) {
     if (device == Device::cuda) bytes += cuda::guard_bytes;
   }
-  if (bytes > large) return (bytes + Arena::page - 1) / Arena::page * Arena::page;
-  const int64_t least = device == Device::cpu ? 64 : device_step;
-  const auto wanted = static_cast<uint64_t>(std::max(bytes, least));
-  const auto step = std::max<uint64_t>(std::bit_floor(wanted) / 8, static_cast<uint64_t>(least));
-  return static_cast<int64_t>((wanted + step - 1) / step * step);
+  if (bytes > large) return ceil_div(bytes, Arena::page) * Arena::page;
+  const int64_t min_step = device == Device::cpu ? 64 : device_step, wanted = std::max(bytes, min_step);
+  const int64_t step =
+      std::max(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(wanted))) / 8, min_step);
+  return ceil_div(wanted, step) * step;
 }
 
 void poison([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
@@ -59,7 +61,7 @@ void* MemoryPool::take(int64_t room, int64_t allowance) {
   return block;
 }
 
-/// Before so many are made.
+/// Reserves room in the list for `more` blocks.
 void MemoryPool::Small::expect(int64_t more) {
   const auto wanted = static_cast<size_t>(made + more);
   if (wanted > free.capacity()) free.reserve(std::max(wanted, 2 * free.capacity()));
@@ -102,8 +104,8 @@ void MemoryPool::give(void* block, int64_t room) {
     small_.find(room)->second.free.push_back(block);
 }
 
-/// Slabs of which nothing is used are one block again. Not those of the mappings that are kept: what a
-/// recorded step has left behind in small blocks lies where no other step's large ones do.
+/// Returns slabs without used blocks to the arena, except slabs of the first `kept` mappings: memory that a
+/// captured step uses as small blocks must not become a large block of another step.
 void MemoryPool::join_slabs(int64_t kept) {
   std::erase_if(slabs_, [&](const Slab& slab) {
     if (arena_.mapping_of(slab.at) <= kept) return false;

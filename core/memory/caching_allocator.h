@@ -14,8 +14,9 @@ namespace heed {
 /// per power of two, which wastes at most an eighth.
 int64_t room_for(int64_t bytes, Device device);
 
-/// Marks cached memory as inaccessible for the address sanitizer; and as accessible again.
+/// Marks cached memory as inaccessible for the address sanitizer.
 void poison(void* data, int64_t bytes);
+/// Marks memory as accessible again.
 void unpoison(void* data, int64_t bytes);
 
 /// Allocates blocks, large ones from an arena, and caches freed ones. Not thread-safe.
@@ -33,10 +34,7 @@ class MemoryPool {
 
   int64_t reserved() const { return small_reserved_ + arena_.reserved(); }  ///< bytes held, taken or free
   int64_t cached() const { return reserved() - used_; }                     ///< those that are free
-  int64_t mapped() const {
-    return small_mapped_ + arena_.mapped();
-  }  ///< number of requests to the
-     ///< system
+  int64_t mapped() const { return small_mapped_ + arena_.mapped(); }        ///< requests to the system
 
  private:
   struct Slab {
@@ -58,7 +56,7 @@ class MemoryPool {
   Device device_;
   Arena arena_;
   std::unordered_map<int64_t, Small> small_;  // by size
-  std::vector<Slab> slabs_;                   // what small ones are cut from, on a device
+  std::vector<Slab> slabs_;                   // of a device: small blocks are parts of slabs
   int64_t small_reserved_ = 0, small_mapped_ = 0, used_ = 0;
 };
 

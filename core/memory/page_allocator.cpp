@@ -1,4 +1,4 @@
-// Splitting, joining, and growing by adjacent mappings.
+// Splits and joins blocks of pages, and grows by adjacent mappings.
 #include "heed/core/memory/page_allocator.h"
 
 #include <sys/mman.h>
@@ -9,16 +9,16 @@
 namespace heed {
 namespace {
 
-// A wish only: far from where programs, libraries and stacks lie, so that there is room to grow without a
-// gap.
-char* const quiet = reinterpret_cast<char*>(uintptr_t{1} << 45);
+// The preferred address of the first mapping: far from programs, libraries and stacks, so that later mappings
+// can follow it without a gap.
+char* const first_address = reinterpret_cast<char*>(uintptr_t{1} << 45);
 constexpr int64_t huge_page = int64_t{2} << 20;
 
 int64_t rounded(int64_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
 
-char* map(char* wish, int64_t bytes) {
+char* map(char* hint, int64_t bytes) {
   void* at =
-      mmap(wish, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(hint, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
   madvise(at, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   return static_cast<char*>(at);
@@ -33,11 +33,11 @@ const MemorySource& host_memory() {
   return pages;
 }
 
-/// Enough spares for one more block, for what is left when it is split, and for newly mapped memory.
+/// Makes spares for one more block, for the rest when a block is split, and for newly mapped memory.
 void Arena::prepare() {
   const size_t enough = static_cast<size_t>(out_) + 3;
-  const size_t most = std::max(enough, spares_.size()) + free_.size();
-  if (spares_.capacity() < most) spares_.reserve(2 * most);
+  const size_t max_spares = std::max(enough, spares_.size()) + free_.size();
+  if (spares_.capacity() < max_spares) spares_.reserve(2 * max_spares);
   while (spares_.size() < enough) {
     Blocks block{{nullptr, 0}};
     Sizes size{{0, nullptr}};
@@ -60,10 +60,10 @@ void Arena::remove(Blocks::iterator block) noexcept {
   spares_.push_back({free_.extract(block), std::move(size)});
 }
 
-/// A mapping of its own, with a page at its end that is never handed out: blocks of two are never joined.
+/// Adds a mapping of its own, whose last page is never used, so that blocks of two mappings are never joined.
 char* Arena::grow_apart(int64_t bytes, int64_t allowance) {
   const int64_t exact = rounded(bytes + page);
-  for (const int64_t wanted : {std::max(exact, source_->least), exact}) {
+  for (const int64_t wanted : {std::max(exact, source_->min_bytes), exact}) {
     if (wanted > allowance) continue;
     char* at = source_->map(nullptr, wanted);
     if (at == nullptr) continue;
@@ -78,13 +78,13 @@ char* Arena::grow_apart(int64_t bytes, int64_t allowance) {
 
 char* Arena::grow(int64_t bytes, int64_t allowance) {
   if (!source_->in_pieces) return grow_apart(bytes, allowance);
-  // What is free at the end counts, if the new memory follows it directly.
+  // A free block at the end is joined with new memory that follows it.
   const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
   const int64_t tail =
       end_ != nullptr && last != free_.end() && last->first + last->second == end_ ? last->second : 0;
   for (const int64_t wanted : {rounded(bytes - tail), bytes - tail, rounded(bytes), bytes}) {
     if (wanted > allowance) continue;
-    char* at = source_->map(end_ != nullptr ? end_ : quiet, wanted);
+    char* at = source_->map(end_ != nullptr ? end_ : first_address, wanted);
     if (at == nullptr) continue;
     if (wanted < bytes && at != end_) {
       source_->unmap(at, wanted);

@@ -10,14 +10,14 @@
 
 namespace heed {
 
-/// Where an arena gets its memory: pages of the host or of a device.
+/// The system calls by which an arena gets pages of the host or of a device.
 struct MemorySource {
-  /// Maps at least `bytes`, at address `wish` if possible; nullptr when memory is out.
-  char* (*map)(char* wish, int64_t bytes);
-  /// False when it could not be given back.
+  /// Maps at least `bytes`, at address `hint` if possible; nullptr when memory is out.
+  char* (*map)(char* hint, int64_t bytes);
+  /// Returns memory to the system; false when that fails.
   bool (*unmap)(char* at, int64_t bytes);
-  int64_t least;   ///< smallest request to the system, in bytes
-  bool in_pieces;  ///< parts of a mapping can be unmapped, and neighbouring mappings joined
+  int64_t min_bytes;  ///< smallest request to the system
+  bool in_pieces;     ///< parts of a mapping can be unmapped, and neighbouring mappings joined
 };
 /// Pages of this process.
 const MemorySource& host_memory();
@@ -38,11 +38,11 @@ class Arena {
   /// Returns the number of bytes.
   int64_t release(int64_t kept = 0);
 
-  /// Which mapping a block lies in, where mappings are given back whole; the first that was made is number 1.
+  /// The number of the mapping of a block, counted from 1, where mappings can only be unmapped whole.
   int64_t mapping_of(char* block) const { return std::prev(whole_.upper_bound(block))->second.number; }
 
   int64_t reserved() const { return reserved_; }  ///< bytes held, taken or free
-  int64_t mapped() const { return mapped_; }      ///< how many times the system was asked
+  int64_t mapped() const { return mapped_; }      ///< number of requests to the system
 
  private:
   using Blocks = std::map<char*, int64_t>;
@@ -63,13 +63,13 @@ class Arena {
   };
 
   const MemorySource* source_;
-  std::map<char*, Mapping> whole_;  // what was mapped, where that can only be given back whole
-  Blocks free_;                     // by address; no two of them touch
-  Sizes sizes_;                     // the same by size
-  // One for every block that is out, so that giving back needs no memory: it happens in destructors.
+  std::map<char*, Mapping> whole_;  // mappings that can only be unmapped whole
+  Blocks free_;                     // free blocks by address; no two are neighbours
+  Sizes sizes_;                     // free blocks by size
+  // List nodes for every block that is taken, so that give(), which destructors call, needs no memory.
   std::vector<Spare> spares_;
   int64_t out_ = 0;      // blocks taken and not given back
-  char* end_ = nullptr;  // of what was mapped last
+  char* end_ = nullptr;  // end of the last mapping
   int64_t reserved_ = 0, mapped_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The caching allocator.
+// Storage: blocks of the memory pools of each device, statistics, and caps.
 #include "heed/core/memory/storage.h"
 
 #include <algorithm>
@@ -16,10 +16,11 @@
 #include "heed/core/memory/capture_reservation.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/out_of_memory.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 
-/// The list of all that live.
+/// A linked list of all living storages.
 struct StorageList {
   Storage* first = nullptr;
 
@@ -33,9 +34,10 @@ struct StorageList {
     if (one->after_ != nullptr) one->after_->before_ = one->before_;
   }
 
-  /// Needs no memory of its own.
+  /// Owners and their bytes. The array has a fixed size, since it is filled when memory has run out.
   struct Users {
-    MemoryUser list[500];
+    static constexpr int64_t max_count = 500;
+    MemoryUser list[max_count];
     int64_t count = 0;
   };
   void gather(Users& users) const {
@@ -45,7 +47,7 @@ struct StorageList {
       MemoryUser* user =
           std::find_if(users.list, end, [&](const MemoryUser& known) { return known.owner == one->owner_; });
       if (user == end) {
-        if (users.count == 500) continue;
+        if (users.count == Users::max_count) continue;
         ++users.count;
         *user = {one->owner_, 0};
       }
@@ -56,8 +58,8 @@ struct StorageList {
 
 namespace {
 
-// These three count the memory of the machine. They are no members of its Cache, since operator new reads
-// them while the Cache is being made.
+// Bytes of the machine's memory. They are no members of its Cache, since operator new reads them while the
+// Cache is being made.
 std::atomic<int64_t> heap_taken{0}, host_reserved{0}, host_cap{0};
 
 /// The memory of one device.
@@ -67,13 +69,14 @@ struct Cache {
   const bool is_host;
   std::mutex mutex;
   MemoryPool common;
-  MemoryPool captured;  // that of steps which are replayed
+  MemoryPool captured;  // memory of captured steps
   StorageList living;
   StorageList::Users at_failure;
   MemoryUse use;
   int64_t cap = 0;
-  // Steps that are being captured, that can be replayed, and how many mappings of `captured` these may use.
-  int64_t capturing = 0, replayable = 0, kept = 0;
+  int64_t capturing = 0;   // steps that are being captured
+  int64_t replayable = 0;  // captured steps that can be replayed
+  int64_t kept = 0;        // mappings of `captured` that these may use
 
   void count() {
     use.reserved = common.reserved() + captured.reserved();
@@ -81,7 +84,7 @@ struct Cache {
     if (is_host) host_reserved = use.reserved;
   }
 
-  /// What a captured step has freed it uses again: kernels that were recorded hold the addresses.
+  /// Frees cached memory, except what captured steps may use again: their kernels hold its addresses.
   int64_t release() {
     int64_t given = common.release();
     if (capturing == 0) given += captured.release(replayable > 0 ? kept : 0);
@@ -89,7 +92,7 @@ struct Cache {
     return given;
   }
 
-  /// Bytes that the heap holds of this device's memory.
+  /// Bytes of this device's memory that the heap holds.
   int64_t heap() const { return is_host ? heap_taken.load() : 0; }
   int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved - heap(); }
 
@@ -108,7 +111,7 @@ Cache& cache(Device device = Device::cpu) {
   if (device == Device::cpu) return *host;
   if constexpr (built_with_cuda) {
     static auto* one = [] {
-      cuda::require_open();  // whatever a GPU computes with lies in its memory
+      cuda::require_open();  // every use of the GPU allocates memory first
       return new Cache(Device::cuda);
     }();
     return *one;
@@ -120,39 +123,36 @@ thread_local int capturing = 0;
 
 std::atomic<Device> shortage{Device::cpu};
 
-/// Says to make_room(), which may be called from within, that the allocator is at work in this thread.
-thread_local bool at_work = false;
+/// True while the allocator works in this thread: make_room() and take_heap() may be called from within it.
+thread_local bool is_allocating = false;
 
-class Lock {
+/// The memory of a device, locked while this lives.
+class LockedCache : NonCopyable {
  public:
-  explicit Lock(Cache& c) : lock_(c.mutex) { at_work = true; }
-  ~Lock() { at_work = false; }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
+  explicit LockedCache(Device device = Device::cpu) : cache_(cache(device)), lock_(cache_.mutex) {
+    is_allocating = true;
+  }
+  ~LockedCache() { is_allocating = false; }
+  Cache* operator->() { return &cache_; }
 
  private:
+  Cache& cache_;
   std::lock_guard<std::mutex> lock_;
 };
 
-/// A block; null where there is none, also after recorded steps that can be done without were given up.
+/// A block; null where memory ran out, even after evictable graphs were destroyed.
 void* find_block(int64_t room, Device device, bool captured) {
-  Cache& c = cache(device);
-  {
-    const Lock lock(c);
-    if (void* block = c.take(room, captured)) return block;
-  }
+  if (void* block = LockedCache(device)->take(room, captured)) return block;
   if constexpr (built_with_cuda) {
-    if (device == Device::cuda && !captured && cuda::give_up_graphs()) {
-      const Lock lock(c);
-      return c.take(room, captured);
-    }
+    if (device == Device::cuda && !captured && cuda::give_up_graphs())
+      return LockedCache(device)->take(room, captured);
   }
   return nullptr;
 }
 
 constexpr const char* no_memory_at_all = "out of memory. Use a smaller batch, length or model.";
 
-/// The error of a request that goes past the cap, or past the memory there is; `cap` 0: no cap is set.
+/// The error of a request that exceeds the cap or the memory of the device; `cap` 0: no cap is set.
 std::string shortage_text(Device device, int64_t bytes, int64_t used, int64_t cap) {
   return text("memory of the ", device == Device::cpu ? "machine: " : "GPU: ", bytes_text(bytes),
               " are asked for while ", bytes_text(used), " are in use",
@@ -171,15 +171,12 @@ std::vector<MemoryUser> largest_first(const StorageList::Users& users) {
 
 CapturedMemory::CapturedMemory() {
   if constexpr (built_with_cuda) {
-    Cache& c = cache(Device::cuda);
-    bool short_of_it = false;
-    {
-      const Lock lock(c);
-      short_of_it = std::min(c.allowance(), cuda::free_bytes()) < c.common.cached();
-    }
-    if (short_of_it) release_cached(Device::cuda);
-    const Lock lock(c);
-    ++c.capturing;
+    const auto is_short = [] {
+      LockedCache c(Device::cuda);
+      return std::min(c->allowance(), cuda::free_bytes()) < c->common.cached();
+    };
+    if (is_short()) release_cached(Device::cuda);
+    ++LockedCache(Device::cuda)->capturing;
   }
   ++capturing;
 }
@@ -187,26 +184,21 @@ CapturedMemory::CapturedMemory() {
 CapturedMemory::~CapturedMemory() {
   --capturing;
   if constexpr (built_with_cuda) {
-    Cache& c = cache(Device::cuda);
-    const Lock lock(c);
-    --c.capturing;
+    --LockedCache(Device::cuda)->capturing;
   }
 }
 
 CapturedKept::CapturedKept() {
   if constexpr (built_with_cuda) {
-    Cache& c = cache(Device::cuda);
-    const Lock lock(c);
-    ++c.replayable;
-    c.kept = c.captured.mapped();
+    LockedCache c(Device::cuda);
+    ++c->replayable;
+    c->kept = c->captured.mapped();
   }
 }
 
 CapturedKept::~CapturedKept() {
   if constexpr (built_with_cuda) {
-    Cache& c = cache(Device::cuda);
-    const Lock lock(c);
-    --c.replayable;
+    --LockedCache(Device::cuda)->replayable;
   }
 }
 
@@ -217,56 +209,50 @@ Storage::Storage(int64_t bytes, Device device)
       device_(device),
       captured_(capturing > 0 && device == Device::cuda) {
   data_ = find_block(room_, device, captured_);
-  Cache& c = cache(device);
-  const Lock lock(c);
+  LockedCache c(device);
   if (data_ == nullptr) {
-    c.living.gather(c.at_failure);
+    c->living.gather(c->at_failure);
     shortage = device;
-    fail(Fault::memory, shortage_text(device, bytes, c.use.live + c.heap(), c.cap));
+    fail(Fault::memory, shortage_text(device, bytes, c->use.live + c->heap(), c->cap));
   }
-  c.living.add(this);
+  c->living.add(this);
   unpoison(data_, room_);
   if constexpr (built_with_cuda) {
     if (device == Device::cuda) cuda::prepare(data_, bytes_, room_);
   }
   poison(static_cast<char*>(data_) + bytes_, room_ - bytes_);
-  c.use.live += room_;
-  c.use.peak = std::max(c.use.peak, c.use.live);
+  c->use.live += room_;
+  c->use.peak = std::max(c->use.peak, c->use.live);
 }
 
 Storage::~Storage() {
-  Cache& c = cache(device_);
-  const Lock lock(c);
-  c.living.remove(this);
+  LockedCache c(device_);
+  c->living.remove(this);
   if constexpr (built_with_cuda) {
     unpoison(data_, room_);
     if (device_ == Device::cuda) cuda::examine(data_, bytes_, room_);
   }
   poison(data_, room_);
-  (captured_ ? c.captured : c.common).give(data_, room_);
-  c.use.live -= room_;
+  (captured_ ? c->captured : c->common).give(data_, room_);
+  c->use.live -= room_;
 }
 
 std::vector<MemoryUser> memory_users(Device device) {
-  Cache& c = cache(device);
-  const Lock lock(c);
+  LockedCache c(device);
   auto users = std::make_unique<StorageList::Users>();
-  c.living.gather(*users);
+  c->living.gather(*users);
   return largest_first(*users);
 }
 
 std::vector<MemoryUser> memory_users_at_failure(Device device) {
-  Cache& c = cache(device);
-  const Lock lock(c);
-  return largest_first(c.at_failure);
+  return largest_first(LockedCache(device)->at_failure);
 }
 
 void make_room() {
-  if (!at_work) {
-    Cache& c = cache();
-    const Lock lock(c);
-    if (c.release() > 0) return;
-    c.living.gather(c.at_failure);
+  if (!is_allocating) {
+    LockedCache c;
+    if (c->release() > 0) return;
+    c->living.gather(c->at_failure);
     shortage = Device::cpu;
   }
   throw std::bad_alloc();
@@ -274,23 +260,17 @@ void make_room() {
 
 Device last_shortage() { return shortage; }
 
-MemoryUse memory_use(Device device) {
-  Cache& c = cache(device);
-  const Lock lock(c);
-  return c.use;
-}
+MemoryUse memory_use(Device device) { return LockedCache(device)->use; }
 
 void reset_peak(Device device) {
-  Cache& c = cache(device);
-  const Lock lock(c);
-  c.use.peak = c.use.live;
+  LockedCache c(device);
+  c->use.peak = c->use.live;
 }
 
 void cap_memory(int64_t bytes, Device device) {
-  Cache& c = cache(device);
-  const Lock lock(c);
-  c.cap = bytes;
-  if (c.is_host) host_cap = bytes;
+  LockedCache c(device);
+  c->cap = bytes;
+  if (c->is_host) host_cap = bytes;
 }
 
 HeapPastCap::HeapPastCap(int64_t bytes, int64_t used, int64_t cap) noexcept {
@@ -310,17 +290,16 @@ std::string out_of_memory_text(const std::bad_alloc& error) {
 void take_heap(int64_t bytes) {
   const auto is_past = [] { return host_cap != 0 && heap_taken + host_reserved > host_cap + heap_reserve; };
   heap_taken += bytes;
-  if (!is_past() || at_work) return;
+  if (!is_past() || is_allocating) return;
   int64_t used = 0;
   {
-    Cache& c = cache();
-    const Lock lock(c);
-    c.release();
+    LockedCache c;
+    c->release();
     if (!is_past()) return;
     heap_taken -= bytes;
-    c.living.gather(c.at_failure);
+    c->living.gather(c->at_failure);
     shortage = Device::cpu;
-    used = c.use.live + c.heap();
+    used = c->use.live + c->heap();
   }
   throw HeapPastCap(bytes, used, host_cap);
 }
@@ -335,10 +314,8 @@ int64_t heap_left() {
 }
 
 void release_cached(Device device) {
-  Cache& c = cache(device);
-  if (device != Device::cpu) synchronize(device);  // what is given back must not be in use
-  const Lock lock(c);
-  c.release();
+  if (device != Device::cpu) synchronize(device);  // freed memory must not be in use
+  LockedCache(device)->release();
 }
 
 }  // namespace heed

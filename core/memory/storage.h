@@ -6,18 +6,17 @@
 #include <vector>
 
 #include "heed/core/device.h"
+#include "heed/core/scope.h"
 
 namespace heed {
 
-/// A run of bytes on a device, aligned to 64 (to 256 on a GPU, where it may be handed out again as soon as it
-/// is freed: whatever was asked of the device before comes first). Freed memory is kept for later requests,
-/// so training maps nothing once it has seen its largest batch. Fails (Fault::memory) past the cap.
-class Storage {
+/// A block of bytes on a device, aligned to 64, on a GPU to 256. Freed blocks are cached for later requests,
+/// on a GPU in the order of its stream, so training maps no memory after its largest batch. Fails
+/// (Fault::memory) past the cap.
+class Storage : NonCopyable {
  public:
   Storage(int64_t bytes, Device device);
   ~Storage();
-  Storage(const Storage&) = delete;
-  Storage& operator=(const Storage&) = delete;
 
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
@@ -31,7 +30,7 @@ class Storage {
   int64_t bytes_ = 0;
   int64_t room_ = 0;
   const void* owner_;
-  Storage *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
+  Storage *before_ = nullptr, *after_ = nullptr;  // neighbours in the list of living storages
   Device device_;
   bool captured_;  // its memory belongs to the captured steps
 };
@@ -47,21 +46,19 @@ inline const void* owner_of(MemoryKind kind) { return &memory_kind_names[static_
 inline thread_local const void* memory_owner = nullptr;
 
 /// While it lives, storage that this thread allocates belongs to `owner`.
-struct MemoryScope {
-  explicit MemoryScope(const void* owner) : outer_(memory_owner) { memory_owner = owner; }
+class MemoryScope {
+ public:
+  explicit MemoryScope(const void* owner) : owner_(memory_owner, owner) {}
   explicit MemoryScope(MemoryKind kind) : MemoryScope(owner_of(kind)) {}
-  ~MemoryScope() { memory_owner = outer_; }
-  MemoryScope(const MemoryScope&) = delete;
-  MemoryScope& operator=(const MemoryScope&) = delete;
 
  private:
-  const void* outer_;
+  ScopedValue<const void*> owner_;
 };
 
 /// Memory statistics of one device, in bytes.
 struct MemoryUse {
   int64_t live = 0;      ///< held by tensors now
-  int64_t peak = 0;      ///< the most that was live since reset_peak()
+  int64_t peak = 0;      ///< maximum of `live` since reset_peak()
   int64_t reserved = 0;  ///< taken from the system, live or cached
   int64_t mapped = 0;    ///< number of requests to the system
 };
@@ -73,27 +70,25 @@ struct MemoryUser {
 
 /// Bytes by owner, the largest first; at most 500 owners.
 std::vector<MemoryUser> memory_users(Device device = default_device);
-/// The same at the time when memory last ran out.
+/// memory_users() when memory last ran out.
 std::vector<MemoryUser> memory_users_at_failure(Device device = default_device);
-/// For std::set_new_handler: gives cached memory back to the system when the heap has none left; where there
-/// is none, notes who holds how much and throws std::bad_alloc.
+/// For std::set_new_handler, when the heap is exhausted: returns cached memory to the system; where there is
+/// none, records memory_users_at_failure() and throws std::bad_alloc.
 void make_room();
 
 MemoryUse memory_use(Device device = default_device);
 void reset_peak(Device device = default_device);
-/// No Storage may take `reserved` past this many bytes; 0 means no cap.
+/// Limits MemoryUse::reserved to `bytes`; 0 means no cap.
 void cap_memory(int64_t bytes, Device device = default_device);
-/// Gives cached memory back to the system, except what captured steps may use again.
+/// Returns cached memory to the system, except that of captured steps.
 void release_cached(Device device = default_device);
 
-/// While it lives, GPU storage comes from a pool that only captured steps use; they share it, since they are
-/// replayed one after the other. Frees cached blocks first if less than that is free: capturing needs a
-/// second working set.
-struct CapturedMemory {
+/// While it lives, GPU storage comes from a pool that captured steps share, since they are replayed one after
+/// the other. Frees cached blocks first where less memory is free than they have: capturing needs a second
+/// working set.
+struct CapturedMemory : NonCopyable {
   CapturedMemory();
   ~CapturedMemory();
-  CapturedMemory(const CapturedMemory&) = delete;
-  CapturedMemory& operator=(const CapturedMemory&) = delete;
 };
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Calls of OpenBLAS: one thread each, and in turns where the library cannot do better.
+// Calls of OpenBLAS, each with one thread; the serial build takes one call at a time.
 #include "heed/core/parallel/blas.h"
 
 #include <cblas.h>
@@ -8,45 +8,44 @@
 namespace heed::blas {
 namespace {
 
-std::mutex door;
+std::mutex mutex;
 
-/// Lets this thread call: BLAS must not start threads of its own, since the order of its sums would follow
-/// their number. The OpenMP build keeps that wish for each calling thread, and moves buffers when it is told.
-void settle() {
-  thread_local bool settled = false;
-  if (settled) return;
-  const std::lock_guard one(door);
+/// Limits OpenBLAS to one thread for calls of this thread, since the order of its sums depends on the number
+/// of threads. The OpenMP build keeps the limit for each calling thread.
+void use_one_thread() {
+  thread_local bool done = false;
+  if (done) return;
+  const std::lock_guard lock(mutex);
   openblas_set_num_threads(1);
-  settled = true;
+  done = true;
 }
 
-/// The serial build hands out its working memory without a lock: of two calls at once, both may get the same
-/// and both go wrong.
-std::unique_lock<std::mutex> turn() {
-  static const bool alone = openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
-  return alone ? std::unique_lock(door) : std::unique_lock<std::mutex>();
+/// A lock for the serial build, which shares its working memory between calls; empty for the other builds.
+std::unique_lock<std::mutex> lock_serial_build() {
+  static const bool is_serial = openblas_get_parallel() == OPENBLAS_SEQUENTIAL;
+  return is_serial ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
 }
 
-CBLAS_TRANSPOSE lies(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
+CBLAS_TRANSPOSE order_of(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
 }  // namespace
 
 void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<float> b, float beta,
           float* c, int64_t ldc) {
-  settle();
-  const auto held_turn = turn();
-  cblas_sgemm(CblasRowMajor, lies(a.transposed), lies(b.transposed), static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at, static_cast<int>(b.step),
-              beta, c, static_cast<int>(ldc));
+  use_one_thread();
+  const auto lock = lock_serial_build();
+  cblas_sgemm(CblasRowMajor, order_of(a.transposed), order_of(b.transposed), static_cast<int>(m),
+              static_cast<int>(n), static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at,
+              static_cast<int>(b.step), beta, c, static_cast<int>(ldc));
 }
 
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
           double* c, int64_t ldc) {
-  settle();
-  const auto held_turn = turn();
-  cblas_dgemm(CblasRowMajor, lies(a.transposed), lies(b.transposed), static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at, static_cast<int>(b.step),
-              beta, c, static_cast<int>(ldc));
+  use_one_thread();
+  const auto lock = lock_serial_build();
+  cblas_dgemm(CblasRowMajor, order_of(a.transposed), order_of(b.transposed), static_cast<int>(m),
+              static_cast<int>(n), static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at,
+              static_cast<int>(b.step), beta, c, static_cast<int>(ldc));
 }
 
 const char* build() {

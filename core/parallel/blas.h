@@ -13,15 +13,15 @@ struct Factor {
   bool transposed;  ///< the matrix is stored column by column
 };
 
-/// c = alpha a b + beta c for an m x n result of rows `ldc` apart, all of it in this thread. The bits do not
-/// depend on what other threads do meanwhile.
+/// c = alpha a b + beta c in this thread: a is m x k, b k x n, c m x n with rows `ldc` apart. The bits do not
+/// depend on other threads.
 void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<float> b, float beta,
           float* c, int64_t ldc);
-/// The same in double precision.
+/// gemm() in double precision.
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
           double* c, int64_t ldc);
 
-/// How the library that was found deals with threads: "pthread", "openmp" or "serial".
+/// The kind of threads of the library that was found: "pthread", "openmp" or "serial".
 const char* build();
 
 }  // namespace heed::blas

@@ -9,8 +9,8 @@
 
 namespace heed {
 
-/// The values made last, each found by its key: what an object computes once and then shares between the
-/// threads that use it. A value never changes once it is made, and lives as long as somebody holds it.
+/// A cache of the values used last, by key, that the threads of an object share. A value never changes and
+/// lives as long as a caller holds it.
 template <class Key, class Value>
 class RecentValues {
  public:

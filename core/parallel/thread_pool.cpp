@@ -23,8 +23,10 @@
 namespace heed {
 namespace {
 
-thread_local bool inside = false;
+constexpr int max_threads = 256;
+thread_local bool is_in_job = false;  // this thread computes a piece
 
+/// Tells the CPU that the thread spins.
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -32,13 +34,14 @@ void relax() {
 }
 
 int default_threads() {
-  if (const char* wish = std::getenv("HEED_THREADS"); wish != nullptr && *wish != '\0') {
-    const std::string_view digits = wish;
+  if (const char* requested = std::getenv("HEED_THREADS"); requested != nullptr && *requested != '\0') {
+    const std::string_view digits = requested;
     int count = 0;
     const auto [at, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-    if (fault == std::errc() && at == digits.data() + digits.size() && count >= 1 && count <= 256)
+    if (fault == std::errc() && at == digits.data() + digits.size() && count >= 1 && count <= max_threads)
       return count;
-    fail("HEED_THREADS=", wish, " is no number of threads. It must be 1 to 256; unset it to use all cores.");
+    fail("HEED_THREADS=", requested,
+         " is no number of threads. It must be 1 to 256; unset it to use all cores.");
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
@@ -55,7 +58,7 @@ class Pool {
     try {
       for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
-      // The system gives no more threads: fewer do the same work, to the same bits.
+      // The system has no more threads. Fewer threads compute the same bits.
     }
     for (int ready = ready_.load(); ready < size() - 1; ready = ready_.load()) ready_.wait(ready);
   }
@@ -99,7 +102,7 @@ class Pool {
 
  private:
   void take() {
-    inside = true;
+    is_in_job = true;
     Timeline* timeline = Timeline::active();
     const int64_t began = timeline != nullptr ? Timeline::now() : 0;
     bool worked = false;
@@ -116,10 +119,10 @@ class Pool {
       }
     }
     if (timeline != nullptr && worked) timeline->slice("threads", "pieces", nullptr, began);
-    inside = false;
+    is_in_job = false;
   }
 
-  /// False when the job is over. While a worker is inside, the fields of the job stay as they are.
+  /// Joins the job; false when it is over. The fields of the job do not change while workers are in it.
   bool enter() {
     int now = entered_.load(std::memory_order_relaxed);
     while (now >= open) {
@@ -129,7 +132,7 @@ class Pool {
   }
 
   void work() {
-    // The C library maps an arena for a thread's first allocation: now, not in the middle of a run.
+    // Makes the C library map the arena of this thread now, and not during a run.
     void* volatile first = std::malloc(1);
     std::free(first);
     ready_.fetch_add(1);
@@ -150,7 +153,7 @@ class Pool {
   }
 
   std::vector<std::thread> workers_;
-  std::mutex job_;  // two threads of a program may both train; their jobs take turns
+  std::mutex job_;  // held by the calling thread: jobs of several threads run one after the other
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<uint64_t> generation_{0};
@@ -175,7 +178,7 @@ std::unique_ptr<Pool>& pool() {
 int threads() { return pool()->size(); }
 
 void set_threads(int count) {
-  if (count != threads()) pool() = std::make_unique<Pool>(std::clamp(count, 1, 256));
+  if (count != threads()) pool() = std::make_unique<Pool>(std::clamp(count, 1, max_threads));
 }
 
 std::string blas_core() {
@@ -185,7 +188,7 @@ std::string blas_core() {
 
 void detail::run_pieces(int64_t pieces, void (*piece)(void*, int64_t), void* context) {
   if (pieces <= 0) return;
-  if (pieces == 1 || inside || threads() == 1) {
+  if (pieces == 1 || is_in_job || threads() == 1) {
     for (int64_t i = 0; i < pieces; ++i) piece(context, i);
     return;
   }

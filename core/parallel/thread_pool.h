@@ -9,10 +9,11 @@
 
 namespace heed {
 
-/// How many threads work, the caller included. Starts as HEED_THREADS or the number of cores this process may
+/// The number of threads, the caller included; at first HEED_THREADS or the number of cores this process may
 /// use.
 int threads();
-/// Call it between calls of parallel_for only. Results are bit-identical for any number.
+/// Sets the number of threads; to be called between calls of parallel_for only. Results are bit-identical for
+/// any number.
 void set_threads(int count);
 
 /// The name of OpenBLAS's kernel family in use, such as "Haswell"; "unknown" with another BLAS.
@@ -44,7 +45,7 @@ void parallel_rows(int64_t count, int64_t grain, F&& f) {
   });
 }
 
-/// Elements per piece of a light element-wise loop: enough to make a piece worth scheduling.
+/// Elements per piece of an element-wise loop: enough to make scheduling a piece worthwhile.
 inline constexpr int64_t light_grain = int64_t{1} << 14;
 
 }  // namespace heed

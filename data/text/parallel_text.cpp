@@ -8,7 +8,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
 #include "heed/core/io/hash.h"
-#include "heed/core/io/input_file.h"
 #include "heed/core/io/json.h"
 #include "heed/data/text/text.h"
 

@@ -53,10 +53,10 @@ std::vector<OpCase> arithmetic_cases() {
           "minimum(a, b)", [](Inputs x) { return minimum(x[0], x[1]); },
           [](double a, double b) { return std::min(a, b); }, {distinct(0), distinct(0.03125)}),
       one(
-          "minimum(x, most)", [](Inputs x) { return minimum(x[0], 100.03125); },
+          "minimum(x, limit)", [](Inputs x) { return minimum(x[0], 100.03125); },
           [](double x) { return std::min(x, 100.03125); }, distinct(0)),
       one(
-          "maximum(x, least)", [](Inputs x) { return maximum(x[0], 100.03125); },
+          "maximum(x, limit)", [](Inputs x) { return maximum(x[0], 100.03125); },
           [](double x) { return std::max(x, 100.03125); }, distinct(0)),
       one(
           "affine(x, scale, shift)", [](Inputs x) { return affine(x[0], -1.5, 0.25); },

@@ -174,7 +174,7 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser_gradient = 10},
-      {.op = "scatter_add_rows(rows, ids, length)",
+      {.op = "scatter_add_rows(x, ids, length)",
        .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{0, 1, 2, 2}}},
        .large = {{2, 3, 150, 33}},
        .apply = [](Inputs x) { return scatter_add_rows(x[0], ids_for(x[0], x[0].extent(2), 4), 4); },
@@ -187,7 +187,7 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser = 10},
-      {.op = "segment_mean(x, count, lengths, most)",
+      {.op = "segment_mean(x, count, lengths, counts)",
        .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{3, 2, 7, 1}}, {{0, 1, 2, 2}}},
        .large = {{4, 3, 150, 33}},
        .apply =

@@ -87,7 +87,7 @@ OpCase scan_case(const char* note, Ways ways, bool each) {
 }
 
 OpCase exp_sum_case() {
-  return {.op = "cumulative_exp_sum(x, most)",
+  return {.op = "cumulative_exp_sum(x, running_max)",
           .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{1, 1, 0, 3}}},
           .large = {{5, 3, 300, 37}},
           .kinds = {between(-3, 3)},

@@ -186,7 +186,7 @@ Tensor window(const Tensor& x) {
 std::vector<Tensor> views_of(const Tensor& x) {
   if (x.rank() == 0) return {};
   std::vector<Tensor> out = {window(x)};
-  if (x.rank() < Extents::most) out.push_back(with_gaps(x));
+  if (x.rank() < Extents::max_rank) out.push_back(with_gaps(x));
   if (x.rank() > 1) {
     out.push_back(turned(x, 0, -1));
     out.push_back(turned(x, -1, -2));

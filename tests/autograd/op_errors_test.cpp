@@ -92,7 +92,7 @@ TEST_CASE("ops: attention that does not fit together is refused") {
   const auto pattern = std::make_shared<kernel::Pattern>();
   CHECK_THROWS_WITH(pattern_attention(q, k, v, {.pattern = pattern}),
                     containing("0 queries and 0 keys for q [2, 1, 3, 4]"));
-  CHECK_THROWS_WITH(tree_attention(q, k, v, {}), containing("they must be i32 [B, Tq, most]"));
+  CHECK_THROWS_WITH(tree_attention(q, k, v, {}), containing("they must be i32 [B, Tq, max buds]"));
   const Tensor buds = Tensor::zeros({q.extent(0), 3, 1}, DType::i32);
   CHECK_THROWS_WITH(tree_attention(q, k, v, {.visible = {.keys = 4}, .buds = buds}),
                     containing("of 4 leaves for q"));

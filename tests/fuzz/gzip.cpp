@@ -1,6 +1,7 @@
 // Fuzz target: gzip data.
 #include "heed/core/io/gzip.h"
 
+#include "heed/tests/deflate.h"
 #include "heed/tests/fuzz/input.h"
 #include "heed/tests/fuzz/reader_rules.h"
 

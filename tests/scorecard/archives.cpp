@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "heed/core/io/files.h"
-#include "heed/core/io/gzip.h"
+#include "heed/tests/deflate.h"
 #include "heed/tests/fuzz/mutate.h"
 #include "heed/tests/fuzz/refusal.h"
 #include "heed/tests/scorecard/rows.h"

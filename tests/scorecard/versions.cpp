@@ -103,11 +103,10 @@ void refuse_states(const Scene& scene, Tally& tally) {
       copy_run(fixture, folder);
       const std::string bytes = Json(good).set(key, value).dump();
       io::write(point / "state.json", bytes);
-      std::string crc;
-      for (int shift = 28; shift >= 0; shift -= 4) crc += "0123456789abcdef"[crc32c(bytes) >> shift & 0xf];
       Json files = sums.at("files");
-      files.set("state.json",
-                Json::object({{"size", Json(bytes.size())}, {"crc32c", crc}, {"sha256", sha256_hex(bytes)}}));
+      files.set("state.json", Json::object({{"size", Json(bytes.size())},
+                                            {"crc32c", crc32c_hex(bytes)},
+                                            {"sha256", sha256_hex(bytes)}}));
       io::write(point / "MANIFEST.json", Json(sums).set("files", files).dump());
       const Ended end = run(scene.heed({"resume", "state", "--steps", "8", "--quiet"}));
       tally.add(text(key, " = ", value.dump()),

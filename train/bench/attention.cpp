@@ -8,7 +8,6 @@
 #include "heed/autograd/autocast.h"
 #include "heed/core/io/files.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/pair_count.h"
 #include "heed/train/bench/attention_layer.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/machine_peaks.h"

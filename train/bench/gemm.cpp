@@ -68,11 +68,12 @@ std::vector<double> rates(double flops, std::span<const std::function<void()>> w
 void blas_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor& c) {
   openblas_set_num_threads(1);
   for (int64_t i = 0; i < p.batch; ++i) {
-    cblas_sgemm(CblasRowMajor, p.a_turned ? CblasTrans : CblasNoTrans, p.b_turned ? CblasTrans : CblasNoTrans,
-                static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1.0F,
-                a.data<float>() + i * p.m * p.k, static_cast<int>(p.a_turned ? p.m : p.k),
-                b.data<float>() + i * p.k * p.n, static_cast<int>(p.b_turned ? p.k : p.n), 0.0F,
-                c.data<float>() + i * p.m * p.n, static_cast<int>(p.n));
+    cblas_sgemm(CblasRowMajor, p.a_transposed ? CblasTrans : CblasNoTrans,
+                p.b_transposed ? CblasTrans : CblasNoTrans, static_cast<int>(p.m), static_cast<int>(p.n),
+                static_cast<int>(p.k), 1.0F, a.data<float>() + i * p.m * p.k,
+                static_cast<int>(p.a_transposed ? p.m : p.k), b.data<float>() + i * p.k * p.n,
+                static_cast<int>(p.b_transposed ? p.k : p.n), 0.0F, c.data<float>() + i * p.m * p.n,
+                static_cast<int>(p.n));
   }
 }
 
@@ -87,7 +88,7 @@ Operands operands(const Product& p) {
     fill_normal(x, 0, 1, rng);
     return turned ? view::transpose(x, 1, 2) : x;
   };
-  return {lying(p.m, p.k, p.a_turned), lying(p.k, p.n, p.b_turned), Tensor(Shape{p.batch, p.m, p.n})};
+  return {lying(p.m, p.k, p.a_transposed), lying(p.k, p.n, p.b_transposed), Tensor(Shape{p.batch, p.m, p.n})};
 }
 
 /// Each product in each precision, relative to a large product's rate. Products with an extent below 32 stay
@@ -118,7 +119,7 @@ void on_device(const ParsedArguments& arguments) {
         launch<kernel::Copy>(default_device, lying, rounded);
         return turned ? view::transpose(rounded, 1, 2) : rounded;
       };
-      const Tensor a = factor(exact.a, p.a_turned), b = factor(exact.b, p.b_turned);
+      const Tensor a = factor(exact.a, p.a_transposed), b = factor(exact.b, p.b_transposed);
       const std::function<void()> ours = [&, how = rounding] {
         launch<kernel::Gemm>(default_device, a, b, exact.c, 1.0, 0.0, how);
       };

@@ -64,13 +64,13 @@ ProductReplay::ProductReplay(std::span<const Product> products) {
   Numbers numbers;
   for (const Product& p : products) {
     const Split how = split(p);
-    Work work{{}, p.added ? 1.0 : 0.0, how.times, p.rounding};
+    Work work{{}, p.accumulates ? 1.0 : 0.0, how.times, p.rounding};
     // On a GPU the factors were rounded before.
     const bool narrow = default_device != Device::cpu && p.rounding == Rounding::bf16;
     const DType factors = narrow ? DType::bf16 : DType::f32;
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
-      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_turned, 3 * piece, factors),
-                             numbers.at(how.abreast, p.k, p.n, p.b_turned, 3 * piece + 1, factors),
+      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_transposed, 3 * piece, factors),
+                             numbers.at(how.abreast, p.k, p.n, p.b_transposed, 3 * piece + 1, factors),
                              numbers.at(how.abreast, p.m, p.n, false, 3 * piece + 2)});
     }
     work_.push_back(std::move(work));

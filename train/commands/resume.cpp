@@ -2,8 +2,8 @@
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/run/program_name.h"
-#include "heed/train/session/distributed_session.h"
 #include "heed/train/run/resume_point.h"
+#include "heed/train/session/distributed_session.h"
 #include "heed/train/session/run_session.h"
 #include "heed/train/session/setting_options.h"
 

@@ -112,7 +112,8 @@ int run_structure(const ParsedArguments& arguments) {
   if (io::exists(source / "config.toml")) {
     const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
     LoadedRun run = load_run(source, {.checkpoint = arguments.get("checkpoint"), .with_data = input.empty()});
-    for (const MapView& map : map_provider(*run.config.task).maps(*run.model, input, caption)) structure.add(map);
+    for (const MapView& map : map_provider(*run.config.task).maps(*run.model, input, caption))
+      structure.add(map);
     if (!arguments.has("json")) io::print(caption + "\n\n");
   } else {
     if (arguments.has("checkpoint"))

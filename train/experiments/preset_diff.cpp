@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/registry.h"
-#include "heed/attention/inspect/text_escapes.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -126,7 +126,7 @@ void CapturedStepCache::begin(ShapeSteps& steps, StepBatches& batches) {
   };
   CapturedStepHooks hooks{kept, undo};
   if (group_.size() > 1)
-    hooks.agreed = [this](const std::string& why_not) { return first_said(group_, why_not); };
+    hooks.agreed = [this](const std::string& why_not) { return first_message(group_, why_not); };
   steps.captured = std::make_unique<CapturedStep>([this, &steps] { step_(steps.batches); }, std::move(hooks));
 }
 

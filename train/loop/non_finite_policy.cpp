@@ -46,7 +46,7 @@ void NonFinitePolicy::restore_buffers() {
 }
 
 void NonFinitePolicy::failed(const StepResult& step, const std::string& bad) {
-  std::string found = group_.size() > 1 ? first_said(group_, bad) : bad;
+  std::string found = group_.size() > 1 ? first_message(group_, bad) : bad;
   if (found.empty()) found = nothing_bad;
   group_.together([&] { skip_or_stop(step, found); });
 }

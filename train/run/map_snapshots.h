@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/attention/inspect/map_view.h"
+#include "heed/attention/inspect/single_map_statistics.h"
 #include "heed/core/error.h"
 
 namespace heed {

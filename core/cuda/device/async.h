@@ -23,7 +23,7 @@ __device__ inline void copy_async(void* to, const void* from, int bytes) {
                  : "memory");
   }
 #else
-  emulated::Copies::mine().begin(to, from, size, bytes);
+  emulated::Copies::of_thread().begin(to, from, size, bytes);
 #endif
 }
 
@@ -32,7 +32,7 @@ __device__ inline void commit_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
 #else
-  emulated::Copies::mine().commit();
+  emulated::Copies::of_thread().commit();
 #endif
 }
 
@@ -43,7 +43,7 @@ __device__ inline void wait_for_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #else
-  emulated::Copies::mine().wait(pending);
+  emulated::Copies::of_thread().wait(pending);
 #endif
 }
 

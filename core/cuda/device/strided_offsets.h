@@ -39,7 +39,7 @@ struct StridedOffsets {
 
   int axes;  ///< axis 0 is the innermost
   int64_t size;
-  int64_t extent[Extents::most] = {}, stride[Extents::most][N] = {};
+  int64_t extent[Extents::max_rank] = {}, stride[Extents::max_rank][N] = {};
 
  private:
   template <class Index>  // 32-bit divisions are several times as fast

@@ -1,4 +1,4 @@
-// Copies into shared memory that are under way: they happen when the thread waits for them, and no sooner.
+// Asynchronous copies into shared memory: they are done when the thread waits for them, and no sooner.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace heed::emulated {
 
-/// What one thread of a block has begun to copy, in groups.
+/// The pending copies of one thread of a block, in groups.
 class Copies {
  public:
   void begin(void* to, const void* from, int size, int bytes) {
@@ -29,7 +29,7 @@ class Copies {
     groups_.push_back(std::move(open_));
     open_ = {};
   }
-  /// Does the oldest groups, all but `open`.
+  /// Does the copies of all groups but the last `open` ones.
   void wait(size_t open) {
     for (; groups_.size() > open; groups_.pop_front()) {
       for (const One& one : groups_.front()) {
@@ -39,8 +39,8 @@ class Copies {
     }
   }
 
-  /// Those of the thread that runs.
-  static Copies& mine() {
+  /// The copies of the running thread.
+  static Copies& of_thread() {
     static thread_local std::array<Copies, 1024> all;
     return all[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
   }

@@ -1,9 +1,8 @@
-// The threads of a block as fibers: where they are, and where they wait for each other.
+// The threads of a block as fibers: their indices, barriers and shuffles.
 //
-// A block's threads run one after the other, each straight through to the place where CUDA makes it wait. So
-// a value that another thread is to write must come through a barrier or a shuffle; without one it is not
-// there yet. HEED_EMULATED_ORDER=backward runs the threads of each block from the last to the first, which
-// shows what relies on the order.
+// The threads of a block run one after the other, each up to its next barrier or shuffle, so a value that
+// another thread writes is not there without one. HEED_EMULATED_ORDER=backward runs the threads of each block
+// from the last to the first, which shows code that relies on the order.
 #pragma once
 
 #include <cstddef>
@@ -21,31 +20,33 @@ inline constexpr int warpSize = 32;
 namespace heed::emulated {
 
 inline constexpr int warp = 32;
-inline constexpr size_t slot = 64;  ///< most bytes that a lane may hand to the others at once
+inline constexpr size_t slot = 64;  ///< maximum bytes that a lane exchanges at once
 
 /// Runs `body` once for each thread of each block; blocks on the threads of the pool. Throws what a thread
 /// throws, and for a barrier that some threads do not reach.
 void run_grid(dim3 blocks, dim3 threads, size_t shared_bytes, const std::function<void()>& body);
 
-/// The dynamic shared memory of this thread's block, 16-byte aligned, NaN at the start of each block.
+/// The dynamic shared memory of this thread's block, aligned to 16 bytes and filled with NaN for each block.
 void* block_memory();
 
 /// Waits for all threads of the block.
-void meet_block();
-/// Waits for the lanes of `mask` and returns what each gave, in slots of `slot` bytes; those of other lanes
-/// hold NaN. `what` names the op, which must be the same for all. Then leave_warp().
-const std::byte* meet_warp(const char* what, unsigned mask, const void* mine, size_t bytes);
+void wait_for_block();
+/// Waits for the lanes of `mask` and returns the value of each, in slots of `slot` bytes; slots of other
+/// lanes hold NaN. `what` names the op, which must be the same for all. The caller then calls leave_warp().
+const std::byte* wait_for_warp(const char* what, unsigned mask, const void* value, size_t bytes);
+/// Ends the use of the values that wait_for_warp() returned.
 void leave_warp();
 
-/// What f makes of the values of all lanes: f(const T& (int lane)). For ops of a whole warp.
+/// Exchanges values among the lanes of a mask: returns f(value_of), where value_of(lane) is the value of a
+/// lane.
 template <class T, class F>
-auto exchange(const char* what, unsigned mask, const T& mine, F f) {
+auto exchange(const char* what, unsigned mask, const T& value, F f) {
   static_assert(sizeof(T) <= slot && std::is_trivially_copyable_v<T>);
-  const std::byte* all = meet_warp(what, mask, &mine, sizeof(T));
+  const std::byte* all = wait_for_warp(what, mask, &value, sizeof(T));
   const auto result = f([all](int lane) {
-    T value;
-    std::memcpy(&value, all + static_cast<size_t>(lane) * slot, sizeof(T));
-    return value;
+    T other;
+    std::memcpy(&other, all + static_cast<size_t>(lane) * slot, sizeof(T));
+    return other;
   });
   leave_warp();
   return result;
@@ -57,14 +58,14 @@ inline int lane() {
 
 }  // namespace heed::emulated
 
-inline void __syncthreads() { heed::emulated::meet_block(); }
+inline void __syncthreads() { heed::emulated::wait_for_block(); }
 
 inline void __syncwarp(unsigned mask = 0xffffffffU) {
-  heed::emulated::meet_warp("__syncwarp", mask, nullptr, 0);
+  heed::emulated::wait_for_warp("__syncwarp", mask, nullptr, 0);
   heed::emulated::leave_warp();
 }
 
-/// Lanes outside of the segment of `width` keep their own value, as CUDA says.
+/// Lanes whose source is outside of their segment of `width` keep their own value, as in CUDA.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int first = heed::emulated::lane() / width * width;
@@ -74,7 +75,7 @@ T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize) {
   const int lane = heed::emulated::lane(), from = lane ^ bits;
-  // Segments before one's own may be read, later ones not.
+  // CUDA lets a lane read earlier segments, but not later ones.
   const bool within = from < (lane / width + 1) * width;
   return heed::emulated::exchange("__shfl_xor_sync", mask, value,
                                   [&](auto of) { return of(within ? from : lane); });

@@ -1,5 +1,4 @@
-// Products of an emulated device: OpenBLAS behind the names of cuBLAS, one matrix of the batch after the
-// other.
+// cuBLAS of an emulated device: products by OpenBLAS, one matrix of the batch after the other.
 #include "heed/core/cuda/emulator/matrix_product.h"
 
 #include <algorithm>
@@ -15,22 +14,22 @@ namespace {
 
 template <class T>
 void by_blas(const MatrixProduct& call, const T* a, const T* b, T* c) {
-  // By columns what is c = a b is, by rows, c' = b' a'.
-  blas::gemm(call.n, call.m, call.k, static_cast<T>(call.alpha), {b, call.ldb, call.turned_b},
-             {a, call.lda, call.turned_a}, static_cast<T>(call.beta), c, call.ldc);
+  // c = a b by columns is c^T = b^T a^T by rows.
+  blas::gemm(call.n, call.m, call.k, static_cast<T>(call.alpha), {b, call.ldb, call.transposed_b},
+             {a, call.lda, call.transposed_a}, static_cast<T>(call.beta), c, call.ldc);
 }
 
-/// A float whose mantissa has 10 bits, rounded to the nearest, ties away from zero.
+/// x rounded to 10 bits of mantissa, ties away from zero.
 float tf32_of(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7f800000U) == 0x7f800000U) return x;  // infinite, or no number
   return std::bit_cast<float>((bits + 0x1000U) & 0xffffe000U);
 }
 
-/// The numbers of a matrix as floats that are what the tensor cores read.
+/// A matrix as floats, rounded as tensor cores round it.
 template <class T>
-std::vector<float> read(const void* from, bool turned, int64_t rows, int64_t columns, int64_t step) {
-  const int64_t lines = turned ? rows : columns, line = turned ? columns : rows;
+std::vector<float> read(const void* from, bool transposed, int64_t rows, int64_t columns, int64_t step) {
+  const int64_t lines = transposed ? rows : columns, line = transposed ? columns : rows;
   std::vector<float> out(static_cast<size_t>(lines == 0 ? 0 : (lines - 1) * step + line));
   const auto* numbers = static_cast<const T*>(from);
   for (int64_t i = 0; i < lines; ++i) {
@@ -44,18 +43,18 @@ std::vector<float> read(const void* from, bool turned, int64_t rows, int64_t col
 
 template <class T>
 void rounded(const MatrixProduct& call, const void* a, const void* b, void* c) {
-  const auto read_a = read<T>(a, call.turned_a, call.m, call.k, call.lda);
-  const auto read_b = read<T>(b, call.turned_b, call.k, call.n, call.ldb);
+  const auto read_a = read<T>(a, call.transposed_a, call.m, call.k, call.lda);
+  const auto read_b = read<T>(b, call.transposed_b, call.k, call.n, call.ldb);
   by_blas(call, read_a.data(), read_b.data(), static_cast<float*>(c));
 }
 
 }  // namespace
 
-bool MatrixProduct::right() const {
+bool MatrixProduct::is_valid() const {
   const bool types = factors == CUDA_R_64F ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
                                            : result == CUDA_R_32F && compute != CUBLAS_COMPUTE_64F;
-  return types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, turned_a ? k : m) &&
-         ldb >= std::max<int64_t>(1, turned_b ? n : k) && ldc >= std::max<int64_t>(1, m);
+  return types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, transposed_a ? k : m) &&
+         ldb >= std::max<int64_t>(1, transposed_b ? n : k) && ldc >= std::max<int64_t>(1, m);
 }
 
 void multiply(const MatrixProduct& call, const void* a, const void* b, void* c) {
@@ -80,11 +79,11 @@ double scalar(const void* at, cublasComputeType_t compute) {
                                        : static_cast<double>(*static_cast<const float*>(at));
 }
 
-MatrixProduct product(cublasOperation_t turn_a, cublasOperation_t turn_b, int m, int n, int k,
+MatrixProduct product(cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m, int n, int k,
                       const void* alpha, const void* beta, cudaDataType_t from, cudaDataType_t to, int lda,
                       int ldb, int ldc, cublasComputeType_t compute) {
-  return {turn_a == CUBLAS_OP_T,
-          turn_b == CUBLAS_OP_T,
+  return {transpose_a == CUBLAS_OP_T,
+          transpose_b == CUBLAS_OP_T,
           m,
           n,
           k,
@@ -102,7 +101,7 @@ cublasStatus_t status_of(cudaError_t status) {
   return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-const void* moved(const void* from, cudaDataType_t type, int64_t elements) {
+const void* element_at(const void* from, cudaDataType_t type, int64_t elements) {
   const int64_t size = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
   return static_cast<const std::byte*>(from) + elements * size;
 }
@@ -125,56 +124,56 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a,
-                                          cublasOperation_t turn_b, int m, int n, int k, const void* alpha,
-                                          const void* a, cudaDataType_t type_a, int lda, long long between_a,
-                                          const void* b, cudaDataType_t type_b, int ldb, long long between_b,
-                                          const void* beta, void* c, cudaDataType_t type_c, int ldc,
-                                          long long between_c, int batch, cublasComputeType_t compute,
-                                          cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType_t type_a, int lda,
+                                          long long between_a, const void* b, cudaDataType_t type_b, int ldb,
+                                          long long between_b, const void* beta, void* c,
+                                          cudaDataType_t type_c, int ldc, long long between_c, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t) {
   using heed::emulated::on_device;
   const MatrixProduct call =
-      product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
-  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
+      product(transpose_a, transpose_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  if (type_a != type_b || !call.is_valid() || !on_device(a) || !on_device(b) || !on_device(c))
     return CUBLAS_STATUS_INVALID_VALUE;
   return status_of(heed::emulated::enqueue(handle->stream, [=] {
     const heed::emulated::Open open;
     heed::parallel_for(batch, [&](int64_t i) {
-      multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
-               const_cast<void*>(moved(c, type_c, i * between_c)));
+      multiply(call, element_at(a, type_a, i * between_a), element_at(b, type_b, i * between_b),
+               const_cast<void*>(element_at(c, type_c, i * between_c)));
     });
   }));
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b, int m,
-                            int n, int k, const void* alpha, const void* a, cudaDataType_t type_a, int lda,
-                            const void* b, cudaDataType_t type_b, int ldb, const void* beta, void* c,
-                            cudaDataType_t type_c, int ldc, cublasComputeType_t compute,
-                            cublasGemmAlgo_t algorithm) {
-  return cublasGemmStridedBatchedEx(handle, turn_a, turn_b, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb,
-                                    0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType_t type_a, int lda, const void* b,
+                            cudaDataType_t type_b, int ldb, const void* beta, void* c, cudaDataType_t type_c,
+                            int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  return cublasGemmStridedBatchedEx(handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, 0, b,
+                                    type_b, ldb, 0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
 }
 
-cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b,
-                                   int m, int n, int k, const void* alpha, const void* const* a,
-                                   cudaDataType_t type_a, int lda, const void* const* b,
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                   cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                                   const void* const* a, cudaDataType_t type_a, int lda, const void* const* b,
                                    cudaDataType_t type_b, int ldb, const void* beta, void* const* c,
                                    cudaDataType_t type_c, int ldc, int batch, cublasComputeType_t compute,
                                    cublasGemmAlgo_t) {
   using heed::emulated::on_device;
   const MatrixProduct call =
-      product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
-  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
+      product(transpose_a, transpose_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  if (type_a != type_b || !call.is_valid() || !on_device(a) || !on_device(b) || !on_device(c))
     return CUBLAS_STATUS_INVALID_VALUE;
   return status_of(heed::emulated::enqueue(handle->stream, [=] {
     const heed::emulated::Open open;
-    // Kernels are chosen without a look at the addresses, which lie on the device.
+    // cuBLAS chooses kernels without the addresses, which are on the device, and may assume their alignment.
     const bool rounds = type_a == CUDA_R_16BF || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    const auto whole = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
+    const auto is_aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
     for (int i = 0; i < batch && rounds; ++i) {
-      if (whole(a[i]) && whole(b[i]) && whole(c[i])) continue;
+      if (is_aligned(a[i]) && is_aligned(b[i]) && is_aligned(c[i])) continue;
       std::fprintf(stderr, "heed: emulated device: matrix %d of a list does not begin at 16 bytes\n", i);
-      std::abort();  // nobody catches what a stream throws
+      std::abort();  // no caller would catch an exception of a stream
     }
     heed::parallel_for(batch, [&](int64_t i) { multiply(call, a[i], b[i], c[i]); });
   }));

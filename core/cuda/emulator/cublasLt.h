@@ -33,7 +33,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
 struct cublasLtContext {};
 struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute;
-  cublasOperation_t turn_a, turn_b;
+  cublasOperation_t transpose_a, transpose_b;
   cublasLtEpilogue_t epilogue;
   void *bias, *before;
   int64_t before_step;
@@ -43,7 +43,7 @@ struct cublasLtMatrixLayoutOpaque_t {
   int64_t rows, columns, step;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
-  uint64_t wish[16];
+  uint64_t value[16];
 };
 struct cublasLtMatmulAlgo_t {
   uint64_t data[8];
@@ -66,16 +66,16 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t call, cublasL
                                               const void* value, size_t bytes);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, uint64_t rows,
                                           uint64_t columns, int64_t step);
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wishes);
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes,
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference);
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t what,
                                                     const void* value, size_t bytes);
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wishes);
-/// Knows one algorithm, and none where the real one has none: alignments below 16 bytes are that here.
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference);
+/// Gives one algorithm, or none where alignments are below 16 bytes or cuBLASLt has no kernel.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t call,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t wishes, int most,
+                                              cublasLtMatmulPreference_t preference, int max_results,
                                               cublasLtMatmulHeuristicResult_t* results, int* found);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t call, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t layout_a, const void* b,

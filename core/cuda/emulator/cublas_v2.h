@@ -27,21 +27,21 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t bytes);
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int* version);
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b, int m,
-                            int n, int k, const void* alpha, const void* a, cudaDataType_t type_a, int lda,
-                            const void* b, cudaDataType_t type_b, int ldb, const void* beta, void* c,
-                            cudaDataType_t type_c, int ldc, cublasComputeType_t compute,
-                            cublasGemmAlgo_t algorithm);
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a,
-                                          cublasOperation_t turn_b, int m, int n, int k, const void* alpha,
-                                          const void* a, cudaDataType_t type_a, int lda, long long between_a,
-                                          const void* b, cudaDataType_t type_b, int ldb, long long between_b,
-                                          const void* beta, void* c, cudaDataType_t type_c, int ldc,
-                                          long long between_c, int batch, cublasComputeType_t compute,
-                                          cublasGemmAlgo_t algorithm);
-cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b,
-                                   int m, int n, int k, const void* alpha, const void* const* a,
-                                   cudaDataType_t type_a, int lda, const void* const* b,
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType_t type_a, int lda, const void* b,
+                            cudaDataType_t type_b, int ldb, const void* beta, void* c, cudaDataType_t type_c,
+                            int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType_t type_a, int lda,
+                                          long long between_a, const void* b, cudaDataType_t type_b, int ldb,
+                                          long long between_b, const void* beta, void* c,
+                                          cudaDataType_t type_c, int ldc, long long between_c, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                   cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                                   const void* const* a, cudaDataType_t type_a, int lda, const void* const* b,
                                    cudaDataType_t type_b, int ldb, const void* beta, void* const* c,
                                    cudaDataType_t type_c, int ldc, int batch, cublasComputeType_t compute,
                                    cublasGemmAlgo_t algorithm);

@@ -1,4 +1,4 @@
-// CUDA's words and vector types for the host's compiler: the only file that may define macros for them.
+// CUDA's keywords and vector types for the host's compiler.
 #pragma once
 
 #include <math.h>
@@ -65,7 +65,7 @@ inline float __uint_as_float(unsigned bits) {
   return x;
 }
 
-/// Whole numbers alone: sums of floats would depend on the order.
+// Atomic operations are on integers only: sums of floats would depend on the order.
 inline int atomicAdd(int* at, int value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
   return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);

@@ -1,11 +1,12 @@
-// The part of CUDA's runtime that Heed uses, emulated on the CPU: the same names, the same answers, stricter
-// about mistakes.
+// The part of CUDA's runtime that Heed uses, emulated on the CPU with the same names and results, and with
+// stricter checks.
 #pragma once
 
 #include <functional>
 #include <utility>
 
 #include "heed/core/cuda/emulator/block.h"
+#include "heed/core/scope.h"
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -41,44 +42,43 @@ struct Stream;
 struct Graph;
 struct Event;
 
-/// When streams do what is asked of them.
+/// When streams do their queued work.
 enum class StreamOrder {
-  at_once,  ///< as it is asked
-  late,     ///< when somebody waits for it, and no sooner
-  early,    ///< the first stream that was made when somebody waits for it, the others at once: before it
-  never     ///< nothing is computed: for those who count what would be
+  at_once,  ///< when it is queued
+  late,     ///< when the host or a stream waits for it
+  early,    ///< on the first stream when the host or a stream waits for it, on others at once
+  never     ///< not at all: for counting operations
 };
-/// From now on; HEED_EMULATED_STREAMS=at_once, late, early or never says what it is at first. A program whose
-/// streams wait for each other as they must computes the same in all of them but the last. Returns what it
-/// was.
+/// Sets the order, which is first that of HEED_EMULATED_STREAMS (at_once, late, early or never), and returns
+/// the previous one. A program with correct waits between streams computes the same in all orders but the
+/// last.
 StreamOrder order_streams(StreamOrder order);
 
-/// Does `work` when it is the stream's turn, or keeps it for the graph when the stream is being captured.
+/// Queues `work` on the stream, or adds it to the graph while the stream is being captured.
 cudaError_t enqueue(Stream* stream, std::function<void()> work);
-/// The same, but in a stream that is being captured does it now, after all that was asked before: it is no
-/// part of the step.
+/// Queues `work` on the stream; while the stream is being captured, does it now, after all queued work,
+/// instead of adding it to the graph.
 void enqueue_beside(Stream* stream, std::function<void()> work);
-/// Does all that was asked of all streams.
+/// Does the queued work of all streams.
 void finish_all();
-/// The device has so much memory from now on; 0: as much as there are addresses, as at first.
+/// Limits the memory of the device; 0, as at first: no limit.
 void size_memory(size_t bytes);
-/// Shared memory that a block may have: HEED_EMULATED_SHARED in bytes, or what devices of compute 9.0 have.
+/// Maximum shared memory of a block: HEED_EMULATED_SHARED in bytes, or that of devices of compute 9.0.
 int block_room();
-/// True for an address of device memory that is allocated, and for null.
+/// True for an address of allocated device memory, and for null.
 bool on_device(const volatile void* at);
-/// What a device refuses while a step is captured, unless this thread has relaxed that.
+/// The error of calls that CUDA refuses during a capture, which they invalidate; success where none is under
+/// way or this thread has the relaxed mode.
 cudaError_t unless_captured();
-/// A capture of the stream has met what it cannot hold.
+/// Invalidates the capture of the stream, and returns the error of a call that cannot be captured.
 cudaError_t break_capture(Stream* stream);
-/// How many closures a graph holds.
+/// Number of nodes of a graph.
 size_t size(const Graph* graph);
 
-/// While one lives, device memory is open to this process; otherwise touching it is a segmentation fault.
-struct Open {
+/// While one lives, this process may access device memory; otherwise an access is a segmentation fault.
+struct Open : NonCopyable {
   Open();
   ~Open();
-  Open(const Open&) = delete;
-  Open& operator=(const Open&) = delete;
 };
 
 /// Throws unless `at` is an address of device memory.
@@ -96,7 +96,7 @@ using cudaGraph_t = heed::emulated::Graph*;
 using cudaGraphExec_t = heed::emulated::Graph*;
 using cudaGraphNode_t = void*;
 
-/// The fields of CUDA's that Heed asks for.
+/// The fields of CUDA's struct that Heed reads.
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
@@ -168,7 +168,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   (heed::emulated::check_argument(args), ...);
   return heed::emulated::enqueue(config->stream, [=, bytes = config->dynamicSmemBytes] {
     const heed::emulated::Open open;
-    // Each thread has its own parameters, as on a device.
+    // Each thread gets its own copy of the parameters, as on a device.
     heed::emulated::run_grid(blocks, threads, bytes, [&] { kernel(static_cast<Parameters>(args)...); });
   });
 }

@@ -1,4 +1,4 @@
-// Switching stacks: a few instructions on x86-64, the system's contexts elsewhere.
+// Switches between stacks: by a few instructions on x86-64, by ucontext elsewhere.
 #include "heed/core/cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ constexpr size_t guard_bytes = 4096;
 
 #if defined(__x86_64__)
 
-// Saves what a called function must keep, changes the stack, and returns into the other side.
+// Saves the callee-saved registers, changes the stack, and returns to the other side.
 extern "C" void heed_emulated_switch(void** save, void* load);
 asm(R"(
 .text
@@ -57,7 +57,7 @@ heed_emulated_switch:
 
 namespace {
 
-// What `entered` starts with: on a new stack nothing can be handed over in registers.
+// The argument of Fiber::enter on a new stack, which gets none in registers.
 thread_local Fiber* starting = nullptr;
 
 }  // namespace

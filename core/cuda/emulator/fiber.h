@@ -1,22 +1,22 @@
-// A stack of its own for each thread of a block, and switching between them.
+// Fibers: stacks for the threads of a block, and switches between them.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
+#include "heed/core/scope.h"
+
 namespace heed::emulated {
 
-/// Runs an entry function that never returns on a stack of its own. Only one side runs at a time.
-class Fiber {
+/// Runs an entry function, which never returns, on its own stack. Either the fiber or its caller runs.
+class Fiber : NonCopyable {
  public:
   explicit Fiber(std::function<void()> entry);
   ~Fiber();
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
 
-  void resume();  ///< from outside: goes on where pause() was called, or at the entry
-  void pause();   ///< from inside: back to whoever resumed
-  void reset();   ///< from outside: forgets where it was; the next resume() starts at the entry
+  void resume();  ///< called outside: continues after pause(), or starts at the entry
+  void pause();   ///< called inside: returns to the caller of resume()
+  void reset();   ///< called outside: the next resume() starts at the entry
 
  private:
   static void enter(Fiber* self);
@@ -24,7 +24,7 @@ class Fiber {
   std::function<void()> entry_;
   void* stack_;                                  // lowest address
   void *inside_ = nullptr, *outside_ = nullptr;  // saved stack pointers
-  // What the address sanitizer wants to know of both sides.
+  // Stacks of both sides, for the address sanitizer.
   void *fake_inside_ = nullptr, *fake_outside_ = nullptr;
   const void* outer_stack_ = nullptr;
   size_t outer_bytes_ = 0;

@@ -1,4 +1,4 @@
-// Device memory, emulated: a range of addresses of its own that only kernels and copies may touch.
+// Memory of an emulated device: a range of addresses that only kernels and copies may access.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,19 +17,19 @@ namespace heed::emulated {
 namespace {
 
 constexpr size_t page = 4096;
-constexpr size_t huge_page = size_t{2} << 20;  // guards of gigabytes are set at once, not page by page
+constexpr size_t huge_page = size_t{2} << 20;  // large blocks have huge pages, which are protected faster
 constexpr size_t range = size_t{1} << 40;
 
 size_t pages(size_t bytes) { return (std::max<size_t>(bytes, 1) + page - 1) / page * page; }
 
 struct Memory {
   std::mutex mutex;
-  std::byte* first = nullptr;  // of the range; it is never given back
-  std::byte* fresh = nullptr;  // nothing has been handed out from here on
-  std::map<std::byte*, size_t> taken, given_back;
+  std::byte* first = nullptr;   // begin of the range, which is never unmapped
+  std::byte* unused = nullptr;  // begin of addresses that were never allocated
+  std::map<std::byte*, size_t> taken, freed;
   std::map<std::byte*, size_t> pinned;
   int open = 0;
-  size_t bytes = 0, most = 0;
+  size_t bytes = 0, max_bytes = 0;  // allocated; limit, or 0 for none
   bool guarded = true;
 
   Memory() {
@@ -38,7 +38,7 @@ struct Memory {
     void* at = mmap(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
       fail(Fault::memory, "emulated device: no addresses for its memory; lift the limit on them.");
-    first = fresh = static_cast<std::byte*>(at);
+    first = unused = static_cast<std::byte*>(at);
   }
 
   void protect(std::byte* at, size_t size) const {
@@ -83,7 +83,7 @@ bool on_device(const volatile void* at) {
 void size_memory(size_t bytes) {
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
-  m.most = bytes;
+  m.max_bytes = bytes;
 }
 
 void need_device_pointer(const volatile void* at) {
@@ -96,34 +96,32 @@ void need_device_pointer(const volatile void* at) {
 
 }  // namespace heed::emulated
 
-using heed::emulated::memory;
+using namespace heed::emulated;
 
 cudaError_t cudaMalloc(void** at, size_t bytes) {
-  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  const size_t size = heed::emulated::pages(bytes);
-  if (m.most > 0 && m.bytes + size > m.most) return cudaErrorMemoryAllocation;
+  const size_t size = pages(bytes);
+  if (m.max_bytes > 0 && m.bytes + size > m.max_bytes) return cudaErrorMemoryAllocation;
   std::byte* place = nullptr;
-  for (auto one = m.given_back.begin(); one != m.given_back.end(); ++one) {
+  for (auto one = m.freed.begin(); one != m.freed.end(); ++one) {
     if (one->second < size) continue;
     place = one->first;
     const size_t rest = one->second - size;
-    m.given_back.erase(one);
-    if (rest > 0) m.given_back[place + size] = rest;
+    m.freed.erase(one);
+    if (rest > 0) m.freed[place + size] = rest;
     break;
   }
   if (place == nullptr) {
-    if (size >= heed::emulated::huge_page)
-      m.fresh += -reinterpret_cast<uintptr_t>(m.fresh) % heed::emulated::huge_page;
-    if (m.fresh + size + heed::emulated::page > m.first + heed::emulated::range)
-      return cudaErrorMemoryAllocation;
-    place = m.fresh;
-    m.fresh += size + heed::emulated::page;  // a page between two that nobody may touch
+    if (size >= huge_page) m.unused += -reinterpret_cast<uintptr_t>(m.unused) % huge_page;
+    if (m.unused + size + page > m.first + range) return cudaErrorMemoryAllocation;
+    place = m.unused;
+    m.unused += size + page;  // an inaccessible page between two blocks
   }
   if (mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return cudaErrorMemoryAllocation;
-  if (size >= heed::emulated::huge_page) madvise(place, size, MADV_HUGEPAGE);
+  if (size >= huge_page) madvise(place, size, MADV_HUGEPAGE);
   m.taken[place] = size;
   m.bytes += size;
   m.protect(place, size);
@@ -133,23 +131,23 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
 
 cudaError_t cudaFree(void* at) {
   if (at == nullptr) return cudaSuccess;
-  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
-  heed::emulated::finish_all();  // as CUDA does
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+  finish_all();  // as CUDA does
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto found = m.taken.find(static_cast<std::byte*>(at));
   if (found == m.taken.end()) return cudaErrorInvalidValue;
   mmap(at, found->second, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   m.bytes -= found->second;
-  m.given_back.insert(*found);
+  m.freed.insert(*found);
   m.taken.erase(found);
   return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void** at, size_t bytes) {
-  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
-  const size_t size = heed::emulated::pages(bytes);
-  *at = std::aligned_alloc(heed::emulated::page, size);
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+  const size_t size = pages(bytes);
+  *at = std::aligned_alloc(page, size);
   if (*at == nullptr) return cudaErrorMemoryAllocation;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
@@ -159,8 +157,8 @@ cudaError_t cudaMallocHost(void** at, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* at) {
   if (at == nullptr) return cudaSuccess;
-  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
-  heed::emulated::finish_all();
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+  finish_all();
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   if (m.pinned.erase(static_cast<std::byte*>(at)) == 0) return cudaErrorInvalidValue;
@@ -171,7 +169,7 @@ cudaError_t cudaFreeHost(void* at) {
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  *total = m.most > 0 ? m.most : static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::emulated::page;
+  *total = m.max_bytes > 0 ? m.max_bytes : static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * page;
   *available = *total - std::min(*total, m.bytes);
   return cudaSuccess;
 }
@@ -195,34 +193,33 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (heed::emulated::on_device(to) != to_device || heed::emulated::on_device(from) != from_device)
-    return cudaErrorInvalidValue;
+  if (on_device(to) != to_device || on_device(from) != from_device) return cudaErrorInvalidValue;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream, &status);
-  // Ordinary memory too: a graph keeps the address alone, and copies what lies there at each replay.
+  // A graph copies from the address at each replay, also from pageable memory.
   const bool captured = status == cudaStreamCaptureStatusActive;
   if (captured || !to_device || from_device || pinned(from, bytes)) {
-    const cudaError_t queued = heed::emulated::enqueue(stream, [=] {
-      const heed::emulated::Open open;
+    const cudaError_t queued = enqueue(stream, [=] {
+      const Open open;
       std::memmove(to, from, bytes);
     });
-    // To ordinary memory the host waits.
+    // The host waits for copies to pageable memory.
     const bool waits = queued == cudaSuccess && !captured && !to_device && !pinned(to, bytes);
     return waits ? cudaStreamSynchronize(stream) : queued;
   }
-  // Ordinary memory may be changed once this returns.
+  // Pageable memory may be changed once this returns, so its bytes are copied now.
   const auto* first = static_cast<const std::byte*>(from);
-  return heed::emulated::enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
-    const heed::emulated::Open open;
+  return enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
+    const Open open;
     std::memcpy(to, kept.data(), kept.size());
   });
 }
 
 cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (!heed::emulated::on_device(at)) return cudaErrorInvalidValue;
-  return heed::emulated::enqueue(stream, [=] {
-    const heed::emulated::Open open;
+  if (!on_device(at)) return cudaErrorInvalidValue;
+  return enqueue(stream, [=] {
+    const Open open;
     std::memset(at, value, bytes);
   });
 }

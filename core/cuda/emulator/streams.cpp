@@ -1,5 +1,5 @@
-// Streams, events and graphs, emulated: work is done at once, or in the order that is hardest on those who do
-// not wait for it; while a stream is captured, it is kept for the graph.
+// Streams, events and graphs of an emulated device. Work is done at once, or as late or early as the waits of
+// a program allow; while a stream is captured, it becomes part of the graph.
 #include <atomic>
 #include <cstdlib>
 #include <deque>
@@ -17,29 +17,29 @@ struct Stream;
 
 struct Graph {
   std::vector<std::function<void()>> work;
-  std::vector<Stream*> streams;  // that are captured into it
-  std::thread::id thread;        // which captures
+  std::vector<Stream*> streams;  // those captured into it
+  std::thread::id thread;        // that began the capture
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  bool broken = false;
+  bool is_invalid = false;
 };
 struct Stream {
   Graph* captured = nullptr;
-  bool origin = false;  // the capture began here
-  bool first = false;   // of all that were made
+  bool is_origin = false;  // the capture began on this stream
+  bool is_first = false;   // created before all other streams
   std::deque<std::function<void()>> waiting;
-  uint64_t asked = 0, begun = 0;  // pieces of work
+  uint64_t queued = 0, begun = 0;  // counts of work
 };
 struct Event {
   Graph* captured = nullptr;
-  Stream* stream = nullptr;  // that it was recorded in, behind `place` pieces of its work
+  Stream* stream = nullptr;  // on which it was recorded, behind the first `place` pieces of work
   uint64_t place = 0;
 };
 
 namespace {
 
 StreamOrder order_at_first() {
-  const char* wish = std::getenv("HEED_EMULATED_STREAMS");
-  const std::string name = wish == nullptr ? "at_once" : wish;
+  const char* requested = std::getenv("HEED_EMULATED_STREAMS");
+  const std::string name = requested == nullptr ? "at_once" : requested;
   if (name == "late") return StreamOrder::late;
   if (name == "early") return StreamOrder::early;
   if (name == "never") return StreamOrder::never;
@@ -53,8 +53,8 @@ std::atomic<StreamOrder>& order() {
   return one;
 }
 
-/// One thread at a time has work done that waited. Never destroyed, like the list of streams: other static
-/// objects may ask for work until the end.
+/// Held while queued work is done. Never destroyed, like the list of streams, since static objects may queue
+/// work until the end of the program.
 std::recursive_mutex& device() {
   static auto* one = new std::recursive_mutex;
   return *one;
@@ -64,7 +64,7 @@ std::vector<Stream*>& all_streams() {
   return *one;
 }
 
-/// Does the first `place` pieces of a stream's work, and whatever of other streams they wait for.
+/// Does the first `place` pieces of a stream's work, and the work of other streams for which they wait.
 void finish(Stream& stream, uint64_t place) {
   const std::lock_guard lock(device());
   while (stream.begun < place) {
@@ -75,33 +75,33 @@ void finish(Stream& stream, uint64_t place) {
   }
 }
 
-/// Work of a stream that is not being captured.
-void ask(Stream& stream, std::function<void()> work) {
+/// Queues work on a stream that is not being captured.
+void queue(Stream& stream, std::function<void()> work) {
   const StreamOrder now = order();
   if (now == StreamOrder::at_once) return work();
   if (now == StreamOrder::never) return;
   const std::lock_guard lock(device());
   stream.waiting.push_back(std::move(work));
-  ++stream.asked;
-  if (now == StreamOrder::early && !stream.first) finish(stream, stream.asked);
+  ++stream.queued;
+  if (now == StreamOrder::early && !stream.is_first) finish(stream, stream.queued);
 }
 
 std::mutex mutex;
-std::vector<Graph*> captures;  // that are under way
-thread_local cudaStreamCaptureMode mode_here = cudaStreamCaptureModeGlobal;
+std::vector<Graph*> captures;  // those under way
+thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 }  // namespace
 
 cudaError_t unless_captured() {
   const std::lock_guard lock(mutex);
-  if (mode_here == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+  if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   cudaError_t status = cudaSuccess;
   for (Graph* graph : captures) {
     const bool own =
         graph->thread == std::this_thread::get_id() && graph->mode != cudaStreamCaptureModeRelaxed;
-    const bool all = graph->mode == cudaStreamCaptureModeGlobal && mode_here == cudaStreamCaptureModeGlobal;
+    const bool all = graph->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
     if (!own && !all) continue;
-    graph->broken = true;
+    graph->is_invalid = true;
     status = cudaErrorStreamCaptureUnsupported;
   }
   return status;
@@ -115,13 +115,13 @@ cudaError_t enqueue(Stream* stream, std::function<void()> work) {
   } else if (stream->captured != nullptr) {
     stream->captured->work.push_back(std::move(work));
   } else {
-    ask(*stream, std::move(work));
+    queue(*stream, std::move(work));
   }
   return cudaSuccess;
 }
 
 void enqueue_beside(Stream* stream, std::function<void()> work) {
-  if (stream->captured == nullptr) return ask(*stream, std::move(work));
+  if (stream->captured == nullptr) return queue(*stream, std::move(work));
   finish_all();
   work();
 }
@@ -129,7 +129,7 @@ void enqueue_beside(Stream* stream, std::function<void()> work) {
 void finish_all() {
   if (order() == StreamOrder::at_once) return;
   const std::lock_guard lock(device());
-  for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->asked);
+  for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->queued);
 }
 
 StreamOrder order_streams(StreamOrder wanted) {
@@ -138,14 +138,14 @@ StreamOrder order_streams(StreamOrder wanted) {
 }
 
 cudaError_t break_capture(Stream* stream) {
-  stream->captured->broken = true;
+  stream->captured->is_invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
 int block_room() {
   static const int room = [] {
-    const char* wish = std::getenv("HEED_EMULATED_SHARED");
-    return wish != nullptr ? std::atoi(wish) : 232448;
+    const char* bytes = std::getenv("HEED_EMULATED_SHARED");
+    return bytes != nullptr ? std::atoi(bytes) : 232448;
   }();
   return room;
 }
@@ -154,7 +154,7 @@ size_t size(const Graph* graph) { return graph->work.size(); }
 
 }  // namespace heed::emulated
 
-using heed::emulated::unless_captured;
+using namespace heed::emulated;
 
 const char* cudaGetErrorString(cudaError_t status) {
   switch (status) {
@@ -204,12 +204,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
            : attribute == cudaDevAttrComputeCapabilityMinor ? 0
-                                                            : heed::emulated::block_room();
+                                                            : block_room();
   return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
-  heed::emulated::finish_all();
+  finish_all();
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -222,37 +222,36 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  const std::lock_guard lock(heed::emulated::device());
-  auto& all = heed::emulated::all_streams();
-  *stream = new heed::emulated::Stream;
-  (*stream)->first = all.empty();
-  all.push_back(*stream);  // for good: events may still speak of it
+  const std::lock_guard lock(device());
+  auto& all = all_streams();
+  *stream = new Stream;
+  (*stream)->is_first = all.empty();
+  all.push_back(*stream);  // never removed: events may refer to it
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  heed::emulated::finish(*stream, stream->asked);
+  finish(*stream, stream->queued);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr) return cudaDeviceSynchronize();
   if (stream->captured == nullptr) {
-    heed::emulated::finish(*stream, stream->asked);
+    finish(*stream, stream->queued);
     return cudaSuccess;
   }
-  return heed::emulated::break_capture(stream);
+  return break_capture(stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  // Waiting for a captured event draws the stream into the capture.
+  // Waiting for a captured event adds the stream to the capture.
   if (event->captured != nullptr && stream->captured == nullptr) {
     stream->captured = event->captured;
     event->captured->streams.push_back(stream);
   }
   if (event->captured != nullptr || event->stream == nullptr) return cudaSuccess;
-  return heed::emulated::enqueue(
-      stream, [from = event->stream, place = event->place] { heed::emulated::finish(*from, place); });
+  return enqueue(stream, [from = event->stream, place = event->place] { finish(*from, place); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new heed::emulated::Event;
+  *event = new Event;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -260,48 +259,48 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const std::lock_guard lock(heed::emulated::device());
+  const std::lock_guard lock(device());
   event->captured = stream != nullptr ? stream->captured : nullptr;
   event->stream = stream;
-  event->place = stream != nullptr ? stream->asked : 0;
+  event->place = stream != nullptr ? stream->queued : 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
-  const std::lock_guard lock(heed::emulated::device());
+  const std::lock_guard lock(device());
   const bool done = event->stream == nullptr || event->stream->begun >= event->place;
   return done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->captured == nullptr) {
-    if (event->stream != nullptr) heed::emulated::finish(*event->stream, event->place);
+    if (event->stream != nullptr) finish(*event->stream, event->place);
     return cudaSuccess;
   }
-  event->captured->broken = true;
+  event->captured->is_invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  std::swap(*mode, heed::emulated::mode_here);
+  std::swap(*mode, thread_mode);
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   if (stream == nullptr || stream->captured != nullptr) return cudaErrorInvalidValue;
-  const std::lock_guard lock(heed::emulated::mutex);
-  stream->captured = new heed::emulated::Graph{
-      .work = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
-  stream->origin = true;
-  heed::emulated::captures.push_back(stream->captured);
+  const std::lock_guard lock(mutex);
+  stream->captured =
+      new Graph{.work = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
+  stream->is_origin = true;
+  captures.push_back(stream->captured);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  if (stream == nullptr || !stream->origin) return cudaErrorInvalidValue;
-  const std::lock_guard lock(heed::emulated::mutex);
+  if (stream == nullptr || !stream->is_origin) return cudaErrorInvalidValue;
+  const std::lock_guard lock(mutex);
   *graph = stream->captured;
   for (cudaStream_t one : (*graph)->streams) one->captured = nullptr;
-  stream->origin = false;
-  std::erase(heed::emulated::captures, *graph);
-  if (!(*graph)->broken) return cudaSuccess;
+  stream->is_origin = false;
+  std::erase(captures, *graph);
+  if (!(*graph)->is_invalid) return cudaSuccess;
   delete *graph;
   *graph = nullptr;
   return cudaErrorStreamCaptureInvalidated;
@@ -312,17 +311,17 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new heed::emulated::Graph(*graph);
+  *exec = new Graph(*graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  return heed::emulated::enqueue(stream, [exec] {
+  return enqueue(stream, [exec] {
     for (const auto& work : exec->work) work();
   });
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {
-  *count = heed::emulated::size(graph);
+  *count = size(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -1,13 +1,14 @@
-# HEED_CUDA_MODULE: the CUDA kernels become a shared object that the program opens where there is a GPU. HEED_CUDA_APART is 1 where
-# that is done.
-set(HEED_CUDA_APART 0)
-if(HEED_CUDA_MODULE AND HEED_CUDA_BUILD)
+# HEED_CUDA_MODULE: the CUDA kernels become a shared object that the program opens where there is a GPU. From here on it is OFF where
+# there are no CUDA kernels, or where they are linked in.
+if(HEED_CUDA_MODULE AND NOT HEED_CUDA_BUILD)
+  set(HEED_CUDA_MODULE OFF)
+elseif(HEED_CUDA_MODULE)
   if(HEED_CUDA_EMULATED AND HEED_TESTS)
     message(FATAL_ERROR "HEED_CUDA_MODULE=ON with HEED_CUDA=EMULATED is without tests, which call the emulated device itself: set HEED_TESTS=OFF.")
   elseif(CMAKE_EXECUTABLE_FORMAT STREQUAL "ELF" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set(HEED_CUDA_APART 1)
     string(APPEND cuda_words ", which are a module")
   else()
+    set(HEED_CUDA_MODULE OFF)
     message(STATUS "the CUDA kernels are linked in: modules of them are for ELF and x86-64 alone")
   endif()
 endif()

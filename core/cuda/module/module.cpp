@@ -1,4 +1,4 @@
-// Finds the module of the CUDA kernels, opens it, and leads the program's calls into it.
+// Finds and opens the module of the CUDA kernels, and connects the program's calls to it.
 #include "heed/core/cuda/module/module.h"
 
 #include <cxxabi.h>
@@ -12,12 +12,13 @@
 #include "heed/core/cuda/runtime/context.h"
 
 extern "C" {
-// Written by core/cuda/module/links.sh: functions of the module that the program calls, ended by a null, and
-// where calls of each lead. Until the module is open that is the function below.
+// Written by core/cuda/module/links.sh: the names of the module's functions that the program calls, ended by
+// a null, and their addresses, which are those of stubs that call heed_cuda_closed() until the module is
+// open.
 extern const char* const heed_cuda_names[];
 extern void* heed_cuda_slots[];
 
-/// What a call of `symbol` ends in while the module is closed. The name is that in links.sh.
+/// Fails for a call of `symbol` while the module is closed. links.sh uses this name.
 [[noreturn]] void heed_cuda_closed(const char* symbol) {
   const std::unique_ptr<char, decltype(&std::free)> words(
       abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr), &std::free);
@@ -34,8 +35,8 @@ namespace fs = std::filesystem;
 constexpr const char* file_name = "heed_cuda.so";
 std::atomic<bool> opened{false};
 
-/// The module beside the program, installed with it under any prefix, or where this library was to be
-/// installed; empty when there is none.
+/// The path of the module: beside the program, installed with it under any prefix, or in the folder where
+/// this library was configured to be installed; empty when there is none.
 Path find_file() {
   std::error_code ignored;
   const Path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -49,15 +50,15 @@ Path find_file() {
 std::string open_module() {
   const char* named = std::getenv("HEED_CUDA_MODULE_FILE");
   const bool chosen = named != nullptr && *named != '\0';
-  // Without a GPU nobody should wait for the module to be read.
+  // Reading the module takes time, which machines without a GPU need not spend.
   if (!chosen && !emulated && !gpu_seen()) return "there is no GPU of NVIDIA, or its driver is not loaded";
   const Path file = chosen ? Path(named) : find_file();
   std::error_code ignored;
   if (file.empty())
     return text("the CUDA kernels are not installed (", file_name, " of the Debian package heed-cuda)");
   if (!fs::is_regular_file(file, ignored)) return text("HEED_CUDA_MODULE_FILE=", named, " is no file");
-  // Its own symbols stay its own. That it needs a symbol of this very build keeps another one from being
-  // opened, before any of its code has run.
+  // RTLD_LOCAL keeps its symbols to itself. It needs a symbol of the same build, so dlopen refuses the module
+  // of another build before any of its code runs.
   void* module = ::dlopen(fs::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (module == nullptr) {
     return text(
@@ -81,7 +82,7 @@ const std::string& why_closed() {
 }
 
 bool gpu_seen() {
-  std::error_code ignored;  // the last is that of Windows' own Linux
+  std::error_code ignored;  // the last path is that of WSL
   for (const char* sign : {"/dev/nvidiactl", "/proc/driver/nvidia/gpus", "/usr/lib/wsl/lib/libcuda.so.1"}) {
     if (fs::exists(sign, ignored)) return true;
   }

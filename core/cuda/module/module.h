@@ -1,6 +1,5 @@
-// The CUDA kernels as a module: a shared object of its own that is opened where it is wanted, so that one
-// program serves machines with and without a GPU. CMake's HEED_CUDA_MODULE makes it; else the kernels are
-// linked in.
+// The CUDA kernels as a module: a shared object that is opened when it is needed, so that one program serves
+// machines with and without a GPU. Without CMake's HEED_CUDA_MODULE the kernels are linked in.
 #pragma once
 
 #include <string>
@@ -11,10 +10,9 @@
 namespace heed::cuda {
 
 #if defined(HEED_CUDA_MODULE) && HEED_CUDA_MODULE
-/// Opens the module, once. Empty where it is open, else one sentence that says why not.
+/// Opens the module when first called. Returns why it is closed, as one sentence; empty where it is open.
 const std::string& why_closed();
-/// Whether functions of core/cuda/runtime/ and kernels of the GPU may be called. Opens nothing: for what runs
-/// on the CPU too.
+/// Whether functions of core/cuda/runtime/ and kernels of the GPU may be called. Does not open the module.
 bool is_open();
 /// Whether the driver of a GPU is loaded.
 bool gpu_seen();

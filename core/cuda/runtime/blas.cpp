@@ -1,4 +1,4 @@
-// Opening cuBLAS, and calling it.
+// Opens cuBLAS, and calls it.
 #include "heed/core/cuda/runtime/blas.h"
 
 #include <dlfcn.h>
@@ -48,21 +48,21 @@ BlasTable open_table() {
 
 #endif
 
-/// A handle of this thread, for as long as the program runs.
+/// The handle of a thread.
 struct Handle {
   cublasHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
   std::unique_ptr<Storage> workspace;
 };
-thread_local Handle* own = nullptr;  // never destroyed: the device may be gone before the thread is
+thread_local Handle* thread_handle = nullptr;  // never destroyed: the device may be gone before the thread is
 
-/// What both forms of a call pass alike.
+/// The arguments that all forms of a call share.
 struct Arguments {
   explicit Arguments(const BlasProduct& p)
-      : turn_a(p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
-        turn_b(p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
-        wide(p.factors == CUDA_R_64F),
-        compute(wide                                                        ? CUBLAS_COMPUTE_64F
+      : transpose_a(p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
+        transpose_b(p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
+        is_f64(p.factors == CUDA_R_64F),
+        compute(is_f64                                                      ? CUBLAS_COMPUTE_64F
                 : p.exactness == Exactness::tf32 && p.factors == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                             : CUBLAS_COMPUTE_32F),
         factors_f64{p.alpha, p.beta},
@@ -72,11 +72,11 @@ struct Arguments {
         fail("gemm: an extent or a row of ", extent, " elements is more than cuBLAS takes (", INT_MAX, ").");
     }
   }
-  const void* alpha() const { return wide ? static_cast<const void*>(factors_f64) : factors_f32; }
-  const void* beta() const { return wide ? static_cast<const void*>(factors_f64 + 1) : factors_f32 + 1; }
+  const void* alpha() const { return is_f64 ? static_cast<const void*>(factors_f64) : factors_f32; }
+  const void* beta() const { return is_f64 ? static_cast<const void*>(factors_f64 + 1) : factors_f32 + 1; }
 
-  cublasOperation_t turn_a, turn_b;
-  bool wide;
+  cublasOperation_t transpose_a, transpose_b;
+  bool is_f64;
   cublasComputeType_t compute;
   double factors_f64[2];
   float factors_f32[2];
@@ -88,7 +88,7 @@ int narrow(int64_t extent) { return static_cast<int>(extent); }
 
 #if !defined(HEED_CUDA_EMULATED) || !HEED_CUDA_EMULATED
 void* open_library(const std::string& name, std::string& why) {
-  // Where the loader looks, then where the toolkit lay when Heed was built.
+  // The paths of the loader, then the folder of the toolkit that Heed was built with.
   for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {
     for (const char* version : {".13", ".12"}) {
       if (void* library = dlopen((folder + name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -110,26 +110,27 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 cublasHandle_t blas_handle() {
-  const cudaStream_t now = stream();
-  if (own == nullptr) {
+  const cudaStream_t current = stream();
+  if (thread_handle == nullptr) {
     auto made = std::make_unique<Handle>();
     check(blas_table().create(&made->handle), "opening cuBLAS");
     made->workspace = std::make_unique<Storage>(workspace_bytes, Device::cuda);
-    own = made.release();
+    thread_handle = made.release();
   }
-  if (own->stream != now) {
-    check(blas_table().set_stream(own->handle, now), "choosing a stream");
-    // A new stream takes the workspace away.
-    check(blas_table().set_workspace(own->handle, own->workspace->data(), workspace_bytes),
-          "lending a workspace");
-    own->stream = now;
+  if (thread_handle->stream != current) {
+    check(blas_table().set_stream(thread_handle->handle, current), "choosing a stream");
+    // Setting a stream resets the workspace.
+    check(
+        blas_table().set_workspace(thread_handle->handle, thread_handle->workspace->data(), workspace_bytes),
+        "setting a workspace");
+    thread_handle->stream = current;
   }
-  return own->handle;
+  return thread_handle->handle;
 }
 
 void* blas_workspace() {
   blas_handle();
-  return own->workspace->data();
+  return thread_handle->workspace->data();
 }
 
 void multiply(const BlasProduct& p) {
@@ -137,13 +138,13 @@ void multiply(const BlasProduct& p) {
   const cublasHandle_t handle = blas_handle();
   count_launches(1);
   if (p.batch == 1) {
-    return check(blas_table().gemm_one(handle, with.turn_a, with.turn_b, narrow(p.m), narrow(p.n),
+    return check(blas_table().gemm_one(handle, with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n),
                                        narrow(p.k), with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.b.at,
                                        p.factors, narrow(p.b.step), with.beta(), p.c, p.result,
                                        narrow(p.c_step), with.compute, CUBLAS_GEMM_DEFAULT),
                  "a product of matrices");
   }
-  check(blas_table().gemm(handle, with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
+  check(blas_table().gemm(handle, with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n), narrow(p.k),
                           with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.a.between, p.b.at, p.factors,
                           narrow(p.b.step), p.b.between, with.beta(), p.c, p.result, narrow(p.c_step),
                           p.c_between, narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
@@ -153,8 +154,8 @@ void multiply(const BlasProduct& p) {
 void multiply_listed(const BlasProduct& p) {
   const Arguments with(p);
   check(
-      blas_table().gemm_listed(blas_handle(), with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
-                               with.alpha(), static_cast<const void* const*>(p.a.at), p.factors,
+      blas_table().gemm_listed(blas_handle(), with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n),
+                               narrow(p.k), with.alpha(), static_cast<const void* const*>(p.a.at), p.factors,
                                narrow(p.a.step), static_cast<const void* const*>(p.b.at), p.factors,
                                narrow(p.b.step), with.beta(), static_cast<void* const*>(p.c), p.result,
                                narrow(p.c_step), narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),

@@ -1,4 +1,4 @@
-// cuBLAS, opened when the first product is asked for: one table of its functions.
+// cuBLAS, opened at the first product: a table of its functions, and products by it.
 #pragma once
 
 #include <cublas_v2.h>
@@ -10,7 +10,7 @@
 
 namespace heed::cuda {
 
-/// The functions of cuBLAS that Heed calls, found by name; emulated: ours, on OpenBLAS.
+/// The functions of cuBLAS that Heed calls, found by name; on an emulated device our own, on OpenBLAS.
 struct BlasTable {
   using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                               const void*, const void*, cudaDataType_t, int, long long, const void*,
@@ -28,25 +28,26 @@ struct BlasTable {
   cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*set_workspace)(cublasHandle_t, void*, size_t);
   cublasStatus_t (*version)(cublasHandle_t, int*);
-  OneGemm* gemm_one;        // the only form that may cut k into pieces for several blocks
+  OneGemm* gemm_one;        // one matrix: the only form with split-k kernels
   Gemm* gemm;               // matrices at equal distances
-  ListedGemm* gemm_listed;  // anywhere
+  ListedGemm* gemm_listed;  // matrices at any addresses
 };
 
-/// Opens the library once. Fault::device naming what is missing where that fails.
+/// The table, made when first called. Fault::device naming what is missing where that fails.
 const BlasTable& blas_table();
-/// A library of the toolkit's version 13 or 12, such as "libcublas.so"; null where there is none, and `why`.
+/// Opens a library of CUDA 13 or 12, such as "libcublas.so"; null, with the reason in `why`, where there is
+/// none.
 void* open_library(const std::string& name, std::string& why);
-/// Of this thread, with its products on stream().
+/// The handle of this thread, with its products on stream().
 cublasHandle_t blas_handle();
-/// What NVIDIA recommends for the fastest kernels of Hopper. Given by us, since cuBLAS's own cannot be
-/// captured.
+/// Size of cuBLAS's workspace, as NVIDIA recommends for Hopper. Ours, since cuBLAS's own cannot be captured.
 inline constexpr int64_t workspace_bytes = int64_t{32} << 20;
 /// The workspace of this thread's handle.
 void* blas_workspace();
+/// Throws Fault::device unless `status` is success; `what` says what was tried.
 void check(cublasStatus_t status, const char* what);
 
-/// How many numbers of the factors' mantissas take part in a product of f32.
+/// The precision of the factors in a product of f32.
 enum class Exactness : uint8_t { f32, tf32 };
 
 /// A matrix stored by columns, `step` apart.
@@ -68,8 +69,9 @@ struct BlasProduct {
   cudaDataType_t factors, result;
   Exactness exactness = Exactness::f32;
 };
+/// Queues the product on stream().
 void multiply(const BlasProduct& product);
-/// The same for matrices anywhere: a.at, b.at and c are arrays of `batch` pointers on the device.
+/// multiply() for matrices at any addresses: a.at, b.at and c are arrays of `batch` pointers on the device.
 void multiply_listed(const BlasProduct& product);
 
 }  // namespace heed::cuda

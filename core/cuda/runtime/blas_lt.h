@@ -1,29 +1,30 @@
-// cuBLASLt: products that end with more than their sums.
+// cuBLASLt: products with an epilogue (bias, GELU, and their gradients).
 #pragma once
 
 #include "heed/core/cuda/runtime/blas.h"
 
 namespace heed::cuda {
 
-/// What a product does besides, by columns as cuBLAS counts. `gelu` is GELU by tanh.
+/// The epilogue of a product c = a b, by columns as in cuBLAS. GELU is that by tanh.
 enum class Finish : uint8_t {
-  bias,            ///< adds bias[i] to row i
-  gelu,            ///< writes c to `before`, and becomes its GELU
-  gelu_bias,       ///< adds bias[i] to row i, then the same
-  gelu_back,       ///< is multiplied by the slope of GELU at `before`
-  gelu_back_sums,  ///< the same, and writes the sum of each row to bias[i]
-  sums_of_b        ///< writes the sum of column j of b to bias[j]
+  bias,            ///< c_ij += bias_i
+  gelu,            ///< before = c, then c = gelu(c)
+  gelu_bias,       ///< c_ij += bias_i, before = c, then c = gelu(c)
+  gelu_back,       ///< c = c gelu'(before)
+  gelu_back_sums,  ///< c = c gelu'(before), and bias_i = sum of row i of c
+  sums_of_b        ///< bias_j = sum of column j of b
 };
 
-/// One product of f32 sums into f32 or bf16, and what it does besides.
+/// A product with f32 sums, into f32 or bf16, and its epilogue.
 struct FinishedProduct {
   BlasProduct product;  ///< its batch is 1
   Finish finish;
   void* bias = nullptr;    ///< of the type of c
-  void* before = nullptr;  ///< of the type of c, as c lies
+  void* before = nullptr;  ///< of the type and strides of c
 };
 
-/// Does it all in one kernel. False where cuBLASLt is not there or knows none: then nothing was done.
+/// Computes product and epilogue in one kernel. Returns false, and computes nothing, where cuBLASLt is
+/// missing or has no such kernel.
 bool multiply(const FinishedProduct& what);
 
 }  // namespace heed::cuda

@@ -1,4 +1,4 @@
-// The device, opened when it is first wanted.
+// The CUDA device, opened at its first use.
 #include "heed/core/cuda/runtime/context.h"
 
 #include <atomic>
@@ -15,15 +15,15 @@ namespace heed::cuda {
 namespace {
 
 std::atomic<int64_t> launch_count{0};
-thread_local cudaStream_t own_stream = nullptr;  // null: the one all threads share
+thread_local cudaStream_t own_stream = nullptr;  // null: shared_stream()
 
-struct Found {
+struct Availability {
   std::string why_not;
-  bool idle = false;  // there is a GPU that we cannot use
+  bool is_idle = false;  // there is a GPU that we cannot use
 };
 
-const Found& found() {
-  static const Found once = []() -> Found {
+const Availability& availability() {
+  static const Availability once = []() -> Availability {
     int count = 0, major = 0, minor = 0, driver = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status != cudaSuccess) {
@@ -56,14 +56,13 @@ cudaStream_t shared_stream() {
 
 }  // namespace
 
-const std::string& why_not() { return found().why_not; }
+const std::string& why_not() { return availability().why_not; }
 
-std::string why_idle() { return found().idle ? found().why_not : std::string(); }
+std::string why_idle() { return availability().is_idle ? availability().why_not : std::string(); }
 
 cudaStream_t stream() { return own_stream != nullptr ? own_stream : shared_stream(); }
 
-OnStream::OnStream(cudaStream_t stream) : outer_(own_stream) { own_stream = stream; }
-OnStream::~OnStream() { own_stream = outer_; }
+OnStream::OnStream(cudaStream_t stream) : stream_(own_stream, stream) {}
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
@@ -74,19 +73,19 @@ void check(cudaError_t status, const char* what) {
 
 void synchronize() {
   refuse_capture("waiting for the device", "is no work that could be recorded");
-  const bool asked = ask_refusals();
+  const bool has_errors = request_device_errors();
   check(cudaStreamSynchronize(stream()), "waiting for the device");
-  if (asked) check_refusals();
+  if (has_errors) check_device_errors();
 }
 
 std::byte* pinned_readback() {
-  thread_local std::byte* mine = nullptr;  // kept: the device may be gone before a thread's objects are
-  if (mine == nullptr) {
+  thread_local std::byte* memory = nullptr;  // kept: the device may be gone before a thread's objects are
+  if (memory == nullptr) {
     void* at = nullptr;
-    check(cudaMallocHost(&at, static_cast<size_t>(2 * landing_bytes)), "pinned memory of the host");
-    mine = static_cast<std::byte*>(at);
+    check(cudaMallocHost(&at, static_cast<size_t>(2 * readback_bytes)), "pinned memory of the host");
+    memory = static_cast<std::byte*>(at);
   }
-  return mine;
+  return memory;
 }
 
 int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
@@ -119,7 +118,7 @@ int block_room() {
 }
 
 void copy_in(void* to, const void* from, int64_t bytes) {
-  // CUDA would record it, and read at every replay what lies there then.
+  // CUDA would capture the copy, and read the host's memory anew at each replay.
   refuse_capture("a copy from ordinary memory of the host", "would not find there again what it finds now");
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()),
         "copying to the device");
@@ -127,7 +126,7 @@ void copy_in(void* to, const void* from, int64_t bytes) {
 
 void copy_out(void* to, const void* from, int64_t bytes) {
   refuse_capture("reading numbers of the device", "makes the host wait for what is only recorded");
-  const bool small = bytes <= landing_bytes;
+  const bool small = bytes <= readback_bytes;
   void* const at = small ? pinned_readback() : to;
   check(cudaMemcpyAsync(at, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
         "copying from the device");

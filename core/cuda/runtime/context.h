@@ -1,4 +1,4 @@
-// The device as the rest of core sees it, without CUDA's headers. Only where CUDA is built.
+// The CUDA device for the rest of core, without CUDA's headers. Only in builds with CUDA.
 #pragma once
 
 #include <cstddef>
@@ -13,49 +13,51 @@ class Storage;
 
 namespace heed::cuda {
 
-/// True when the device is emulated on the CPU: the same kernels, compiled for the host.
+/// True when the CUDA kernels are compiled for the CPU, which emulates the device.
 #if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 inline constexpr bool emulated = true;
 #else
 inline constexpr bool emulated = false;
 #endif
 
-/// Why there is no device, in one sentence; empty when there is one. Looks once.
+/// Why there is no device, in one sentence; empty when there is one. Determined once.
 const std::string& why_not();
-/// The same where there seems to be a GPU all the same; else empty.
+/// why_not() where there is a GPU that cannot be used; else empty.
 std::string why_idle();
-/// Waits until all that was asked of the device is done. Fails while a step is captured.
+/// Waits until the device has finished all queued work. Fails while a step is captured.
 void synchronize();
-/// Asks for what kernels could not use (core/cuda/runtime/device_error.h), into the landing; false where no
-/// kernel that may refuse has ever run. Once the device has finished, check_refusals() fails with the first
-/// such index.
-bool ask_refusals();
-void check_refusals();
+/// Queues a copy of the invalid indices of kernels (core/cuda/runtime/device_error.h) to pinned_readback();
+/// false where no kernel that checks indices has run.
+bool request_device_errors();
+/// Fails with the first invalid index, once the device has finished the copy.
+void check_device_errors();
 
-/// Pinned memory of this thread, where small reads of the device land, so that numbers and refusals are one
-/// wait: `landing_bytes` for numbers, the refusals behind them.
+/// Pinned memory of this thread for small copies from the device: `readback_bytes` for numbers, and device
+/// errors behind them, so that both need one wait.
 std::byte* pinned_readback();
-inline constexpr int64_t landing_bytes = 4096;
+inline constexpr int64_t readback_bytes = 4096;
 
-/// Kernels started since the program began, replayed ones included.
+/// Number of kernels started by this program, replayed ones included.
 int64_t launches();
+/// Adds to launches().
 void count_launches(int64_t more);
 
-/// Whether a kernel's limit of shared memory, which is the same for all threads and graphs, is below `bytes`
-/// so far; it is taken to be raised then, and is never lowered. Fails where the device has less.
+/// Whether a kernel's limit of shared memory, which all threads and graphs share, is below `bytes`; records
+/// that the caller raises it, which is never undone. Fails where the device has less.
 bool raises_limit(const void* kernel, int bytes);
-/// Bytes of shared memory that a block may have: 101,376 on some devices, 166,912 or more on those of data
+/// Maximum bytes of shared memory of a block: 101,376 on some devices, 166,912 or more on those of data
 /// centres.
 int block_room();
-/// Whether that is as much as devices of data centres have.
+/// Whether block_room() is that of devices of data centres.
 inline bool roomy() { return block_room() >= 160 * 1024; }
 
-/// Copies between host and device in the order of this thread's stream. From the host: the bytes may be
-/// changed once it returns. To the host: waits. Both fail while a step is captured.
+/// Copies from the host in the order of this thread's stream; the bytes may be changed once it returns. Fails
+/// while a step is captured.
 void copy_in(void* to, const void* from, int64_t bytes);
+/// Copies to the host in the order of this thread's stream and waits. Fails while a step is captured.
 void copy_out(void* to, const void* from, int64_t bytes);
 
-/// What the device says of itself.
+/// Properties of the device.
 struct Properties {
   std::string name;
   int64_t memory = 0;  ///< bytes

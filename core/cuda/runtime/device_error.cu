@@ -1,4 +1,4 @@
-// Indices that a kernel could not use, read by the host.
+// Invalid indices found by kernels: the records on the device, read by the host.
 #include "heed/core/cuda/runtime/device_error.h"
 
 #include <cstring>
@@ -12,75 +12,77 @@
 namespace heed::cuda {
 namespace {
 
-struct Notes {
+struct Records {
   std::mutex mutex;
-  DeviceError* device = nullptr;  ///< [refusers]
+  DeviceError* device = nullptr;  ///< [num_index_ops]
 };
 
-Notes& notes() {
-  static Notes all;
+Records& records() {
+  static Records all;
   return all;
 }
 
-__global__ void forget(DeviceError* all) {
-  if (threadIdx.x < refusers) all[threadIdx.x].first = ~0ULL;
+/// Clears all records.
+__global__ void clear_records(DeviceError* all) {
+  if (threadIdx.x < num_index_ops) all[threadIdx.x].first = ~0ULL;
 }
 
-void clear(DeviceError* all) { run(forget, Grid{.blocks = dim3(1), .threads = dim3(32)}, all); }
+void clear(DeviceError* all) { run(clear_records, Grid{.blocks = dim3(1), .threads = dim3(32)}, all); }
 
-[[noreturn]] void tell(Refuser who, const DeviceError& note) {
-  const auto place = static_cast<int64_t>(note.first >> 32);
-  const auto value = static_cast<int32_t>(static_cast<uint32_t>(note.first));
-  const char* const op = who == Refuser::gather        ? "gather"
-                         : who == Refuser::scatter_add ? "scatter_add"
-                         : who == Refuser::gather_rows ? "take_rows"
-                                                       : "put_rows";
-  if (who == Refuser::cross_entropy)
-    kernel::refuse_target(value, place, note.rows, static_cast<int32_t>(note.spared));
-  if (who == Refuser::gather || who == Refuser::scatter_add) kernel::refuse_id(op, value, place, note.rows);
-  const int64_t head = place / note.count;
-  kernel::refuse_row(op, value, place % note.count, head % note.heads, head / note.heads, note.rows);
+/// Fails with the error of an op.
+[[noreturn]] void throw_error(IndexOp op, const DeviceError& error) {
+  const auto place = static_cast<int64_t>(error.first >> 32);
+  const auto value = static_cast<int32_t>(static_cast<uint32_t>(error.first));
+  const char* const name = op == IndexOp::gather        ? "gather"
+                           : op == IndexOp::scatter_add ? "scatter_add"
+                           : op == IndexOp::gather_rows ? "take_rows"
+                                                        : "put_rows";
+  if (op == IndexOp::cross_entropy)
+    kernel::refuse_target(value, place, error.rows, static_cast<int32_t>(error.ignored));
+  if (op == IndexOp::gather || op == IndexOp::scatter_add) kernel::refuse_id(name, value, place, error.rows);
+  const int64_t head = place / error.count;
+  kernel::refuse_row(name, value, place % error.count, head % error.heads, head / error.heads, error.rows);
 }
 
 }  // namespace
 
-DeviceError* refusal(Refuser who) {
-  Notes& all = notes();
+DeviceError* device_error(IndexOp op) {
+  Records& all = records();
   const std::lock_guard lock(all.mutex);
   if (all.device == nullptr) {
-    refuse_capture("the first op that may refuse an index", "makes room for what it refuses");
+    refuse_capture("the first op that checks indices", "allocates memory for its errors");
     void* memory = nullptr;
     stream();
-    check(cudaMalloc(&memory, sizeof(DeviceError) * refusers), "memory for refused indices");
+    check(cudaMalloc(&memory, sizeof(DeviceError) * num_index_ops), "memory for invalid indices");
     all.device = static_cast<DeviceError*>(memory);
     clear(all.device);
   }
-  return all.device + static_cast<int>(who);
+  return all.device + static_cast<int>(op);
 }
 
-bool ask_refusals() {
-  refuse_capture("reading refused indices", "makes the host wait for what is only recorded");
-  static_assert(sizeof(DeviceError) * refusers <= landing_bytes);
-  Notes& all = notes();
+bool request_device_errors() {
+  refuse_capture("reading invalid indices", "makes the host wait for what is only recorded");
+  static_assert(sizeof(DeviceError) * num_index_ops <= readback_bytes);
+  Records& all = records();
   const std::lock_guard lock(all.mutex);
   if (all.device == nullptr) return false;
-  check(cudaMemcpyAsync(pinned_readback() + landing_bytes, all.device, sizeof(DeviceError) * refusers,
+  check(cudaMemcpyAsync(pinned_readback() + readback_bytes, all.device, sizeof(DeviceError) * num_index_ops,
                         cudaMemcpyDeviceToHost, stream()),
-        "copying refused indices");
+        "copying invalid indices");
   return true;
 }
 
-void check_refusals() {
-  DeviceError found[refusers];
-  std::memcpy(found, pinned_readback() + landing_bytes, sizeof found);
+void check_device_errors() {
+  DeviceError found[num_index_ops];
+  std::memcpy(found, pinned_readback() + readback_bytes, sizeof found);
   for (const DeviceError& one : found) {
     if (one.first == ~0ULL) continue;
-    const std::lock_guard lock(notes().mutex);
-    clear(notes().device);
+    const std::lock_guard lock(records().mutex);
+    clear(records().device);
     break;
   }
-  for (int who = 0; who < refusers; ++who) {
-    if (found[who].first != ~0ULL) tell(static_cast<Refuser>(who), found[who]);
+  for (int op = 0; op < num_index_ops; ++op) {
+    if (found[op].first != ~0ULL) throw_error(static_cast<IndexOp>(op), found[op]);
   }
 }
 

@@ -1,4 +1,4 @@
-// Streams captured into graphs.
+// Captures streams into graphs.
 #include "heed/core/cuda/runtime/graph.h"
 
 #include <algorithm>
@@ -13,43 +13,43 @@
 namespace heed::cuda {
 namespace {
 
-thread_local Capture* recording = nullptr;
+thread_local Capture* active_capture = nullptr;
 
-class Recorded;
+class CapturedGraph;
 
-/// Of all threads: who recorded a graph need not be who destroys it.
-struct Evictable {
+/// The evictable graphs of all threads: a graph may be destroyed by another thread than that of its capture.
+struct EvictableGraphs {
   std::mutex mutex;
-  std::vector<Recorded*> list;
+  std::vector<CapturedGraph*> list;
 };
-Evictable& spared() {
-  static auto* one = new Evictable;  // never destroyed, as graphs in static objects may be later
+EvictableGraphs& evictable_graphs() {
+  static auto* one = new EvictableGraphs;  // never destroyed: graphs in static objects may live longer
   return *one;
 }
 
-class Recorded final : public Graph {
+class CapturedGraph final : public Graph {
  public:
-  Recorded(cudaGraph_t graph, int64_t launches, std::vector<std::shared_ptr<Storage>> held)
+  CapturedGraph(cudaGraph_t graph, int64_t launches, std::vector<std::shared_ptr<Storage>> held)
       : held_(std::move(held)), launches_(launches) {
     size_t nodes = 0;
     cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes);
     if (status == cudaSuccess) status = cudaGraphInstantiate(&exec_, graph, 0);
     cudaGraphDestroy(graph);
-    // What the device wants of its memory for a graph it takes now, not when the graph is launched first:
-    // here there is another way to take the step.
+    // Allocates the graph's memory on the device now instead of at the first launch: if it fails here, the
+    // step can run without a graph.
     if (status == cudaSuccess) status = cudaGraphUpload(exec_, stream());
     if (status != cudaSuccess && exec_ != nullptr) cudaGraphExecDestroy(exec_);
     check(status, "making a graph of a step");
     kernels_ = static_cast<int64_t>(nodes);
   }
-  ~Recorded() override {
+  ~CapturedGraph() override {
     {
-      const std::lock_guard lock(spared().mutex);
-      std::erase(spared().list, this);
+      const std::lock_guard lock(evictable_graphs().mutex);
+      std::erase(evictable_graphs().list, this);
     }
     give_up();
   }
-  /// What may still run ends first; there is nobody to tell of a failure.
+  /// Waits for replays and frees the memory. Failures are ignored, since destructors call it.
   void give_up() {
     if (exec_ == nullptr) return;
     cudaStreamSynchronize(stream());
@@ -58,8 +58,8 @@ class Recorded final : public Graph {
     kept_.reset();
   }
   void evictable() override {
-    const std::lock_guard lock(spared().mutex);
-    spared().list.push_back(this);
+    const std::lock_guard lock(evictable_graphs().mutex);
+    evictable_graphs().list.push_back(this);
   }
   bool given_up() const override { return exec_ == nullptr; }
   std::thread::id thread() const { return thread_; }
@@ -80,34 +80,34 @@ class Recorded final : public Graph {
 }  // namespace
 
 bool give_up_graphs() {
-  const std::lock_guard lock(spared().mutex);
-  return std::erase_if(spared().list, [](Recorded* graph) {
+  const std::lock_guard lock(evictable_graphs().mutex);
+  return std::erase_if(evictable_graphs().list, [](CapturedGraph* graph) {
            if (graph->thread() != std::this_thread::get_id()) return false;
            graph->give_up();
            return true;
          }) > 0;
 }
 
-bool capturing() { return recording != nullptr; }
+bool capturing() { return active_capture != nullptr; }
 
 void refuse_capture(const char* what, const char* why) {
   if (capturing()) fail(Fault::device, what, " ", why);
 }
 
 void hold(const std::shared_ptr<Storage>& memory) {
-  if (recording == nullptr) return;
-  auto& held = recording->held_;
+  if (active_capture == nullptr) return;
+  auto& held = active_capture->held_;
   if (std::find(held.begin(), held.end(), memory) == held.end()) held.push_back(memory);
 }
 
 Capture::Capture() : launches_(launches()) {
   check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "recording a step");
-  recording = this;
+  active_capture = this;
 }
 
 Capture::~Capture() {
   if (!open_) return;
-  recording = nullptr;
+  active_capture = nullptr;
   cudaGraph_t graph = nullptr;
   if (cudaStreamEndCapture(stream(), &graph) == cudaSuccess) cudaGraphDestroy(graph);
   cudaGetLastError();
@@ -115,12 +115,12 @@ Capture::~Capture() {
 
 std::unique_ptr<Graph> Capture::finish() {
   open_ = false;
-  recording = nullptr;
+  active_capture = nullptr;
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream(), &graph), "recording a step");
-  const int64_t asked = launches() - launches_;
-  count_launches(-asked);  // recorded, not started
-  return std::make_unique<Recorded>(graph, asked, std::move(held_));
+  const int64_t captured = launches() - launches_;
+  count_launches(-captured);  // they were not started
+  return std::make_unique<CapturedGraph>(graph, captured, std::move(held_));
 }
 
 }  // namespace heed::cuda

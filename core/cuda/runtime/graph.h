@@ -1,4 +1,4 @@
-// Work of the device kept as a graph and done again, without CUDA's headers.
+// CUDA graphs: work of the device that is captured once and replayed, without CUDA's headers.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +7,31 @@
 #include <vector>
 
 #include "heed/core/memory/storage.h"
+#include "heed/core/scope.h"
 
 namespace heed::cuda {
 
-/// A recorded piece of work.
+/// Captured work of the device.
 class Graph {
  public:
   virtual ~Graph() = default;
-  /// Queues all of it, with the addresses it was recorded with.
+  /// Queues the work, with the addresses of the capture.
   virtual void launch() = 0;
-  /// Lets the thread that recorded it give it up where memory runs out outside of recorded steps.
+  /// Lets give_up_graphs() of the capturing thread destroy the graph.
   virtual void evictable() = 0;
-  virtual bool given_up() const = 0;    ///< then it cannot be launched any more
+  virtual bool given_up() const = 0;    ///< destroyed by give_up_graphs(): it cannot be launched
   virtual int64_t kernels() const = 0;  ///< kernels, copies and fills
 };
 
-/// While one lives, what this thread asks of the device is recorded instead of done; storage comes from the
-/// memory of captured steps. Waiting for the device, reading its numbers and copying from ordinary memory of
-/// the host fail meanwhile: CUDA itself would record such a copy, with an address of the host.
-class Capture {
+/// While one lives, work that this thread queues is captured instead of computed, and storage comes from the
+/// memory of captured steps. Waiting for the device, reading from it and copying from pageable memory of the
+/// host fail: CUDA would capture such a copy with its host address.
+class Capture : NonCopyable {
  public:
   Capture();
-  ~Capture();  ///< forgets what was recorded unless finish() took it
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
+  ~Capture();  ///< discards the captured work unless finish() returned it
 
-  /// Fails where something was asked that cannot be recorded.
+  /// Ends the capture. Fails where work was queued that cannot be captured.
   std::unique_ptr<Graph> finish();
 
  private:
@@ -44,15 +43,14 @@ class Capture {
   int64_t launches_;
 };
 
-/// Gives up this thread's graphs that can be spared, so that their memory can be given back. True when there
-/// were any.
+/// Destroys the evictable graphs of this thread, so that their memory can be freed. True when there were any.
 bool give_up_graphs();
-/// True while this thread records.
+/// True while this thread captures.
 bool capturing();
-/// Fails while this thread records: `what` would be decided once and for all, or has another reason.
+/// Fails while this thread captures: `what` names the call, `why` the reason, by default that its result
+/// would be the same in every replay.
 void refuse_capture(const char* what, const char* why = "is decided on the host, anew in every step");
-/// What this thread records, if it does, reads memory that was made before: it stays for as long as the
-/// graph.
+/// While this thread captures, keeps older memory that the captured work reads as long as the graph.
 void hold(const std::shared_ptr<Storage>& memory);
 
 }  // namespace heed::cuda

@@ -1,4 +1,4 @@
-// Memory of the device in large pieces, and what watches over an emulated one.
+// Memory of the device for the caching allocator, and guard bytes of an emulated device.
 #include "heed/core/cuda/runtime/memory.h"
 
 #include <algorithm>
@@ -11,11 +11,13 @@
 namespace heed::cuda {
 namespace {
 
-constexpr unsigned char unwritten = 0xff, guard = 0xa5;  // bytes; the first make NaN of every float type
+constexpr unsigned char nan_byte = 0xff;  // fills memory with NaN of every float type
+constexpr unsigned char guard = 0xa5;
 
-/// Does it while a step is recorded, too: memory is not part of what is recorded.
+/// Calls a function that CUDA refuses while a stream is captured, in the relaxed capture mode: allocations
+/// are not part of the captured work.
 template <class Call>
-cudaError_t beside(const Call& call) {
+cudaError_t call_outside_capture(const Call& call) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   const cudaError_t status = call();
@@ -27,14 +29,15 @@ cudaError_t beside(const Call& call) {
 char* map(char*, int64_t bytes) {
   stream();  // opens the device
   void* at = nullptr;
-  const cudaError_t status = beside([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); });
+  const cudaError_t status =
+      call_outside_capture([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); });
   if (status == cudaErrorMemoryAllocation) return nullptr;
-  check(status, "taking memory");  // what an earlier kernel did wrong may come out here
+  check(status, "taking memory");  // may report the error of an earlier kernel
   return static_cast<char*>(at);
 }
 
 bool unmap(char* at, int64_t) {
-  return beside([&] { return cudaFree(at); }) == cudaSuccess;
+  return call_outside_capture([&] { return cudaFree(at); }) == cudaSuccess;
 }
 
 }  // namespace
@@ -53,12 +56,12 @@ int64_t free_bytes() {
 
 #if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
-// Both in the order of the stream: what it has still to do with the memory comes first.
+// Both work in the order of the stream, behind work that still uses the memory.
 
 void prepare(void* data, int64_t bytes, int64_t room) {
   heed::emulated::enqueue_beside(stream(), [=] {
     const heed::emulated::Open open;
-    std::memset(data, unwritten, static_cast<size_t>(bytes));
+    std::memset(data, nan_byte, static_cast<size_t>(bytes));
     std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
   });
 }
@@ -68,7 +71,7 @@ void examine(const void* data, int64_t bytes, int64_t room) {
     const heed::emulated::Open open;
     const auto* tail = static_cast<const unsigned char*>(data);
     if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
-    // Nobody catches what a stream throws.
+    // No caller would catch an exception of a stream.
     std::fprintf(stderr, "heed: emulated device: a kernel has written behind a tensor of %lld bytes\n",
                  static_cast<long long>(bytes));
     std::abort();

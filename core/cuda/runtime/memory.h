@@ -8,17 +8,19 @@
 
 namespace heed::cuda {
 
-/// Bytes behind each storage that nothing may write; only where the device is emulated.
+/// Guard bytes behind each storage, which no kernel may write; only on an emulated device.
 inline constexpr int64_t guard_bytes = emulated ? 64 : 0;
 
+/// Memory of the device for arenas.
 const MemorySource& memory_source();
 
-/// What the device has left for all processes.
+/// Free memory of the device, for all processes.
 int64_t free_bytes();
 
-/// Where the device is emulated: fills the first `bytes` of `room` with NaN and the rest with a pattern; and
-/// stops the program where that pattern has changed. Nothing on a real one, which has compute-sanitizer.
+/// On an emulated device, fills the first `bytes` of `room` with NaN and the guard bytes behind with a
+/// pattern. Does nothing on a real device, for which there is compute-sanitizer.
 void prepare(void* data, int64_t bytes, int64_t room);
+/// On an emulated device, stops the program where the pattern of the guard bytes has changed.
 void examine(const void* data, int64_t bytes, int64_t room);
 
 }  // namespace heed::cuda

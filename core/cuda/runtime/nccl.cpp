@@ -1,4 +1,4 @@
-// Opening NCCL, and sums by it.
+// Opens NCCL, and sums gradients by it.
 #include "heed/core/cuda/runtime/nccl.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 namespace heed::cuda {
 namespace {
 
-/// What NCCL's calls take and give, in the layout of its releases since 2.4: no header of it is needed.
+/// Types of NCCL in the layout of its releases since 2.4, so that its header is not needed.
 struct NcclId {
   char bytes[128];
 };
@@ -30,7 +30,7 @@ struct NcclTable {
 
 constexpr int nccl_f32 = 7, nccl_f64 = 8, nccl_sum = 0;
 
-/// Null where that fails, with the reason in `why`.
+/// Opens NCCL; null, with the reason in `why`, where that fails.
 const NcclTable* open_table(std::string& why) {
   static NcclTable table{};
   if constexpr (emulated) {
@@ -59,43 +59,43 @@ class NcclAllReduce final : public AllReduce {
  public:
   NcclAllReduce(const NcclTable& table, NcclComm comm) : nccl_(table), comm_(comm) {
     stream();  // opens the device
-    cuda::check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "making a stream");
+    cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
     cuda::check(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming), "making an event");
     cuda::check(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), "making an event");
   }
   ~NcclAllReduce() override {
-    // In a destructor there is nobody to tell of a failure.
-    cudaStreamSynchronize(beside_);
+    // A destructor ignores failures.
+    cudaStreamSynchronize(stream_);
     nccl_.leave(comm_);
     cudaEventDestroy(computed_);
     cudaEventDestroy(summed_);
-    cudaStreamDestroy(beside_);
+    cudaStreamDestroy(stream_);
   }
 
   void start(const Tensor& x) override {
     cuda::check(cudaEventRecord(computed_, stream()), "marking what is computed");
-    cuda::check(cudaStreamWaitEvent(beside_, computed_, 0), "waiting for what is computed");
+    cuda::check(cudaStreamWaitEvent(stream_, computed_, 0), "waiting for what is computed");
     const int type = x.dtype() == DType::f64 ? nccl_f64 : nccl_f32;
     const int status =
-        nccl_.all_reduce(x.raw(), x.raw(), static_cast<size_t>(x.size()), type, nccl_sum, comm_, beside_);
+        nccl_.all_reduce(x.raw(), x.raw(), static_cast<size_t>(x.size()), type, nccl_sum, comm_, stream_);
     if (status != 0) fail(Fault::device, "cuda: summing over processes: NCCL: ", nccl_.words(status), ".");
     count_launches(1);
   }
 
   void finish() override {
-    cuda::check(cudaEventRecord(summed_, beside_), "marking what is summed");
+    cuda::check(cudaEventRecord(summed_, stream_), "marking what is summed");
     cuda::check(cudaStreamWaitEvent(stream(), summed_, 0), "waiting for sums");
   }
 
  private:
   const NcclTable& nccl_;
   NcclComm comm_;
-  cudaStream_t beside_ = nullptr;
+  cudaStream_t stream_ = nullptr;
   cudaEvent_t computed_ = nullptr, summed_ = nullptr;
 };
 
-/// Host and bus address of this process's GPU: two processes with one name share it.
-std::string gpu_here() {
+/// Host and bus address of this process's GPU, which are equal for processes that share it.
+std::string gpu_address() {
   char host[256] = {}, bus[32] = {};
   gethostname(host, sizeof host - 1);
   int device = 0;
@@ -114,10 +114,10 @@ std::string why_not_apart(std::vector<std::string> gpus) {
 }
 
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why) {
-  // Or else members would meet while they record, where one of them may have to stop.
+  // Registering buffers is collective and would happen during capture, which a member may have to abandon.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   const NcclTable* table = open_table(why);
-  // Whoever calls join() waits for all: nobody does before all have said that they will.
+  // join() waits for all members, so no member calls it before all have agreed to.
   for (const std::string& one : group.all_gather(why)) {
     if (why.empty()) why = one;
   }
@@ -125,7 +125,7 @@ std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why
   std::string own;
   group.together([&] {
     stream();  // opens the device
-    own = gpu_here();
+    own = gpu_address();
   });
   why = why_not_apart(group.all_gather(own));
   if (!why.empty()) return nullptr;

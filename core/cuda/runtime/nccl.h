@@ -1,4 +1,4 @@
-// NCCL, opened when several processes with a GPU each train together.
+// AllReduce by NCCL, which is opened when several processes with a GPU each train together.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,13 @@
 
 namespace heed::cuda {
 
-/// Why processes with these GPUs, each "HOST ADDRESS", cannot sum by NCCL: two of them share one. Empty: they
-/// can.
+/// Why processes with these GPUs, each "HOST ADDRESS", cannot use NCCL: two of them share one. Empty where
+/// they can.
 std::string why_not_apart(std::vector<std::string> gpus);
 
-/// AllReduce over the group's devices, one a process, on a stream of their own beside that of the
-/// computation: they begin as soon as what was computed before is there, also inside a captured step. Members
-/// meet by an id that goes through the group. Null for all where one of them cannot, and where two share a
-/// GPU, with the reason in `why`.
+/// AllReduce over the group's devices, one for each process, on a stream beside that of the computation: a
+/// sum begins once earlier work is finished, also inside a captured step. Collective: every process must call
+/// it. Null for all members, with the reason in `why`, where one has no NCCL or two share a GPU.
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why);
 
 }  // namespace heed::cuda

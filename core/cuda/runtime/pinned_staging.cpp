@@ -1,10 +1,11 @@
-// Pinned memory and the stream it is copied on.
+// Pinned memory, and the stream for copies of it.
 #include "heed/core/cuda/runtime/pinned_staging.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "heed/core/cuda/runtime/stream.h"
+#include "heed/core/scope.h"
 
 namespace heed::cuda {
 namespace {
@@ -19,12 +20,10 @@ cudaStream_t copy_stream() {
   return one;
 }
 
-class Event {
+class Event : NonCopyable {
  public:
   Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
   ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
   void record(cudaStream_t on) { check(cudaEventRecord(event_, on), "marking a place in a stream"); }
   void hold(cudaStream_t later) { check(cudaStreamWaitEvent(later, event_, 0), "ordering two streams"); }
   void wait() { check(cudaEventSynchronize(event_), "waiting for the device"); }
@@ -33,11 +32,11 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-class Pinned final : public Staging {
+class PinnedStaging final : public Staging {
  public:
-  Pinned() { copy_stream(); }
-  ~Pinned() override {
-    // What may still be under way must end first; in a destructor there is nobody to tell of a failure.
+  PinnedStaging() { copy_stream(); }
+  ~PinnedStaging() override {
+    // Copies that are under way must end first. A destructor ignores failures.
     cudaStreamSynchronize(copy_stream());
     cudaStreamSynchronize(stream());
     free_both();
@@ -90,12 +89,12 @@ class Pinned final : public Staging {
 
   std::byte *host_ = nullptr, *device_ = nullptr;
   int64_t room_ = 0, bytes_ = 0;
-  Event arrived_, taken_;  // on the device: what was sent last; what was taken last has been read
-  bool fresh_ = false;     // this thread's stream does not wait for it yet
+  Event arrived_, taken_;  // recorded behind the last copy to the device, and behind the last take()
+  bool fresh_ = false;     // the computing stream does not wait for arrived_ yet
 };
 
 }  // namespace
 
-std::unique_ptr<Staging> make_staging() { return std::make_unique<Pinned>(); }
+std::unique_ptr<Staging> make_staging() { return std::make_unique<PinnedStaging>(); }
 
 }  // namespace heed::cuda

@@ -1,28 +1,27 @@
-// Where work is queued, for what calls the runtime of CUDA from the host.
+// The CUDA stream of a thread, and checks of calls of the CUDA runtime.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "heed/core/cuda/runtime/context.h"
+#include "heed/core/scope.h"
 
 namespace heed::cuda {
 
-/// Where this thread's work is queued. Opens the device when first called; Fault::device when there is none.
+/// The stream of this thread's work. Opens the device when first called; Fault::device when there is none.
 cudaStream_t stream();
 
 /// Queues this thread's work on another stream while one lives.
 class OnStream {
  public:
   explicit OnStream(cudaStream_t stream);
-  ~OnStream();
-  OnStream(const OnStream&) = delete;
-  OnStream& operator=(const OnStream&) = delete;
 
  private:
-  cudaStream_t outer_;
+  ScopedValue<cudaStream_t> stream_;
 };
 
-/// Throws Fault::device (Fault::memory where memory ran out) unless all is well; `what` says what was tried.
+/// Throws Fault::device (Fault::memory where memory ran out) unless `status` is success; `what` says what was
+/// tried.
 void check(cudaError_t status, const char* what);
 
 }  // namespace heed::cuda

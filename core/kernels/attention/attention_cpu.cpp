@@ -10,7 +10,6 @@
 #include "heed/core/kernels/attention/dense_tiles.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/pair_count.h"
 
 namespace heed::kernel {
 namespace {

@@ -6,7 +6,7 @@
 #include "heed/core/kernels/attention/attention_forward_loop.h"
 #include "heed/core/kernels/attention/pattern_tiles.h"
 #include "heed/core/kernels/simd/simd.h"
-#include "heed/core/pair_count.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 

@@ -179,7 +179,7 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   if (!pattern.on_device) {
     auto made = std::make_shared<PlanOnDevice>();
     made->straight = view_of(BlockPlan(pattern, device_costs), *made);
-    made->transposed = view_of(BlockPlan(pattern.turned(), device_costs), *made);
+    made->transposed = view_of(BlockPlan(pattern.transposed(), device_costs), *made);
     pattern.on_device = std::move(made);
   }
   for (const Tensor& list : pattern.on_device->lists) keep_for_replays(list);

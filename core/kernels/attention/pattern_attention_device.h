@@ -1,9 +1,9 @@
 // The plan of a pattern on a device, and the calls of the kernels over it.
 #pragma once
 
+#include "heed/core/block_plan.h"
 #include "heed/core/kernels/attention/attention_device.h"
 #include "heed/core/kernels/attention/pattern_attention.h"
-#include "heed/core/sparse_pattern.h"
 
 namespace heed::kernel {
 

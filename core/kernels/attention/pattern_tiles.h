@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "heed/core/block_plan.h"
 #include "heed/core/kernels/attention/attention_tiles.h"
 #include "heed/core/kernels/attention/pattern_attention.h"
-#include "heed/core/sparse_pattern.h"
 
 namespace heed::kernel {
 

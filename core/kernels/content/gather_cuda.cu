@@ -16,11 +16,11 @@ namespace {
 
 /// The rule of a flat list of ids: 0 to num_rows - 1.
 cuda::DeviceError table_rule(int64_t num_rows) {
-  return {.first = 0, .rows = num_rows, .spared = 0, .heads = 1, .count = 1};
+  return {.first = 0, .rows = num_rows, .ignored = 0, .heads = 1, .count = 1};
 }
 /// The rule of the ids of heads: 0 to num_rows - 1, or -1.
 cuda::DeviceError head_rule(const HeadIds& ids, int64_t num_rows) {
-  return {.first = 0, .rows = num_rows, .spared = -1, .heads = ids.heads, .count = ids.count};
+  return {.first = 0, .rows = num_rows, .ignored = -1, .heads = ids.heads, .count = ids.count};
 }
 
 /// out[i, :] = table[ids[i], :], one warp per row i. An id outside the table is noted as an error and gives
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(cuda::block)
   if (i >= count) return;
   const int32_t id = ids[i];
   const bool is_valid = id >= 0 && id < rule.rows;
-  if (!is_valid && cuda::lane() == 0) cuda::refuse(note, i, id, rule);
+  if (!is_valid && cuda::lane() == 0) cuda::record_index_error(note, i, id, rule);
   for (int64_t j = cuda::lane(); j < width; j += cuda::lanes)
     out[i * width + j] = is_valid ? table[id * row_stride + j * column_stride] : static_cast<T>(nan(""));
 }
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(cuda::block)
 __device__ int32_t checked_id(int32_t id, int64_t place, cuda::DeviceError* note,
                               const cuda::DeviceError& rule) {
   if (id >= 0 && id < rule.rows) return id;
-  if (id != -1 || rule.spared != -1) cuda::refuse(note, place, id, rule);
+  if (id != -1 || rule.ignored != -1) cuda::record_index_error(note, place, id, rule);
   return -1;
 }
 
@@ -91,13 +91,13 @@ struct ScatterSource {
 /// target[head, ids[head, i], :] += rows[head, i, :], in the order of i: a stable sort of each head by ids
 /// puts rows of one place beside each other, and each such run is added by itself.
 template <class T>
-void scatter_add(const ScatterSource<T>& source, int64_t num_heads, cuda::Refuser op,
+void scatter_add(const ScatterSource<T>& source, int64_t num_heads, cuda::IndexOp op,
                  const cuda::DeviceError& rule) {
   const int64_t n = source.ids.count;
   const Tensor keys(Shape{num_heads, n}, DType::i32, Device::cuda), order = empty_like(keys);
   auto* const sort_keys = reinterpret_cast<uint32_t*>(keys.data<int32_t>());
-  cuda::run(make_sort_keys, cuda::line(num_heads * n), source.ids, num_heads * n, cuda::refusal(op), rule,
-            sort_keys);
+  cuda::run(make_sort_keys, cuda::line(num_heads * n), source.ids, num_heads * n, cuda::device_error(op),
+            rule, sort_keys);
   cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(source.length), order.data<int32_t>());
   cuda::add_runs<T>(source, {order.data<int32_t>(), num_heads, 1, n, source.width});
 }
@@ -108,7 +108,7 @@ void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_table<T>, cuda::warps(ids.size()), table.data<T>(), table.strides()[0],
               table.strides()[1], ids.data<int32_t>(), ids.size(), table.extent(-1),
-              cuda::refusal(cuda::Refuser::gather), table_rule(table.extent(0)), out.data<T>());
+              cuda::device_error(cuda::IndexOp::gather), table_rule(table.extent(0)), out.data<T>());
   });
   Count::add(out.size());
 }
@@ -120,7 +120,7 @@ void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table
     view.data = rows.data<T>();
     view.ld = width;
     scatter_add(ScatterSource<T>{HeadIds::of_list(ids), view, table.data<T>(), length, width}, 1,
-                cuda::Refuser::scatter_add, table_rule(length));
+                cuda::IndexOp::scatter_add, table_rule(length));
   });
   Count::add(rows.size());
 }
@@ -130,7 +130,8 @@ void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const int64_t num_rows = out.extent(0) * out.extent(1) * out.extent(2);
   visit_float("take_rows", x.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_rows<T>, cuda::warps(num_rows), HeadView<const T>(x), head_ids, num_rows, out.extent(3),
-              cuda::refusal(cuda::Refuser::gather_rows), head_rule(head_ids, x.extent(2)), out.data<T>());
+              cuda::device_error(cuda::IndexOp::gather_rows), head_rule(head_ids, x.extent(2)),
+              out.data<T>());
   });
   Count::add(out.size());
 }
@@ -140,7 +141,7 @@ void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y
   const int64_t length = y.extent(2);
   visit_float("put_rows", y.dtype(), [&]<class T>(Type<T>) {
     scatter_add(ScatterSource<T>{head_ids, HeadView<const T>(rows), y.data<T>(), length, y.extent(3)},
-                y.extent(0) * y.extent(1), cuda::Refuser::scatter_add_rows, head_rule(head_ids, length));
+                y.extent(0) * y.extent(1), cuda::IndexOp::scatter_add_rows, head_rule(head_ids, length));
   });
   Count::add(rows.size());
 }

@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(cuda::block)
     lse[row] = T(0);
     costs[row] = 0;
     if (target == targets.ignore) return;
-    cuda::refuse(note, row, target,
-                 {.first = 0, .rows = width, .spared = targets.ignore, .heads = 0, .count = 0});
+    cuda::record_index_error(note, row, target,
+                             {.first = 0, .rows = width, .ignored = targets.ignore, .heads = 0, .count = 0});
     lse[row] = static_cast<T>(nan(""));
     costs[row] = nan("");
     return;
@@ -146,7 +146,7 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets call = targets_of(logits, targets, smoothing, ignore);
   const Tensor costs(Shape{std::max<int64_t>(call.rows, 1)}, DType::f64, Device::cuda);
-  cuda::DeviceError* const note = cuda::refusal(cuda::Refuser::cross_entropy);
+  cuda::DeviceError* const note = cuda::device_error(cuda::IndexOp::cross_entropy);
   visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
     if (call.width <= short_width)

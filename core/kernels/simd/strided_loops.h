@@ -48,7 +48,7 @@ struct StridedLoop {
   }
 
   /// Advances `offsets` to the next run; `index` counts the outer axes.
-  void step(std::array<int64_t, Extents::most>& index, Offsets& offsets) const {
+  void step(std::array<int64_t, Extents::max_rank>& index, Offsets& offsets) const {
     for (size_t axis = 1; axis < axes; ++axis) {
       for (size_t k = 0; k < N; ++k) offsets[k] += stride[axis][k];
       if (++index[axis] < extent[axis]) return;
@@ -69,8 +69,8 @@ struct StridedLoop {
   }
 
   size_t axes = 0;  ///< axis 0 is the innermost
-  std::array<int64_t, Extents::most> extent = {1, 1, 1, 1, 1, 1};
-  std::array<Offsets, Extents::most> stride{};
+  std::array<int64_t, Extents::max_rank> extent = {1, 1, 1, 1, 1, 1};
+  std::array<Offsets, Extents::max_rank> stride{};
   int64_t inner = 1, outer = 1;
   Offsets steps{};
 
@@ -100,7 +100,7 @@ void for_runs(const StridedLoop<N>& loop, F&& f, int64_t grain = light_grain) {
   }
   parallel_rows(loop.outer, grain / loop.inner, [&](int64_t begin, int64_t end) {
     auto offsets = loop.at(begin);
-    std::array<int64_t, Extents::most> index{};
+    std::array<int64_t, Extents::max_rank> index{};
     size_t axis = 1;
     for (int64_t remaining = begin; remaining > 0; remaining /= loop.extent[axis++])
       index[axis] = remaining % loop.extent[axis];

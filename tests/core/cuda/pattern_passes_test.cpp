@@ -95,7 +95,7 @@ void compare(const test::HeadInputs& x, Rounding rounding, double near) {
   const test::HeadOutputs want = run();
   const auto plan = std::make_shared<kernel::PlanOnDevice>();
   std::vector<Pattern> turned;
-  for (const Pattern& one : parts) turned.push_back(one.turned());
+  for (const Pattern& one : parts) turned.push_back(one.transposed());
   plan->straight = joined(parts, *plan);
   plan->transposed = joined(turned, *plan);
   pattern->on_device = plan;

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "heed/core/io/files.h"
-#include "heed/core/io/input_file.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 

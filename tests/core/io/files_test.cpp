@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
-#include "heed/core/io/gzip.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/deflate.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/synced_files.h"
 
@@ -63,14 +63,6 @@ TEST_CASE("io: text is inflated when it is gzip") {
   io::write(scratch / "bomb", deflate(std::string(10'000'000, '\0')));
   CHECK(io::size(scratch / "bomb") < 20000);
   CHECK(fault_of([&] { io::read_text(scratch / "bomb", 1'000'000); }) == Fault::data);
-}
-
-TEST_CASE("io: part of a file is read") {
-  Scratch scratch;
-  io::write(scratch / "file", "0123456789");
-  CHECK(io::read_range(scratch / "file", 3, 4) == "3456");
-  CHECK(io::read_range(scratch / "file", 8, 100) == "89");
-  CHECK(io::read_range(scratch / "file", 100, 5).empty());
 }
 
 TEST_CASE("io: a full device is an error that says so") {
@@ -250,7 +242,6 @@ TEST_CASE("io: what is no regular file is not read, and no pipe is waited for") 
     INFO(path.string());
     const auto is_named = containing(text("cannot read ", path, ": it is ", what));
     CHECK_THROWS_WITH(io::read(path), is_named);
-    CHECK_THROWS_WITH(io::read_range(path, 0, 10), is_named);
     CHECK_THROWS_WITH(io::size(path), is_named);
     CHECK(fault_of([&] { io::read(path); }) == Fault::file);
   };

@@ -3,6 +3,7 @@
 
 #include "heed/core/error.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/deflate.h"
 #include "heed/tests/scratch.h"
 
 using namespace heed;

@@ -54,17 +54,6 @@ TEST_CASE("hash: sha256 has one digest for each length around a block") {
   CHECK(std::unique(digests.begin(), digests.end()) == digests.end());
 }
 
-TEST_CASE("hash: the portable sha256 block agrees with the one in use") {
-  // "abc", one bit, zeros and the length in bits make one block.
-  std::array<uint8_t, 64> block{'a', 'b', 'c', 0x80};
-  block[63] = 24;
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  detail::sha256_portable(state, block.data(), 1);
-  CHECK(state == std::array<uint32_t, 8>{0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3,
-                                         0x96177a9c, 0xb410ff61, 0xf20015ad});
-}
-
 TEST_CASE("hash: crc32c gives the published sums") {
   CHECK(crc32c("123456789") == 0xE3069283u);
   CHECK(crc32c("") == 0u);

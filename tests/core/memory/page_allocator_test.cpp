@@ -39,7 +39,7 @@ struct SetAside {
     const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     return mmap(at, static_cast<size_t>(size), PROT_NONE, how, -1, 0) != MAP_FAILED;
   }
-  const MemorySource source{map, unmap, host_memory().least, true};
+  const MemorySource source{map, unmap, host_memory().min_bytes, true};
 };
 
 }  // namespace

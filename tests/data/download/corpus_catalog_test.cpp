@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "heed/core/io/gzip.h"
 #include "heed/data/formats/cifar.h"
 #include "heed/data/formats/labelled_documents.h"
 #include "heed/data/text/text.h"
@@ -11,6 +10,7 @@
 #include "heed/tests/data/scratch.h"
 #include "heed/tests/data/tar_writer.h"
 #include "heed/tests/data/zip_writer.h"
+#include "heed/tests/deflate.h"
 
 using namespace heed;
 

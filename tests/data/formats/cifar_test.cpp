@@ -1,8 +1,8 @@
 // CIFAR-10: grey and colour records.
 #include "heed/data/formats/cifar.h"
 
-#include "heed/core/io/gzip.h"
 #include "heed/tests/data/scratch.h"
+#include "heed/tests/deflate.h"
 
 using namespace heed;
 

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "heed/core/io/gzip.h"
 #include "heed/tests/data/scratch.h"
+#include "heed/tests/deflate.h"
 
 using namespace heed;
 

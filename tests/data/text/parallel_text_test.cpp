@@ -1,9 +1,9 @@
 // Sentence pairs from every format, and errors.
 #include "heed/data/text/parallel_text.h"
 
-#include "heed/core/io/gzip.h"
 #include "heed/core/io/hash.h"
 #include "heed/tests/data/scratch.h"
+#include "heed/tests/deflate.h"
 
 using namespace heed;
 

@@ -7,11 +7,11 @@
 #include <ctime>
 #include <map>
 
-#include "heed/core/io/gzip.h"
 #include "heed/core/io/json.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/text/text.h"
 #include "heed/tests/data/scratch.h"
+#include "heed/tests/deflate.h"
 
 using namespace heed;
 

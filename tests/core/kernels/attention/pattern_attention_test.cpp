@@ -6,7 +6,6 @@
 #include "heed/core/kernels/attention/attention.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/pair_count.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/sparse_pattern.h"
 #include "heed/tests/catch.h"

@@ -1,6 +1,6 @@
-// Tests core/sparse_pattern.h: a plan holds every pair of its pattern once and describes its groups
+// Tests core/block_plan.h: a plan holds every pair of its pattern once and describes its groups
 // correctly.
-#include "heed/core/sparse_pattern.h"
+#include "heed/core/block_plan.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -118,7 +118,7 @@ TEST_CASE("pattern: a plan holds every pair once") {
         const BlockPlan whole(pattern, kernel::device_costs);
         check_plan(pattern, whole, named.allowed);
         for (const BlockPlan::Group& group : whole.group_list()) CHECK_FALSE(group.alone);
-        const Pattern turned = pattern.turned();
+        const Pattern turned = pattern.transposed();
         CHECK((turned.queries == keys && turned.keys == queries));
         check_plan(turned, BlockPlan(turned, kernel::device_costs),
                    [&](int64_t h, int64_t j, int64_t i) { return named.allowed(h, i, j); });

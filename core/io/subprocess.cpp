@@ -1,0 +1,84 @@
+// Subprocesses by fork and exec.
+#include "heed/core/io/subprocess.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "heed/core/io/file_descriptor.h"
+
+namespace heed::io {
+namespace {
+
+constexpr size_t max_output = 8192;
+
+struct Pipe {
+  Descriptor read_end, write_end;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    fail(Fault::internal, "subprocess: no pipe: ", std::strerror(errno), ".");
+  return {Descriptor(ends[0], "a pipe"), Descriptor(ends[1], "a pipe")};
+}
+
+/// Becomes the program, in the new process; writes the errno to `start_error` where that fails.
+[[noreturn]] void become(const SubprocessOptions& options, char* const* arguments, int output,
+                         int start_error) {
+  int input[2];  // an empty pipe: its end is reached at once
+  if (::pipe2(input, O_CLOEXEC) == 0) ::dup2(input[0], STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  int code = options.prepare ? options.prepare() : 0;
+  if (code == 0) {
+    ::execvpe(options.program.c_str(), arguments,
+              options.environment.empty() ? environ : options.environment.data());
+    code = errno;
+  }
+  if (::write(start_error, &code, sizeof code) != sizeof code) ::_exit(126);
+  ::_exit(127);
+}
+
+/// Reads output for at most 200 ms; false at its end.
+bool read_output(const Descriptor& from, std::string& output) {
+  pollfd one{from.number(), POLLIN, 0};
+  if (::poll(&one, 1, 200) <= 0) return true;
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(from.number(), buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR;
+  output.append(buffer.data(), static_cast<size_t>(count));
+  if (output.size() > max_output) output.erase(0, output.size() - max_output);
+  return count > 0;
+}
+
+}  // namespace
+
+SubprocessEnd run_subprocess(const SubprocessOptions& options) {
+  std::vector<char*> arguments;
+  for (const std::string& one : options.arguments) arguments.push_back(const_cast<char*>(one.c_str()));
+  arguments.push_back(nullptr);
+  Pipe output = make_pipe(), start_error = make_pipe();
+  const pid_t id = ::fork();
+  if (id == 0) become(options, arguments.data(), output.write_end.number(), start_error.write_end.number());
+  if (id < 0) fail(Fault::internal, "subprocess: no process can be made: ", std::strerror(errno), ".");
+  output.write_end.close();
+  start_error.write_end.close();
+  SubprocessEnd end;
+  again([&] { return ::read(start_error.read_end.number(), &end.start_error, sizeof end.start_error); });
+  while (read_output(output.read_end, end.output)) {
+    if (options.poll) options.poll(id);
+  }
+  int status = 0;
+  again([&] { return ::waitpid(id, &status, 0); });
+  end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  end.output.erase(end.output.find_last_not_of("\r\n") + 1);
+  return end;
+}
+
+}  // namespace heed::io

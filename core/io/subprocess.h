@@ -1,0 +1,35 @@
+// Programs that run as subprocesses.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace heed::io {
+
+/// A program and how it is run.
+struct SubprocessOptions {
+  std::string program;                  ///< a path, or a name that is searched on the PATH
+  std::vector<std::string> arguments;   ///< the first is the name by which the program is called
+  std::vector<char*> environment = {};  ///< variables, ended by a null; empty: those of this process
+  /// Called in the new process before the program starts; makes async-signal-safe calls only. Returns 0, or
+  /// the errno for which the program is not started.
+  std::function<int()> prepare = {};
+  /// Called with the id of the process about five times a second while it runs.
+  std::function<void(pid_t)> poll = {};
+};
+
+/// How a subprocess ended.
+struct SubprocessEnd {
+  int start_error = 0;  ///< errno where the program was not started, else 0
+  int code = 0;         ///< exit code; 0 where a signal ended it
+  int signal = 0;       ///< the signal that ended it, else 0
+  std::string output;   ///< the last 8 KiB of its standard output and error, without line ends at the end
+};
+
+/// Runs a program without input and waits for its end. Fault::internal when no process can be made.
+SubprocessEnd run_subprocess(const SubprocessOptions& options);
+
+}  // namespace heed::io

@@ -1,0 +1,57 @@
+// Subprocesses: output, exit codes, signals, and programs that cannot be started.
+#include "heed/core/io/subprocess.h"
+
+#include <cerrno>
+#include <csignal>
+
+#include "heed/tests/catch.h"
+
+using namespace heed;
+
+namespace {
+
+io::SubprocessEnd shell(const std::string& command) {
+  return io::run_subprocess({.program = "sh", .arguments = {"sh", "-c", command}});
+}
+
+}  // namespace
+
+TEST_CASE("subprocess: output of both streams and the exit code come back") {
+  const io::SubprocessEnd end = shell("echo out; echo err >&2; cat; exit 7");  // cat: there is no input
+  CHECK(end.start_error == 0);
+  CHECK(end.code == 7);
+  CHECK(end.signal == 0);
+  CHECK(end.output == "out\nerr");
+  const io::SubprocessEnd much = shell("yes abc | head -c 100000; echo end");
+  CHECK(much.output.size() <= 8192);
+  CHECK(much.output.ends_with("end"));
+}
+
+TEST_CASE("subprocess: a signal that ends it comes back") {
+  const io::SubprocessEnd end = shell("kill -9 $$");
+  CHECK(end.signal == SIGKILL);
+  CHECK(end.code == 0);
+}
+
+TEST_CASE("subprocess: a program that cannot be started is told from one that fails") {
+  CHECK(io::run_subprocess({.program = "heed-no-such-program", .arguments = {"x"}}).start_error == ENOENT);
+  CHECK(shell("exit 127").start_error == 0);
+  const auto refused =
+      io::run_subprocess({.program = "sh", .arguments = {"sh"}, .prepare = [] { return EPERM; }});
+  CHECK(refused.start_error == EPERM);
+}
+
+TEST_CASE("subprocess: the caller is polled and can end it, and variables can be others") {
+  int polls = 0;
+  const auto ended =
+      io::run_subprocess({.program = "sleep", .arguments = {"sleep", "100"}, .poll = [&](pid_t id) {
+                            if (++polls == 2) ::kill(id, SIGTERM);
+                          }});
+  CHECK(polls >= 2);
+  CHECK(ended.signal == SIGTERM);
+  char variable[] = "HEED_TEST_VARIABLE=5";
+  const auto printed = io::run_subprocess({.program = "/bin/sh",
+                                           .arguments = {"sh", "-c", "echo $HEED_TEST_VARIABLE"},
+                                           .environment = {variable, nullptr}});
+  CHECK(printed.output == "5");
+}
