@@ -80,21 +80,21 @@ namespace {
 /// Fails when a modifier would have no effect on `made`, or an undocumented one.
 void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
   const Modifiers& m = config.modifiers;
-  const auto* headed = dynamic_cast<const MultiHeadAttention*>(&made);
+  const auto* multi_head = dynamic_cast<const MultiHeadAttention*>(&made);
   const auto refuse = [&](bool asked, const char* what, const char* why) {
     if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
   };
   refuse(config.cross && inside_attention(m.position), "position inside it here",
          "positions in two inputs have no distance. Choose position = none for cross-attention.");
-  if (headed == nullptr) {
+  if (multi_head == nullptr) {
     const char* why = "it has projections of its own. Leave it out, or choose another attention.";
     refuse(config.kv_heads != 0, "kv_heads", why);
     refuse(inside_attention(m.position), "position inside it", why);
     refuse(m.qk_norm != QkNorm::none, "qk_norm", why);
   }
-  if (headed != nullptr && headed->modifies_scores()) return;
+  if (multi_head != nullptr && multi_head->modifies_scores()) return;
   const char* why =
-      headed == nullptr
+      multi_head == nullptr
           ? "it computes its own scores. Leave it out, or use softmax."
           : "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
   refuse(by_distance(m.position), "bias by position (alibi, t5, shaw)", why);

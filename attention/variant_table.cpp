@@ -110,7 +110,7 @@ constexpr const char* abilities_legend =
 
 /// The table that fits a terminal, without parameters and options.
 std::string main_columns(const Listing& listing) {
-  const std::vector<const Variant*> variants = asked(listing);
+  const std::vector<const Variant*> variants = listed_variants(listing);
   std::vector<TableRow> out;
   for (const TableRow& all : all_columns(listing)) {
     const size_t costs = listing.counted ? 5 : 3;  // the name and the columns of time and memory

@@ -14,9 +14,9 @@
 namespace heed {
 
 /// Exchanges memory between threads: each provides a block and reads those of the others.
-class MeetingPlace {
+class Rendezvous {
  public:
-  explicit MeetingPlace(int64_t size) : shown_(static_cast<size_t>(size)) {}
+  explicit Rendezvous(int64_t size) : shown_(static_cast<size_t>(size)) {}
 
   /// Provides `from`, calls `read` once everybody has provided theirs, and returns when everybody has read.
   void meet(int64_t rank, const void* from,
@@ -55,7 +55,7 @@ class MeetingPlace {
 
 class ThreadGroup final : public ProcessGroup {
  public:
-  ThreadGroup(MeetingPlace& place, int64_t rank, int64_t size) : ProcessGroup(rank, size), place_(place) {}
+  ThreadGroup(Rendezvous& place, int64_t rank, int64_t size) : ProcessGroup(rank, size), place_(place) {}
 
   void all_to_all(const void* from, void* to, int64_t bytes) override {
     place_.meet(rank(), from, [&](const std::vector<const char*>& shown) {
@@ -79,13 +79,13 @@ class ThreadGroup final : public ProcessGroup {
   void abandon(int) override { std::terminate(); }
 
  private:
-  MeetingPlace& place_;
+  Rendezvous& place_;
 };
 
 /// Runs `work` in `size` threads; rethrows the error of the first member that failed; the others then fail
 /// where they wait for it. Catch2 assertions are not thread-safe: use none in `work`.
 inline void as_members(int64_t size, const std::function<void(ProcessGroup&)>& work) {
-  MeetingPlace place(size);
+  Rendezvous place(size);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {

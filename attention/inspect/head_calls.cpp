@@ -27,9 +27,9 @@ std::vector<float> cut_to(const Tensor& x, int64_t rows, int64_t columns) {
 }
 
 double largest_size(const Tensor& x) {
-  double most = 0;
-  for (const float value : x.to_host()) most = std::max(most, std::abs(static_cast<double>(value)));
-  return most;
+  double maximum = 0;
+  for (const float value : x.to_host()) maximum = std::max(maximum, std::abs(static_cast<double>(value)));
+  return maximum;
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ std::string map_svg(const MapView& original, int64_t head, const SvgOptions& opt
                                 ? options.title
                                 : text(map.kind, " attention, layer ", map.layer, ", head ", head);
   const double width = std::max(left + map_width + std::max(70.0, labelled ? slope + 8 : 0.0),
-                                static_cast<double>(picture::display_width(title)) * 8.4 + 32);
+                                static_cast<double>(display_width(title)) * 8.4 + 32);
   const float max_weight = options.scale_to_largest ? largest(map, head) : 1;
 
   SvgCanvas out(2);

@@ -17,7 +17,6 @@
 namespace heed {
 namespace {
 
-using picture::display_width;
 using picture::padded;
 
 constexpr std::string_view faint = "\033[2m", strong = "\033[38;5;68m", plain = "\033[0m";

@@ -196,21 +196,4 @@ void append_part(std::string& words, std::string_view more, std::string_view sep
   words += more;
 }
 
-std::string wrapped(const std::string& words, const std::string& indent, size_t width) {
-  std::string out, line;
-  for (size_t at = 0; at <= words.size();) {
-    const size_t end = std::min(words.find(' ', at), words.size());
-    const std::string word = words.substr(at, end - at);
-    const auto used = static_cast<size_t>(display_width(line) + display_width(word));
-    if (!line.empty() && used + 1 > width) {
-      out += line + "\n";
-      line = indent + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
-    }
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 }  // namespace heed::picture

@@ -68,7 +68,4 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 /// Adds words behind others, with `separator` between them where both are there.
 void append_part(std::string& words, std::string_view more, std::string_view separator = "; ");
 
-/// A text as lines of at most `width` columns, broken at blanks; those after the first begin with `indent`.
-std::string wrapped(const std::string& words, const std::string& indent, size_t width = 120);
-
 }  // namespace heed::picture

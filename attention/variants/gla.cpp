@@ -20,7 +20,7 @@ struct GlaOptions {
   void fields(Fields& f) {
     f("rank", rank, {1, max_width}, "rank of the projection that gives the decays");
     f("temperature", temperature,
-      "decays are the sigmoid to the power 1 / temperature; larger values remember longer");
+      "decays are the sigmoid to the power 1 / temperature; larger values forget more slowly");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
     output.fields(f);
   }

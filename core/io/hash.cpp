@@ -54,14 +54,15 @@ void Sha256::update(std::string_view bytes) {
   check_openssl(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
 }
 
-std::string Sha256::hex() const {
+std::string Sha256::digest() const {
   const Context copy(EVP_MD_CTX_new());  // taking the digest ends the copy, not this object
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned size = 0;
+  std::string out(32, '\0');
   check_openssl(EVP_MD_CTX_copy_ex(copy.get(), context_.get()));
-  check_openssl(EVP_DigestFinal_ex(copy.get(), digest.data(), &size));
-  return hexadecimal({reinterpret_cast<const char*>(digest.data()), size});
+  check_openssl(EVP_DigestFinal_ex(copy.get(), reinterpret_cast<unsigned char*>(out.data()), nullptr));
+  return out;
 }
+
+std::string Sha256::hex() const { return hexadecimal(digest()); }
 
 std::string sha256_hex(std::string_view bytes) {
   Sha256 sum;

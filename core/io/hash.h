@@ -16,8 +16,9 @@ class Sha256 {
   Sha256();
   /// Adds bytes; how they are cut into pieces does not matter.
   void update(std::string_view bytes);
-  /// Returns the digest of all bytes so far as 64 lower-case hexadecimal digits; more may be added
-  /// afterwards.
+  /// Returns the 32 bytes of the digest of all bytes so far; more may be added afterwards.
+  std::string digest() const;
+  /// Returns digest() as 64 lower-case hexadecimal digits.
   std::string hex() const;
 
  private:

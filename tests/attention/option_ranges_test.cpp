@@ -81,10 +81,10 @@ TEST_CASE("option ranges: a billion and the largest legal value end, with counte
   for (const auto& [variant, option] : counted_options()) {
     CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);
-    const int64_t most = option.range->max;
-    if (most < max_integer)
+    const int64_t maximum = option.range->max;
+    if (maximum < max_integer)
       CHECK_THAT(refusal_of(*variant, option.name, text(max_integer)), containing("is not legal"));
-    const std::string spec = text(variant->traits.name, ":", option.name, "=", most);
+    const std::string spec = text(variant->traits.name, ":", option.name, "=", maximum);
     for (const Mode mode : {Mode::self, Mode::causal}) {
       if (mode == Mode::self ? !variant->traits.full : !variant->traits.causal) continue;
       Taken taken;

@@ -24,12 +24,12 @@ Tensor rounded(const Tensor& x) {
 /// The largest difference as a share of the largest number.
 double off(const Tensor& found, const Tensor& wanted) {
   const auto a = found.to_doubles(), b = wanted.to_doubles();
-  double most = 0, largest = 0;
+  double maximum = 0, largest = 0;
   for (size_t i = 0; i < b.size(); ++i) {
-    most = std::max(most, std::abs(a[i] - b[i]));
+    maximum = std::max(maximum, std::abs(a[i] - b[i]));
     largest = std::max(largest, std::abs(b[i]));
   }
-  return most / largest;
+  return maximum / largest;
 }
 
 /// Value and gradients of sum((x w^T) * dy) with the rounding in force while it is recorded.

@@ -39,9 +39,9 @@ void check_shares(const std::vector<Tensor>& inputs,
     std::vector<double> joined = one[i];
     joined.insert(joined.end(), other[i].begin(), other[i].end());
     REQUIRE(joined.size() == whole[i].size());
-    double most = 0;
-    for (size_t k = 0; k < joined.size(); ++k) most = std::max(most, std::abs(joined[k] - whole[i][k]));
-    CHECK(most < 1e-12);
+    double maximum = 0;
+    for (size_t k = 0; k < joined.size(); ++k) maximum = std::max(maximum, std::abs(joined[k] - whole[i][k]));
+    CHECK(maximum < 1e-12);
   }
   CHECK(astray[0] != other[0]);  // without being told, rows draw as the first of a batch do
 }

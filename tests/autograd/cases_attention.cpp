@@ -24,16 +24,16 @@ Plain attended(const Plains& x, const Score& score, const Weight& weight = {}) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < Tq; ++i) {
         std::vector<double> map(static_cast<size_t>(Tk));
-        double most = -HUGE_VAL, total = 0;
+        double maximum = -HUGE_VAL, total = 0;
         for (int64_t j = 0; j < Tk; ++j) {
           double dot = 0;
           for (int64_t c = 0; c < d; ++c)
             dot += q[((b * H + h) * Tq + i) * d + c] * k[((b * H + h) * Tk + j) * d + c];
           map[static_cast<size_t>(j)] = score(b, h, i, j, dot);
-          most = std::max(most, map[static_cast<size_t>(j)]);
+          maximum = std::max(maximum, map[static_cast<size_t>(j)]);
         }
-        if (most == -HUGE_VAL) continue;
-        for (double& value : map) total += value = std::exp(value - most);
+        if (maximum == -HUGE_VAL) continue;
+        for (double& value : map) total += value = std::exp(value - maximum);
         for (int64_t j = 0; j < Tk; ++j) {
           double share = map[static_cast<size_t>(j)] / total;
           if (weight) share = weight(b, h, i, j, share);

@@ -11,9 +11,9 @@ Plain soft(const Plain& x) {
   Plain y(x.shape);
   for (int64_t row = 0; row < rows(x); ++row) {
     const int64_t at = row * width(x);
-    double most = -HUGE_VAL, total = 0;
-    for (int64_t i = 0; i < width(x); ++i) most = std::max(most, x[at + i]);
-    for (int64_t i = 0; i < width(x); ++i) total += y[at + i] = std::exp(x[at + i] - most);
+    double maximum = -HUGE_VAL, total = 0;
+    for (int64_t i = 0; i < width(x); ++i) maximum = std::max(maximum, x[at + i]);
+    for (int64_t i = 0; i < width(x); ++i) total += y[at + i] = std::exp(x[at + i] - maximum);
     for (int64_t i = 0; i < width(x); ++i) y[at + i] /= total;
   }
   return y;
@@ -192,15 +192,15 @@ std::vector<OpCase> row_cases() {
        .large = {{4, 3, 150, 33}},
        .apply =
            [](Inputs x) {
-             std::vector<int32_t> lengths, most;
+             std::vector<int32_t> lengths, maximum;
              for (int64_t b = 0; b < x[0].extent(0); ++b) {
                lengths.push_back(static_cast<int32_t>(x[0].extent(2) / (b + 1)));
-               most.push_back(b % 2 == 0 ? 3 : 2);
+               maximum.push_back(b % 2 == 0 ? 3 : 2);
              }
              const Shape batch{x[0].extent(0)};
              const Device device = x[0].device();
              return segment_mean(x[0], 3, Tensor::of<int32_t>(lengths, batch, device),
-                                 Tensor::of<int32_t>(most, batch, device));
+                                 Tensor::of<int32_t>(maximum, batch, device));
            },
        .reference =
            [](const Plains& x) {

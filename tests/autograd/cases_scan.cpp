@@ -93,9 +93,9 @@ OpCase exp_sum_case() {
           .kinds = {between(-3, 3)},
           .apply =
               [](Inputs x) {
-                Tensor most;  // a constant to the gradient, which so is that of the whole sum only
-                const Tensor sum = cumulative_exp_sum(x[0], most);
-                return sum * exp(most);
+                Tensor maximum;  // a constant to the gradient, which so is that of the whole sum only
+                const Tensor sum = cumulative_exp_sum(x[0], maximum);
+                return sum * exp(maximum);
               },
           .reference =
               [](const Plains& x) {

@@ -82,8 +82,8 @@ Plain bent(Plain x) {  // GELU by tanh
 Plain largest(const Plain& x, int64_t axis) {
   Plain y(reduced(x, axis), -1e300);
   for (int64_t i = 0; i < x.size(); ++i) {
-    double& most = y[place(y.shape, indices(x.shape, i))];
-    most = std::max(most, x[i]);
+    double& maximum = y[place(y.shape, indices(x.shape, i))];
+    maximum = std::max(maximum, x[i]);
   }
   return y;
 }

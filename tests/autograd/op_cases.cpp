@@ -133,10 +133,10 @@ Swept swept(const OpCase& row, std::vector<Tensor> x,
   return out;
 }
 
-void same(const Swept& a, const Swept& b, double most) {
-  CHECK(worst(a.value, b.value) <= most);
+void same(const Swept& a, const Swept& b, double maximum) {
+  CHECK(worst(a.value, b.value) <= maximum);
   REQUIRE(a.gradients.size() == b.gradients.size());
-  for (size_t i = 0; i < a.gradients.size(); ++i) CHECK(worst(a.gradients[i], b.gradients[i]) <= most);
+  for (size_t i = 0; i < a.gradients.size(); ++i) CHECK(worst(a.gradients[i], b.gradients[i]) <= maximum);
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {

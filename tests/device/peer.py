@@ -21,7 +21,7 @@ def arguments():
     parser.add_argument('--attention', default='softmax', choices=('softmax', 'fastmax1', 'fastmax2'))
     parser.add_argument('--device', default='cuda')
     parser.add_argument('--precision', default='bf16', choices=('f32', 'tf32', 'bf16'))
-    parser.add_argument('--small', action='store_true', help='sizes for a rehearsal')
+    parser.add_argument('--small', action='store_true', help='sizes for a dry run')
     return parser.parse_args()
 
 

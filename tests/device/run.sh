@@ -48,7 +48,7 @@ if command -v nvidia-smi >/dev/null; then
   programs=(core_tests autograd_tests nn_tests attention_tests train_tests)
   sizes=(--rounds 40) timing=()
 else
-  echo "no GPU here: a rehearsal on the emulated device, whose times mean nothing" | tee "$out/machine.txt"
+  echo "no GPU here: a dry run on the emulated device, whose times mean nothing" | tee "$out/machine.txt"
   build=build/emulated total=${HEED_SECONDS:-7200}
   options+=(-DHEED_CUDA=EMULATED)
   programs=(core_tests)

@@ -13,7 +13,7 @@ import tables
 from pairs import write_pairs
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Heed's words, PyTorch's words, Heed's for a rehearsal. Each task's own data are made here: a few examples give the shapes of all.
+# Heed's words, PyTorch's words, Heed's for a dry run. Each task's own data are made here: a few examples give the shapes of all.
 FEW = ['--set', 'data.num_examples=2000', '--set', 'data.validation=64', '--set', 'data.test_size=64']
 ATTENTIONS = (('softmax', 'softmax'), ('fastmax:p=1', 'fastmax1'), ('fastmax:p=2', 'fastmax2'))
 SMALL = ['--d-model', '32', '--heads', '2', '--d-ff', '32', '--layers', '1', '--batch-size', '2']
@@ -40,7 +40,7 @@ def arguments():
     parser.add_argument('--seconds', type=float, default=540, help='after which no further turn is begun')
     parser.add_argument('--longest', type=int, default=16384, help='length of attention')
     parser.add_argument('--epochs', type=int, default=1, help='of translate-conti that are trained; 20: the whole run')
-    parser.add_argument('--small', action='store_true', help='sizes for a rehearsal')
+    parser.add_argument('--small', action='store_true', help='sizes for a dry run')
     parser.add_argument('--keep', default='device-speed.jsonl', help='file that every measurement is added to')
     parser.add_argument('--table', action='store_true', help='measure nothing: print what --keep holds as Markdown')
     return parser.parse_args()

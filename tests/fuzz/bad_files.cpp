@@ -179,7 +179,7 @@ class Checkpoints {
         return damaged(counts, case_number, name, mutate(io::read(folder_ / name), {}, number).bytes, false);
       }
       default:
-        return sealed(counts, case_number, number);
+        return checksummed(counts, case_number, number);
     }
   }
 
@@ -202,19 +202,19 @@ class Checkpoints {
     }
   }
 
-  void sealed(Counts& counts, int64_t number, uint64_t random) {
+  void checksummed(Counts& counts, int64_t number, uint64_t random) {
     const size_t which = random / 4 % files_.size();
     std::vector<NamedBytes> files = files_;
     NamedBytes& file = files[which];
     const bool tensors = file.name.ends_with(".safetensors");
     file.bytes = tensors && random % 3 != 0 ? lying_header(file.bytes, random / 4)
                                             : mutate(file.bytes, {}, random).bytes;
-    write_checkpoint(room_ / "sealed", 7, files);
+    write_checkpoint(room_ / "checksummed", 7, files);
     const std::string name = file.name;
     const law::Outcome outcome =
         law::outcome_of(name, file.bytes,
                         [&] {
-                          const Checkpoint read = open_checkpoint(room_ / "sealed");
+                          const Checkpoint read = open_checkpoint(room_ / "checksummed");
                           if (name == "model.safetensors") load_bytes(*loaded_.model, read.file(name), name);
                           if (name == "optim.safetensors") optimizer_.load(read.file(name));
                           if (name.starts_with("tokenizer.")) {

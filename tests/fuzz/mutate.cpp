@@ -126,8 +126,8 @@ const char* damage(std::string& bytes, std::span<const std::string> others, Spli
     return "bytes made";
   }
   const size_t at = generator.below(bytes.size());
-  const size_t most = std::min<size_t>(bytes.size() - at, size_t{1} << generator.below(12));
-  const size_t count = 1 + generator.below(most);
+  const size_t maximum = std::min<size_t>(bytes.size() - at, size_t{1} << generator.below(12));
+  const size_t count = 1 + generator.below(maximum);
   switch (generator.below(12)) {
     case 0:
     case 1:

@@ -68,10 +68,10 @@ Outcome outcome_of(std::string_view name, std::string_view input, const std::fun
   found.seconds = processor_seconds() - start;
   found.heap = heap_peak() - before;
   const auto size = static_cast<int64_t>(input.size());
-  const int64_t most = bounds.heap + size + bounds.per_byte * size;
+  const int64_t maximum = bounds.heap + size + bounds.per_byte * size;
   if (!found.broken.empty()) return found;
-  if (found.heap > most) {
-    found.broken = text(found.heap, " bytes of heap for an input of ", size, ", at most ", most);
+  if (found.heap > maximum) {
+    found.broken = text(found.heap, " bytes of heap for an input of ", size, ", at most ", maximum);
   } else if (found.seconds > bounds.seconds * patience) {
     found.broken = text(found.seconds, " seconds for ", size, " bytes");
   } else if (!found.accepted) {

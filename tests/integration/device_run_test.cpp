@@ -51,8 +51,8 @@ void check_close(const std::vector<double>& one, const std::vector<double>& othe
 
 TEST_CASE("device run: padding to few shapes changes no loss, and a device replays most of its steps") {
   Scratch scratch;
-  sit(scratch / "exact", quiet());
-  sit(scratch / "few", quiet({{"data.shapes", "few"}}));
+  train_session(scratch / "exact", quiet());
+  train_session(scratch / "few", quiet({{"data.shapes", "few"}}));
   const std::vector<double> exact = losses_of(scratch / "exact");
   CHECK(exact.front() > exact.back());
   check_close(exact, losses_of(scratch / "few"));
@@ -61,8 +61,8 @@ TEST_CASE("device run: padding to few shapes changes no loss, and a device repla
     return;
   }
   const DefaultDevice device(Device::cuda);
-  const TrainResult seldom = sit(scratch / "cuda-exact", quiet({{"data.shapes", "exact"}}));
-  const TrainResult mostly = sit(scratch / "cuda", quiet());
+  const TrainResult seldom = train_session(scratch / "cuda-exact", quiet({{"data.shapes", "exact"}}));
+  const TrainResult mostly = train_session(scratch / "cuda", quiet());
   check_close(exact, losses_of(scratch / "cuda-exact"));
   check_close(exact, losses_of(scratch / "cuda"));
   CHECK(mostly.replayed > seldom.replayed);
@@ -77,25 +77,25 @@ TEST_CASE("device run: the same bits with batches made ahead or not, steps repla
   const DefaultDevice device(Device::cuda);
   Scratch scratch;
   const Settings settings{{"train.max_steps", "12"}, {"model.dropout", "0.2"}};
-  CHECK(sit(scratch / "whole", quiet(settings)).replayed > 0);
+  CHECK(train_session(scratch / "whole", quiet(settings)).replayed > 0);
   {
     const Set prefetch("HEED_PREFETCH", "off");
-    sit(scratch / "one-by-one", quiet(settings));
+    train_session(scratch / "one-by-one", quiet(settings));
     check_same(scratch / "whole", scratch / "one-by-one", 12);
     const Set replay("HEED_REPLAY", "off");
-    CHECK(sit(scratch / "as-it-is", quiet(settings)).replayed == 0);
+    CHECK(train_session(scratch / "as-it-is", quiet(settings)).replayed == 0);
     check_same(scratch / "whole", scratch / "as-it-is", 12);
   }
   // Stopped and resumed, while batches of later steps are made already.
-  CHECK(sit(scratch / "pieces", quiet(settings), 5).stopped_by == SIGTERM);
-  sit(scratch / "pieces", quiet(settings));
+  CHECK(train_session(scratch / "pieces", quiet(settings), 5).stopped_by == SIGTERM);
+  train_session(scratch / "pieces", quiet(settings));
   check_same(scratch / "whole", scratch / "pieces", 12);
 #if HEED_CUDA_EMULATED
   for (const emulated::StreamOrder order : {emulated::StreamOrder::late, emulated::StreamOrder::early}) {
     CAPTURE(order == emulated::StreamOrder::late);
     const Path run = scratch / (order == emulated::StreamOrder::late ? "late" : "early");
     emulated::order_streams(order);
-    sit(run, quiet(settings));
+    train_session(run, quiet(settings));
     emulated::order_streams(emulated::StreamOrder::at_once);
     check_same(scratch / "whole", run, 12);
   }
@@ -116,15 +116,15 @@ TEST_CASE("device run: a few batches of a step are held and replayed, many are m
                       {"train.grad_accumulation", "65"},
                       {"train.batch_size", "1"},
                       {"data.num_examples", "60"}};
-  sit(scratch / "cpu", quiet(many));
+  train_session(scratch / "cpu", quiet(many));
   const DefaultDevice device(Device::cuda);
-  sit(scratch / "held", quiet(two));
+  train_session(scratch / "held", quiet(two));
   {
     const Set prefetch("HEED_PREFETCH", "off"), replay("HEED_REPLAY", "off");
-    sit(scratch / "as-it-is", quiet(two));
+    train_session(scratch / "as-it-is", quiet(two));
     check_same(scratch / "held", scratch / "as-it-is", 12);
   }
-  CHECK(sit(scratch / "many", quiet(many)).replayed == 0);
+  CHECK(train_session(scratch / "many", quiet(many)).replayed == 0);
   const std::vector<double> one = losses_of(scratch / "cpu"), other = losses_of(scratch / "many");
   REQUIRE(one.size() == 2);
   REQUIRE(other.size() == 2);

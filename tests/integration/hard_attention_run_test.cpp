@@ -11,10 +11,10 @@ using namespace heed;
 TEST_CASE("hard: a translator with hard cross attention stops and goes on to the same bits") {
   Scratch scratch;
   const Settings settings{{"attention.cross", "hard"}, {"attention.decoder", "hard:score=dot,soft=0.2"}};
-  const TrainResult whole = sit(scratch / "whole", tiny(settings));
+  const TrainResult whole = train_session(scratch / "whole", tiny(settings));
   CHECK(whole.step == 12);
-  sit(scratch / "stopped", tiny(settings), 7);
-  CHECK(sit(scratch / "stopped", tiny(settings)).step == 12);
+  train_session(scratch / "stopped", tiny(settings), 7);
+  CHECK(train_session(scratch / "stopped", tiny(settings)).step == 12);
   check_same(scratch / "whole", scratch / "stopped", 12);
   // Every attention was told how well its samples did: baselines have moved, and only by steps that count.
   const SafeTensors saved = SafeTensors::parse(bytes_of(scratch / "whole", 12, "model.safetensors"), "model");

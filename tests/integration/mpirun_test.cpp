@@ -234,7 +234,7 @@ TEST_CASE("mpirun: what goes wrong is said though the process that says it comes
   CHECK(count_of("error: ", result.err) == 1);
 }
 
-TEST_CASE("mpirun: where MPI cannot be had, processes are refused instead of meeting in one folder") {
+TEST_CASE("mpirun: where MPI cannot be had, processes are refused instead of sharing one folder") {
   Shell shell;
   shell.before = {"env", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1"};
   const Result left = shell.run({"compare", "mnist"});  // nothing ends it, so the first one did not say it

@@ -10,18 +10,18 @@ using namespace heed;
 namespace {
 
 /// Sittings of a few batches each, with another number of threads every time. Returns the last.
-TrainResult in_pieces(const Path& run, const std::function<Config()>& config, int64_t batches_a_sitting) {
+TrainResult in_pieces(const Path& run, const std::function<Config()>& config, int64_t batches_per_session) {
   constexpr int counts[] = {2, 1, 4, 3, 8};
   const int before = threads();
   TrainResult outcome;
-  int sittings = 0;
+  int sessions = 0;
   do {
-    set_threads(counts[sittings % 5]);
-    outcome = sit(run, config(), batches_a_sitting);
-    REQUIRE(++sittings < 100);
+    set_threads(counts[sessions % 5]);
+    outcome = train_session(run, config(), batches_per_session);
+    REQUIRE(++sessions < 100);
   } while (outcome.stopped_by != 0);
   set_threads(before);
-  CHECK(sittings > 2);
+  CHECK(sessions > 2);
   return outcome;
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
       return made;
     };
     Scratch scratch;
-    const TrainResult whole = sit(scratch / "whole", config());
+    const TrainResult whole = train_session(scratch / "whole", config());
     const TrainResult pieces = in_pieces(scratch / "pieces", config, 13);
     CHECK(pieces.step == 8);
     CHECK(pieces.best.list == whole.best.list);
@@ -97,7 +97,7 @@ TEST_CASE("resume: patience ends a run in pieces where it ends a whole one, with
                  {"data.num_examples", "120"}});
   };
   Scratch scratch;
-  const TrainResult whole = sit(scratch / "whole", config());
+  const TrainResult whole = train_session(scratch / "whole", config());
   CHECK(whole.early);
   REQUIRE(whole.best_step >= 6);
   CHECK(whole.step == whole.best_step + 8);
@@ -113,7 +113,7 @@ TEST_CASE("resume: patience ends a run in pieces where it ends a whole one, with
     CHECK((open_checkpoint(run, "best").file("model.safetensors") ==
            open_checkpoint(scratch / "whole", "best").file("model.safetensors")));
     CHECK(lines_without_speed(run) == lines_without_speed(scratch / "whole"));
-    CHECK(sit(run, config()).step == whole.step);  // and it stays ended
+    CHECK(train_session(run, config()).step == whole.step);  // and it stays ended
   }
 }
 
@@ -122,14 +122,14 @@ TEST_CASE("resume: from the best so far on other threads, the steps after it com
     return tiny({{"train.keep_checkpoints", "100"}, {"train.grad_accumulation", "5"}});
   };
   Scratch scratch;
-  sit(scratch / "whole", config());
-  sit(scratch / "again", config());
+  train_session(scratch / "whole", config());
+  train_session(scratch / "again", config());
   const int before = threads();
   set_threads(before == 3 ? 2 : 3);
   const int64_t best = best_step(scratch / "again").value_or(0);
   REQUIRE(best > 0);
-  CHECK(sit(scratch / "again", config(), -1, "best").step == 12);
-  CHECK(sit(scratch / "again", config(), -1, "3").step == 12);
+  CHECK(train_session(scratch / "again", config(), -1, "best").step == 12);
+  CHECK(train_session(scratch / "again", config(), -1, "3").step == 12);
   set_threads(before);
   check_same_run(scratch / "whole", scratch / "again");
 }
@@ -137,7 +137,7 @@ TEST_CASE("resume: from the best so far on other threads, the steps after it com
 TEST_CASE("resume: with products in bf16") {
   const auto config = [] { return tiny({{"train.precision", "bf16"}, {"train.grad_accumulation", "3"}}); };
   Scratch scratch;
-  sit(scratch / "whole", config());
+  train_session(scratch / "whole", config());
   in_pieces(scratch / "pieces", config, 9);
   check_same_run(scratch / "whole", scratch / "pieces");
 }
@@ -145,9 +145,9 @@ TEST_CASE("resume: with products in bf16") {
 TEST_CASE("resume: in double precision, and never in another precision than the run's") {
   const auto config = [] { return tiny({{"train.precision", "f64"}}); };
   Scratch scratch;
-  sit(scratch / "whole", config());
+  train_session(scratch / "whole", config());
   in_pieces(scratch / "pieces", config, 9);
   check_same(scratch / "whole", scratch / "pieces", 12);
-  sit(scratch / "other", config(), 5);
-  CHECK(fault_of([&] { sit(scratch / "other", tiny()); }) == Fault::data);
+  train_session(scratch / "other", config(), 5);
+  CHECK(fault_of([&] { train_session(scratch / "other", tiny()); }) == Fault::data);
 }

@@ -63,9 +63,9 @@ inline std::vector<double> series(const Path& run, const std::string& name) {
 inline double distance(const Path& one, const Path& other) {
   const std::vector<double> a = series(one, "loss"), b = series(other, "loss");
   if (a.size() != b.size() || a.empty()) return INFINITY;
-  double most = 0;
-  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]) / b[i]);
-  return most;
+  double maximum = 0;
+  for (size_t i = 0; i < a.size(); ++i) maximum = std::max(maximum, std::abs(a[i] - b[i]) / b[i]);
+  return maximum;
 }
 
 inline int64_t count_of(const std::string& what, const std::string& in) {

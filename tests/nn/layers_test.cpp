@@ -12,13 +12,13 @@ namespace heed {
 namespace {
 
 struct Moments {
-  double mean = 0, deviation = 0, least = HUGE_VAL, most = -HUGE_VAL;
+  double mean = 0, deviation = 0, least = HUGE_VAL, maximum = -HUGE_VAL;
   explicit Moments(const Tensor& x) {
     const auto values = x.to_doubles();
     for (const double v : values) {
       mean += v / static_cast<double>(values.size());
       least = std::min(least, v);
-      most = std::max(most, v);
+      maximum = std::max(maximum, v);
     }
     for (const double v : values) deviation += (v - mean) * (v - mean) / static_cast<double>(values.size());
     deviation = std::sqrt(deviation);
@@ -33,11 +33,11 @@ TEST_CASE("init: xavier is uniform within sqrt(6 / (in + out))") {
   const Moments m(init_weight(200, 300, Init::xavier, rng));
   CHECK(m.mean == Approx(0).margin(3e-3));
   CHECK(m.deviation == Approx(bound / std::sqrt(3.0)).epsilon(0.02));
-  CHECK(m.most <= bound);
-  CHECK(m.most > 0.99 * bound);
+  CHECK(m.maximum <= bound);
+  CHECK(m.maximum > 0.99 * bound);
   CHECK(m.least >= -bound);
   CHECK(m.least < -0.99 * bound);
-  CHECK(Moments(init_weight(200, 300, Init::xavier, rng, 0.5)).most == Approx(0.5 * bound).epsilon(0.01));
+  CHECK(Moments(init_weight(200, 300, Init::xavier, rng, 0.5)).maximum == Approx(0.5 * bound).epsilon(0.01));
 }
 
 TEST_CASE("init: normal has deviation 0.02 times the gain") {
@@ -81,7 +81,7 @@ TEST_CASE("linear: xavier_fan_in draws weights as xavier and biases as fan_in") 
       fan_in(200, 300, three, {.init = Init::fan_in});
   CHECK(both.weight.to_host() == init_weight(300, 200, Init::xavier, two).to_host());
   const Moments bias(both.bias);
-  CHECK(bias.most <= 1 / std::sqrt(200.0));
+  CHECK(bias.maximum <= 1 / std::sqrt(200.0));
   CHECK(bias.deviation == Approx(1 / std::sqrt(600.0)).epsilon(0.1));
   CHECK(Moments(fan_in.bias).deviation == Approx(bias.deviation).epsilon(0.15));
 }
@@ -90,13 +90,13 @@ TEST_CASE("linear: fan_in draws the bias, too, within 1 / sqrt(inputs)") {
   const DefaultDevice device(any_device());
   Rng rng(1);
   const Linear layer(64, 4000, rng, {.init = Init::fan_in});
-  double most = 0, squares = 0;
+  double maximum = 0, squares = 0;
   for (const float value : layer.bias.to_host()) {
-    most = std::max(most, std::abs(static_cast<double>(value)));
+    maximum = std::max(maximum, std::abs(static_cast<double>(value)));
     squares += std::pow(value, 2) / 4000;
   }
-  CHECK(most <= 0.125);
-  CHECK(most > 0.12);
+  CHECK(maximum <= 0.125);
+  CHECK(maximum > 0.12);
   CHECK(squares == Approx(0.125 * 0.125 / 3).epsilon(0.1));
 }
 

@@ -50,8 +50,8 @@ int target(const std::string& path) {
 
 void limit(int what, int64_t bytes) {
   if (bytes < 0) return;
-  const rlimit most{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
-  ::setrlimit(static_cast<__rlimit_resource>(what), &most);
+  const rlimit maximum{static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+  ::setrlimit(static_cast<__rlimit_resource>(what), &maximum);
 }
 
 }  // namespace

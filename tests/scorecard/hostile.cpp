@@ -48,8 +48,8 @@ void read_many(const Scene& scene, Tally& tally, Found& found, const std::string
 std::string complaint(const Ended& ended, const Ended& good, std::string_view name, int64_t file_bytes) {
   if (ended.hung || ended.signal != 0) return ended.said();
   if (ended.seconds > 1 && ended.cpu > 1) return text(ended.cpu, " s of processor");
-  const int64_t most = good.peak_kib + file_bytes / 1024 + allowance_kib;
-  if (ended.peak_kib > most) return text(ended.peak_kib, " KiB, at most ", most);
+  const int64_t maximum = good.peak_kib + file_bytes / 1024 + allowance_kib;
+  if (ended.peak_kib > maximum) return text(ended.peak_kib, " KiB, at most ", maximum);
   if (ended.ok()) return "";  // the damage is none to this reader
   if (ended.code != 2 && ended.code != 3) return ended.said();
   const size_t at = ended.err.rfind("error: ");

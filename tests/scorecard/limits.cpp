@@ -384,13 +384,13 @@ Result soak(const Scene& scene) {
   const int64_t last = looks.back().step;
   // The last tenth counts against what came after the first tenth, which is for warming up.
   double early = 0, late = 0;
-  int64_t most_files = 0, fewest_files = INT64_MAX;
+  int64_t max_files = 0, fewest_files = INT64_MAX;
   for (const Look& look : looks) {
     const double share = static_cast<double>(look.step) / static_cast<double>(last);
     if (share < 0.1) continue;
     // A checkpoint or a log has a file open for a moment: the fewest count.
     fewest_files = std::min(fewest_files, look.files);
-    most_files = std::max(most_files, look.files);
+    max_files = std::max(max_files, look.files);
     if (share < 0.3) early = std::max(early, look.kib);
     if (share > 0.8) late = std::max(late, look.kib);
   }
@@ -401,9 +401,9 @@ Result soak(const Scene& scene) {
                 .reached = text(last, " steps in ", static_cast<int64_t>(end.seconds), " s: memory ",
                                 two_digits(growth), " % (", static_cast<int64_t>(early), " to ",
                                 static_cast<int64_t>(late), " KiB), files open ", fewest_files, " to ",
-                                most_files, ", step time ", two_digits(drift), " %")};
+                                max_files, ", step time ", two_digits(drift), " %")};
   const double steady = scene.whole ? 5 : 50;  // a second of it says little of time
-  if (growth > 1 || drift > steady || most_files > fewest_files + 3) result.verdict = Verdict::miss;
+  if (growth > 1 || drift > steady || max_files > fewest_files + 3) result.verdict = Verdict::miss;
   return result;
 }
 
@@ -457,8 +457,8 @@ Result checkpoint_overhead(const Scene& scene) {
     result.reached +=
         text(result.reached.empty() ? "" : "; ", preset, " ", two_digits(overhead), " % (a save ",
              two_digits(1000 * save), " ms, every ", interval, " steps of ", two_digits(1000 * step), " ms)");
-    const double most = scene.whole ? 3.5 : 35;  // two short runs beside other tests say little of time
-    if (overhead > most) result.verdict = Verdict::miss;
+    const double maximum = scene.whole ? 3.5 : 35;  // two short runs beside other tests say little of time
+    if (overhead > maximum) result.verdict = Verdict::miss;
   }
   return result;
 }

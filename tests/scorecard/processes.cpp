@@ -31,7 +31,7 @@ Result several_processes(const Scene& scene) {
   constexpr int64_t batch = 2;
   const int64_t steps = scene.amount(40, tiny_steps);
   Tally tally;
-  double most = 0;
+  double maximum = 0;
   const auto train = [&](const std::string& name, int64_t processes, int64_t of_each) {
     Command command = scene.heed(
         tiny_train(scene, name, {"--batch-size", std::to_string(of_each), "--steps", std::to_string(steps)}));
@@ -55,14 +55,14 @@ Result several_processes(const Scene& scene) {
       double off = a.size() == b.size() && !a.empty() ? 0 : HUGE_VAL;
       for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
         off = std::max(off, std::abs(a[i] - b[i]) / std::abs(b[i]));
-      most = std::max(most, off);
+      maximum = std::max(maximum, off);
       if (!(off <= hold)) wrong = text("losses differ by ", off);
       if (weights_hash(run_of(scene, several)) != weights_hash(run_of(scene, again)))
         wrong += " the same run twice has other weights";
     }
     tally.add(text(processes, " processes"), wrong);
   }
-  return tally.result(text(" numbers of processes: losses within ", most,
+  return tally.result(text(" numbers of processes: losses within ", maximum,
                            " of one process with the batch of ", "all, over ", steps,
                            " steps; the same weights twice"));
 }

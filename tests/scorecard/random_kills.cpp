@@ -10,7 +10,7 @@ namespace {
 
 struct Kills {
   Tally weights, logs;
-  int64_t most_lost = 0, runs = 0;
+  int64_t max_lost = 0, runs = 0;
 };
 
 /// Kills runs at moments spread evenly over their time, up to three times each, and lets them end.
@@ -52,7 +52,7 @@ Kills kill_often(const Scene& scene, int64_t kills) {
     if (wrong.empty() && weights_hash(run) != reference.hash)
       wrong = "other weights than the undisturbed run";
     if (wrong.empty() && lost > tiny_checkpoint) wrong = text(lost, " steps were lost");
-    found.most_lost = std::max(found.most_lost, lost);
+    found.max_lost = std::max(found.max_lost, lost);
     if (torn.empty()) torn = complaint_on_logs(run, tiny_steps);
     for (int64_t i = 0; i < std::max<int64_t>(here, 1); ++i) {
       found.weights.add(text(name, " killed at ", moments), wrong);
@@ -69,7 +69,7 @@ Kills kill_often(const Scene& scene, int64_t kills) {
 Result killed_and_resumed(const Scene& scene) {
   const Kills found = kill_often(scene, scene.amount(12, 200));
   return found.weights.result(text(" kills in ", found.runs, " runs ended with the same SHA-256; at most ",
-                                   found.most_lost, " steps lost, 0 manual fixes"));
+                                   found.max_lost, " steps lost, 0 manual fixes"));
 }
 
 Result logs_after_kills(const Scene& scene) {

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr size_t most = 7;
+constexpr size_t maximum = 7;
 std::atomic<unsigned> calls = 0;
 
 bool interrupted() {
@@ -20,9 +20,9 @@ bool interrupted() {
 }  // namespace
 
 extern "C" ssize_t write(int file, const void* bytes, size_t count) {
-  return interrupted() ? -1 : ::syscall(SYS_write, file, bytes, std::min(count, most));
+  return interrupted() ? -1 : ::syscall(SYS_write, file, bytes, std::min(count, maximum));
 }
 
 extern "C" ssize_t read(int file, void* bytes, size_t count) {
-  return interrupted() ? -1 : ::syscall(SYS_read, file, bytes, std::min(count, most));
+  return interrupted() ? -1 : ::syscall(SYS_read, file, bytes, std::min(count, maximum));
 }

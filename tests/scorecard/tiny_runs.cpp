@@ -208,7 +208,7 @@ std::string finish(const Scene& scene, const std::string& name, const std::vecto
 
 namespace {
 
-/// GFLOP of a step, as a rehearsal counts them; infinity where it takes more time or memory than it may.
+/// GFLOP of a step, as a dry run counts them; infinity where it takes more time or memory than it may.
 double step_of(const Scene& scene, const Recipe& recipe) {
   std::vector<std::string> words{"train", recipe.preset, "--dry-run", "--memory", "8G"};
   words.insert(words.end(), recipe.less.begin(), recipe.less.end());
@@ -247,9 +247,9 @@ Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64
     }
     if (has("vocabulary")) take({"--vocabulary", "300"});
     if (scene.whole) {
-      constexpr double most = 1000, budget = 400;  // GFLOP of a step, and of a run
+      constexpr double maximum = 1000, budget = 400;  // GFLOP of a step, and of a run
       const double step = step_of(scene, recipe);
-      if (step > most) {
+      if (step > maximum) {
         out.left_out += text(out.left_out.empty() ? ", left out: " : ", ", recipe.preset);
         continue;
       }

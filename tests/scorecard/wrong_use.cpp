@@ -8,7 +8,7 @@
 namespace heed::scorecard {
 namespace {
 
-constexpr double most_seconds = 0.1;  // until a wrong use is refused
+constexpr double max_seconds = 0.1;  // until a wrong use is refused
 
 /// One wrong use: what is typed, the code, and words that the message must hold.
 struct Case {
@@ -121,14 +121,14 @@ Result wrong_use(const Scene& scene) {
     // Beside other tests the processor's time is the measure, and the best of three where it is long: other
     // work slows the processor too.
     double time = scene.whole ? end.seconds : end.cpu;
-    for (int again = 0; !scene.whole && time > most_seconds && again < 2; ++again)
+    for (int again = 0; !scene.whole && time > max_seconds && again < 2; ++again)
       time = std::min(time, run(scene.heed(words_of(with_bytes(one.line)))).cpu);
     if (time > longest) {
       longest = time;
       slowest = one.line;
     }
   }
-  if (longest > most_seconds) tally.fault(text("heed ", slowest, ": ", longest, " s"));
+  if (longest > max_seconds) tally.fault(text("heed ", slowest, ": ", longest, " s"));
   if (io::list(scene.room / "runs").size() != 1) tally.fault("a refused command left a run behind");
   return tally.result(
       text(" refused with the right code and words; at most ", static_cast<int64_t>(1000 * longest), " ms"));

@@ -93,7 +93,10 @@ train/distributed train/(loop|commands|bench|experiments|tasks)
 train/tasks train/(loop|commands|bench|experiments)
 train/tasks/lra train/(loop|commands|bench|experiments)
 train/loop train/(commands|bench|experiments|report)
-train/experiments train/(commands|bench)
+train/experiments train/(commands|bench|session|pages)
+train/session train/(commands|pages|bench)
+train/pages train/(commands|bench)
+train/bench train/(commands|session|pages)
 END
     ;;
   includes) # from the root, existing; headers stay light
@@ -138,6 +141,60 @@ END
     { sources && embedded; } | while read -r file; do
       head -n 1 "$file" | grep -qE '^(//|#|/\*) .{10,}' || echo "$file:1: $(head -n 1 "$file")"
     done | verdict "The first line of a file says what it is for: // ..."
+    ;;
+  stand_alone) # a comment is read without the one above it
+    sources | xargs awk '
+      FNR == 1 { inside = 0 }
+      {
+        if (!match($0, /\/\/[\/!]?<? ?/)) { inside = 0; next }
+        own = substr($0, 1, RSTART - 1) ~ /^ *$/
+        words = substr($0, RSTART + RLENGTH)
+        if (!(own && inside) && words ~ /^([Tt]he same|Same |As |[Aa]s above|[Ll]ikewise|[Tt]he next |[Oo]f |And |Or )/)
+          print FILENAME ":" FNR ": " words
+        inside = own
+      }' | verdict "This comment leans on something else: say what it is about, in a sentence with a subject and a verb."
+    ;;
+  words) # those of the glossary's last column, in names, comments, messages and pages
+    [ -f docs/glossary.md ] || exit 77
+    { texts && echo heed; } | grep -vE '^(CHANGELOG\.md|docs/glossary\.md|docs/results/house\.md|data/synthetic/phrasebook/.*|.*/corpus/.*)$' | sort -u | xargs -r awk '
+      BEGIN {
+        while ((getline row <"docs/glossary.md") > 0) {
+          columns = split(row, column, "|")
+          rest = columns == 5 ? column[4] : ""
+          while (match(rest, /`[^`]+`/)) {
+            word = substr(rest, RSTART + 1, RLENGTH - 2)
+            if (word != "most") retired[word] = column[2]
+            rest = substr(rest, RSTART + RLENGTH)
+          }
+        }
+      }
+      {
+        plain = $0 # RowCache and row_cache are written as row cache
+        gsub(/_/, " ", plain)
+        while (match(plain, /[a-z0-9][A-Z]/)) plain = substr(plain, 1, RSTART) " " substr(plain, RSTART + 1)
+        plain = " " tolower(plain) " "
+        for (word in retired)
+          if (match(plain, "[^a-z]" word "[^a-z]")) print FILENAME ":" FNR ": \"" word "\", for which the glossary says" retired[word]
+      }
+      FILENAME ~ /\.(h|cpp|cu)$/ {
+        code = $0
+        gsub(/"[^"]*"/, "", code)
+        sub(/\/\/.*/, "", code)
+        if (match(code, /(^|[^A-Za-z0-9_])(most(_[a-z0-9_]+)?|[a-z0-9_]+_most_?)([^A-Za-z0-9_]|$)/)) print FILENAME ":" FNR ": a limit is max_...: " $0
+      }' | verdict "docs/glossary.md has one term for each concept: use it."
+    ;;
+  two_ways) # folders of train/ that include each other
+    sources | grep '^train/' | xargs -r grep -oE '^ *# *include "heed/train/[^"]+' | awk -F: '
+      function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+      {
+        from = folder($1)
+        to = $2
+        sub(/.*"heed\//, "", to)
+        to = folder(to)
+        if (from != to) file[from "," to] = $1
+      }
+      END { for (pair in file) { split(pair, ends, ","); if ((ends[2] "," ends[1]) in file && ends[1] < ends[2]) print ends[1] " and " ends[2] ": " file[pair] ", " file[ends[2] "," ends[1]] } }' |
+      verdict "These folders include each other: move what both need below them."
     ;;
   kernel_docs) # functions at column 0; those of a class stand in its words
     sources | grep '^core/kernels/' | xargs -r awk '
@@ -206,7 +263,7 @@ END
       for name in $defined; do echo "$names" | grep -qx "$name" || echo "$folder: $type::$name() is not listed in $list"; done
     done <<END | verdict "One file, one line of the list."
 attention/variants.def VARIANT attention/variants Variant_variant
-train/tasks.def TASK train/tasks TaskEntry_task
+train/tasks/tasks.def TASK train/tasks TaskEntry_task
 train/commands/commands.def COMMAND train/commands Command_command
 END
     ;;
@@ -218,12 +275,7 @@ END
     ;;
   files) # touched in one place; tests may do as they like
     sources | grep -vE '^(tests/|core/io/(files|file_descriptor|file_lock|temporary_folder)\.cpp$|core/io/file_descriptor\.h$)' | while read -r file; do
-      # starting a program needs the names of open's flags
-      headers='fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h'
-      case $file in data/download/curl.cpp | train/experiments/subprocess.cpp)
-        headers='fstream|dirent\.h|sys/(stat|file|uio)\.h' ;;
-      esac
-      grep -HnE "^ *# *include *<($headers)>" "$file"
+      grep -HnE '^ *# *include *<(fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h)>' "$file"
       grep -HnE '(^|[^A-Za-z0-9_.>:])(::|std::)?(fopen|freopen|fdopen|tmpfile|mkstemp|mkdtemp|creat|openat|opendir|unlink|rmdir|symlink|fsync)\(' "$file"
       grep -HnE '(^|[^A-Za-z0-9_:])::(open|rename|remove|mkdir|stat|lstat|truncate|ftruncate|chmod|link)\(|std::(rename|remove)\([^,]*\)' "$file"
       grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"

@@ -20,6 +20,7 @@ plant() { # a small tree without fault
   printf '// Tests of the row.\n#include "heed/core/row.h"\n#include "heed/tests/catch.h"\n' >tests/core/row_test.cpp
   printf '// Catch2 under one name.\n' >tests/catch.h
   printf './heed train translate\n./heed test\n' >README.md
+  printf '| term | meaning | not |\n|---|---|---|\n| session | one start | `sitting` |\n| scope | a block | `no tape` |\n' >docs/glossary.md
   echo page | tee docs/reference/attentions.md >docs/reference/commands.md
 }
 expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
@@ -30,7 +31,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering rooms includes device_bits length comment kernel_docs marks defines types lists twins files streams locale paths readme links; do expect $check 0; done
+for check in layering rooms two_ways includes device_bits length comment stand_alone words kernel_docs marks defines types lists twins files streams locale paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect commands_page 1 'Regenerate: ./heed list commands --markdown' true
 expect nothing_of_the_kind 1 'no check'
@@ -48,6 +49,18 @@ fi
 expect api_reference 1 'is no file'
 plant && printf '// Reads rows.\n#include "heed/core/kernels/copy.h"\n' >core/io/reader.h && expect rooms 1 'core/io/reader.h:2'
 plant && printf '// Reads rows.\n#include "heed/core/row.h"\n' >core/io/reader.h && expect rooms 0
+plant && mkdir -p train/run train/tasks && printf '#include "heed/train/tasks/b.h"\n' >train/run/a.h
+printf '#include "heed/train/tasks/c.h"\n' >train/tasks/b.h && expect two_ways 0
+printf '#include "heed/train/run/a.h"\n' >train/tasks/b.h && expect two_ways 1 'train/run and train/tasks: train/run/a.h, train/tasks/b.h'
+plant && printf '// One sitting.\n' >>core/row.h && expect words 1 'core/row.h:3: "sitting"'
+plant && printf 'int first_sitting;\n' >>core/row.h && expect words 1 'core/row.h:3: "sitting"'
+plant && printf 'struct NoTape {};\n' >>core/row.h && expect words 1 'the glossary says scope'
+plant && printf 'Transit sittings(); // at most two\n' >>core/row.h && expect words 0
+plant && printf 'int most_rows;\n' >>core/row.h && expect words 1 'core/row.h:3: a limit is max_'
+plant && printf 'It took one sitting.\n' >>README.md && expect words 1 'README.md:3'
+plant && printf '/// The same of rows.\nint x;\n' >>core/row.h && expect stand_alone 1 'core/row.h:3'
+plant && printf 'int x;  ///< of the rows\n' >>core/row.h && expect stand_alone 1 'core/row.h:3'
+plant && printf '/// Rows are those\n/// of the table.\nint x;\n' >>core/row.h && expect stand_alone 0
 plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
 plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'
 plant && printf 'int ends(int x) { return std::countr_zero(x); }\n' >>core/row.h && expect device_bits 0
@@ -77,7 +90,7 @@ plant && printf 'namespace heed {\nint x, y;\nint z;\n}\n' >>core/row.h && expec
 plant && printf 'VARIANT(linear)\n' >>attention/variants.def && expect lists 1 'no file of attention/variants defines Variant variant::linear()'
 plant && printf 'VARIANT(softmax)\n' >>attention/variants.def && expect lists 1 'listed twice: softmax'
 plant && printf '// Linear.\nVariant variant::linear() {}\n' >attention/variants/linear.cpp && expect lists 1 'Variant variant::linear() is not listed'
-plant && mkdir -p train/tasks/lra && printf '// The tasks.\nTASK(lm)\n' >train/tasks.def && expect lists 1 'no file of train/tasks defines TaskEntry task::lm()'
+plant && mkdir -p train/tasks/lra && printf '// The tasks.\nTASK(lm)\n' >train/tasks/tasks.def && expect lists 1 'no file of train/tasks defines TaskEntry task::lm()'
 echo 'TaskEntry task::lm() {' >train/tasks/lra/text.cpp && expect lists 0
 echo 'TaskEntry task::other() {' >train/tasks/other.cpp && expect lists 1 'TaskEntry task::other() is not listed'
 plant && mkdir -p train/commands && printf '// The commands.\nCOMMAND(show)\n' >train/commands/commands.def && expect lists 1 'no file of train/commands defines Command command::show()'

@@ -85,8 +85,8 @@ class StopAt final : public Task, public MapProvider {
 
 /// One session in a folder: a new run, or the one that is there. `stop_at`: batches until a signal comes;
 /// below 0: none. `fault`: what is planted into it, as FaultInjection takes it; empty: nothing.
-inline TrainResult sit(const Path& run, Config config, int64_t stop_at = -1,
-                       const std::string& which = "last", const std::string& fault = "") {
+inline TrainResult train_session(const Path& run, Config config, int64_t stop_at = -1,
+                                 const std::string& which = "last", const std::string& fault = "") {
   const bool there = io::exists(run);
   RunFolder folder =
       there

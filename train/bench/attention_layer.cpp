@@ -21,9 +21,9 @@ AttentionLayer::AttentionLayer(const Options& o)
                            .max_length = o.length,
                            .dropout = o.dropout},
                           rng_);
-  headed_ = dynamic_cast<MultiHeadAttention*>(layer_.get());
+  multi_head_ = dynamic_cast<MultiHeadAttention*>(layer_.get());
   const Shape shape =
-      headed_ != nullptr ? Shape{o.batch, num_heads, o.length, o.width} : Shape{o.batch, o.length, model};
+      multi_head_ != nullptr ? Shape{o.batch, num_heads, o.length, o.width} : Shape{o.batch, o.length, model};
   input_ = Tensor(Shape{o.batch, o.length, model});
   fill_normal(input_, 0, 1, rng_);
   for (Tensor* x : {&q_, &k_, &v_}) {
@@ -37,9 +37,9 @@ AttentionLayer::AttentionLayer(const Options& o)
 
 Tensor AttentionLayer::forward() {
   const ForwardContext context{.rng = training_ ? &rng_ : nullptr};
-  if (headed_ != nullptr)
-    return headed_->on_heads({q_, k_, v_},
-                             {.queries = input_, .keys = input_, .mask = mask_, .context = context});
+  if (multi_head_ != nullptr)
+    return multi_head_->on_heads({q_, k_, v_},
+                                 {.queries = input_, .keys = input_, .mask = mask_, .context = context});
   return layer_->forward({.queries = q_, .keys = q_, .mask = mask_, .context = context});
 }
 

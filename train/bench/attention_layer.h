@@ -32,7 +32,7 @@ class AttentionLayer {
   Rng rng_;
   bool training_;
   std::unique_ptr<Attention> layer_;
-  MultiHeadAttention* headed_;
+  MultiHeadAttention* multi_head_;
   Tensor input_;  // [batch, N, model], the input of gates
   Tensor q_, k_, v_, slope_;
 };

@@ -40,7 +40,7 @@ int run_ablate(const ParsedArguments& arguments) {
     std::vector<Batch> batches;
     for (const auto& numbers :
          batches_of_equal_lengths(*run.config.task, options.examples, options.max_tokens, rows))
-      batches.push_back(run.config.task->test_batch(numbers, options.max_tokens).batch);
+      batches.push_back(example_provider(*run.config.task).test_batch(numbers, options.max_tokens).batch);
     write_batches(arguments.get("batches"), *run.config.task, batches);
   }
   progress.say("ablation", "switching off head after head");

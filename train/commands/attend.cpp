@@ -193,7 +193,7 @@ Tensor gradient(const Tensor& x) {
 }
 
 /// Casts to an attention that takes queries, keys and values; fails for one that computes them itself.
-MultiHeadAttention& headed(Attention& attention, const Variant& variant) {
+MultiHeadAttention& multi_head(Attention& attention, const Variant& variant) {
   auto* out = dynamic_cast<MultiHeadAttention*>(&attention);
   if (out != nullptr) return *out;
   fail("attend: attention '", variant.traits.name,
@@ -212,7 +212,7 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
                                .max_length = std::max(queries, keys),
                                .modifiers = modifiers};
   if (!causal && !variant.traits.full) {
-    headed(*make_attention(variant, parse_spec(spec), config, rng), variant);  // --causal would not help
+    multi_head(*make_attention(variant, parse_spec(spec), config, rng), variant);  // --causal would not help
     fail("attend: attention '", variant.traits.name, "' looks back only. Add --causal.");
   }
   if (causal && !variant.traits.causal)
@@ -263,7 +263,7 @@ int run_attend(const ParsedArguments& arguments) {
   Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1, INT64_MIN, INT64_MAX)));
   const bool causal = arguments.has("causal");
   const auto made = make(spec, variant, read, causal, modifiers, rng);
-  MultiHeadAttention& attention = headed(*made, variant);
+  MultiHeadAttention& attention = multi_head(*made, variant);
   convert(attention, dtype);
   const std::vector<Named> own = own_tensors(attention);
   set_parameters(arguments, spec, own, dtype);

@@ -8,6 +8,7 @@
 #include "heed/data/download/download.h"
 #include "heed/data/formats/cifar.h"
 #include "heed/data/formats/labelled_documents.h"
+#include "heed/data/synthetic/digits.h"
 #include "heed/data/synthetic/listops.h"
 #include "heed/data/synthetic/long_documents.h"
 #include "heed/data/synthetic/pathfinder.h"

@@ -69,8 +69,8 @@ int run_import(const ParsedArguments& arguments) {
   Config config = config_of(found, weights.tied);
   apply_settings(config, arguments);
   config.check();
-  const NamedBytes sealed{"tokenizer.text." + tokenizer->kind(), tokenizer->save()};
-  config.task->load_artifacts(config, {sealed});
+  const NamedBytes artifact{"tokenizer.text." + tokenizer->kind(), tokenizer->save()};
+  config.task->load_artifacts(config, {artifact});
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
   load_bytes(*model, weights.bytes, (folder / "model.safetensors").string());
@@ -87,7 +87,7 @@ int run_import(const ParsedArguments& arguments) {
                          .command = arguments.command_line(),
                          .config = to_toml(config),
                          .contents = [&](const Path& made) {
-                           write_checkpoint(made, 0, {{"model.safetensors", weights.bytes}, sealed});
+                           write_checkpoint(made, 0, {{"model.safetensors", weights.bytes}, artifact});
                            mark_best(made, 0);
                            RunFolder::elsewhere(made).write_manifest(manifest);
                          }});

@@ -83,8 +83,7 @@ int inspect_watch(const ParsedArguments& arguments) {
         else
           load_bytes(*loaded->model, open_checkpoint(run, std::to_string(step)).file("model.safetensors"));
         std::string caption;
-        const std::vector<MapView> maps =
-            map_provider(*loaded->config.task).maps(*loaded->model, input, caption);
+        std::vector<MapView> maps = map_provider(*loaded->config.task).maps(*loaded->model, input, caption);
         if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
         maps = wanted_maps(maps, arguments);
         const HeadChoice choice = first_head(maps);

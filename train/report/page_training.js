@@ -134,7 +134,7 @@ heed.Training = class {
     this.statisticBar.replaceChildren(...heed.statistics.map(([name, help], at) => this.has(at)
       ? choice(name, at === statistic, () => this.change({statistic: at}), help) : ""));
     this.heading.textContent = this.title();
-    // Below the thumbnails, unless many layers would push the curves out of sight.
+    // Below the thumbnails, unless many layers would push the curves off the screen.
     (this.maps.filter((one) => one.kind === kind).length <= 2 ? this.overview : this.detail).append(this.over);
     const x = [this.steps[0], Math.max(this.steps.at(-1), ...this.lossOf.map((one) => one.x.at(-1) ?? 0))];
     const pick = (value) => this.go(this.nearest(value));

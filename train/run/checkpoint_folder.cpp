@@ -126,91 +126,90 @@ std::string verified(const Path& folder, const Sum& sum) {
     fail(Fault::data, sum.name, " has ", found, " bytes, ", sum.size, " were written: it differs from byte ",
          std::max<int64_t>(0, std::min(found, sum.size)), " on");
   std::string bytes = io::read(path);
-  if (crc32c_hex(bytes) != sum.crc32c || sha256_hex(bytes) != sum.sha256) {
+  if (crc32c_hex(bytes) != sum.crc32c || sha256_hex(bytes) != sum.sha256)
     fail(Fault::data, damage(sum.name, std::move(bytes)));
-    return bytes;
-  }
+  return bytes;
+}
 
-  /// Reads a whole checkpoint; an Error with Fault::data holds only the reason.
-  Checkpoint load(const Path& run, int64_t step) {
-    Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
-    const Path manifest_path = checkpoint.folder / manifest_name;
-    if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
+/// Reads a whole checkpoint; an Error with Fault::data holds only the reason.
+Checkpoint load(const Path& run, int64_t step) {
+  Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
+  const Path manifest_path = checkpoint.folder / manifest_name;
+  if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
+  try {
+    for (const Sum& sum : read_manifest(io::read(manifest_path, manifest_cap), step)) {
+      checkpoint.files[sum.name] = verified(checkpoint.folder, sum);
+    }
+  } catch (const NewerFormat&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    std::string_view what = error.what();
+    while (!what.empty() && what.back() == '.') what.remove_suffix(1);
+    fail(Fault::data, what);
+  }
+  return checkpoint;
+}
+
+/// The newest intact checkpoint other than `damaged`, if any.
+std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
+  std::vector<int64_t> steps = list_checkpoints(run);
+  std::reverse(steps.begin(), steps.end());
+  for (const int64_t step : steps) {
+    if (step == damaged) continue;
     try {
-      for (const Sum& sum : read_manifest(io::read(manifest_path, manifest_cap), step)) {
-        checkpoint.files[sum.name] = verified(checkpoint.folder, sum);
-      }
-    } catch (const NewerFormat&) {
-      throw;
-    } catch (const Error& error) {
-      if (error.fault() != Fault::data) throw;
-      std::string_view what = error.what();
-      while (!what.empty() && what.back() == '.') what.remove_suffix(1);
-      fail(Fault::data, what);
-    }
-    return checkpoint;
-  }
-
-  /// The newest intact checkpoint other than `damaged`, if any.
-  std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
-    std::vector<int64_t> steps = list_checkpoints(run);
-    std::reverse(steps.begin(), steps.end());
-    for (const int64_t step : steps) {
-      if (step == damaged) continue;
-      try {
-        load(run, step);
-        return step;
-      } catch (const Error&) {
-        continue;
-      }
-    }
-    return std::nullopt;
-  }
-
-  int64_t chosen_step(const Path& run, std::string_view which) {
-    const std::vector<int64_t> steps = list_checkpoints(run);
-    if (steps.empty())
-      fail(Fault::data, run, " has no checkpoint in ", checkpoints_of(run),
-           ". Is it the folder of a run that has saved?");
-    if (which == "last") return steps.back();
-    std::optional<int64_t> wanted;
-    if (which == "best") {
-      wanted = best_step(run);
-      if (!wanted)
-        fail(Fault::data, run, " has no record of its best checkpoint. Use last, which is ", steps.back(),
-             ".");
-    } else {
-      wanted = whole_number(which);
-      if (!wanted) fail("checkpoint '", which, "' is neither last, best nor a number of steps.");
-    }
-    if (std::find(steps.begin(), steps.end(), *wanted) != steps.end()) return *wanted;
-    std::string known;
-    for (const int64_t step : steps) known += text(known.empty() ? "" : ", ", step);
-    fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
-  }
-
-  /// Renames the folder first, so that a folder with a checkpoint's name is always complete.
-  void remove_checkpoint(const Path& run, int64_t step) {
-    const Path doomed = temporary_of(run, step);
-    io::rename_directory(checkpoint_folder(run, step), doomed);
-    io::remove_all(doomed);
-  }
-
-  void make_checkpoints(const Path& run) {
-    io::make_directories(run);
-    io::make_directory(checkpoints_of(run));
-  }
-
-  void check_names(const std::vector<NamedBytes>& files) {
-    for (size_t i = 0; i < files.size(); ++i) {
-      if (!name_is_plain(files[i].name) || files[i].name == manifest_name)
-        fail(Fault::internal, "checkpoint: '", files[i].name, "' cannot name a file of a checkpoint");
-      for (size_t j = 0; j < i; ++j) {
-        if (files[i].name == files[j].name)
-          fail(Fault::internal, "checkpoint: two files named ", files[i].name);
-      }
+      load(run, step);
+      return step;
+    } catch (const Error&) {
+      continue;
     }
   }
+  return std::nullopt;
+}
+
+int64_t chosen_step(const Path& run, std::string_view which) {
+  const std::vector<int64_t> steps = list_checkpoints(run);
+  if (steps.empty())
+    fail(Fault::data, run, " has no checkpoint in ", checkpoints_of(run),
+         ". Is it the folder of a run that has saved?");
+  if (which == "last") return steps.back();
+  std::optional<int64_t> wanted;
+  if (which == "best") {
+    wanted = best_step(run);
+    if (!wanted)
+      fail(Fault::data, run, " has no record of its best checkpoint. Use last, which is ", steps.back(), ".");
+  } else {
+    wanted = whole_number(which);
+    if (!wanted) fail("checkpoint '", which, "' is neither last, best nor a number of steps.");
+  }
+  if (std::find(steps.begin(), steps.end(), *wanted) != steps.end()) return *wanted;
+  std::string known;
+  for (const int64_t step : steps) known += text(known.empty() ? "" : ", ", step);
+  fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
+}
+
+/// Renames the folder first, so that a folder with a checkpoint's name is always complete.
+void remove_checkpoint(const Path& run, int64_t step) {
+  const Path doomed = temporary_of(run, step);
+  io::rename_directory(checkpoint_folder(run, step), doomed);
+  io::remove_all(doomed);
+}
+
+void make_checkpoints(const Path& run) {
+  io::make_directories(run);
+  io::make_directory(checkpoints_of(run));
+}
+
+void check_names(const std::vector<NamedBytes>& files) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!name_is_plain(files[i].name) || files[i].name == manifest_name)
+      fail(Fault::internal, "checkpoint: '", files[i].name, "' cannot name a file of a checkpoint");
+    for (size_t j = 0; j < i; ++j) {
+      if (files[i].name == files[j].name)
+        fail(Fault::internal, "checkpoint: two files named ", files[i].name);
+    }
+  }
+}
 
 }  // namespace
 

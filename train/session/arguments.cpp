@@ -9,7 +9,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 
 namespace heed {
 

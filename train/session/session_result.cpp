@@ -15,13 +15,15 @@
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
-#include "heed/train/loop/progress_scope.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
+#include "heed/train/progress/progress.h"
+#include "heed/train/report/length_chart.h"
 #include "heed/train/report/run_charts.h"
-#include "heed/train/run/registration.h"
+#include "heed/train/run/program_name.h"
 #include "heed/train/session/session_manifest.h"
+#include "heed/train/tasks/map_provider.h"
 
 namespace heed {
 namespace {
@@ -50,8 +52,8 @@ Estimate estimate_of_session(const Trainer& trainer, const TrainResult& outcome)
 
 /// Memory and time that training took until now, and how far their estimates were off.
 Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
-  Json took =
-      took_facts(estimate_of_session(trainer, outcome), outcome.step_seconds, outcome.validation_seconds);
+  Json took = measured_cost_json(estimate_of_session(trainer, outcome), outcome.step_seconds,
+                                 outcome.validation_seconds);
   took.set("steps", outcome.steps_taken);
   return took;
 }
@@ -60,12 +62,12 @@ Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
 void print_what_it_took(Progress& progress, const Json& took, const TrainResult& outcome) {
   progress.say(
       "memory",
-      text(beside_estimate(
+      text(with_estimate(
                static_cast<double>(took.at("memory_bytes").integer()), took.at("memory_estimate_off").real(),
                [](double bytes) { return bytes_text(static_cast<int64_t>(bytes)) + " at the peak"; }),
            "; tensors ", bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
   progress.say("time",
-               beside_estimate(took.at("seconds").real(), took.at("time_estimate_off").real(), clock_text));
+               with_estimate(took.at("seconds").real(), took.at("time_estimate_off").real(), clock_text));
   progress.say(
       "", text(clock_text(outcome.step_seconds), " in steps, ", clock_text(outcome.validation_seconds),
                " in validations, ", clock_text(took.at("seconds_of_test").real()), " in test and report"));
@@ -82,7 +84,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name,
                          config.preset.empty() ? "" : ", preset " + config.preset);
   for (const auto& [name, value] : evaluation.scores.list) {
-    const std::vector<std::string> known = baseline_words(*config.task, name);
+    const std::vector<std::string> known = baseline_words(config.task->baselines(), name);
     report.cards.push_back(
         {.name = score_name(name) + (name == "loss" ? ", nats" : ""),
          .value = formatted("%.4g", value),
@@ -106,7 +108,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
       chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
       chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
   if (pretrained(folder.path())) {
-    report.cards.push_back(pretraining_card(pretraining_facts(config, folder.path())));
+    report.cards.push_back(pretraining_card(pretraining_metadata(config, folder.path())));
     report.charts.push_back(chart_of(read_metrics(pretraining_folder(folder.path()) / "metrics.jsonl"),
                                      "Loss of pre-training, nats a token",
                                      {{"loss", "training"}, {"valid_loss", "validation"}}, NAN));
@@ -118,7 +120,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   report.confusion = evaluation.confusion;
   // The run is trained and scored by now: it does not fail where its maps do.
   try {
-    report.maps = config.task->maps(model, "", report.maps_caption);
+    report.maps = map_provider(*config.task).maps(model, "", report.maps_caption);
   } catch (const Error& error) {
     report.maps_caption = text("No maps: ", error.what());
     progress.say("", report.maps_caption);
@@ -177,7 +179,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
                  Progress& progress, const Path* resumable) {
   std::string known;
   for (const auto& [name, value] : outcome.best.list) {
-    for (const std::string& words : baseline_words(*config.task, name))
+    for (const std::string& words : baseline_words(config.task->baselines(), name))
       known += (known.empty() ? "; baselines on the test: " : ", ") + words;
   }
   if (config.train.overfit_batches > 0) progress.say("overfit", learned_words(folder));
@@ -204,7 +206,8 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   if (stepped) {
     Estimate expected = estimate_of_session(trainer, outcome);
     expected.tests = of_last.empty() ? 1 : 2;
-    set_time_facts(took, expected, outcome.step_seconds, outcome.validation_seconds, seconds_now() - began);
+    set_measured_times(took, expected, outcome.step_seconds, outcome.validation_seconds,
+                       seconds_now() - began);
     note_what_it_took(folder, took);
     print_what_it_took(progress, took, outcome);
   }
@@ -214,7 +217,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   if (!evaluation.sentences.empty()) scores.set("by_length", to_json(bleu_by_length(evaluation.sentences)));
-  put_known(scores, *config.task);
+  set_baselines(scores, config.task->baselines());
   io::write_own(folder.path() / "scores.json", scores.dump(1) + "\n");
   progress.say("report", folder.report().string());
   print_next_command(progress, config.train, trainer, outcome, resumable);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/train/config/config.h"
-#include "heed/train/loop/progress.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/run_folder.h"
 

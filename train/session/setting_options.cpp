@@ -6,7 +6,6 @@
 #include <set>
 
 #include "heed/attention/spec.h"
-#include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"

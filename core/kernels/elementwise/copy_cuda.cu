@@ -88,9 +88,9 @@ void start_copy(const Tensor& from, const Tensor& to, const From* source, To* ta
     others.extent[axis] = others.extent[0] = 1;
     others.inner = 1;
     others.outer = loop.outer / loop.extent[axis];
-    const auto at_most = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
+    const auto clamped = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
     const dim3 blocks(static_cast<unsigned>(ceil_div(loop.extent[axis], tile)),
-                      at_most(ceil_div(loop.inner, tile), 65535), at_most(others.outer, 65535));
+                      clamped(ceil_div(loop.inner, tile), 65535), clamped(others.outer, 65535));
     return cuda::run(copy_transposed<From, To>, {blocks, dim3(tile, rows_at_once)}, StridedOffsets<2>(others),
                      loop.inner, loop.steps[0], loop.extent[axis], loop.stride[axis][1], source, target);
   }

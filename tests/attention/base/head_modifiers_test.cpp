@@ -27,7 +27,7 @@ std::unique_ptr<Attention> made(AttentionConfig config, const std::string& spec 
   return out;
 }
 
-MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
+MultiHeadAttention& multi_head(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 std::vector<double> map_of(Attention& attention, const Tensor& x, const Mask& mask) {
   const NoGrad quiet;
@@ -92,7 +92,7 @@ TEST_CASE("modified: slopes of alibi") {
   for (const bool causal : {true, false}) {
     const auto attention =
         made({.d_model = 4, .heads = 2, .causal = causal, .modifiers = {.position = PositionKind::alibi}});
-    headed(*attention).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
+    multi_head(*attention).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
     const auto map = map_of(*attention, random(Shape{1, 70, 4}, 1), causal ? Mask::causal() : Mask::none());
     for (int64_t h = 0; h < 2; ++h) {
       for (const int64_t i : {0, 3, 69}) {
@@ -131,7 +131,7 @@ TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets 
       made({.d_model = 4,
             .heads = 2,
             .modifiers = {.position = PositionKind::t5, .position_buckets = 8, .position_span = 6}});
-  headed(*biased).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
+  multi_head(*biased).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
   Tensor table, vectors;
   for (const Named& one : tensors(*biased)) {
     if (one.name == "position_bias") table = *one.tensor = leaf(random(Shape{8, 2}, 6));
@@ -149,12 +149,12 @@ TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets 
   }
   const auto shifted =
       made({.d_model = 2, .causal = true, .modifiers = {.position = PositionKind::shaw, .position_span = 2}});
-  headed(*shifted).key.weight = Tensor::zeros(Shape{2, 2}, DType::f64);
+  multi_head(*shifted).key.weight = Tensor::zeros(Shape{2, 2}, DType::f64);
   for (const Named& one : tensors(*shifted)) {
     if (one.name == "position_vectors") vectors = *one.tensor = leaf(random(Shape{5, 2}, 7));
   }
   const Tensor y = random(Shape{1, 6, 2}, 8);
-  const Tensor q = headed(*shifted).query(y);
+  const Tensor q = multi_head(*shifted).query(y);
   const auto shaw = map_of(*shifted, y, Mask::causal());
   for (int64_t i = 0; i < 6; ++i) {
     const auto score = [&](int64_t j) {
@@ -185,8 +185,8 @@ TEST_CASE("modified: shaw adds a vector to the value of each pair too, by its di
                  v = random(Shape{2, 2, 7, 2}, 3);
     MapRecorder recorder;
     const Mask mask = causal ? Mask::causal() : Mask::none();
-    const Tensor y =
-        headed(*shaw).on_heads({.q = q, .k = k, .v = v}, {.mask = mask, .context = {.recorder = &recorder}});
+    const Tensor y = multi_head(*shaw).on_heads({.q = q, .k = k, .v = v},
+                                                {.mask = mask, .context = {.recorder = &recorder}});
     const auto found = y.to_doubles(), map = recorder.maps.at(0).weights.to_doubles(),
                values = v.to_doubles();
     for (size_t head = 0; head < 4; ++head) {
@@ -204,7 +204,8 @@ TEST_CASE("modified: shaw adds a vector to the value of each pair too, by its di
       }
     }
     const Tensor wide = random(Shape{2, 2, 7, 3}, 3);
-    CHECK_THROWS_WITH(headed(*shaw).on_heads({.q = q, .k = k, .v = wide}, {}), containing("use shaw_keys"));
+    CHECK_THROWS_WITH(multi_head(*shaw).on_heads({.q = q, .k = k, .v = wide}, {}),
+                      containing("use shaw_keys"));
   }
 }
 
@@ -225,8 +226,8 @@ TEST_CASE("modified: as many key heads as heads is what there was, tied groups a
       for (const int64_t from : {0, 0, 2, 2}) rows.push_back(slice(weight.detach(), 0, from, from + 2));
       return leaf(concat(rows, 0));
     };
-    headed(*plain).key.weight = spread_rows(headed(*few).key.weight);
-    headed(*plain).value.weight = spread_rows(headed(*few).value.weight);
+    multi_head(*plain).key.weight = spread_rows(multi_head(*few).key.weight);
+    multi_head(*plain).value.weight = spread_rows(multi_head(*few).value.weight);
     const Tensor direction = random(x.shape(), 9);
     const Tensor y = run(*few), expected = run(*plain);
     const auto found = y.to_doubles(), wanted = expected.to_doubles();
@@ -235,7 +236,7 @@ TEST_CASE("modified: as many key heads as heads is what there was, tied groups a
     backward(expected, direction);
     for (const bool keys : {true, false}) {
       const auto weight = [&](Attention& one) {
-        return keys ? headed(one).key.weight : headed(one).value.weight;
+        return keys ? multi_head(one).key.weight : multi_head(one).value.weight;
       };
       const Tensor summed = grad_of(weight(*few)), apart = grad_of(weight(*plain));
       for (int64_t row = 0; row < 4; ++row) {
@@ -264,7 +265,7 @@ TEST_CASE("modified: a sink of zero is softmax off by one, a cap that is far awa
   const auto sunk = made({.d_model = 2, .modifiers = {.sink = Sink::zero}}), plain = made({.d_model = 2}),
              capped = made({.d_model = 2, .modifiers = {.softcap = 1e7}}),
              low = made({.d_model = 2, .modifiers = {.softcap = 0.01}});
-  const Tensor q = headed(*plain).query(x), k = headed(*plain).key(x);
+  const Tensor q = multi_head(*plain).query(x), k = multi_head(*plain).key(x);
   const auto with = map_of(*sunk, x, Mask::none()), without = map_of(*plain, x, Mask::none()),
              far = map_of(*capped, x, Mask::none()), near = map_of(*low, x, Mask::none());
   for (int64_t i = 0; i < 5; ++i) {
@@ -289,8 +290,8 @@ TEST_CASE("modified: normalised queries and keys do not know how long they were"
   for (const QkNorm norm : {QkNorm::rms, QkNorm::l2}) {
     const auto attention = made({.d_model = 8, .heads = 2, .modifiers = {.qk_norm = norm}});
     const auto before = map_of(*attention, x, Mask::none());
-    headed(*attention).query.weight = headed(*attention).query.weight.detach() * 100;
-    headed(*attention).key.weight = headed(*attention).key.weight.detach() * 3;
+    multi_head(*attention).query.weight = multi_head(*attention).query.weight.detach() * 100;
+    multi_head(*attention).key.weight = multi_head(*attention).key.weight.detach() * 3;
     const auto after = map_of(*attention, x, Mask::none());
     for (size_t n = 0; n < before.size(); ++n) CHECK(after[n] == Approx(before[n]).epsilon(1e-4));
     for (const double weight : before) CHECK(weight * 6 < std::exp(2 * std::sqrt(4.0)) * (1 + 1e-9));
@@ -341,13 +342,15 @@ TEST_CASE("modified: given heads may share keys too") {
   const auto attention = made({.d_model = 8, .heads = 4});
   const Tensor q = random(Shape{1, 4, 5, 2}, 1), k = random(Shape{1, 2, 6, 2}, 2),
                v = random(Shape{1, 2, 6, 3}, 3);
-  const auto
-      few = headed(*attention).on_heads({.q = q, .k = k, .v = v}, {}).to_doubles(),
-      many = headed(*attention).on_heads({.q = q, .k = repeated(k, 4), .v = repeated(v, 4)}, {}).to_doubles();
+  const auto few = multi_head(*attention).on_heads({.q = q, .k = k, .v = v}, {}).to_doubles(),
+             many = multi_head(*attention)
+                        .on_heads({.q = q, .k = repeated(k, 4), .v = repeated(v, 4)}, {})
+                        .to_doubles();
   REQUIRE(few.size() == 60);
   for (size_t i = 0; i < few.size(); ++i) CHECK(few[i] == Approx(many[i]).margin(1e-12));
   const Tensor three = random(Shape{1, 3, 6, 2}, 2);
-  CHECK_THROWS_WITH(headed(*attention).on_heads({.q = q, .k = three, .v = three}, {}), containing("divide"));
+  CHECK_THROWS_WITH(multi_head(*attention).on_heads({.q = q, .k = three, .v = three}, {}),
+                    containing("divide"));
 }
 
 }  // namespace heed

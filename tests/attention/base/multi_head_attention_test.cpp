@@ -15,7 +15,7 @@ std::unique_ptr<Attention> made(const AttentionConfig& config, uint64_t seed = 1
   return make_attention("softmax", config, rng);
 }
 
-MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
+MultiHeadAttention& multi_head(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 double deviation(const Tensor& x) {
   double squares = 0;
@@ -32,25 +32,25 @@ Tensor random(const Shape& shape, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("headed: biases where the host wants them") {
+TEST_CASE("layer: biases where the host wants them") {
   const auto bare = made({.d_model = 6, .heads = 3});
   CHECK(count_parameters(*bare) == 4 * 36);
   const auto input = made({.d_model = 6, .heads = 3, .input_bias = true});
   CHECK(count_parameters(*input) == 4 * 36 + 3 * 6);
-  CHECK_FALSE(headed(*input).output.bias);
+  CHECK_FALSE(multi_head(*input).output.bias);
   CHECK(count_parameters(*made({.d_model = 6, .heads = 3, .input_bias = true, .output_bias = true})) ==
         4 * 36 + 4 * 6);
 }
 
-TEST_CASE("headed: initial weights as the host wants them") {
+TEST_CASE("layer: initial weights as the host wants them") {
   const auto attention = made({.d_model = 128, .heads = 4, .init = Init::normal, .output_gain = 0.25});
-  CHECK(deviation(headed(*attention).query.weight) == Approx(0.02).epsilon(0.03));
-  CHECK(deviation(headed(*attention).output.weight) == Approx(0.005).epsilon(0.03));
+  CHECK(deviation(multi_head(*attention).query.weight) == Approx(0.02).epsilon(0.03));
+  CHECK(deviation(multi_head(*attention).output.weight) == Approx(0.005).epsilon(0.03));
   const auto xavier = made({.d_model = 128, .heads = 4});
-  CHECK(deviation(headed(*xavier).value.weight) == Approx(std::sqrt(2.0 / 256)).epsilon(0.03));
+  CHECK(deviation(multi_head(*xavier).value.weight) == Approx(std::sqrt(2.0 / 256)).epsilon(0.03));
 }
 
-TEST_CASE("headed: a memory grows in place without a tape, and keeps history with one") {
+TEST_CASE("layer: a memory grows in place without a tape, and keeps history with one") {
   const auto attention = made({.d_model = 4, .heads = 2, .causal = true});
   const Tensor x = random(Shape{1, 40, 4}, 2);
   {
@@ -68,7 +68,7 @@ TEST_CASE("headed: a memory grows in place without a tape, and keeps history wit
     CHECK(moves == 3);  // room for 16, 32, 64
     CHECK(kept.length == 40);
     CHECK(kept.queries == 40);
-    const Tensor all = transpose(reshape(headed(*attention).key(x), Shape{1, 40, 2, 2}), 1, 2);
+    const Tensor all = transpose(reshape(multi_head(*attention).key(x), Shape{1, 40, 2, 2}), 1, 2);
     const auto found = view::slice(kept.keys, 2, 0, 40).to_host(), expected = all.to_host();
     for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
   }
@@ -78,14 +78,14 @@ TEST_CASE("headed: a memory grows in place without a tape, and keeps history wit
   CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.node());
 }
 
-TEST_CASE("headed: what was recorded before a memory grows stays as it was") {
+TEST_CASE("layer: what was recorded before a memory grows stays as it was") {
   // Frozen keys, a query that is trained: rows are written in place while the tape still holds earlier ones.
   const auto attention = made({.d_model = 4, .heads = 2, .causal = true});
-  for (Linear* frozen : {&headed(*attention).key, &headed(*attention).value})
+  for (Linear* frozen : {&multi_head(*attention).key, &multi_head(*attention).value})
     frozen->weight = frozen->weight.detach();
   const Tensor x = random(Shape{1, 6, 4}, 3);
   const auto gradient = [&](bool by_steps) {
-    headed(*attention).query.weight.node()->grad = Tensor();
+    multi_head(*attention).query.weight.node()->grad = Tensor();
     Tensor total;
     if (by_steps) {
       const auto cache = attention->new_cache();
@@ -99,21 +99,21 @@ TEST_CASE("headed: what was recorded before a memory grows stays as it was") {
       total = sum(square(attention->forward({.queries = x, .keys = x, .mask = Mask::causal()})));
     }
     backward(total);
-    return grad_of(headed(*attention).query.weight).to_host();
+    return grad_of(multi_head(*attention).query.weight).to_host();
   };
   const auto whole = gradient(false), stepped = gradient(true);
   for (size_t i = 0; i < whole.size(); ++i) CHECK(stepped[i] == Approx(whole[i]).margin(1e-5));
 }
 
-TEST_CASE("headed: dropout is on weights that sum to one, and leaves the mean") {
+TEST_CASE("layer: dropout is on weights that sum to one, and leaves the mean") {
   for (const char* spec : {"softmax", "additive"}) {
     CAPTURE(spec);
     Rng rng(1), noise(2);
     const auto attention = make_attention(spec, {.d_model = 2, .cross = true, .dropout = 0.25}, rng);
-    headed(*attention).output.weight = Tensor::from(std::vector<float>{1, 0, 0, 1}, Shape{2, 2});
+    multi_head(*attention).output.weight = Tensor::from(std::vector<float>{1, 0, 0, 1}, Shape{2, 2});
     // All values are the same vector: a row gives it times the sum of its weights, kept ones scaled by 4 / 3.
     const Tensor keys = Tensor::full(Shape{1, 4, 2}, 1), queries = random(Shape{1, 500, 2}, 3);
-    const float value = headed(*attention).value(keys).to_host()[0];
+    const float value = multi_head(*attention).value(keys).to_host()[0];
     const auto y =
         attention->forward({.queries = queries, .keys = keys, .context = {.rng = &noise}}).to_host();
     double mean = 0;
@@ -127,7 +127,7 @@ TEST_CASE("headed: dropout is on weights that sum to one, and leaves the mean") 
   }
 }
 
-TEST_CASE("headed: heads that do not fit are refused") {
+TEST_CASE("layer: heads that do not fit are refused") {
   CHECK_THROWS_WITH(made({.d_model = 10, .heads = 4}), containing("4 heads do not divide the width 10"));
   CHECK_THROWS_WITH(made({.d_model = 10, .heads = 0}), containing("0 heads"));
   const auto attention = made({.d_model = 4, .heads = 2});

@@ -79,9 +79,9 @@ void check_obeyed(Report& report, const Setting& setting, const Setting& plain) 
     if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
     return;
   }
-  const auto* headed = dynamic_cast<const MultiHeadAttention*>(host.attention.get());
-  if (headed != nullptr && headed->value.weight.extent(0) != 4)
-    note(report, "one key head of width 4 has values of width ", headed->value.weight.extent(0));
+  const auto* layer = dynamic_cast<const MultiHeadAttention*>(host.attention.get());
+  if (layer != nullptr && layer->value.weight.extent(0) != 4)
+    note(report, "one key head of width 4 has values of width ", layer->value.weight.extent(0));
 }
 
 }  // namespace

@@ -200,11 +200,11 @@ Report map(const Setting& setting) {
         check_rows(report, setting, host, noisy.maps[0].weights);
       else if (noisy.maps.size() != 1 || !same_bits(noisy.maps[0].weights, weights))
         note(report, "the map shown has dropout in it");
-      if (const auto* headed = dynamic_cast<const MultiHeadAttention*>(host.attention.get())) {
+      if (const auto* layer = dynamic_cast<const MultiHeadAttention*>(host.attention.get())) {
         const Shape split{sizes.batch, sizes.keys, sizes.heads, sizes.width / sizes.heads};
-        const Tensor values = transpose(reshape(headed->value(host.keys), split), 1, 2);
+        const Tensor values = transpose(reshape(layer->value(host.keys), split), 1, 2);
         const Tensor joined = reshape(transpose(matmul(weights, values), 1, 2), host.queries.shape());
-        const double off = distance(headed->output(joined), unseen);
+        const double off = distance(layer->output(joined), unseen);
         if (off > 2e-5 * traits.tolerance) note(report, "map times values differs from the output by ", off);
       }
     }

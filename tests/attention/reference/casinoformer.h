@@ -28,11 +28,11 @@ inline std::vector<Bud> grow_buds(int64_t leaves, double exponent, const BudMass
   std::vector<Bud> buds{{0, leaves, root}};
   while (buds.size() < std::min(wanted, static_cast<size_t>(leaves))) {
     size_t best = 0;
-    double most = -1;
+    double maximum = -1;
     for (size_t n = 0; n < buds.size(); ++n) {
       const double own = buds[n].end - buds[n].begin > 1 ? mass(buds[n].begin, buds[n].end) : -1;
-      if (own > most) {
-        most = own;
+      if (own > maximum) {
+        maximum = own;
         best = n;
       }
     }

@@ -209,10 +209,10 @@ TEST_CASE("casinoformer: constant values come back, unless the denominator is th
       Rng noise(5);
       const std::vector<double> y = tree({.rng = &noise}).to_doubles();
       const double least = *std::min_element(y.begin(), y.end()),
-                   most = *std::max_element(y.begin(), y.end());
+                   maximum = *std::max_element(y.begin(), y.end());
       CHECK(least > 1 - 1e-12);
-      if (counted) CHECK(most < 1 + 1e-12);
-      if (!counted) CHECK(most > 2);
+      if (counted) CHECK(maximum < 1 + 1e-12);
+      if (!counted) CHECK(maximum > 2);
     }
   }
 }
@@ -285,14 +285,14 @@ TEST_CASE("casinoformer: evaluation draws by seed, layer and position, and nothi
   alone.v = second(tree.v);
   CHECK(alone().to_doubles() == both);
   // The last token by itself gets what it gets among the others.
-  auto& headed = dynamic_cast<MultiHeadAttention&>(*alone.made);
-  const auto cache = headed.new_cache();
+  auto& layer = dynamic_cast<MultiHeadAttention&>(*alone.made);
+  const auto cache = layer.new_cache();
   Tensor last;
   for (int64_t i = 0; i < 40; ++i) {
     const auto at = [i](const Tensor& x) { return contiguous(view::slice(x, 2, i, i + 1)); };
     const NoGrad quiet;
-    last = headed.on_heads({at(alone.q), at(alone.k), at(alone.v)},
-                           {.mask = Mask::causal(), .cache = cache.get()});
+    last = layer.on_heads({at(alone.q), at(alone.k), at(alone.v)},
+                          {.mask = Mask::causal(), .cache = cache.get()});
   }
   CHECK(last.to_doubles() == contiguous(view::slice(alone(), 2, 39, 40)).to_doubles());
 }
@@ -344,14 +344,14 @@ TEST_CASE("casinoformer: what a token's own projection changes", "[casinoformer]
   CHECK(sequence().to_doubles() != token().to_doubles());
   CHECK(token().to_doubles() == token().to_doubles());
   // By steps, a token gets the same projection as at once.
-  auto& headed = dynamic_cast<MultiHeadAttention&>(*token.made);
+  auto& layer = dynamic_cast<MultiHeadAttention&>(*token.made);
   const NoGrad quiet;
   const std::vector<double> full = token().to_doubles();
-  const auto cache = headed.new_cache();
+  const auto cache = layer.new_cache();
   for (int64_t i = 0; i < 33; ++i) {
     const auto at = [i](const Tensor& x) { return contiguous(view::slice(x, 2, i, i + 1)); };
-    const Tensor y = headed.on_heads({at(token.q), at(token.k), at(token.v)},
-                                     {.mask = Mask::causal(), .cache = cache.get()});
+    const Tensor y = layer.on_heads({at(token.q), at(token.k), at(token.v)},
+                                    {.mask = Mask::causal(), .cache = cache.get()});
     const std::vector<double> row = y.to_doubles();
     for (int64_t n = 0; n < 8; ++n)
       CHECK(row[static_cast<size_t>(n)] ==

@@ -102,13 +102,13 @@ inline std::vector<bool> prob_sparse_rows(const Matrix& q, const Matrix& k, cons
                                           int64_t count, int64_t queries, int64_t keys) {
   std::vector<std::pair<double, int64_t>> measures;
   for (int64_t i = 0; i < queries; ++i) {
-    double most = -HUGE_VAL, total = 0;
+    double largest_value = -HUGE_VAL, total = 0;
     for (int64_t u = 0; u < samples.columns; ++u) {
       const double score = dot(q, i, k, static_cast<int64_t>(samples.at(i, u)) % keys);
-      most = std::max(most, score);
+      largest_value = std::max(largest_value, score);
       total += score;
     }
-    measures.emplace_back(-(most - total / static_cast<double>(keys)), i);
+    measures.emplace_back(-(largest_value - total / static_cast<double>(keys)), i);
   }
   std::sort(measures.begin(), measures.end());
   std::vector<bool> exact(static_cast<size_t>(q.rows));
@@ -120,7 +120,7 @@ inline std::vector<bool> prob_sparse_rows(const Matrix& q, const Matrix& k, cons
 /// The causal version: query i is exact if fewer than `rank` earlier queries reach its measure, whose mean is
 /// over the sampled keys j <= i; at most `most` queries.
 inline std::vector<bool> prob_sparse_records(const Matrix& q, const Matrix& k, const Matrix& samples,
-                                             int64_t rank, int64_t most, int64_t length) {
+                                             int64_t rank, int64_t largest_value, int64_t length) {
   std::vector<double> measures;
   std::vector<bool> exact(static_cast<size_t>(q.rows));
   for (int64_t i = 0; i < length; ++i) {
@@ -134,7 +134,7 @@ inline std::vector<bool> prob_sparse_records(const Matrix& q, const Matrix& k, c
     const auto reach =
         std::count_if(measures.begin(), measures.end(), [&](double m) { return m >= measure; });
     measures.push_back(measure);
-    if (reach < rank && std::count(exact.begin(), exact.end(), true) < most)
+    if (reach < rank && std::count(exact.begin(), exact.end(), true) < largest_value)
       exact[static_cast<size_t>(i)] = true;
   }
   return exact;

@@ -105,14 +105,14 @@ TEST_CASE("reference: hashes do not see lengths, opposite vectors fall apart", "
   };
   const auto plain = bucket(x), longer = bucket(x * 7.5), opposite = bucket(-x);
   CHECK(plain == longer);
-  double least = HUGE_VAL, most = 0;
+  double least = HUGE_VAL, maximum = 0;
   for (size_t i = 0; i < plain.size(); ++i) {
     CHECK(std::fmod(plain[i] + half, 2 * half) == opposite[i]);
     least = std::min(least, plain[i]);
-    most = std::max(most, plain[i]);
+    maximum = std::max(maximum, plain[i]);
   }
   CHECK(least == 0);
-  CHECK(most == 2 * half - 1);
+  CHECK(maximum == 2 * half - 1);
   // Equal scores: the first. A vector of zeros is in bucket 0.
   CHECK(bucket(x * 0.0) == std::vector<double>(static_cast<size_t>(N)));
 }

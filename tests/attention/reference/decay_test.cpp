@@ -34,7 +34,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
   return attention;
 }
 
-MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
+MultiHeadAttention& multi_head(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 /// scale times the causal sums y_i = q_i . sum over j <= i of k_j v_j^T, one after another.
 std::vector<double> causal_sums(const Tensor& q, const Tensor& k, const Tensor& v, double scale) {
@@ -198,9 +198,9 @@ TEST_CASE("reference: differential of equal halves is softmax times one minus la
   const Tensor q = random(Shape{1, 1, 5, 2}, 1), k = random(Shape{1, 1, 7, 2}, 2),
                v = random(Shape{1, 1, 7, 3}, 3);
   const auto twice = [](const Tensor& x) { return concat(std::vector<Tensor>{x, x}, 3); };
-  const auto found = headed(*attention).on_heads({twice(q), twice(k), v}, {}).to_doubles();
+  const auto found = multi_head(*attention).on_heads({twice(q), twice(k), v}, {}).to_doubles();
   const auto plain = made("softmax", {.d_model = 2, .cross = true});
-  const auto soft = headed(*plain).on_heads({q, k, v}, {}).to_doubles();
+  const auto soft = multi_head(*plain).on_heads({q, k, v}, {}).to_doubles();
   for (size_t i = 0; i < soft.size(); ++i) CHECK(found[i] == Approx(0.7 * soft[i]).margin(1e-12));
 }
 
@@ -211,8 +211,8 @@ TEST_CASE("reference: the layer of a differential head decides where lambda star
     const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(layer));
     const auto given =
         made(text("differential:lambda=", detail::number(start)), {.d_model = 4, .cross = true});
-    const auto a = headed(*by_layer).on_heads({x, x, x}, {}).to_doubles(),
-               b = headed(*given).on_heads({x, x, x}, {}).to_doubles();
+    const auto a = multi_head(*by_layer).on_heads({x, x, x}, {}).to_doubles(),
+               b = multi_head(*given).on_heads({x, x, x}, {}).to_doubles();
     for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-5));
   }
 }
@@ -225,7 +225,7 @@ TEST_CASE("reference: gates that stay open make plain causal sums of all of them
     CAPTURE(spec);
     const auto attention = made(spec, {.d_model = 8, .heads = 2, .causal = true});
     reference::put_in(*attention, "log_decay", Tensor::zeros(Shape{1, 2, 40}, DType::f64));
-    const auto y = headed(*attention).on_heads({q, k, v}, {.mask = Mask::causal()}).to_doubles();
+    const auto y = multi_head(*attention).on_heads({q, k, v}, {.mask = Mask::causal()}).to_doubles();
     for (size_t i = 0; i < y.size(); ++i)
       CHECK(y[i] * (spec == "ssd" ? 0.5 : 1) == Approx(plain[i]).margin(1e-10));
   }
@@ -236,12 +236,12 @@ TEST_CASE("reference: given heads need the gates that an input would make", "[gl
   const Tensor x = random(Shape{1, 1, 3, 2}, 1);
   for (const std::string spec : {"gla", "delta", "ssd"}) {
     const auto attention = made(spec, {.d_model = 2, .causal = true});
-    CHECK_THROWS_WITH(headed(*attention).on_heads({x, x, x}, {.mask = Mask::causal()}),
+    CHECK_THROWS_WITH(multi_head(*attention).on_heads({x, x, x}, {.mask = Mask::causal()}),
                       containing(spec == "delta" ? "--param beta=" : "--param log_decay="));
-    CHECK_THROWS_WITH(headed(*attention).on_heads({x, x, x}, {}), containing("looks back only"));
+    CHECK_THROWS_WITH(multi_head(*attention).on_heads({x, x, x}, {}), containing("looks back only"));
     reference::put_in(*attention, spec == "delta" ? "beta" : "log_decay",
                       Tensor::zeros(Shape{1, 2, 3}, DType::f64));
-    CHECK_THROWS_WITH(headed(*attention).on_heads({x, x, x}, {.mask = Mask::causal()}),
+    CHECK_THROWS_WITH(multi_head(*attention).on_heads({x, x, x}, {.mask = Mask::causal()}),
                       containing("[1, 1, 3]"));
   }
 }

@@ -264,12 +264,12 @@ TEST_CASE("nystromformer: only its original start looks at the rest of the batch
   const auto off = [&](const std::string& init) {
     const auto nystrom = made("nystromformer:landmarks=4,iterations=2,init=" + init, config);
     const Tensor both = on_heads(*nystrom, q, q, v);
-    double most = 0;
+    double maximum = 0;
     for (const int64_t b : {0, 1}) {
       const auto alone = [b](const Tensor& x) { return slice(x, 0, b, b + 1); };
-      most = std::max(most, distance(alone(both), on_heads(*nystrom, alone(q), alone(q), alone(v))));
+      maximum = std::max(maximum, distance(alone(both), on_heads(*nystrom, alone(q), alone(q), alone(v))));
     }
-    return most;
+    return maximum;
   };
   CHECK(off("exact") < 1e-12);
   CHECK(off("original") > 1e-6);

@@ -150,9 +150,9 @@ struct Scalar {
   explicit Scalar(const std::string& spec, float query = 1) {
     Rng rng(1);
     made = make_attention(spec, {.d_model = 1, .cross = true}, rng);
-    auto& headed = dynamic_cast<MultiHeadAttention&>(*made);
-    headed.query.weight = Tensor::full(Shape{1, 1}, query);
-    headed.key.weight = headed.value.weight = headed.output.weight = Tensor::full(Shape{1, 1}, 1);
+    auto& layer = dynamic_cast<MultiHeadAttention&>(*made);
+    layer.query.weight = Tensor::full(Shape{1, 1}, query);
+    layer.key.weight = layer.value.weight = layer.output.weight = Tensor::full(Shape{1, 1}, 1);
   }
   std::vector<float> map(std::initializer_list<float> queries, std::initializer_list<float> keys) {
     MapRecorder recorder;

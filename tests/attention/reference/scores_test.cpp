@@ -328,10 +328,10 @@ TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
   for (const char* spec : {"local_p:window=2", "location", "cosine:shift=1"}) {
     CAPTURE(spec);
     const auto map = map_on(spec, q, k), back = map_on(spec, q, concat(turned, 2));
-    double most = 0;
+    double maximum = 0;
     for (size_t i = 0; i < map.size(); ++i)
-      most = std::max(most, static_cast<double>(std::abs(back[i / 6 * 6 + 5 - i % 6] - map[i])));
-    CHECK(most > 1e-3);
+      maximum = std::max(maximum, static_cast<double>(std::abs(back[i / 6 * 6 + 5 - i % 6] - map[i])));
+    CHECK(maximum > 1e-3);
   }
 }
 

@@ -35,9 +35,9 @@ struct Made {
              leaf(test::heads(s.B, s.H, s.N, s.dv, DType::f64, 3))};
     direction = test::heads(s.B, s.H, s.N, s.dv, DType::f64, 4);
   }
-  MultiHeadAttention& headed() const { return dynamic_cast<MultiHeadAttention&>(*attention); }
+  MultiHeadAttention& multi_head() const { return dynamic_cast<MultiHeadAttention&>(*attention); }
   Tensor run(const Mask& mask = {}) const {
-    const Tensor y = headed().on_heads(heads, {.mask = mask});
+    const Tensor y = multi_head().on_heads(heads, {.mask = mask});
     backward(sum(y * direction));
     return y;
   }
@@ -50,7 +50,7 @@ struct Made {
   std::vector<double> map(const Mask& mask = {}) const {
     MapRecorder recorder;
     const NoGrad quiet;
-    headed().on_heads(heads, {.mask = mask, .context = {.recorder = &recorder}});
+    multi_head().on_heads(heads, {.mask = mask, .context = {.recorder = &recorder}});
     return recorder.maps.at(0).weights.to_doubles();
   }
 };

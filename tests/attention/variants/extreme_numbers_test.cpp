@@ -23,7 +23,7 @@ std::unique_ptr<Attention> made(const std::string& spec, AttentionConfig config,
   return attention;
 }
 
-MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
+MultiHeadAttention& multi_head(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ TEST_CASE("edges: maps of features hold where sums are huge or tiny", "[performe
     MapRecorder recorder;
     const NoGrad quiet;
     const Tensor y =
-        headed(*attention).on_heads(heads, {.mask = Mask::causal(), .context = {.recorder = &recorder}});
+        multi_head(*attention).on_heads(heads, {.mask = Mask::causal(), .context = {.recorder = &recorder}});
     const Tensor& map = recorder.maps.at(0).weights;
     for (const double row : sum(map, 3).to_doubles()) CHECK(row == Approx(1).epsilon(1e-4));
     CHECK(test::distance(matmul(map, heads.v), y.to_doubles()) < 2e-3);
@@ -55,16 +55,16 @@ TEST_CASE("edges: a kernel whose weights are all zero gives zeros, and hurts no 
                       leaf(normal(Shape{1, 1, 5, 3}, 2, 1, DType::f64)),
                       leaf(normal(Shape{1, 1, 5, 3}, 3, 1, DType::f64))};
     const auto attention = made(spec, {.d_model = 3, .cross = true}, DType::f64);
-    const Tensor y = headed(*attention).on_heads(heads, {});
+    const Tensor y = multi_head(*attention).on_heads(heads, {});
     const auto out = y.to_doubles();
     for (size_t c = 0; c < 3; ++c) CHECK(out[2 * 3 + c] == 0);
     backward(sum(square(y)));
-    double most = 0;
+    double maximum = 0;
     for (const Tensor& x : {heads.q, heads.k, heads.v}) {
-      for (const double slope : grad_of(x).to_doubles()) most = std::max(most, std::abs(slope));
+      for (const double slope : grad_of(x).to_doubles()) maximum = std::max(maximum, std::abs(slope));
     }
-    CHECK(std::isfinite(most));
-    CHECK(most < 1e6);
+    CHECK(std::isfinite(maximum));
+    CHECK(maximum < 1e6);
   }
 }
 
@@ -98,13 +98,13 @@ TEST_CASE("edges: dropout of segments and clusters is on what values give, and l
                       normal(Shape{1, 1, length, 4}, 3, 1, DType::f64)};
     const Mask mask = causal ? Mask::causal() : Mask::none();
     const NoGrad quiet;
-    const auto want = headed(*attention).on_heads(heads, {.mask = mask}).to_doubles();
+    const auto want = multi_head(*attention).on_heads(heads, {.mask = mask}).to_doubles();
     constexpr int draws = 2000;
     std::vector<double> mean(want.size(), 0), square(want.size(), 0);
     Rng noise(5);
     for (int n = 0; n < draws; ++n) {
       const auto y =
-          headed(*attention).on_heads(heads, {.mask = mask, .context = {.rng = &noise}}).to_doubles();
+          multi_head(*attention).on_heads(heads, {.mask = mask, .context = {.rng = &noise}}).to_doubles();
       for (size_t i = 0; i < y.size(); ++i) {
         mean[i] += y[i] / draws;
         square[i] += y[i] * y[i] / draws;

@@ -22,7 +22,7 @@ std::unique_ptr<Attention> made(const std::string& spec, int64_t width, DType dt
   return attention;
 }
 
-MultiHeadAttention& headed(const std::unique_ptr<Attention>& attention) {
+MultiHeadAttention& multi_head(const std::unique_ptr<Attention>& attention) {
   return dynamic_cast<MultiHeadAttention&>(*attention);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("hard: REINFORCE over all choices is the gradient of the expected loss
       terms.dry_run = true;
       MapRecorder recorder;
       const Tensor y =
-          headed(attention).on_heads({q, k, v}, {.context = {.recorder = &recorder, .losses = &terms}});
+          multi_head(attention).on_heads({q, k, v}, {.context = {.recorder = &recorder, .losses = &terms}});
       const Tensor log_p = log_likelihood(y);
       terms.resolve({log_p.detach(), Tensor::full(Shape{}, weight, DType::f64), ones(1)});
       const std::vector<double> drawn = recorder.maps.at(0).drawn.to_doubles();
@@ -145,9 +145,10 @@ TEST_CASE("hard: the mean of what samples give is the soft output", "[hard]") {
   const NoGrad quiet;
   Rng noise(8);
   MapRecorder recorder;
-  const auto drawn =
-      headed(attention).on_heads({q, k, v}, {.context = {.rng = &noise, .recorder = &recorder}}).to_doubles();
-  const auto soft = headed(attention).on_heads({one, k, v}, {}).to_doubles();
+  const auto drawn = multi_head(attention)
+                         .on_heads({q, k, v}, {.context = {.rng = &noise, .recorder = &recorder}})
+                         .to_doubles();
+  const auto soft = multi_head(attention).on_heads({one, k, v}, {}).to_doubles();
   for (size_t c = 0; c < 2; ++c) {
     double mean = 0, square = 0;
     for (size_t i = 0; i < draws; ++i) {
@@ -169,11 +170,11 @@ TEST_CASE("hard: a coin for each batch decides between sample and expectation", 
   const auto attention = made("hard:score=dot,soft=0.25", 2);
   const Tensor q = normal(Shape{1, 1, 3, 2}, 5), k = normal(Shape{1, 1, 5, 2}, 6);
   const NoGrad quiet;
-  const auto soft = headed(attention).on_heads({q, k, k}, {}).to_doubles();
+  const auto soft = multi_head(attention).on_heads({q, k, k}, {}).to_doubles();
   Rng noise(8);
   int expectations = 0;
   for (int batch = 0; batch < 400; ++batch) {
-    if (headed(attention).on_heads({q, k, k}, {.context = {.rng = &noise}}).to_doubles() == soft)
+    if (multi_head(attention).on_heads({q, k, k}, {.context = {.rng = &noise}}).to_doubles() == soft)
       ++expectations;
     noise.advance();
   }
@@ -183,13 +184,13 @@ TEST_CASE("hard: a coin for each batch decides between sample and expectation", 
 TEST_CASE("hard: a high temperature is the likeliest key, and argmax takes it", "[hard]") {
   const Tensor q = normal(Shape{2, 1, 6, 3}, 5), k = normal(Shape{2, 1, 7, 3}, 6), v = normal(k.shape(), 7);
   const NoGrad quiet;
-  const auto hot = headed(made("hard:score=dot,temperature=1e5", 3)).on_heads({q, k, v}, {}).to_doubles();
-  const auto best = headed(made("hard:score=dot,mode=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
-  const auto tested = headed(made("hard:score=dot,test=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
+  const auto hot = multi_head(made("hard:score=dot,temperature=1e5", 3)).on_heads({q, k, v}, {}).to_doubles();
+  const auto best = multi_head(made("hard:score=dot,mode=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
+  const auto tested = multi_head(made("hard:score=dot,test=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
   CHECK(best == tested);
   for (size_t i = 0; i < hot.size(); ++i) CHECK(hot[i] == Approx(best[i]).margin(1e-9));
-  const auto soft = headed(made("hard:score=dot,mode=expect", 3)).on_heads({q, k, v}, {}).to_doubles();
-  const auto dot = headed(made("dot", 3)).on_heads({q, k, v}, {}).to_doubles();
+  const auto soft = multi_head(made("hard:score=dot,mode=expect", 3)).on_heads({q, k, v}, {}).to_doubles();
+  const auto dot = multi_head(made("dot", 3)).on_heads({q, k, v}, {}).to_doubles();
   for (size_t i = 0; i < soft.size(); ++i) CHECK(soft[i] == Approx(dot[i]).margin(1e-9));
 }
 
@@ -199,7 +200,7 @@ TEST_CASE("hard: straight through, one key comes out and the soft gradient goes 
   const auto gradients = [&](const char* spec, Tensor& y) {
     for (const Tensor* x : {&q, &k}) x->node()->grad = Tensor();
     Rng noise(2);
-    y = headed(made(spec, 3)).on_heads({q, k, v}, {.context = {.rng = &noise}});
+    y = multi_head(made(spec, 3)).on_heads({q, k, v}, {.context = {.rng = &noise}});
     backward(y, slope);
     return std::pair(grad_of(q).to_doubles(), grad_of(k).to_doubles());
   };
@@ -231,8 +232,8 @@ TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a
   AuxiliaryLosses terms;
   Rng noise(1);
   MapRecorder recorder;
-  headed(attention).on_heads({q, k, k},
-                             {.context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
+  multi_head(attention).on_heads({q, k, k},
+                                 {.context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
   CHECK(terms.list.empty());
   CHECK_THROWS_WITH(terms.sum(), containing("'hard'") && containing("resolve_auxiliary_losses"));
   terms.resolve({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64), ones(2)});
@@ -252,7 +253,7 @@ TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a
   CHECK(terms.sum().item() == Approx(wanted / 6));
 }
 
-TEST_CASE("hard: the baseline follows the reward, but not in rehearsal", "[hard]") {
+TEST_CASE("hard: the baseline follows the reward, but not in a dry run", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0,reward=1,entropy=0,decay=0.75", 2);
   const Tensor q = leaf(normal(Shape{2, 1, 3, 2}, 5)), k = normal(Shape{2, 1, 4, 2}, 6);
   const auto value = [&](double first, double second, bool dry_run) {
@@ -260,7 +261,7 @@ TEST_CASE("hard: the baseline follows the reward, but not in rehearsal", "[hard]
     attention->fields(choose);
     AuxiliaryLosses terms;
     terms.dry_run = dry_run;
-    headed(attention).on_heads({q, k, k}, {.context = {.losses = &terms}});
+    multi_head(attention).on_heads({q, k, k}, {.context = {.losses = &terms}});
     terms.resolve({Tensor::of<double>(std::vector<double>{first, second}, Shape{2}),
                    Tensor::full(Shape{}, 1, DType::f64), ones(2)});
     return terms.sum().item();
@@ -304,8 +305,9 @@ TEST_CASE("hard: sequences that fill a batch up, and padding, change neither los
     attention->fields(choose);
     const Tensor q = leaf(x);
     AuxiliaryLosses terms;
-    headed(attention).on_heads({q, x, x}, {.mask = Mask::lengths(Tensor::of<int32_t>(counts, Shape{batch})),
-                                           .context = {.losses = &terms}});
+    multi_head(attention).on_heads(
+        {q, x, x},
+        {.mask = Mask::lengths(Tensor::of<int32_t>(counts, Shape{batch})), .context = {.losses = &terms}});
     std::vector<double> reward(static_cast<size_t>(batch), 0), there(static_cast<size_t>(batch), 0);
     reward[0] = -4, reward[1] = -7, there[0] = there[1] = 1;
     terms.resolve({Tensor::of<double>(reward, Shape{batch}), Tensor::full(Shape{}, 5, DType::f64),
@@ -346,7 +348,7 @@ TEST_CASE("hard: masked keys are never drawn, and rows without keys give zeros",
   MapRecorder recorder;
   AuxiliaryLosses terms;
   const Mask mask = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{3, 0}, Shape{2}));
-  const Tensor y = headed(attention).on_heads(
+  const Tensor y = multi_head(attention).on_heads(
       {q, k, k}, {.mask = mask, .context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
   const auto drawn = recorder.maps.at(0).drawn.to_doubles(), out = y.to_doubles();
   for (size_t i = 0; i < drawn.size(); ++i) {
@@ -364,7 +366,7 @@ TEST_CASE("hard: choices that do not fit are refused", "[hard]") {
   const auto with = [&](std::vector<int32_t> picks) {
     Choose choose(Tensor::of<int32_t>(picks, Shape{static_cast<int64_t>(picks.size())}));
     attention->fields(choose);
-    headed(attention).on_heads({q, k, k}, {});
+    multi_head(attention).on_heads({q, k, k}, {});
   };
   CHECK_THROWS_WITH(with({0, 1, 2}), containing("[B, H, Tq]"));
   CHECK_THROWS_WITH(with({0, 3}), containing("choice 3") && containing("3 keys"));

@@ -113,7 +113,7 @@ TEST_CASE("small inputs: gradients keep their digits in f32", "[performer][effic
   struct Try {
     const char* spec;
     size_t input;  // q, k or v
-    double most;   // what differences of a thousandth leave of the digits of f32
+    double maximum;   // what differences of a thousandth leave of the digits of f32
   };
   for (const Try& attempt :
        {Try{"efficient", 0, 5e-4}, Try{"performer:features=hyperbolic,epsilon=0", 1, 2e-4}}) {
@@ -124,7 +124,7 @@ TEST_CASE("small inputs: gradients keep their digits in f32", "[performer][effic
       const Tensor found = slopes(*narrow, x, causal, false)[attempt.input],
                    wanted = slopes(*wide, rounded(x, DType::f64), causal, false)[attempt.input];
       CAPTURE(attempt.spec, causal);
-      CHECK(error(found, wanted) < attempt.most);
+      CHECK(error(found, wanted) < attempt.maximum);
     }
   }
 }

@@ -20,7 +20,7 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
   return make_attention(spec, config, rng);
 }
 
-MultiHeadAttention& headed(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
+MultiHeadAttention& multi_head(Attention& attention) { return dynamic_cast<MultiHeadAttention&>(attention); }
 
 Tensor find(Module& module, const std::string& name) {
   for (const Named& named : tensors(module)) {
@@ -73,7 +73,7 @@ void compare(const std::string& spec, const MeetsOf& meets_of, const AttentionCo
         if (padded) lengths.back() = static_cast<int32_t>(2 * s.N / 3);
         Mask mask = causal ? Mask::causal() : Mask::none();
         if (padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{s.B}));
-        const Tensor y = headed(*attention).on_heads(in.heads, {.mask = mask});
+        const Tensor y = multi_head(*attention).on_heads(in.heads, {.mask = mask});
         backward(sum(y * in.direction));
         const auto want = test::reference(
             in.heads.q, in.heads.k, in.heads.v, in.direction,
@@ -103,7 +103,8 @@ double apart(const std::string& a, const std::string& b, const Sizes& s, bool ca
   for (const std::string& spec : {a, b}) {
     const auto attention = made(spec, config);
     const Inputs in(s);
-    const Tensor y = headed(*attention).on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none()});
+    const Tensor y =
+        multi_head(*attention).on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none()});
     backward(sum(y * in.direction));
     for (const Tensor& x : {y, grad_of(in.heads.q), grad_of(in.heads.k), grad_of(in.heads.v)})
       found.push_back(x.to_doubles());
@@ -119,7 +120,7 @@ std::vector<double> map_of(const std::string& spec, const AttentionConfig& confi
   const auto attention = made(spec, config, seed);
   const Inputs in({1, config.heads, N, config.d_model / config.heads, 2});
   MapRecorder recorder;
-  headed(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
+  multi_head(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
   return view::slice(recorder.maps.at(0).weights, 1, h, h + 1).to_doubles();
 }
 
@@ -221,7 +222,7 @@ TEST_CASE("sparse: a query before the first summary sees nothing and gives zeros
   config.causal = true;
   const auto attention = made("fixed:block=10,summary=3,usage=interleave", config);
   const Inputs in({1, 1, 30, 4, 4});
-  const Tensor y = headed(*attention).on_heads(in.heads, {});
+  const Tensor y = multi_head(*attention).on_heads(in.heads, {});
   backward(sum(y * in.direction));
   for (const Tensor& x : {y, grad_of(in.heads.q)}) {
     const auto values = x.to_doubles();
@@ -289,7 +290,7 @@ TEST_CASE("sparse: random blocks that are put in are those that are seen", "[big
   const Inputs in({1, 1, 40, 2, 2});
   const auto pairs = [&] {
     MapRecorder recorder;
-    headed(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
+    multi_head(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
     return recorder.maps.at(0).weights.to_doubles();
   };
   pairs();
@@ -305,7 +306,7 @@ TEST_CASE("sparse: random blocks that are put in are those that are seen", "[big
   // A shorter input of eight blocks: what is past its middle blocks stands for one of them.
   const Inputs shorter({1, 1, 32, 2, 2});
   MapRecorder recorder;
-  headed(*attention).on_heads(shorter.heads, {.context = {.recorder = &recorder}});
+  multi_head(*attention).on_heads(shorter.heads, {.context = {.recorder = &recorder}});
   const auto map = recorder.maps.at(0).weights.to_doubles();
   for (int64_t key = 0; key < 32; ++key) {
     const int64_t J = key / 4;  // block 7 stands for 1 + 6 mod 6 = 1
@@ -313,7 +314,7 @@ TEST_CASE("sparse: random blocks that are put in are those that are seen", "[big
           (J == 0 || J == 7 || J == 1 || (J >= 3 && J <= 5)));
   }
   const Inputs longer({1, 1, 44, 2, 2});
-  CHECK_THROWS_WITH(headed(*attention).on_heads(longer.heads, {}), containing("44 tokens"));
+  CHECK_THROWS_WITH(multi_head(*attention).on_heads(longer.heads, {}), containing("44 tokens"));
 }
 
 TEST_CASE("sparse: bigbird with few or many blocks is softmax", "[bigbird]") {
@@ -406,7 +407,7 @@ TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided
       const auto attention = made(one, config);
       const Inputs in({2, 2, 83, 8, 5});
       Rng noise(4);
-      const Tensor y = headed(*attention)
+      const Tensor y = multi_head(*attention)
                            .on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none(),
                                                 .context = {.rng = &noise}});
       backward(sum(y * in.direction));
@@ -431,17 +432,17 @@ TEST_CASE("sparse: a decoder with a window remembers no more than the window", "
     const auto cache = attention->new_cache();
     auto& kept = dynamic_cast<KeyValueCache&>(*cache);
     const auto before = memory_use().live;
-    int64_t early = 0, most = 0;
+    int64_t early = 0, maximum = 0;
     for (int64_t t = 0; t < 400; ++t) {
       const Tensor row = view::slice(x, 1, t, t + 1);
       const Tensor y =
           attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
       CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
       const int64_t held = memory_use().live - before - y.bytes();
-      most = std::max(most, held);
-      if (t == 60) early = most;
+      maximum = std::max(maximum, held);
+      if (t == 60) early = maximum;
     }
-    CHECK(most == early);
+    CHECK(maximum == early);
     CHECK(kept.length == 400);
     CHECK(kept.keys.extent(2) <= 2 * 21);
   }
@@ -500,7 +501,7 @@ TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed
   config.causal = false;
   const auto attention = made("longformer", config);
   const Inputs in({1, 2, 9, 4, 4}, DType::f32);
-  CHECK_THROWS_WITH(headed(*attention).on_heads(in.heads, {.mask = Mask::causal()}),
+  CHECK_THROWS_WITH(multi_head(*attention).on_heads(in.heads, {.mask = Mask::causal()}),
                     containing("global tokens attend to later ones"));
 }
 

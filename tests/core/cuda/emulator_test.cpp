@@ -122,8 +122,8 @@ TEST_CASE("emulated device: shuffles and votes are those of the programming guid
 
 TEST_CASE("emulated device: sums and maxima of a block reach every thread, in blocks of two dimensions too") {
   const Tensor in = random_tensor(Shape{256}, DType::f64);
-  double sum = 0, most = -1;
-  for (const double value : in.to_doubles()) sum += value, most = std::max(most, value);
+  double sum = 0, maximum = -1;
+  for (const double value : in.to_doubles()) sum += value, maximum = std::max(maximum, value);
   for (const dim3 threads : {dim3(256), dim3(32, 8), dim3(16, 4, 4)}) {
     const Tensor out(Shape{256, 2}, DType::f64, Device::cuda);
     cuda::run(sums, {dim3(1), threads}, in.to(Device::cuda).data<double>(), out.data<double>());
@@ -131,7 +131,7 @@ TEST_CASE("emulated device: sums and maxima of a block reach every thread, in bl
     for (size_t i = 0; i < 256; ++i) {
       REQUIRE(std::abs(found[2 * i] - sum) < 1e-12);
       REQUIRE(found[2 * i] == found[0]);
-      REQUIRE(found[2 * i + 1] == most);
+      REQUIRE(found[2 * i + 1] == maximum);
     }
   }
 }

@@ -51,7 +51,7 @@ kernel::PlanView joined(const std::vector<Pattern>& patterns, kernel::PlanOnDevi
   std::vector<BlockPlan::Step> steps;
   std::vector<int32_t> rows, columns;
   std::vector<uint64_t> pairs;
-  int64_t most = 0;
+  int64_t maximum = 0;
   const auto append = [](auto& list, const auto& more) { list.insert(list.end(), more.begin(), more.end()); };
   for (const Pattern& pattern : patterns) {
     const BlockPlan plan(pattern, kernel::device_costs);
@@ -73,7 +73,7 @@ kernel::PlanView joined(const std::vector<Pattern>& patterns, kernel::PlanOnDevi
     append(columns, plan.key_list());
     append(pairs, plan.pair_list());
     passes.push_back({first_group, static_cast<int64_t>(groups.size())});
-    most = std::max(most, plan.max_groups());
+    maximum = std::max(maximum, plan.max_groups());
   }
   return {.pass_list = on_device(passes, to),
           .groups = on_device(groups, to),
@@ -83,7 +83,7 @@ kernel::PlanView joined(const std::vector<Pattern>& patterns, kernel::PlanOnDevi
           .pairs = on_device(pairs, to),
           .heads = 1,
           .passes = static_cast<int64_t>(patterns.size()),
-          .max_groups = most};
+          .max_groups = maximum};
 }
 
 void compare(const test::HeadInputs& x, Rounding rounding, double near) {

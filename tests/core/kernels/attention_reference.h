@@ -40,13 +40,13 @@ inline Tensor blank_like(const Tensor& x) {
 
 /// The maximum difference; infinite where only one is NaN.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  double largest_value = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     if (a[i] == b[i]) continue;
     const double apart = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
-    most = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(most, apart);
+    largest_value = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest_value, apart);
   }
-  return most;
+  return largest_value;
 }
 inline double distance(const Tensor& a, const std::vector<double>& b) { return distance(a.to_doubles(), b); }
 
@@ -82,17 +82,17 @@ inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, co
         return static_cast<size_t>(((b * H + h) * length + t) * width);
       };
       for (int64_t i = 0; i < Tq; ++i) {
-        double most = -std::numeric_limits<double>::infinity(), total = 0;
+        double largest_value = -std::numeric_limits<double>::infinity(), total = 0;
         for (int64_t j = 0; j < Tk; ++j) {
           double s =
               params.seen(b, h, i, j) ? params.bias(b, h, i, j) : -std::numeric_limits<double>::infinity();
           for (int64_t c = 0; c < d; ++c) s += params.scale * qs[row(i, Tq, d) + c] * ks[row(j, Tk, d) + c];
           p[j] = s;
-          most = std::max(most, s);
+          largest_value = std::max(largest_value, s);
         }
-        if (std::isinf(most)) continue;
-        for (double& x : p) total += x = std::exp(x - most);
-        r.lse[row(i, Tq, 1)] = most + std::log(total);
+        if (std::isinf(largest_value)) continue;
+        for (double& x : p) total += x = std::exp(x - largest_value);
+        r.lse[row(i, Tq, 1)] = largest_value + std::log(total);
         double mean = 0;
         for (int64_t j = 0; j < Tk; ++j) {
           p[j] /= total;

@@ -281,9 +281,9 @@ TEST_CASE("twins: averages of segments") {
   const DType dtype = any_float();
   const int64_t runs = GENERATE(1, 7, 60), B = 3, H = 2, T = 50, d = 33;
   const Tensor x = view::transpose(random_tensor(Shape{B, T, H, d}, dtype), 1, 2),
-               lengths = lengths_of({50, 17, 0}), most = lengths_of({5, 40, 3});
+               lengths = lengths_of({50, 17, 0}), maximum = lengths_of({5, 40, 3});
   const Tensor y = zeros(Shape{B, H, runs, d}, dtype), dx = zeros(Shape{B, H, T, d}, dtype);
-  for (const Tensor& fewer : {Tensor(), most}) {
+  for (const Tensor& fewer : {Tensor(), maximum}) {
     agree<kernel::SegmentMean>(tolerance(dtype), {y}, x, lengths, fewer, y);
     agree<kernel::SegmentMeanBack>(tolerance(dtype), {dx}, random_tensor(y.shape(), dtype, 2), lengths, fewer,
                                    dx);

@@ -36,17 +36,17 @@ TEST_CASE("storage: aligned, and freed memory serves the next request of its siz
 
 TEST_CASE("storage: batches of many shapes share the memory of the largest") {
   // Rows of a transformer's batch, and of one step of a recurrent network, which keeps many small blocks.
-  const auto [most, columns, blocks] = GENERATE(std::tuple{2000, 100, 20}, std::tuple{120, 128, 400});
-  CAPTURE(most);
+  const auto [maximum, columns, blocks] = GENERATE(std::tuple{2000, 100, 20}, std::tuple{120, 128, 400});
+  CAPTURE(maximum);
   const auto step = [columns = columns, blocks = blocks](int64_t rows) {
     std::vector<Tensor> kept;
     for (int i = 0; i < blocks; ++i) kept.push_back(Tensor::zeros(Shape{rows, columns + 7 * (i % 20)}));
     return kept.size();
   };
   release_cached();
-  step(most);
+  step(maximum);
   const int64_t reserved = memory_use().reserved;
-  for (int64_t rows = most / 3; rows < most; rows += most / 100) step(rows);
+  for (int64_t rows = maximum / 3; rows < maximum; rows += maximum / 100) step(rows);
   CHECK(memory_use().reserved <= reserved);
 }
 

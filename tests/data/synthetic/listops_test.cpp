@@ -30,7 +30,7 @@ double of(const std::vector<Baseline>& baselines, const std::string& name) {
 
 /// Depth of nesting, the most arguments, and whether all operators have two.
 struct Shape {
-  int64_t depth = 0, most = 0, fewest = 1000;
+  int64_t depth = 0, maximum = 0, fewest = 1000;
 };
 
 Shape shape(std::string_view all) {
@@ -39,7 +39,7 @@ Shape shape(std::string_view all) {
   for (const char token : all) {
     const auto id = static_cast<uint8_t>(token);
     if (id == listops_close) {
-      out.most = std::max(out.most, open.back());
+      out.maximum = std::max(out.maximum, open.back());
       out.fewest = std::min(out.fewest, open.back());
       open.pop_back();
       continue;
@@ -93,12 +93,12 @@ TEST_CASE("listops: sequences follow the grammar, differ, and have their values"
     CHECK(listops_value(one) == all.labels[static_cast<size_t>(i)]);
     const Shape found = shape(one);
     whole.depth = std::max(whole.depth, found.depth);
-    whole.most = std::max(whole.most, found.most);
+    whole.maximum = std::max(whole.maximum, found.maximum);
     whole.fewest = std::min(whole.fewest, found.fewest);
   }
   CHECK(distinct.size() == 2000);
   CHECK(whole.depth == 2);
-  CHECK(whole.most == 6);
+  CHECK(whole.maximum == 6);
   CHECK(whole.fewest == 2);
 }
 

@@ -113,12 +113,12 @@ TEST_CASE("pathfinder: black ground, distractors brightest, targets three quarte
   int64_t dark = 0;
   std::map<int, int64_t> at_discs;
   for (int64_t i = 0; i < 500; ++i) {
-    int most = 0;
+    int maximum = 0;
     for (const char value : s.images.at(i)) {
-      most = std::max(most, static_cast<int>(static_cast<uint8_t>(value)));
+      maximum = std::max(maximum, static_cast<int>(static_cast<uint8_t>(value)));
       dark += value == 0 ? 1 : 0;
     }
-    CHECK(most == 255);
+    CHECK(maximum == 255);
     for (const auto& marker : s.facts[static_cast<size_t>(i)].markers)
       ++at_discs[pixel(s, i, marker[0], marker[1])];
   }

@@ -83,17 +83,17 @@ TEST_CASE("sentencepiece: saved bytes give the same tokenizer, damaged ones are 
   refusal(Fault::data, [] { load_tokenizer("sentencepiece", ""); });
 }
 
-TEST_CASE("sentencepiece: a model that is sealed anew is still read with care") {
+TEST_CASE("sentencepiece: a model that is with new checksums is still read with care") {
   const std::string saved = trained(SubwordModel::bpe)->save();
   const size_t head = saved.find('\n', saved.find('\n') + 1) + 1;
   const std::string title = saved.substr(0, saved.find('\n') + 1);
-  const auto sealed = [&](const std::string& model) { return title + sha256_hex(model) + "\n" + model; };
+  const auto checksummed = [&](const std::string& model) { return title + sha256_hex(model) + "\n" + model; };
   const std::string model = saved.substr(head);
-  CHECK(load_tokenizer("sentencepiece", sealed(model))->save() == saved);
+  CHECK(load_tokenizer("sentencepiece", checksummed(model))->save() == saved);
   int64_t taken = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     taken += accepted([&] {
-      const auto tokenizer = load_tokenizer("sentencepiece", sealed(damaged(model, i)));
+      const auto tokenizer = load_tokenizer("sentencepiece", checksummed(damaged(model, i)));
       tokenizer->decode(tokenizer->encode("The old sea, \xEF\xBD\x81\xE2\x85\xA3 \xE2\x84\xA2!"));
     });
   }
@@ -103,7 +103,7 @@ TEST_CASE("sentencepiece: a model that is sealed anew is still read with care") 
   REQUIRE(name != std::string::npos);
   std::string wild = model;
   wild.replace(name + 8 + 4 + 4, 4, "\xFF\xFE\xFF\x7F");  // its first unit: behind tag, length and size
-  CHECK_THAT(refusal(Fault::data, [&] { load_tokenizer("sentencepiece", sealed(wild), "tokenizer.source"); }),
+  CHECK_THAT(refusal(Fault::data, [&] { load_tokenizer("sentencepiece", checksummed(wild), "tokenizer.source"); }),
              containing("tokenizer.source: the sentencepiece model is damaged: at byte") &&
                  containing("leads out of its table"));
 }

@@ -16,7 +16,7 @@ namespace {
 /// A small trained run in the shell's folder, one of its checkpoints each three steps.
 void train_small(const Shell& shell, const std::string& name, Settings more = {}) {
   more.emplace_back("train.keep_checkpoints", "9");
-  sit(shell.scratch / name, tiny(more));
+  train_session(shell.scratch / name, tiny(more));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ using namespace heed;
 TEST_CASE("load_translator: it translates as the run's own model does") {
   const Scratch scratch;
   const Path run = scratch / "run";
-  sit(run, tiny());
+  train_session(run, tiny());
   const LoadedRun same = load_run(run, {.checkpoint = "last"});
   const auto* model = dynamic_cast<const TranslationModel*>(same.model.get());
   REQUIRE(model != nullptr);
@@ -38,7 +38,7 @@ TEST_CASE("load_translator: what is no translator is refused") {
                                            {"model.d_model", "16"},
                                            {"model.heads", "2"}})
     config.set(key, value, "");
-  sit(scratch / "recall", std::move(config));
+  train_session(scratch / "recall", std::move(config));
   CHECK_THROWS_WITH(load_translator(scratch / "recall"),
                     containing("of the task recall, not of a translator"));
 }

@@ -382,7 +382,7 @@ TEST_CASE("compare: a stop is handed on and the same command goes on, a run that
   CHECK_THAT(again.err, containing(": resumed"));
   CHECK(io::list(runs).size() == 1);
   CHECK(io::exists(run / "scores.json"));
-  int64_t before = 0;  // each step stands in the log once, from the first sitting to the second
+  int64_t before = 0;  // each step stands in the log once, from the first session to the second
   for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
     if (one.name != "loss") continue;
     CHECK(one.steps.front() < kept);

@@ -27,7 +27,7 @@ Config digits_config(const Settings& more = {}) {
 
 std::string message(const Path& run, Config config, const std::string& fault = "") {
   try {
-    sit(run, std::move(config), -1, "last", fault);
+    train_session(run, std::move(config), -1, "last", fault);
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::numeric);
     return error.what();
@@ -62,8 +62,8 @@ TEST_CASE("non-finite search: a planted value is caught at its step, and its mod
       CHECK(list_checkpoints(run).empty());
     } else {
       CHECK(list_checkpoints(run).back() == (std::string(one.fault).ends_with("@7") ? 6 : 3));
-      CHECK(sit(run, tiny()).step == 12);
-      if (!io::exists(scratch / "whole")) sit(scratch / "whole", tiny());
+      CHECK(train_session(run, tiny()).step == 12);
+      if (!io::exists(scratch / "whole")) train_session(scratch / "whole", tiny());
       check_same(scratch / "whole", run, 12);
     }
     io::remove_all(run);
@@ -75,7 +75,8 @@ TEST_CASE("non-finite search: a bad number in the input is told from one that wa
   const std::string said = message(scratch / "digits", digits_config(), "input:inf@4");
   CHECK_THAT(said, containing("at step 4: first bad value in the input (inf): patches of the batch, 1 of "));
   CHECK_THAT(said, containing("Last good: step_000003"));
-  CHECK_THROWS_WITH(sit(scratch / "words", tiny(), -1, "last", "input@2"), containing("whole numbers only"));
+  CHECK_THROWS_WITH(train_session(scratch / "words", tiny(), -1, "last", "input@2"),
+                    containing("whole numbers only"));
 }
 
 TEST_CASE("non-finite search: a value that grows out of range names the module that computed it") {
@@ -92,7 +93,7 @@ TEST_CASE("non-finite search: a value that grows out of range names the module t
 TEST_CASE("non-finite search: steps that are skipped change nothing, are counted, and resume exactly") {
   Scratch scratch;
   const Settings skip{{"train.on_nan", "skip"}, {"train.validate_every", "3"}};
-  const TrainResult whole = sit(scratch / "whole", tiny(skip), -1, "last", "gradient@5");
+  const TrainResult whole = train_session(scratch / "whole", tiny(skip), -1, "last", "gradient@5");
   CHECK(whole.step == 12);
   CHECK(whole.skipped == 1);
   const std::set<std::string> metrics = metrics_of(scratch / "whole");
@@ -101,15 +102,15 @@ TEST_CASE("non-finite search: steps that are skipped change nothing, are counted
   CHECK(metrics_of(scratch / "whole").count("loss 6 nan") == 0);
   // Stopped after the step that was skipped, and gone on with in another session.
   // Step 5 asks for its two batches three times: to compute, to look into them, and to compute again.
-  CHECK(sit(scratch / "pieces", tiny(skip), 15, "last", "gradient@5").step == 6);
-  const TrainResult pieces = sit(scratch / "pieces", tiny(skip));
+  CHECK(train_session(scratch / "pieces", tiny(skip), 15, "last", "gradient@5").step == 6);
+  const TrainResult pieces = train_session(scratch / "pieces", tiny(skip));
   CHECK(pieces.skipped == 1);
   check_same(scratch / "whole", scratch / "pieces", 12);
   // The weights of the step before are those after it.
   Settings every = skip;
   every.emplace_back("train.checkpoint_every", "1");
   every.emplace_back("train.keep_checkpoints", "20");
-  sit(scratch / "every", tiny(every), -1, "last", "gradient:inf@5");
+  train_session(scratch / "every", tiny(every), -1, "last", "gradient:inf@5");
   CHECK((bytes_of(scratch / "every", 4, "model.safetensors") ==
          bytes_of(scratch / "every", 5, "model.safetensors")));
   CHECK((bytes_of(scratch / "every", 4, "optim.safetensors") ==
@@ -129,14 +130,14 @@ TEST_CASE("non-finite search: a skipped step leaves buffers as they were too") {
     for (const char* watched : {"false", "true"}) {
       CAPTURE(one.attention, one.fault, watched);
       const Path run = scratch / "run";
-      const TrainResult outcome = sit(run,
-                                      digits_config({{"attention.encoder", one.attention},
-                                                     {"model.dropout", "0"},
-                                                     {"train.on_nan", "skip"},
-                                                     {"train.detect_anomaly", watched},
-                                                     {"train.checkpoint_every", "1"},
-                                                     {"train.keep_checkpoints", "20"}}),
-                                      -1, "last", one.fault);
+      const TrainResult outcome = train_session(run,
+                                                digits_config({{"attention.encoder", one.attention},
+                                                               {"model.dropout", "0"},
+                                                               {"train.on_nan", "skip"},
+                                                               {"train.detect_anomaly", watched},
+                                                               {"train.checkpoint_every", "1"},
+                                                               {"train.keep_checkpoints", "20"}}),
+                                                -1, "last", one.fault);
       CHECK(outcome.step == 12);
       CHECK(outcome.skipped == 1);
       const std::string before = bytes_of(run, 4, "model.safetensors");
@@ -180,8 +181,8 @@ TEST_CASE("non-finite search: skipping ends where it cannot help") {
 
 TEST_CASE("non-finite search: with --detect-anomaly every op is watched") {
   Scratch scratch;
-  const TrainResult fine = sit(scratch / "fine", tiny({{"train.detect_anomaly", "true"}}));
-  sit(scratch / "whole", tiny());
+  const TrainResult fine = train_session(scratch / "fine", tiny({{"train.detect_anomaly", "true"}}));
+  train_session(scratch / "whole", tiny());
   CHECK(fine.step == 12);
   CHECK((bytes_of(scratch / "fine", 12, "model.safetensors") ==
          bytes_of(scratch / "whole", 12, "model.safetensors")));
@@ -189,9 +190,9 @@ TEST_CASE("non-finite search: with --detect-anomaly every op is watched") {
       message(scratch / "run", digits_config({{"train.detect_anomaly", "true"}}), "input@5");
   CHECK_THAT(said,
              containing("the loss became nan at step 5: first bad value in patches (nan): the result of "));
-  const TrainResult skipped =
-      sit(scratch / "skip", digits_config({{"train.detect_anomaly", "true"}, {"train.on_nan", "skip"}}), -1,
-          "last", "input@5");
+  const TrainResult skipped = train_session(
+      scratch / "skip", digits_config({{"train.detect_anomaly", "true"}, {"train.on_nan", "skip"}}), -1,
+      "last", "input@5");
   CHECK(skipped.step == 12);
   CHECK(skipped.skipped == 1);
 }
@@ -211,6 +212,6 @@ TEST_CASE("non-finite search: the plan of a fault is read or refused") {
                       containing("parameter@STEP, input@STEP, gradient@STEP or buffer@STEP"));
   }
   Scratch scratch;
-  CHECK_THROWS_WITH(sit(scratch / "run", tiny(), -1, "last", "parameter:encoder.norm.gian@1"),
+  CHECK_THROWS_WITH(train_session(scratch / "run", tiny(), -1, "last", "parameter:encoder.norm.gian@1"),
                     containing("Did you mean 'encoder.norm.gain'?"));
 }

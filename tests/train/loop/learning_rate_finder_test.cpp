@@ -81,10 +81,10 @@ TEST_CASE(
 
   // The first two steps of a run at the first rate: the second has that rate behind it as well.
   const Scratch scratch;
-  sit(scratch / "run", tiny({{"train.max_steps", "3"},
-                             {"train.warmup_steps", "0"},
-                             {"train.schedule", "constant"},
-                             {"train.learning_rate", "1e-5"}}));
+  train_session(scratch / "run", tiny({{"train.max_steps", "3"},
+                                       {"train.warmup_steps", "0"},
+                                       {"train.schedule", "constant"},
+                                       {"train.learning_rate", "1e-5"}}));
   for (const MetricSeries& one : read_metrics(scratch / "run/metrics.jsonl")) {
     if (one.name != "loss") continue;
     CHECK(one.values[0] == curve.losses[0]);

@@ -13,8 +13,8 @@ using namespace heed;
 
 namespace {
 
-Settings with_maps(const std::string& every, const std::string& most = "100", Settings more = {}) {
-  more.insert(more.end(), {{"train.maps_every", every}, {"train.maps_keep", most}});
+Settings with_maps(const std::string& every, const std::string& maximum = "100", Settings more = {}) {
+  more.insert(more.end(), {{"train.maps_every", every}, {"train.maps_keep", maximum}});
   return more;
 }
 
@@ -30,8 +30,8 @@ std::string kept_bytes(const Path& run) {
 
 TEST_CASE("keep maps: training has the same bits with and without") {
   const Scratch scratch;
-  sit(scratch / "with", tiny(with_maps("1")));
-  sit(scratch / "without", tiny());
+  train_session(scratch / "with", tiny(with_maps("1")));
+  train_session(scratch / "without", tiny());
   check_same(scratch / "with", scratch / "without", 12);
   CHECK(list_map_snapshots(scratch / "with").size() == 13);
   CHECK(list_map_snapshots(scratch / "without").empty());
@@ -39,36 +39,37 @@ TEST_CASE("keep maps: training has the same bits with and without") {
 
 TEST_CASE("keep maps: every second one goes where there would be too many") {
   const Scratch scratch;
-  sit(scratch / "run", tiny(with_maps("1", "4")));
+  train_session(scratch / "run", tiny(with_maps("1", "4")));
   CHECK(list_map_snapshots(scratch / "run") == std::vector<int64_t>{0, 4, 8, 12});
 }
 
 TEST_CASE("keep maps: a resumed run keeps what an uninterrupted one does") {
   const Scratch scratch;
   const int before = threads();
-  sit(scratch / "whole", tiny(with_maps("1", "5")));
+  train_session(scratch / "whole", tiny(with_maps("1", "5")));
   for (const int64_t at : {1, 8, 15}) {
     CAPTURE(at);
     const Path run = scratch / text("stopped", at);
-    sit(run, tiny(with_maps("1", "5")), at);
+    train_session(run, tiny(with_maps("1", "5")), at);
     set_threads(at % 2 == 0 ? 1 : 3);
-    sit(run, tiny(with_maps("1", "5")));
+    train_session(run, tiny(with_maps("1", "5")));
     CHECK((kept_bytes(run) == kept_bytes(scratch / "whole")));
   }
   set_threads(before);
   // From an earlier checkpoint: maps of later steps are of a session that is replaced.
   const Path again = scratch / "again";
-  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
-  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})), 1, "6");  // steps 7 and no more
+  train_session(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
+  train_session(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})), 1,
+                "6");  // steps 7 and no more
   CHECK(list_map_snapshots(again) == std::vector<int64_t>{0, 4, 6});
-  sit(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
+  train_session(again, tiny(with_maps("1", "5", {{"train.keep_checkpoints", "9"}})));
   CHECK((kept_bytes(again) == kept_bytes(scratch / "whole")));
 }
 
 TEST_CASE("keep maps: the maps of a step are those of its checkpoint") {
   const Scratch scratch;
   Config config = tiny(with_maps("3", "100", {{"train.keep_checkpoints", "9"}}));
-  sit(scratch / "run", std::move(config));
+  train_session(scratch / "run", std::move(config));
   for (const int64_t step : {3, 6, 9, 12}) {
     const MapSnapshot kept = read_map_snapshot(scratch / "run", step);
     LoadedRun loaded = load_run(scratch / "run", {.checkpoint = std::to_string(step)});
@@ -83,9 +84,10 @@ TEST_CASE("keep maps: the maps of a step are those of its checkpoint") {
 
 TEST_CASE("keep maps: a folder with maps of another input is refused") {
   const Scratch scratch;
-  sit(scratch / "run", tiny(with_maps("4")), 9);
-  CHECK_THROWS_WITH(sit(scratch / "run", tiny(with_maps("4", "100", {{"train.maps_of", "Anna reads."}}))),
-                    containing("another input") && containing("--maps-of"));
+  train_session(scratch / "run", tiny(with_maps("4")), 9);
+  CHECK_THROWS_WITH(
+      train_session(scratch / "run", tiny(with_maps("4", "100", {{"train.maps_of", "Anna reads."}}))),
+      containing("another input") && containing("--maps-of"));
   CHECK_THROWS_WITH(tiny({{"train.maps_of", "Anna reads."}}), containing("--maps-every"));
 }
 

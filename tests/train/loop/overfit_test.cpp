@@ -84,9 +84,9 @@ TEST_CASE("overfit: a resumed run is bit-identical to an uninterrupted one") {
       config.set("train.grad_accumulation", accumulate, "");
       return config;
     };
-    sit(scratch / (name + "whole"), made());
-    sit(scratch / (name + "half"), made(), 5);
-    sit(scratch / (name + "half"), made());
+    train_session(scratch / (name + "whole"), made());
+    train_session(scratch / (name + "half"), made(), 5);
+    train_session(scratch / (name + "half"), made());
     check_same(scratch / (name + "whole"), scratch / (name + "half"), 8);
   }
 }

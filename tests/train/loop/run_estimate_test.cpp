@@ -248,7 +248,7 @@ TEST_CASE("estimate: where the weights alone do not fit, no smaller batch is adv
   std::string said;
   try {
     const MemoryScope owned(MemoryKind::weights);
-    const Tensor most(Shape{64});
+    const Tensor maximum(Shape{64});
     try {
       const Tensor weights(Shape{1 << 20});
     } catch (...) {
@@ -273,7 +273,7 @@ TEST_CASE("estimate: who held the memory is told of the device that had too litt
   const Device small = GENERATE(Device::cpu, Device::cuda);
   const MemoryScope owned(small == Device::cpu ? MemoryKind::batches : MemoryKind::weights);
   release_cached(small);
-  const Tensor most(Shape{1 << 20}, DType::f32, small);
+  const Tensor maximum(Shape{1 << 20}, DType::f32, small);
   cap_memory(1, small);
   std::string said;
   try {

@@ -82,7 +82,7 @@ TEST_CASE("step trace: steps 2 to 4 with their modules, ops, gradients and memor
   for (const auto& [thread, slices] : threads) CHECK(nest(slices));
 
   // A run without a trace has equal numbers.
-  sit(scratch / "plain", tiny({{"train.max_steps", "6"}}));
+  train_session(scratch / "plain", tiny({{"train.max_steps", "6"}}));
   CHECK(metrics_of(scratch / "run") == metrics_of(scratch / "plain"));
 }
 

@@ -56,12 +56,12 @@ std::vector<double> series(const Path& run, const std::string& name) {
 double distance(const Path& one, const Path& other, const std::string& name) {
   const std::vector<double> a = series(one, name), b = series(other, name);
   if (a.size() != b.size() || a.empty()) return INFINITY;
-  double most = 0;
+  double maximum = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
-    most = std::max(most, std::abs(a[i] - b[i]) / std::max(std::abs(b[i]), 1e-3));
+    maximum = std::max(maximum, std::abs(a[i] - b[i]) / std::max(std::abs(b[i]), 1e-3));
   }
-  return most;
+  return maximum;
 }
 
 Make of_preset(const std::string& name, const Settings& more) {
@@ -73,14 +73,14 @@ Make of_preset(const std::string& name, const Settings& more) {
   };
 }
 
-void check_like_one(const Make& make, int64_t members, double most) {
+void check_like_one(const Make& make, int64_t members, double maximum) {
   const Scratch scratch;
   Config config = make();
-  sit(scratch / "one", make());
+  train_session(scratch / "one", make());
   sit_together(scratch / "several", members, make);
   CAPTURE(series(scratch / "one", "loss"), series(scratch / "several", "loss"));
   for (const char* name : {"loss", "gradient_norm", "valid_loss"})
-    CHECK(distance(scratch / "several", scratch / "one", name) < most);
+    CHECK(distance(scratch / "several", scratch / "one", name) < maximum);
 }
 
 }  // namespace
@@ -182,6 +182,6 @@ TEST_CASE("group: a skipped step is skipped by all, and the run goes on") {
   const TrainResult outcome = sit_together(scratch / "run", 2, make, "gradient@5");
   CHECK(outcome.skipped == 1);
   CHECK(outcome.step == 12);
-  CHECK(sit(scratch / "one", make(), -1, "last", "gradient@5").skipped == 1);
+  CHECK(train_session(scratch / "one", make(), -1, "last", "gradient@5").skipped == 1);
   CHECK(distance(scratch / "run", scratch / "one", "gradient_norm") < 1e-3);
 }

@@ -14,7 +14,7 @@ TEST_CASE("trainer: a run stopped anywhere and resumed is bit-identical to an un
   Scratch scratch;
   const int before = threads();
   set_threads(2);
-  const TrainResult whole = sit(scratch / "whole", tiny());
+  const TrainResult whole = train_session(scratch / "whole", tiny());
   CHECK(whole.step == 12);
   CHECK(whole.stopped_by == 0);
   CHECK(!whole.early);
@@ -25,13 +25,13 @@ TEST_CASE("trainer: a run stopped anywhere and resumed is bit-identical to an un
     CAPTURE(at);
     const Path run = scratch / ("stopped" + std::to_string(at));
     set_threads(2);
-    const TrainResult stopped = sit(run, tiny(), at);
+    const TrainResult stopped = train_session(run, tiny(), at);
     CHECK(stopped.stopped_by == SIGTERM);
     CHECK(!stopped.finished());
     CHECK(stopped.step == at / 2 + 1);
     CHECK(list_checkpoints(run).back() == stopped.step);
     set_threads(at % 2 == 0 ? 1 : 3);
-    const TrainResult resumed = sit(run, tiny());
+    const TrainResult resumed = train_session(run, tiny());
     CHECK(resumed.step == 12);
     CHECK(resumed.best_step == whole.best_step);
     CHECK(resumed.best.list == whole.best.list);
@@ -46,14 +46,14 @@ TEST_CASE("trainer: a run stopped many times is the same run") {
                           {"train.patience", "50"},
                           {"train.optimizer", "sgd"},
                           {"train.learning_rate", "0.5"}};
-  sit(scratch / "whole", tiny(settings));
+  train_session(scratch / "whole", tiny(settings));
   TrainResult outcome;
-  int sittings = 0;
+  int sessions = 0;
   do {
-    outcome = sit(scratch / "pieces", tiny(settings), 3);
-    ++sittings;
+    outcome = train_session(scratch / "pieces", tiny(settings), 3);
+    ++sessions;
   } while (outcome.stopped_by != 0);
-  CHECK(sittings == 7);  // the last of six stops comes after the last step
+  CHECK(sessions == 7);  // the last of six stops comes after the last step
   check_same(scratch / "whole", scratch / "pieces", 12);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("trainer: a validation after each pass over the data, where no number 
                           {"train.grad_accumulation", "1"}, {"train.validate_every", "0"},
                           {"data.buckets", "false"},        {"train.batch_size", "30"},
                           {"data.bleu_pairs", "0"},         {"train.validate_each_epoch", "true"}};
-  const TrainResult result = sit(scratch / "run", tiny(settings));
+  const TrainResult result = train_session(scratch / "run", tiny(settings));
   CHECK(result.step == 3 * 10);  // 280 of 300 pairs are left, 30 a batch
   for (const MetricSeries& series : read_metrics(scratch / "run" / "metrics.jsonl")) {
     if (series.name == "valid_loss") CHECK(series.steps == std::vector<int64_t>{10, 20, 30});
@@ -86,32 +86,32 @@ TEST_CASE("trainer: metrics gathered over several steps survive a stop between t
       {"train.max_steps", "600"},   {"train.validate_every", "200"}, {"train.grad_accumulation", "1"},
       {"train.batch_tokens", "20"}, {"data.num_examples", "60"},     {"model.d_model", "4"},
       {"model.d_ff", "4"}};
-  sit(scratch / "whole", tiny(settings));
-  CHECK(sit(scratch / "stopped", tiny(settings), 100).step == 101);  // lines come every third step
-  sit(scratch / "stopped", tiny(settings));
+  train_session(scratch / "whole", tiny(settings));
+  CHECK(train_session(scratch / "stopped", tiny(settings), 100).step == 101);  // lines come every third step
+  train_session(scratch / "stopped", tiny(settings));
   CHECK(metrics_of(scratch / "whole") == metrics_of(scratch / "stopped"));
 }
 
 TEST_CASE("trainer: a run killed before its first checkpoint begins anew without old lines") {
   Scratch scratch;
-  sit(scratch / "whole", tiny());
-  sit(scratch / "killed", tiny(), 9);
+  train_session(scratch / "whole", tiny());
+  train_session(scratch / "killed", tiny(), 9);
   io::remove_all(scratch / "killed/ckpt");
-  CHECK(sit(scratch / "killed", tiny()).step == 12);
+  CHECK(train_session(scratch / "killed", tiny()).step == 12);
   check_same(scratch / "whole", scratch / "killed", 12);
 }
 
 TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind and ends the same") {
   Scratch scratch;
   const Settings settings{{"train.keep_checkpoints", "5"}};
-  sit(scratch / "whole", tiny(settings));
-  sit(scratch / "again", tiny(settings));
+  train_session(scratch / "whole", tiny(settings));
+  train_session(scratch / "again", tiny(settings));
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 6, 9, 12});
-  CHECK(sit(scratch / "again", tiny(settings), 1, "3").step == 4);
+  CHECK(train_session(scratch / "again", tiny(settings), 1, "3").step == 4);
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 4});
   CHECK(best_step(scratch / "again").value_or(0) <= 4);
   CHECK(open_checkpoint(scratch / "again", "best").step <= 4);
-  sit(scratch / "again", tiny(settings));
+  train_session(scratch / "again", tiny(settings));
   check_same(scratch / "whole", scratch / "again", 12);
 }
 
@@ -119,14 +119,15 @@ TEST_CASE(
     "trainer: a run that goes on from an earlier checkpoint and is killed before it saves has one past") {
   Scratch scratch;
   const Settings settings{{"train.keep_checkpoints", "10"}};
-  sit(scratch / "whole", tiny(settings));
-  sit(scratch / "again", tiny(settings));
+  train_session(scratch / "whole", tiny(settings));
+  train_session(scratch / "again", tiny(settings));
   REQUIRE(list_checkpoints(scratch / "again").back() == 12);
   // A fault ends it without a save.
-  CHECK(fault_of([&] { sit(scratch / "again", tiny(settings), -1, "3", "gradient@5"); }) == Fault::numeric);
+  CHECK(fault_of([&] { train_session(scratch / "again", tiny(settings), -1, "3", "gradient@5"); }) ==
+        Fault::numeric);
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3});
   CHECK(best_step(scratch / "again") == std::optional<int64_t>(3));
-  CHECK(sit(scratch / "again", tiny(settings)).step == 12);
+  CHECK(train_session(scratch / "again", tiny(settings)).step == 12);
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 6, 9, 12});
   check_same(scratch / "whole", scratch / "again", 12);
 }
@@ -137,31 +138,31 @@ TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays en
                           {"train.validate_every", "1"},
                           {"train.patience", "2"},
                           {"train.keep_checkpoints", "1"}};
-  const TrainResult outcome = sit(scratch / "run", tiny(settings));
+  const TrainResult outcome = train_session(scratch / "run", tiny(settings));
   CHECK(outcome.step == 3);  // the first validation is the best; two more are none better
   CHECK(outcome.best_step == 1);
   CHECK(outcome.early);
   CHECK(outcome.finished());
   CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1, 3});
   CHECK(best_step(scratch / "run") == std::optional<int64_t>(1));
-  CHECK(sit(scratch / "run", tiny(settings)).step == 3);
+  CHECK(train_session(scratch / "run", tiny(settings)).step == 3);
   // Stopped by a signal in the last step before that: the resumed run counts as the other one did.
-  CHECK(sit(scratch / "stopped", tiny(settings), 4).step == 3);
-  CHECK(sit(scratch / "stopped", tiny(settings)).step == 3);
+  CHECK(train_session(scratch / "stopped", tiny(settings), 4).step == 3);
+  CHECK(train_session(scratch / "stopped", tiny(settings)).step == 3);
   check_same(scratch / "run", scratch / "stopped", 3);
 }
 
 TEST_CASE("trainer: a time limit validates, saves and stops, a greater one goes on to the same end") {
   Scratch scratch;
-  const TrainResult outcome = sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
+  const TrainResult outcome = train_session(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
   CHECK(outcome.step == 1);
   CHECK(outcome.early);
   CHECK(outcome.finished());
   CHECK(outcome.best.list.size() == 2);
   CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1});
-  CHECK(sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}})).step == 1);
-  CHECK(sit(scratch / "run", tiny()).step == 12);
-  sit(scratch / "whole", tiny());
+  CHECK(train_session(scratch / "run", tiny({{"train.time_limit", "1e-6"}})).step == 1);
+  CHECK(train_session(scratch / "run", tiny()).step == 12);
+  train_session(scratch / "whole", tiny());
   check_same(scratch / "whole", scratch / "run", 12);
 }
 
@@ -174,16 +175,17 @@ TEST_CASE("trainer: the validation of a time limit is no part of the run, and co
                  {"train.time_limit", limit}});
   };
   Scratch scratch;
-  CHECK(sit(scratch / "whole", config("0")).step == 12);
-  const TrainResult late = sit(scratch / "late", config("1e-6"));
+  CHECK(train_session(scratch / "whole", config("0")).step == 12);
+  const TrainResult late = train_session(scratch / "late", config("1e-6"));
   CHECK(late.step == 1);
   CHECK(late.best_step == 1);
   CHECK(best_step(scratch / "late") == std::optional<int64_t>(1));  // while the run ends there
   CHECK(metrics_of(scratch / "late").size() > 1);
   const std::set<std::string> metrics = metrics_of(scratch / "late");
-  CHECK(sit(scratch / "late", config("1e-6")).best.list == late.best.list);  // and once more, without a step
+  CHECK(train_session(scratch / "late", config("1e-6")).best.list ==
+        late.best.list);  // and once more, without a step
   CHECK(metrics_of(scratch / "late") == metrics);
-  const TrainResult on = sit(scratch / "late", config("0"));
+  const TrainResult on = train_session(scratch / "late", config("0"));
   CHECK(on.step == 12);
   CHECK(on.best_step == 4);
   check_same(scratch / "whole", scratch / "late", 12);
@@ -225,7 +227,7 @@ TEST_CASE(
                       {"train.checkpoint_every", "1"}, {"train.validate_every", "100"}};
   const auto message = [&](const std::string& name, const Settings& settings) -> std::string {
     try {
-      sit(scratch / name, tiny(settings));
+      train_session(scratch / name, tiny(settings));
     } catch (const Error& error) {
       CHECK(error.fault() == Fault::numeric);
       return error.what();
@@ -260,21 +262,21 @@ TEST_CASE("trainer: a folder in use is busy") {
   Progress progress;
   progress.quiet = true;
   Trainer first(config, folder, std::nullopt, progress);
-  CHECK(fault_of([&] { sit(scratch / "run", tiny()); }) == Fault::busy);
-  CHECK_THROWS_WITH(sit(scratch / "run", tiny()), containing("the first"));
+  CHECK(fault_of([&] { train_session(scratch / "run", tiny()); }) == Fault::busy);
+  CHECK_THROWS_WITH(train_session(scratch / "run", tiny()), containing("the first"));
 }
 
 TEST_CASE("trainer: the checkpoint of another model is refused") {
   Scratch scratch;
-  sit(scratch / "run", tiny(), 1);
-  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"model.d_model", "32"}})); }) == Fault::data);
-  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"train.optimizer", "sgd"}})); }) == Fault::data);
+  train_session(scratch / "run", tiny(), 1);
+  CHECK(fault_of([&] { train_session(scratch / "run", tiny({{"model.d_model", "32"}})); }) == Fault::data);
+  CHECK(fault_of([&] { train_session(scratch / "run", tiny({{"train.optimizer", "sgd"}})); }) == Fault::data);
 }
 
 TEST_CASE("trainer: live memory does not grow over a run") {
   Scratch scratch;
   const int64_t before = memory_use().live;
-  sit(scratch / "run", tiny());
+  train_session(scratch / "run", tiny());
   CHECK(memory_use().live == before);
 }
 
@@ -292,7 +294,7 @@ TEST_CASE("trainer: scores that are not numbers are never the best") {
 TEST_CASE("trainer: a state that cannot be is refused with its file, whatever its check sums say") {
   Scratch scratch;
   const Path run = scratch / "run";
-  sit(run, tiny(), 9);
+  train_session(run, tiny(), 9);
   const Checkpoint good = open_checkpoint(run);
   const auto with = [&](const std::string& key, const std::string& value) {
     std::vector<NamedBytes> files;
@@ -303,7 +305,7 @@ TEST_CASE("trainer: a state that cannot be is refused with its file, whatever it
       files.back().bytes.replace(at, bytes.find_first_of(",\n", at) - at, value);
     }
     write_checkpoint(run, good.step, files);
-    sit(run, tiny());
+    train_session(run, tiny());
   };
   for (const char* key : {"step", "epoch", "position", "tick", "draws"}) {
     CHECK(fault_of([&] { with(key, "-1"); }) == Fault::data);
@@ -338,7 +340,7 @@ TEST_CASE("trainer: callbacks are called at their places, and change nothing by 
   Scratch scratch;
   const Settings settings{
       {"train.max_steps", "2"}, {"train.validate_every", "2"}, {"train.checkpoint_every", "1"}};
-  sit(scratch / "alone", tiny(settings));
+  train_session(scratch / "alone", tiny(settings));
   Listener inside(true), outside(false);
   Config config = tiny(settings);
   RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "heard", .command = "test"});

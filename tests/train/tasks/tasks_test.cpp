@@ -206,7 +206,7 @@ TEST_CASE("tasks: a task uses the labels' smoothing while it trains, and never w
   }
 }
 
-TEST_CASE("tasks: a tokenizer sealed in a checkpoint is used instead of a new one") {
+TEST_CASE("tasks: a tokenizer checksummed in a checkpoint is used instead of a new one") {
   for (const TaskEntry& entry : tasks()) {
     CAPTURE(entry.name);
     Config first = tiny(entry.name);

@@ -42,13 +42,13 @@ double apart(const Tensor& found, const Tensor& wanted) {
   double largest = 1;
   for (const double x : wanted.to_doubles())
     largest = std::isfinite(x) ? std::max(largest, std::abs(x)) : largest;
-  double most = 0;
+  double maximum = 0;
   const auto a = found.to_doubles(), b = wanted.to_doubles();
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i]) continue;
-    most = std::isfinite(a[i]) ? std::max(most, std::abs(a[i] - b[i]) / largest) : HUGE_VAL;
+    maximum = std::isfinite(a[i]) ? std::max(maximum, std::abs(a[i] - b[i]) / largest) : HUGE_VAL;
   }
-  return most;
+  return maximum;
 }
 
 void compare(const Inputs& x, const AttentionParams& params, double near) {

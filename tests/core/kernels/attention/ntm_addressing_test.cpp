@@ -46,13 +46,13 @@ TEST_CASE("addressing: weights go on summing to one, and a high power leaves one
         kernel::AddressingParams{}, out);
     const auto weights = out.to_doubles();
     for (size_t row = 0; row < 18; ++row) {
-      double total = 0, most = 0;
+      double total = 0, maximum = 0;
       for (size_t j = 0; j < 7; ++j) {
         total += weights[row * 7 + j];
-        most = std::max(most, weights[row * 7 + j]);
+        maximum = std::max(maximum, weights[row * 7 + j]);
       }
       CHECK(total == Approx(1));
-      if (power == 4000) CHECK(most > 0.9);
+      if (power == 4000) CHECK(maximum > 0.9);
     }
   }
 }

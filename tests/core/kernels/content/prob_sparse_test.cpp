@@ -64,7 +64,7 @@ TEST_CASE("prob_sparse: measures of heads of all widths, with more samples than 
   const std::vector<double> queries = q.to_doubles(), keys = k.to_doubles(), sample = samples.to_doubles();
   std::vector<double> expected;
   for (int64_t row = 0; row < 2 * N; ++row) {
-    double most = -INFINITY, total = 0;
+    double maximum = -INFINITY, total = 0;
     for (int64_t u = 0; u < U; ++u) {
       const auto j =
           static_cast<int64_t>(sample[static_cast<size_t>(row % N * U + u)] * static_cast<double>(M));
@@ -73,10 +73,10 @@ TEST_CASE("prob_sparse: measures of heads of all widths, with more samples than 
         score +=
             queries[static_cast<size_t>(row * d + c)] * keys[static_cast<size_t>((row / N * M + j) * d + c)];
       }
-      most = std::max(most, score);
+      maximum = std::max(maximum, score);
       total += score;
     }
-    expected.push_back(most - total / static_cast<double>(M));
+    expected.push_back(maximum - total / static_cast<double>(M));
   }
   CHECK(distance(measure.to_doubles(), expected) < 1e-4);
 }

@@ -8,9 +8,9 @@ using namespace heed;
 
 namespace {
 
-std::vector<double> means_of(const Tensor& x, const Tensor& lengths, const Tensor& most, int64_t m) {
+std::vector<double> means_of(const Tensor& x, const Tensor& lengths, const Tensor& maximum, int64_t m) {
   const Tensor y(Shape{x.extent(0), x.extent(1), m, x.extent(3)}, x.dtype());
-  launch_here<kernel::SegmentMean>(x, lengths, most, y);
+  launch_here<kernel::SegmentMean>(x, lengths, maximum, y);
   return y.to_doubles();
 }
 

@@ -78,13 +78,13 @@ Ranges greedily(int64_t leaves, int64_t wanted, const Mass& mass) {
   std::vector<Part> parts{{0, root}};
   while (static_cast<int64_t>(parts.size()) < wanted) {
     size_t best = 0;
-    double most = -1;
+    double maximum = -1;
     for (size_t n = 0; n < parts.size(); ++n) {
       const int64_t end = std::min(parts[n].begin + parts[n].size, leaves);
       if (end - parts[n].begin < 2) continue;
       const double own = mass(parts[n].begin, end);
-      if (own > most) {
-        most = own;
+      if (own > maximum) {
+        maximum = own;
         best = n;
       }
     }

@@ -100,13 +100,13 @@ Tensor copied(const Tensor& x, DType dtype) {
 
 /// Largest difference, relative to the largest number.
 double apart(const Tensor& found, const std::vector<double>& wanted) {
-  double largest = 1, most = 0;
+  double largest = 1, maximum = 0;
   const auto a = found.to_doubles();
   REQUIRE(a.size() == wanted.size());
   for (const double x : wanted) largest = std::max(largest, std::abs(x));
   for (size_t i = 0; i < a.size(); ++i)
-    most = std::isfinite(a[i]) ? std::max(most, std::abs(a[i] - wanted[i]) / largest) : HUGE_VAL;
-  return most;
+    maximum = std::isfinite(a[i]) ? std::max(maximum, std::abs(a[i] - wanted[i]) / largest) : HUGE_VAL;
+  return maximum;
 }
 
 int64_t launches() {

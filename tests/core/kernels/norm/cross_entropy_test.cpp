@@ -27,13 +27,13 @@ Exact exact(const std::vector<double>& x, const std::vector<double>& targets, do
   for (size_t row = 0; row < rows; ++row) {
     if (targets[row] == ignore) continue;
     const double* in = x.data() + row * width;
-    double most = -INFINITY, total = 0, mean = 0;
-    for (size_t i = 0; i < width; ++i) most = std::max(most, in[i]);
+    double maximum = -INFINITY, total = 0, mean = 0;
+    for (size_t i = 0; i < width; ++i) maximum = std::max(maximum, in[i]);
     for (size_t i = 0; i < width; ++i) {
-      total += std::exp(in[i] - most);
+      total += std::exp(in[i] - maximum);
       mean += in[i] / static_cast<double>(width);
     }
-    const double lse = most + std::log(total);
+    const double lse = maximum + std::log(total);
     const auto target = static_cast<size_t>(targets[row]);
     out.loss += (lse - (1 - smoothing) * in[target] - (smoothing == 0 ? 0 : smoothing * mean)) / out.counted;
     for (size_t i = 0; i < width; ++i) {

@@ -13,9 +13,9 @@ namespace {
 std::vector<double> exact_softmax(const std::vector<double>& x, size_t width) {
   std::vector<double> y(x.size());
   for (size_t row = 0; row < x.size(); row += width) {
-    double most = -INFINITY, sum = 0;
-    for (size_t i = row; i < row + width; ++i) most = std::max(most, x[i]);
-    for (size_t i = row; i < row + width; ++i) sum += y[i] = most == -INFINITY ? 0 : std::exp(x[i] - most);
+    double maximum = -INFINITY, sum = 0;
+    for (size_t i = row; i < row + width; ++i) maximum = std::max(maximum, x[i]);
+    for (size_t i = row; i < row + width; ++i) sum += y[i] = maximum == -INFINITY ? 0 : std::exp(x[i] - maximum);
     for (size_t i = row; i < row + width; ++i) y[i] = sum == 0 ? 0 : y[i] / sum;
   }
   return y;

@@ -71,7 +71,7 @@ TEST_CASE("language data: text that is none is refused by file, line and column,
   CHECK_THROWS_WITH(said_by_load(tested), containing("bad.txt:101:1: a NUL byte"));
 }
 
-TEST_CASE("language data: every unit of text trains a tokenizer, is sealed, and comes back") {
+TEST_CASE("language data: every unit of text trains a tokenizer, is checksummed, and comes back") {
   for (const std::string unit : {"character", "byte", "byte_pair", "unigram", "bpe"}) {
     CAPTURE(unit);
     Config config = lm({{"data.tokenizer", unit}});

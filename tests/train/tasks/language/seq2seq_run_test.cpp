@@ -136,13 +136,13 @@ TEST_CASE("seq2seq: a resumed run is bit-identical to an uninterrupted one") {
         recurrent("lstm", "luong", "dot", "false"), recurrent("lstm", "cho", "none")}) {
     const auto config = [&] { return small(settings, {{"model.layers", "2"}, {"train.max_steps", "6"}}); };
     Scratch scratch;
-    const TrainResult whole = sit(scratch / "whole", config());
+    const TrainResult whole = train_session(scratch / "whole", config());
     CHECK(whole.step == 6);
     const int before = threads();
     set_threads(before == 2 ? 3 : 2);
-    CHECK(sit(scratch / "pieces", config(), 5).stopped_by != 0);
+    CHECK(train_session(scratch / "pieces", config(), 5).stopped_by != 0);
     set_threads(1);
-    CHECK(sit(scratch / "pieces", config()).step == 6);
+    CHECK(train_session(scratch / "pieces", config()).step == 6);
     set_threads(before);
     check_same(scratch / "whole", scratch / "pieces", 6);
   }

@@ -233,8 +233,8 @@ TEST_CASE("lra: batches of like lengths hold every example once an epoch") {
     for (int64_t i = 0; i < batches; ++i) {
       const std::vector<double> lengths = config.task->batch(i).tensors[2].to_doubles();
       rows += static_cast<int64_t>(lengths.size());
-      const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
-      spread += *most - *least;
+      const auto [least, maximum] = std::minmax_element(lengths.begin(), lengths.end());
+      spread += *maximum - *least;
     }
     CHECK(rows == 203);
     CHECK((spread / 21 < 6) == (std::string(buckets) == "true"));
