@@ -22,7 +22,12 @@ class Json {
   using List = std::vector<Json>;           ///< the values of a list, in their order
   using Members = std::vector<JsonMember>;  ///< names and values of an object, in their order
 
-  Json() = default;  ///< null
+  Json();                                  ///< null
+  Json(const Json& other);                 ///< a deep copy
+  Json(Json&& other) noexcept;             ///< takes the value of `other`
+  Json& operator=(const Json& other);      ///< a deep copy
+  Json& operator=(Json&& other) noexcept;  ///< takes the value of `other`
+  ~Json();
   /// True or false, an integer or a real number, by the type of `value`.
   template <class T>
   requires std::is_arithmetic_v<T> Json(T value);

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <fstream>
+#include <iterator>
 #include <span>
 
 #include "heed/core/io/files.h"
@@ -168,8 +170,9 @@ Look look_at(pid_t id, const Path& metrics) {
   char* next = nullptr;
   look.cpu = std::strtod(times.c_str() + at, &next) + std::strtod(next, nullptr);
   if (!io::exists(metrics)) return look;
-  const int64_t size = io::size(metrics);
-  const std::string tail = io::read_range(metrics, std::max<int64_t>(0, size - 500), 500);
+  std::ifstream log(metrics);
+  log.seekg(std::max<int64_t>(0, io::size(metrics) - 500));
+  const std::string tail{std::istreambuf_iterator<char>(log), {}};
   const size_t end = tail.rfind('\n');
   const size_t begin = end == std::string::npos ? end : tail.rfind("{\"step\": ", end);
   if (begin != std::string::npos) {
