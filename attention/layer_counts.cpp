@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t narrow = 16;                       // width at which connections are searched
 constexpr int64_t changed_at_once = 32;              // input positions, each in a copy of the sequence
-constexpr int64_t long_side = 256, wide_side = 128;  // of a step whose operations are counted
+constexpr int64_t long_side = 256, wide_side = 128;  // shape of a step whose operations are counted
 
 Tensor drawn(const Shape& shape, uint64_t seed) {
   Rng rng(seed);
@@ -63,7 +63,7 @@ class Connections {
  private:
   using Row = std::bitset<layer_lengths[1]>;
   int64_t length_;
-  std::vector<Row> rows_;  // of outputs; a bit for each input
+  std::vector<Row> rows_;  // a row for each output, with a bit for each input
 };
 
 /// Copies of a sequence x [n narrow]; copy i has the numbers of `changed` at position first + i.

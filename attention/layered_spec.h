@@ -25,7 +25,7 @@ struct LayeredSpec {
     LayerRange layers;  ///< the layers that use it
     std::string spec;   ///< name:key=value,...
   };
-  std::string base;         ///< of the layers that no part names
+  std::string base;         ///< spec of the layers that no part names
   std::vector<Part> parts;  ///< in the order written
 
   /// The spec of a layer.

@@ -36,7 +36,7 @@ struct OptionText {
   std::string kind;                    ///< "integer", "number", "true or false", "text" or the legal words
   std::string help;                    ///< one line
   std::string follows = {};            ///< the option whose value this unset one has; else empty
-  std::optional<IntRange> range = {};  ///< of an integer option that declares one
+  std::optional<IntRange> range = {};  ///< legal range of an integer option that declares one
 };
 
 /// The legal values of an option, for help: its kind, with the range of an integer.

@@ -34,8 +34,8 @@ struct Traits {
   const char* also = "";        ///< another common name; empty: none
   const char* paper = "";       ///< the publication: authors, year, arXiv number
   const char* idea = "";        ///< the method in one line
-  Growth time = {};             ///< of training
-  Growth memory = {};           ///< of training, without inputs and outputs; both are checked by counting
+  Growth time = {};             ///< training time, checked by counting
+  Growth memory = {};           ///< training memory without inputs and outputs, checked by counting
   bool causal = false;          ///< supports a causal mask
   bool full = true;             ///< supports bidirectional attention, as in an encoder
   bool cross = false;           ///< queries and keys may come from different inputs

@@ -27,8 +27,8 @@ struct Node : NonCopyable {
   Vjp vjp;                                    ///< empty for a leaf
   Tensor grad;                                ///< kept by leaves; freed by others during backward()
   uint64_t order = 0;                         ///< creation order is already topological
-  Shape shape;                                ///< of the result, and so of its gradient
-  DType dtype = DType::f32;                   ///< of the result and its gradient
+  Shape shape;                                ///< shape of the result and its gradient
+  DType dtype = DType::f32;                   ///< dtype of the result and its gradient
   const void* module = nullptr;               ///< the innermost ModuleScope when it was recorded
   bool leaf = false;                          ///< made by leaf(): the gradient stays after backward()
   /// True for a leaf whose gradient lies in an optimizer's buffer: written there, never replaced. While

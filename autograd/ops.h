@@ -49,8 +49,8 @@ Tensor gelu_tanh(const Tensor& x);   ///< GPT-2's form
 Tensor silu(const Tensor& x);        ///< x sigmoid(x)
 Tensor elu(const Tensor& x);         ///< x above 0, e^x - 1 elsewhere
 Tensor softplus(const Tensor& x);    ///< log(1 + e^x)
-Tensor sin(const Tensor& x);         ///< of radians
-Tensor cos(const Tensor& x);         ///< of radians
+Tensor sin(const Tensor& x);         ///< sine of x in radians
+Tensor cos(const Tensor& x);         ///< cosine of x in radians
 Tensor square(const Tensor& x);      ///< x^2
 Tensor sqrt(const Tensor& x);        ///< root; nan below 0
 Tensor reciprocal(const Tensor& x);  ///< 1 / x
@@ -85,8 +85,8 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
                     const Tensor& down_bias);
 
 // Reductions.
-Tensor sum(const Tensor& x);                 ///< of all, rank 0
-Tensor mean(const Tensor& x);                ///< of all, rank 0
+Tensor sum(const Tensor& x);                 ///< sum of all elements, rank 0
+Tensor mean(const Tensor& x);                ///< mean of all elements, rank 0
 Tensor sum(const Tensor& x, int64_t axis);   ///< the axis stays, with extent 1
 Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
@@ -97,8 +97,8 @@ Tensor cumulative_sum(const Tensor& x, int64_t axis);  ///< y_t = x_0 + ... + x_
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& running_max);
 
 // Rows.
-Tensor softmax(const Tensor& x);      ///< of the last axis; a row of -inf gives zeros
-Tensor log_softmax(const Tensor& x);  ///< of the last axis
+Tensor softmax(const Tensor& x);      ///< softmax over the last axis; a row of -inf gives zeros
+Tensor log_softmax(const Tensor& x);  ///< log softmax over the last axis
 /// gain (x - mean) / deviation + bias over the last axis; bias may be empty.
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon = 1e-5,
                   kernel::NormScale scale = kernel::NormScale::variance);

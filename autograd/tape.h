@@ -72,7 +72,7 @@ class NotFinite : public Error {
   explicit NotFinite(const std::string& sentence)
       : Error(Fault::numeric, "trace: " + sentence + ". Look at its inputs, or lower the learning rate."),
         sentence_(sentence) {}
-  const std::string& sentence() const { return sentence_; }  ///< of first_bad_value()
+  const std::string& sentence() const { return sentence_; }  ///< what first_bad_value() returned
 
  private:
   std::string sentence_;

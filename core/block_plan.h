@@ -71,7 +71,7 @@ class BlockPlan {
     return pass_[static_cast<size_t>((heads_ == 1 ? 0 : head) * passes_ + index)];
   }
   int64_t kept() const { return kept_; }              ///< pairs of all heads
-  int64_t max_groups() const { return max_groups_; }  ///< of any head and pass
+  int64_t max_groups() const { return max_groups_; }  ///< largest number of groups of any head and pass
   /// 0 <= index; see pass().
   const Group& group(int64_t index) const { return groups_[static_cast<size_t>(index)]; }
   /// A step of a group: first_step <= index < last_step.

@@ -10,7 +10,7 @@ namespace heed {
 
 /// Progress of a loop.
 struct WorkDone {
-  double share = 0;         ///< of the work that is done, 0 to 1
+  double share = 0;         ///< share of the work that is done, 0 to 1
   double seconds_left = 0;  ///< expected until its end; 0 where nothing is done
   double seconds = 0;       ///< since its begin
   std::string part;         ///< names the loop, where a scope has several; may be empty

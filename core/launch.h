@@ -40,7 +40,7 @@ void check_places(Device device, const Args&... args) {
 template <Kernel K, class... Args>
 void launch(Device device, Args&&... args) {
   if (device == Device::cpu) {
-    const DefaultDevice scratch_device(Device::cpu);  // of tensors that the kernel creates
+    const DefaultDevice scratch_device(Device::cpu);  // device of tensors that the kernel creates
     if constexpr (all_isas) {
       const Isa best = isa();
       if (best == Isa::avx512) return K::template cpu<Isa::avx512>(std::forward<Args>(args)...);

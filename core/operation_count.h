@@ -39,7 +39,7 @@ struct Product {
   bool a_transposed = false;                         ///< a is stored transposed
   bool b_transposed = false;                         ///< b is stored transposed
   bool accumulates = false;                          ///< adds to the previous c
-  Rounding rounding = Rounding::none;                ///< of the factors
+  Rounding rounding = Rounding::none;                ///< rounding of the factors
   auto operator<=>(const Product&) const = default;  ///< any fixed order, for sorting equal products together
   int64_t flops() const { return 2 * batch * m * n * k; }  ///< two for each multiply-add
 };

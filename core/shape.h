@@ -16,7 +16,7 @@ class Extents {
  public:
   static constexpr int64_t max_rank = 6;  ///< the largest rank
 
-  Extents() = default;  ///< of rank 0
+  Extents() = default;  ///< a list without numbers: rank 0
   /// The numbers of a list, in this order; fails beyond `max_rank`.
   Extents(std::initializer_list<int64_t> values) {
     for (int64_t value : values) push_back(value);

@@ -23,7 +23,7 @@ struct Pattern {
     int32_t end;                                    ///< behind the last key
     int64_t length() const { return end - begin; }  ///< number of keys
   };
-  std::vector<Run> runs;                                     ///< of all queries, in the order of `first`
+  std::vector<Run> runs;                                     ///< runs of all queries, in the order of `first`
   mutable std::shared_ptr<const BlockPlan> block_plan = {};  ///< see plan()
   /// The plans of the pattern and of its transpose on a device, built on first use.
   mutable std::shared_ptr<const PlanOnDevice> on_device = {};

@@ -69,8 +69,8 @@ class Tensor {
   /// The only element, as a double. Waits for the device. Fails when there is more than one.
   double item() const;
   std::vector<float> to_host() const;      ///< all elements in row-major order, converted to float
-  std::vector<double> to_doubles() const;  ///< the same in double
-  Tensor detach() const;                   ///< the same numbers without their history
+  std::vector<double> to_doubles() const;  ///< all elements in row-major order, converted to double
+  Tensor detach() const;                   ///< shares the numbers, without history
   /// A dense copy on a device, without history; the tensor itself where it is on that device.
   Tensor to(Device device) const;
 
@@ -96,7 +96,7 @@ class Tensor {
 
 /// An uninitialised tensor of the same shape, dtype and device.
 Tensor empty_like(const Tensor& x);
-Tensor empty_like(const Tensor& x, const Shape& shape);  ///< of another shape
+Tensor empty_like(const Tensor& x, const Shape& shape);  ///< keeps dtype and device of x
 
 /// Numbers, shape and dtype as text, long axes shortened.
 std::string to_string(const Tensor& x);

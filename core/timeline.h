@@ -17,7 +17,7 @@ struct TimelineEvent {
   const void* module = nullptr;  ///< the module that computes
   int64_t begin = 0;             ///< start; the moment of a counter
   int64_t end = 0;               ///< end; the same moment for a counter
-  int64_t value = -1;            ///< of a counter; below 0: this is a slice
+  int64_t value = -1;            ///< value of a counter; below 0: this is a slice
   int thread = 0;                ///< counted from 0, as threads first appear
 };
 

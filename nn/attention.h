@@ -107,16 +107,16 @@ struct AttentionConfig {
   int64_t d_model = 0;       ///< width of the inputs and of the output
   int64_t heads = 1;         ///< query heads; divide d_model unless head_dim is given
   int64_t kv_heads = 0;      ///< key-value heads, each shared by a group of query heads; 0: as many as heads
-  int64_t head_dim = 0;      ///< of the queries, keys and values of one head; 0: d_model / heads
+  int64_t head_dim = 0;      ///< width of the queries, keys and values of one head; 0: d_model / heads
   bool causal = false;       ///< part of a decoder: no query attends to later keys
   bool cross = false;        ///< keys come from another sequence
   int64_t max_length = 0;    ///< the longest input; 0: unknown
   int64_t layer = 0;         ///< index of the layer, from 0
   int64_t layers = 1;        ///< number of layers
   double dropout = 0;        ///< on the attention weights
-  bool input_bias = false;   ///< of the query, key and value projections
-  bool output_bias = false;  ///< of the output projection
-  Init init = Init::xavier;  ///< of the projections' weights
+  bool input_bias = false;   ///< the query, key and value projections add a bias
+  bool output_bias = false;  ///< the output projection adds a bias
+  Init init = Init::xavier;  ///< initialisation of the projections' weights
   double output_gain = 1;    ///< multiplies the output projection's initial weights
   Modifiers modifiers = {};  ///< position kind, qk_norm, softcap, sink
   /// Tensors that the self-attentions, or the cross-attentions, of all layers share; empty: none.

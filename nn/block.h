@@ -16,14 +16,14 @@ struct BlockOptions {
   int64_t feed_forward = 1024;            ///< hidden units of the feed-forward network
   double dropout = 0;                     ///< on the output of each branch, before it is added to x
   NormPlace norm_place = NormPlace::pre;  ///< before each branch, or behind each sum
-  LayerNorm::Options norm = {};           ///< of all norms of the block
-  FeedForward::Options forward = {};      ///< of the feed-forward network
+  LayerNorm::Options norm = {};           ///< options of all norms of the block
+  FeedForward::Options forward = {};      ///< options of the feed-forward network
 };
 
 /// The caches of one decoder block.
 struct BlockCache {
-  std::unique_ptr<AttentionCache> self;   ///< of self-attention
-  std::unique_ptr<AttentionCache> cross;  ///< of cross-attention; null without one
+  std::unique_ptr<AttentionCache> self;   ///< cache of self-attention
+  std::unique_ptr<AttentionCache> cross;  ///< cache of cross-attention; null without one
 };
 
 /// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.

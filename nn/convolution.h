@@ -63,7 +63,7 @@ class DilatedConvolution final : public Module {
   LayerNorm second;         ///< before `convolution`
   LayerNorm third;          ///< before `up`
   Linear down;              ///< [width / 2, width]
-  Convolution convolution;  ///< of width / 2
+  Convolution convolution;  ///< dilated convolution of width / 2 channels
   Linear up;                ///< [width, width / 2]
 };
 

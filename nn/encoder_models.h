@@ -18,7 +18,7 @@ class EncoderModel : public Module {
  public:
   /// The form of the inputs.
   struct Options {
-    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
+    int64_t vocabulary = 0;  ///< number of token ids; 0: the inputs are vectors
     int64_t features = 0;    ///< extent of input vectors
     bool first = false;      ///< prepend a learned token
     bool causal = false;     ///< no token attends to later ones
@@ -40,7 +40,7 @@ class EncoderModel : public Module {
                  const Tensor& positions) const;
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
-  const Embedder& embedder() const { return *embedder_; }  ///< of token ids; not to be called for vectors
+  const Embedder& embedder() const { return *embedder_; }  ///< embeds token ids; not to be called for vectors
   /// True with the prepended token of Options::first.
   bool has_first() const { return static_cast<bool>(first_); }
 
@@ -59,7 +59,7 @@ class Classifier final : public EncoderModel {
  public:
   /// The form of the inputs, the pooling and the head.
   struct Options {
-    int64_t vocabulary = 0;           ///< of token ids; 0: the inputs are vectors
+    int64_t vocabulary = 0;           ///< number of token ids; 0: the inputs are vectors
     int64_t features = 0;             ///< extent of input vectors
     int64_t classes = 2;              ///< logits of an example
     Pool pool = Pool::mean;           ///< first: of a prepended learned token; last: of the last real token

@@ -18,8 +18,8 @@ class FeedForward final : public Module {
   struct Options {
     Activation activation = Activation::relu;  ///< between the two layers
     double dropout = 0;                        ///< on hidden units, in training
-    bool bias = true;                          ///< of both layers
-    Init init = Init::xavier;                  ///< of both weights
+    bool bias = true;                          ///< both layers add a bias
+    Init init = Init::xavier;                  ///< initialisation of both weights
     double out_gain = 1;                       ///< multiplies the second layer's initial weights
   };
   /// `width` in and out, `hidden` units between.

@@ -10,7 +10,7 @@ namespace heed {
 /// Options of a Linear besides its two widths.
 struct LinearOptions {
   bool bias = true;          ///< add b [out]
-  Init init = Init::xavier;  ///< of the initial weights; fan_in and xavier_fan_in: of the biases, too
+  Init init = Init::xavier;  ///< initialisation of the weights; fan_in and xavier_fan_in: of the biases, too
   double gain = 1;           ///< multiplies the standard deviation of the initial weights
 };
 

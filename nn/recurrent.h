@@ -53,7 +53,7 @@ class RecurrentCell final : public Module {
 
 /// Options of a stack of recurrent layers.
 struct RecurrentOptions {
-  CellKind cell = CellKind::lstm;  ///< of every layer
+  CellKind cell = CellKind::lstm;  ///< kind of cell in every layer
   int64_t layers = 1;              ///< one above the other, at least 1
   bool bidirectional = false;      ///< half of the width reads forward, half backward
   double dropout = 0;              ///< between layers

@@ -21,7 +21,7 @@ const char* to_string(Wiring wiring);
 
 /// Options of a recurrent model besides the sizes of TransformerConfig.
 struct Seq2SeqOptions {
-  CellKind cell = CellKind::lstm;    ///< of encoder and decoder
+  CellKind cell = CellKind::lstm;    ///< kind of cell in encoder and decoder
   bool bidirectional = true;         ///< the encoder reads both ways
   Wiring wiring = Wiring::bahdanau;  ///< how the context vector is used
   bool input_feeding = true;         ///< luong: h_{t-1} is an input of the next step
@@ -34,7 +34,7 @@ class RecurrentDecoder final : public Module {
  public:
   /// The state between decoding steps. Tensors are [B, ...], so beam search can reorder them.
   struct State final : AttentionCache {
-    std::vector<Tensor> states;       ///< of each layer, [B, parts, width]
+    std::vector<Tensor> states;       ///< state of each layer, [B, parts, width]
     Tensor fed;                       ///< [B, width]; luong: h_{t-1}, zeros at first; cho: c; else empty
     void fields(Fields& f) override;  ///< names all tensors, so that beams can be reordered
   };

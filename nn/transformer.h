@@ -22,22 +22,22 @@ struct TransformerConfig {
   int64_t max_length = 512;  ///< maximum input length in tokens
   double dropout = 0.1;      ///< on embeddings, residual branches and the feed-forward network
   std::optional<double> attention_dropout = {};  ///< on attention weights; empty: same as `dropout`
-  Activation activation = Activation::relu;      ///< of the feed-forward network
+  Activation activation = Activation::relu;      ///< activation of the feed-forward network
   NormPlace norm = NormPlace::pre;               ///< where a block normalises
   kernel::NormScale norm_scale = kernel::NormScale::variance;  ///< divisor of the norms
   double norm_epsilon = 1e-5;                                  ///< inside the norms
   PositionKind position = PositionKind::sinusoid;              ///< position encoding
-  Modifiers modifiers = {};  ///< of every attention; `position` above sets theirs, except in cross-attention
-  Init init = Init::xavier;  ///< of all weights, but those that have a deviation of their own
+  Modifiers modifiers = {};  ///< for all attentions; `position` replaces theirs, except in cross-attention
+  Init init = Init::xavier;  ///< initialisation of all weights, but those that have a deviation of their own
   Tie tie_embeddings = Tie::none;     ///< which matrices are shared
   bool scale_embedding = true;        ///< multiply embeddings by sqrt(width)
   bool identity_projections = false;  ///< W^Q, W^K and W^V of all attentions start as the identity matrix
-  double embedding_std = 0;           ///< of initial token embeddings; 0: as `init`
-  double position_deviation = 0.02;   ///< of initial learned positions
+  double embedding_std = 0;           ///< standard deviation of initial token embeddings; 0: as `init`
+  double position_deviation = 0.02;   ///< standard deviation of initial learned positions
   bool attention_bias = false;        ///< on query, key, value and output projections
   bool feed_forward_bias = true;      ///< in both layers of the feed-forward network
   bool norm_bias = true;              ///< in all norms
-  bool output_bias = true;            ///< of an untied output layer
+  bool output_bias = true;            ///< an untied output layer adds a bias
   void fields(Fields& f);             ///< names every field with its help: the [model] settings
   /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
@@ -135,8 +135,8 @@ class EncoderDecoder final : public TranslationModel {
  public:
   /// The attentions of the encoder, the decoder, and from decoder to encoder.
   struct Attentions {
-    AttentionFactory encoder;  ///< of the encoder's blocks
-    AttentionFactory decoder;  ///< of the decoder's blocks, causal
+    AttentionFactory encoder;  ///< attention in the encoder's blocks
+    AttentionFactory decoder;  ///< causal attention in the decoder's blocks
     AttentionFactory cross;    ///< from decoder to encoder
   };
   /// Fails for vocabularies that config.tie_embeddings cannot tie, and for attentions that do not support

@@ -14,7 +14,7 @@ class RotaryAngles {
   Tensor at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const;
 
  private:
-  RecentValues<std::pair<DType, Device>, Tensor> tables_;  // of positions 0 up to the largest so far
+  RecentValues<std::pair<DType, Device>, Tensor> tables_;  // cosines and sines by position
 };
 
 /// The modifiers of one attention, with their parameters:

@@ -22,8 +22,8 @@ kernel::AttentionParams attention_params(const AttentionInput& input, double sca
 enum class Project {
   qkv,        ///< separate projections of queries, keys and values
   shared_qk,  ///< keys use the projection of queries
-  qv,         ///< of queries and values only: scores do not depend on keys
-  v           ///< of values only: the map does not depend on the input
+  qv,         ///< separate projections of queries and values only: scores do not depend on keys
+  v           ///< only values are projected: the map does not depend on the input
 };
 
 /// Multi-head attention: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017, section 3.2.2).

@@ -38,7 +38,7 @@ class SparseTransformerAttention : public PatternedAttention {
       : PatternedAttention(config, rng, options.scale), shared_(options) {}
 
  protected:
-  using Usage = SparseTransformerOptions::Usage;  ///< of shared().usage
+  using Usage = SparseTransformerOptions::Usage;  ///< type of shared().usage
   /// The options of both patterns.
   const SparseTransformerOptions& shared() const { return shared_; }
   /// Adds the keys that query i of a head attends to, by the pattern, which starts at position `first`; keys

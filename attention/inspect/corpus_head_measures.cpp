@@ -156,7 +156,7 @@ HeadSums sums_of(const MapView& map, int64_t head, const TokenCounts& counts) {
   const KeyKinds kinds(map, counts);
   const bool causal_map = map.kind != "cross" && causal(map);
   std::vector<double> column(static_cast<size_t>(map.keys));
-  double first_column = 0;  // of equal weights: the first key is visible to all
+  double first_column = 0;  // sum of the weights of key 0, visible to all queries, in a uniform map
   int64_t special = 0, punctuation = 0, counted = 0;
   HeadSums out;
   out.examples = 1;

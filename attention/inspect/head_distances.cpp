@@ -40,7 +40,7 @@ RowsOfHead rows_of_head(const MapView& map, int64_t head, const std::vector<int6
 double divergence(const RowsOfHead& a, const RowsOfHead& b) {
   double entropy = 0;
   for (size_t i = 0; i < a.weights.size(); ++i) entropy += entropy_term((a.weights[i] + b.weights[i]) / 2);
-  double mean_entropy = 0;  // of the rows of each head by itself
+  double mean_entropy = 0;  // mean of both heads' entropies, summed over rows
   for (size_t row = 0; row < a.entropy.size(); ++row) mean_entropy += (a.entropy[row] + b.entropy[row]) / 2;
   return std::max(0.0, entropy - mean_entropy);
 }

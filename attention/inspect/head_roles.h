@@ -27,8 +27,8 @@ struct HeadRole {
 
 /// Evidence beyond sums over a corpus.
 struct RoleEvidence {
-  std::optional<RepeatScores> repeats{};          ///< of a causal model on repeated sequences
-  std::optional<AlignmentAgreement> alignment{};  ///< of cross-attention
+  std::optional<RepeatScores> repeats{};          ///< scores of a causal model on repeated sequences
+  std::optional<AlignmentAgreement> alignment{};  ///< agreement of cross-attention with the word alignment
 };
 
 /// The roles of a head, the clearest first; none where no criterion holds. Positional: the largest weight is

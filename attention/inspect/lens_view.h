@@ -17,7 +17,7 @@ struct LensGuess {
 struct LensCell {
   std::vector<LensGuess> best{};  ///< the most probable tokens, the first of them first
   double final_probability = 0;   ///< that this layer gives to the token that the last layer predicts
-  double entropy = 0;             ///< of the layer's prediction, in nats
+  double entropy = 0;             ///< entropy of the layer's prediction, in nats
 };
 
 /// The logit lens of one sequence: final norm and output layer applied to each layer's output. The last

@@ -33,10 +33,10 @@ std::string colour(double weight);
 
 /// Where a head is drawn, and in how many shades.
 struct HeadFrame {
-  double x = 0;       ///< of the left edge
-  double y = 0;       ///< of the upper edge
-  double width = 0;   ///< of all keys
-  double height = 0;  ///< of all queries
+  double x = 0;       ///< position of the left edge
+  double y = 0;       ///< position of the upper edge
+  double width = 0;   ///< width of all keys together
+  double height = 0;  ///< height of all queries together
   int shades = 24;    ///< steps of weights from 0 to 1
 };
 /// Adds all cells of one head above the lowest shade: one path per shade, with runs of equal cells joined to

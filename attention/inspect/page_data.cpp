@@ -22,8 +22,8 @@ std::string TokenLists::as_json() const { return "[" + joined(lists_, ",\n", vis
 
 namespace {
 
-constexpr size_t exact_numbers = 200'000;      // of a block, stored as f32
-constexpr int64_t factor_numbers = 1'000'000;  // of all factors of a page
+constexpr size_t exact_numbers = 200'000;      // largest number of elements stored as f32
+constexpr int64_t factor_numbers = 1'000'000;  // largest number of elements of all factors
 constexpr double code_steps = 65534;
 constexpr unsigned not_finite = 65535;
 

@@ -10,7 +10,7 @@ namespace heed {
 
 /// Options of a figure for print.
 struct PaperOptions {
-  double width_mm = 84;  ///< of the whole figure: a column of a two-column page
+  double width_mm = 84;  ///< width of the whole figure: a column of a two-column page
   int64_t limit = 64;    ///< tokens per side; longer maps are drawn in tiles
 };
 

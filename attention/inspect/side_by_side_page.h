@@ -11,7 +11,7 @@ namespace heed {
 
 /// Models and their maps of one input.
 struct SideBySide {
-  std::string title{};    ///< of the page
+  std::string title{};    ///< title of the page
   std::string caption{};  ///< the input
   /// Name and maps of each model; the heads of the others are matched to those of the first.
   std::vector<std::pair<std::string, std::vector<MapView>>> models{};

@@ -38,7 +38,7 @@ void append_bytes(std::string& bytes, uint32_t value, int count);
 
 /// A number with a fixed count of decimals, independent of the locale: fixed(0.25, 3) is "0.250".
 std::string fixed(double value, int decimals);
-/// As fixed(), without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
+/// Returns text like fixed(), but without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
 std::string trimmed(double value, int decimals);
 
 /// The side of a field on which words stand that are shorter than it.

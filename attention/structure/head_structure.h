@@ -17,10 +17,10 @@ struct StructureOptions {
   double dropout = 0;      ///< share of a row's band that is zero, as in FamilyOptions
   double eps = 0;          ///< size of an error at most
   int64_t errors = 1;      ///< in a row at most
-  int64_t max_width = 32;  ///< of the sweep over w
+  int64_t max_width = 32;  ///< largest w of the sweep
   int64_t search_draws =
-      0;              ///< of the random search, per family and setting; 0: no search. The thesis has 30
-  uint64_t seed = 1;  ///< of the random search
+      0;              ///< draws of the random search, per family and setting; 0: no search. The thesis has 30
+  uint64_t seed = 1;  ///< seed of the random search
 };
 
 /// The largest map that is analysed: singular values take n^3 operations.
@@ -31,9 +31,9 @@ struct ComparedMatrix {
   std::string name;      ///< "diagonal", "band", "bars", "search", "zero", "uniform", "identity"
   double entrywise = 0;  ///< sum_ij |A_ij - X_ij|
   double mean = 0;       ///< that divided by n^2: the "mean error" of the thesis
-  double frobenius = 0;  ///< of the difference
+  double frobenius = 0;  ///< Frobenius norm of the difference
   double spectral = 0;   ///< its largest singular value
-  int64_t rank = 0;      ///< of the matrix itself
+  int64_t rank = 0;      ///< rank of the matrix itself
   std::string note{};    ///< starts of the bars, family of the search
 };
 
@@ -43,9 +43,9 @@ struct HeadStructure {
   double mass = 0;                         ///< sum_ij |A_ij|: the distance to the zero matrix
   double least_row = 0;                    ///< smallest row sum: 1 without dropout and band
   double greatest_row = 0;                 ///< largest row sum
-  double frobenius = 0;                    ///< of the map
+  double frobenius = 0;                    ///< Frobenius norm of the map
   double spectral = 0;                     ///< its largest singular value
-  int64_t rank = 0;                        ///< of the map
+  int64_t rank = 0;                        ///< rank of the map
   std::vector<ComparedMatrix> matrices{};  ///< nearest members, then search, zero, uniform, identity
   std::vector<double> sweep{};             ///< band_distances() for w = 0..max_width, at most n - 1
 

@@ -41,7 +41,7 @@ struct FamilyOptions {
   MapFamily family = MapFamily::band;  ///< the positions of P
   int64_t width = 3;                   ///< w: diagonals to either side of a band, or the height of a bar
   int64_t num_pos = 2;                 ///< number of bars
-  double dropout = 0;                  ///< of a band: share of a row's entries that are zero, 0 to below 1
+  double dropout = 0;                  ///< share of zeros in each row of a band, 0 to below 1
   double eps = 0;                      ///< largest size of an entry of E
   int64_t errors = 0;                  ///< entries of E in a row at most; the thesis has 1 on average
 };
@@ -50,7 +50,7 @@ struct FamilyOptions {
 struct NearestMap {
   SquareMatrix matrix{};          ///< P + E
   double distance = 0;            ///< sum_ij |A_ij - X_ij|
-  std::vector<int64_t> starts{};  ///< of the bars, ascending
+  std::vector<int64_t> starts{};  ///< first row of each bar, ascending
 };
 
 /// The member of a family that is nearest to a map in the sum of absolute differences. A usage error where an

@@ -267,7 +267,7 @@ Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
       if (bias_) query_slots.push_back(query_slot(level, i >> level));
     }
   }
-  std::vector<int32_t> first_rows;  // of the current cluster on each level
+  std::vector<int32_t> first_rows;  // first row of the current cluster of each level
   for (int64_t level = 1; level < num_levels; ++level) first_rows.push_back(first_of(level, length - 1));
   const Tensor source = num_cached > 0 ? concat(std::vector<Tensor>{cache->firsts, heads.q}, 2) : heads.q;
   const auto picked = [&](const std::vector<int32_t>& rows) {

@@ -38,7 +38,7 @@ Tensor flat(const Tensor& x) {
 /// A layer's weight, and the precision of its three products (of y, dx and dW).
 struct Layer {
   Tensor weight;  ///< [out, in]
-  DType dtype;    ///< of numbers that are not rounded
+  DType dtype;    ///< dtype of numbers that are not rounded
   Rounding rounding;
   bool narrow;  ///< the products read bf16: a device rounds each factor once and keeps the copy
 

@@ -12,7 +12,7 @@ namespace heed {
 /// How this process was started, from the environment.
 struct LaunchInfo {
   std::string by;      ///< "mpirun" or "srun"
-  int64_t rank = 0;    ///< of all processes, from 0
+  int64_t rank = 0;    ///< rank among all processes, from 0
   int64_t size = 1;    ///< number of processes
   int64_t place = -1;  ///< number among the processes of this machine; -1 where it is unknown
 };

@@ -118,7 +118,7 @@ void replace(const Path& path, std::string_view bytes) {
   const Path folder = folder_of(path);
   const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
   struct stat old {};
-  std::optional<mode_t> mode;  // of the replaced file
+  std::optional<mode_t> mode;  // permissions of the replaced file
   if (find_status(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
   try {
     create_synced(temporary, bytes, mode);

@@ -70,8 +70,8 @@ class Appender {
 /// The lines of standard input.
 class InputLines {
  public:
-  /// The next line without its end, `\n` or `\r\n`; none at the end. Fault::data naming the line when it has
-  /// more than 1 MiB.
+  /// Reads the next line without its end, `\n` or `\r\n`; none at the end. Fault::data naming the line when
+  /// it has more than 1 MiB.
   std::optional<std::string> next();
 
  private:

@@ -113,7 +113,7 @@ class TreeBuilder {
     int64_t keys_bytes = 0;  // memory of `keys`
   };
 
-  static constexpr int64_t key_bytes = 80;  // of a node of the set and its bucket
+  static constexpr int64_t key_bytes = 80;  // memory of a node of the set and its bucket
 
   /// Bytes that a text takes on the heap.
   static int64_t on_heap(const std::string& value) {

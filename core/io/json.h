@@ -82,7 +82,7 @@ class Json {
 /// A named value in an object.
 struct JsonMember {
   std::string key;  ///< unique within its object
-  Json value;       ///< of any kind
+  Json value;       ///< value of any kind
 };
 
 /// What a parser accepts.

@@ -29,7 +29,7 @@ struct TensorEntry {
   std::string name;            ///< unique in the file
   std::string dtype;           ///< as in an Array: "f32", "f64", "bf16", "i32", "i64", "u8"
   std::vector<int64_t> shape;  ///< extents; empty for a single number
-  int64_t offset = 0;          ///< of its first byte from the start of the file
+  int64_t offset = 0;          ///< offset of the array's first byte from the start of the file
   int64_t size = 0;            ///< bytes
 };
 

@@ -29,7 +29,7 @@ using TableRow = std::vector<std::string>;
 
 /// How aligned_table() lays out a table.
 struct TableLayout {
-  int64_t columns = output_columns();  ///< of the terminal, which no line exceeds
+  int64_t columns = output_columns();  ///< width of the terminal, which no line exceeds
   std::string alignment = {};          ///< a letter for each column, l or r (numbers); l where none is given
   size_t indent = 0;                   ///< blanks before each line
 };

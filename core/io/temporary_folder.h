@@ -19,7 +19,7 @@ class TemporaryFolder : NonCopyable {
   explicit TemporaryFolder(std::string_view purpose);
   ~TemporaryFolder();
 
-  const Path& path() const { return path_; }  ///< of the folder, for what is put into it
+  const Path& path() const { return path_; }  ///< path of the folder, for what is put into it
 
  private:
   TemporaryFolder(const Path& parent, std::string_view purpose);

@@ -39,7 +39,7 @@ class MemoryPool {
  private:
   struct Slab {
     char* at;
-    int64_t room;  // of each of its blocks
+    int64_t room;  // size of each block of the slab
   };
 
   /// Blocks of one size.
@@ -56,7 +56,7 @@ class MemoryPool {
   Device device_;
   Arena arena_;
   std::unordered_map<int64_t, Small> small_;  // by size
-  std::vector<Slab> slabs_;                   // of a device: small blocks are parts of slabs
+  std::vector<Slab> slabs_;                   // device memory that small blocks are cut from
   int64_t small_reserved_ = 0, small_mapped_ = 0, used_ = 0;
 };
 

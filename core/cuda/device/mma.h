@@ -142,7 +142,7 @@ __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
 #endif
 }
 
-/// The same with rows and columns of each matrix changed: the lane gets rows 2t and 2t + 1 of column g.
+/// Loads like load_matrices(), but transposes each matrix: the lane gets rows 2t and 2t + 1 of column g.
 __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
 #ifdef __CUDACC__
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));

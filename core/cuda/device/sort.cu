@@ -171,7 +171,7 @@ void sort(const Key* keys, int64_t rows, int64_t n, int bits, int32_t* order) {
     grid.shared_bytes = size * static_cast<int>(sizeof(Key) + sizeof(int32_t));
     return run(sort_in_block<Key>, grid, keys, n, size, order);
   }
-  constexpr int64_t max_rows = 32768;  // of a grid
+  constexpr int64_t max_rows = 32768;  // largest number of rows of a grid
   for (; rows > max_rows; rows -= max_rows, keys += max_rows * n, order += max_rows * n)
     sort(keys, max_rows, n, bits, order);
   const int64_t tiles = ceil_div(n, tile);

@@ -19,8 +19,8 @@ enum class Finish : uint8_t {
 struct FinishedProduct {
   BlasProduct product;  ///< its batch is 1
   Finish finish;
-  void* bias = nullptr;    ///< of the type of c
-  void* before = nullptr;  ///< of the type and strides of c
+  void* bias = nullptr;    ///< has the dtype of c
+  void* before = nullptr;  ///< has the dtype and strides of c
 };
 
 /// Computes product and epilogue in one kernel. Returns false, and computes nothing, where cuBLASLt is

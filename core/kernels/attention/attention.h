@@ -21,7 +21,7 @@ struct AttentionParams {
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of the factors of products on devices; the CPU does not round
+  Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; the CPU does not round
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   const int64_t num_keys = within(x.num_keys(b) - key_begin, 0, num_rows);
   const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows;
   const int64_t steps_per_head =
-      num_keys == 0 || query_begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - query_begin);  // of each head
+      num_keys == 0 || query_begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - query_begin);  // tiles of queries
   const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
 

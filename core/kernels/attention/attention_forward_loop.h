@@ -11,7 +11,7 @@ template <class T>
 struct ForwardHeads {
   HeadView<const T> q, k, v;
   HeadView<T> out;
-  LseView<T> lse;  ///< of row (b H + h) Tq + i
+  LseView<T> lse;  ///< logsumexp of row (b H + h) Tq + i
 };
 
 /// Computes out and lse of one tile of queries after the other, with working memory.

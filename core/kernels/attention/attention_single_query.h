@@ -23,7 +23,7 @@ void dots_with_keys(const T* x, int64_t width, Rows<T> rows, KeyList keys, T fil
   constexpr int keys_at_once = lanes < 4 ? lanes : 4;
   const int64_t full_width = width / lanes * lanes;
   for (int64_t j = 0; j < keys.count; j += lanes) {
-    // As many keys as a vector has lanes: sums of products per lane, which row_sums() then adds across lanes.
+    // One key per lane of a vector: sums of products per lane, which row_sums() then adds across lanes.
     V lane_sums[lanes] = {};
     const int64_t count = std::min<int64_t>(lanes, keys.count - j);
     for (int64_t i = 0; i < count; i += keys_at_once) {

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   E* column_qk = row_vdout + block_rows * ld;       // k, or q: two buffers
   E* column_vdout = column_qk + 2 * key_tile * ld;  // v, or dout: two buffers
   auto* stats =
-      reinterpret_cast<RowStats<float>*>(column_vdout + 2 * key_tile * ld);  // of the tile's queries
+      reinterpret_cast<RowStats<float>*>(column_vdout + 2 * key_tile * ld);  // one for each query of the tile
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(stats + key_tile)};
   const WarpThread thread;
   const int64_t length = keys_are_rows ? x.Tk : x.Tq, num_tiles = ceil_div(length, block_rows),

@@ -191,7 +191,7 @@ class ForwardTile {
     std::fill_n(correction_, padded_queries_, T(1));
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
       for (int64_t lane = r.query_begin; lane < r.query_end; lane += lanes) {
-        T* column = scores_ + lane;  // of key 0
+        T* column = scores_ + lane;  // scores of key 0
         const V old_max = simd::load(row_max_ + lane);
         V partial_max[4] = {old_max, old_max, old_max, old_max};
         const auto update_max = [&](int64_t j, V& max_score) {

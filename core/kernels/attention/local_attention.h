@@ -22,7 +22,7 @@ enum class Gauss {
 /// Settings of a call. Mask and lengths as in AttentionParams.
 struct LocalParams {
   double scale = 1;
-  int64_t half_width = 10;  ///< of the window
+  int64_t half_width = 10;  ///< half width of the window
   double sigma = 5;
   WindowCentre window = WindowCentre::real;
   Gauss gauss = Gauss::post;

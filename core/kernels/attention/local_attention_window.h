@@ -20,7 +20,7 @@ struct KeyWindow {
 template <class T>
 struct LocalAttentionCall {
   int64_t batch, heads, queries, keys, d, dv;
-  int64_t max_keys;  ///< of a window
+  int64_t max_keys;  ///< largest number of keys in a window
   int64_t half_width, first_query;
   T scale, inverse_variance;  ///< inverse_variance: 1 / sigma^2
   double sigma;

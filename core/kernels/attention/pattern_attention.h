@@ -17,7 +17,7 @@ struct PatternParams {
   Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
   double dropout = 0;       ///< on the normalised weights; random numbers as in AttentionParams
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of the factors of products on devices; the CPU does not round
+  Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; the CPU does not round
 };
 
 /// out = softmax over the pairs of the pattern of (scale q k^T) v, and lse. Shapes as in kernel::Attention.

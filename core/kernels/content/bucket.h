@@ -26,7 +26,7 @@ struct BucketWindow {
   bool by_bucket = false;  ///< a query sees the last `window` tokens of its own bucket up to itself, which
                            ///< later tokens do not change; else the order is cut into chunks of `tile` =
                            ///< `window`, and a query sees its chunk and the one before
-  bool causal = false;     ///< of those, only keys at or before the query
+  bool causal = false;     ///< a query sees only keys at or before itself among those
   bool ring = false;      ///< the chunk before the first one of a round is the last of the round before; else
                           ///< the last of its own round
   bool not_self = false;  ///< a token sees itself only where it sees no other token in any round

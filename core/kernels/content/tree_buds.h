@@ -62,8 +62,8 @@ inline int64_t VisibleLeaves::count(int64_t b, int64_t i) const {
 struct BudParams {
   VisibleLeaves visible = {};
   BudMass mass = BudMass::exponential;
-  double scale = 1;       ///< of exponential
-  double base = 0.99;     ///< of decay
+  double scale = 1;       ///< scale of BudMass::exponential
+  double base = 0.99;     ///< base of BudMass::decay
   bool by_sum = false;    ///< masses times |n|, except uniform and decay
   double exponent = 0.5;  ///< l leaves give ceil(l^exponent) buds
   int64_t parallel = 1;   ///< buds split at once, a power of two

@@ -34,7 +34,7 @@ class BudRandom {
     if (!params.draws)
       high_ = Draw::high(params.draw.stream, params.draw.tick ? *params.draw.tick.data<int64_t>() : 0);
   }
-  /// The next number in [0, 1).
+  /// Draws the next number in [0, 1).
   double next() {
     const int64_t n = drawn_++;
     if (params_.draws) return params_.draws.data<double>()[query_ * params_.draws.extent(1) + n];

@@ -12,7 +12,7 @@ namespace heed::kernel {
 namespace {
 
 int64_t heads_per_task(const Tensor& x) {
-  constexpr int64_t flops_each = 32;  // of an element: mostly two exponentials
+  constexpr int64_t flops_each = 32;  // operations for an element: mostly two exponentials
   return std::max<int64_t>(1,
                            flops_per_task / (flops_each * std::max<int64_t>(1, x.extent(2) * x.extent(3))));
 }

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(cuda::block)
          uint32_t threshold, T scale, T* y) {
   using Pack = cuda::Pack<T, block_size>;
   const uint64_t high = Draw::high(stream, *tick);
-  const auto offset = static_cast<int64_t>(skipped % block_size);  // of x[0] in the first block
+  const auto offset = static_cast<int64_t>(skipped % block_size);  // place of x[0] in the first block
   for (int64_t block = cuda::global_thread(); block * block_size < count + offset;
        block += cuda::grid_size()) {
     const uint32_t mask = dropout_keep_mask(

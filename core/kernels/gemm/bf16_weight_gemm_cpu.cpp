@@ -93,7 +93,7 @@ void Bf16WeightGemm::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c
   const std::vector<float> left = sorted_by_parity(a.data<float>(), m, k);
   const bf16* right = w.data<bf16>();
   float* to = c.data<float>();
-  constexpr int64_t columns = 16;  // of c in a cache line, so no two threads write into one line
+  constexpr int64_t columns = 16;  // columns of c in a cache line, so no two threads write into one line
   const int64_t grain = std::max<int64_t>(1, elements_per_task / (columns * std::max<int64_t>(1, k)));
   parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * columns; j < std::min(n, end * columns); j += 4) {

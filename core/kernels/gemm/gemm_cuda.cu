@@ -13,7 +13,7 @@ using cuda::StridedOffsets;
 /// The first matrices of a batch.
 struct FirstMatrices {
   const char *a, *b, *c;
-  int64_t factor_bytes, result_bytes;  // of an element
+  int64_t factor_bytes, result_bytes;  // size of an element in bytes
 };
 
 /// Writes the addresses of all matrices of a batch, as cuBLAS takes them, by threads in steps of the grid.

@@ -25,7 +25,7 @@ inline constexpr bool rows_worthwhile = false;
 #endif
 
 inline constexpr int64_t width = 16;       ///< floats in a vector
-inline constexpr int64_t columns = 64;     ///< of a strip
+inline constexpr int64_t columns = 64;     ///< number of columns of a strip
 inline constexpr int64_t max_depth = 512;  ///< rows of a strip
 inline constexpr int64_t few_rows =
     48;  ///< up to this many rows of a, a strip with contiguous rows is read in place

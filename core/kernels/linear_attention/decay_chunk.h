@@ -48,8 +48,8 @@ class ChunkDecay {
     rows_ = rows;
   }
 
-  const T* step(int64_t i) const { return step_ + i * padded_f_; }    ///< of row i alone
-  const T* total() const { return into_ + (rows_ - 1) * padded_f_; }  ///< of the whole chunk
+  const T* step(int64_t i) const { return step_ + i * padded_f_; }    ///< decays of row i alone
+  const T* total() const { return into_ + (rows_ - 1) * padded_f_; }  ///< decays of the whole chunk
   /// to[i] = x[i] times the decays of rows 0 to i: from the start of the chunk to row i.
   void into(const T* x, T* to) const { multiply(x, into_, to, rows_ * padded_f_); }
   /// to[i] = x[i] times the decays of rows i + 1 to the last: from row i to the end of the chunk.

@@ -190,7 +190,7 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
                               Tensor(), dx.start, true);
   };
   // before: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
-  int64_t products = dense ? 0 : 2;  // of each token with all features
+  int64_t products = dense ? 0 : 2;  // products of each token with all features
   if (!in.k) {
     call.before = in.start.data<T>();
     call.state_ld = x.dv + 1;

@@ -12,8 +12,8 @@ namespace heed::kernel {
 
 /// The axes that y keeps and the axes that are reduced, each in row-major order.
 struct ReductionAxes {
-  StridedLoop<2> kept;     ///< of x and y
-  StridedLoop<1> reduced;  ///< of x
+  StridedLoop<2> kept;     ///< kept axes of x and y
+  StridedLoop<1> reduced;  ///< reduced axes of x
 
   int64_t kept_size() const { return kept.inner * kept.outer; }
   int64_t reduced_size() const { return reduced.inner * reduced.outer; }

@@ -22,8 +22,8 @@ constexpr int block_warps = 8;
 /// ReductionAxes as an argument of kernels.
 struct Reduction {
   explicit Reduction(const ReductionAxes& axes) : kept(axes.kept), reduced(axes.reduced) {}
-  StridedOffsets<2> kept;     // of x and y
-  StridedOffsets<1> reduced;  // of x
+  StridedOffsets<2> kept;     // kept axes of x and y
+  StridedOffsets<1> reduced;  // reduced axes of x
 };
 
 /// Number of pieces that each sum of `reduced` numbers is cut into: enough to fill a device with
