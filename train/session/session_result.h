@@ -2,8 +2,8 @@
 #pragma once
 
 #include "heed/train/config/config.h"
-#include "heed/train/progress/progress.h"
 #include "heed/train/loop/trainer.h"
+#include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {

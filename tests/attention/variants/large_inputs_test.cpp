@@ -112,8 +112,8 @@ TEST_CASE("large inputs: causal gradients are those of the function", "[performe
 TEST_CASE("small inputs: gradients keep their digits in f32", "[performer][efficient]") {
   struct Try {
     const char* spec;
-    size_t input;  // q, k or v
-    double maximum;   // what differences of a thousandth leave of the digits of f32
+    size_t input;    // q, k or v
+    double maximum;  // what differences of a thousandth leave of the digits of f32
   };
   for (const Try& attempt :
        {Try{"efficient", 0, 5e-4}, Try{"performer:features=hyperbolic,epsilon=0", 1, 2e-4}}) {

@@ -44,7 +44,8 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
     if (a[i] == b[i]) continue;
     const double apart = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
-    largest_value = std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest_value, apart);
+    largest_value =
+        std::isnan(apart) ? std::numeric_limits<double>::infinity() : std::max(largest_value, apart);
   }
   return largest_value;
 }

@@ -103,9 +103,10 @@ TEST_CASE("sentencepiece: a model that is with new checksums is still read with 
   REQUIRE(name != std::string::npos);
   std::string wild = model;
   wild.replace(name + 8 + 4 + 4, 4, "\xFF\xFE\xFF\x7F");  // its first unit: behind tag, length and size
-  CHECK_THAT(refusal(Fault::data, [&] { load_tokenizer("sentencepiece", checksummed(wild), "tokenizer.source"); }),
-             containing("tokenizer.source: the sentencepiece model is damaged: at byte") &&
-                 containing("leads out of its table"));
+  CHECK_THAT(
+      refusal(Fault::data, [&] { load_tokenizer("sentencepiece", checksummed(wild), "tokenizer.source"); }),
+      containing("tokenizer.source: the sentencepiece model is damaged: at byte") &&
+          containing("leads out of its table"));
 }
 
 TEST_CASE("sentencepiece: a small text gives fewer pieces, an impossible one an error") {

@@ -97,7 +97,8 @@ TEST_CASE("command line: a line that a language model cannot read is left out of
   CHECK(shell.run({"heads", "runs/l", "--file", "none.txt"}).code == 0);  // 16 of 28 tokens
   check_refused(shell, {"heads", "runs/l", "--file", "lines.txt"}, 2, {"lines.txt:4: ", "U+0009"});
   const auto first = [&](const char* maximum) {
-    const Result heads = shell.run({"heads", "runs/l", "--file", "none.txt", "--max-tokens", maximum, "--json"});
+    const Result heads =
+        shell.run({"heads", "runs/l", "--file", "none.txt", "--max-tokens", maximum, "--json"});
     REQUIRE(heads.code == 0);
     return parse_json(heads.out, "heads").at("heads").list()[0].dump();
   };

@@ -15,7 +15,8 @@ std::vector<double> exact_softmax(const std::vector<double>& x, size_t width) {
   for (size_t row = 0; row < x.size(); row += width) {
     double maximum = -INFINITY, sum = 0;
     for (size_t i = row; i < row + width; ++i) maximum = std::max(maximum, x[i]);
-    for (size_t i = row; i < row + width; ++i) sum += y[i] = maximum == -INFINITY ? 0 : std::exp(x[i] - maximum);
+    for (size_t i = row; i < row + width; ++i)
+      sum += y[i] = maximum == -INFINITY ? 0 : std::exp(x[i] - maximum);
     for (size_t i = row; i < row + width; ++i) y[i] = sum == 0 ? 0 : y[i] / sum;
   }
   return y;
