@@ -127,7 +127,7 @@ int run_structure(const ParsedArguments& arguments) {
     fail(Fault::data, "structure: ", source.string(), " has no square map of this kind; ",
          structure.not_square(), " maps have not as many queries as keys.");
   if (arguments.has("json"))
-    io::print(structure_json(heads, options).dump() + "\n");
+    io::print_data(structure_json(heads, options).dump() + "\n");
   else
     io::print(structure_text(heads, options));
   if (!arguments.has("json") && structure.not_square() > 0)

@@ -464,8 +464,8 @@ TEST_CASE("command line: data check tells what a file holds, whatever its size")
   io::write(shell.scratch / "few.tsv", lines + "number 0\tnumero 0\n");
   const Result few = shell.run({"data", "check", "few.tsv"});
   CHECK(few.code == 0);
-  CHECK_THAT(few.out, containing("tsv, 201 lines, 1 repeats\n200 pairs; ") &&
-                          containing("--data.validation 20 --data.test_size 20\nsha256 "));
+  CHECK_THAT(few.out, containing("tsv, 201 lines, 1 repeats\n200 pairs; "));
+  CHECK_THAT(unwrapped(few.out, "  "), containing("--data.validation 20 --data.test_size 20\nsha256 "));
   for (int i = 200; i < 2001; ++i) lines += text("number ", i, "\tnumero ", i, "\n");
   io::write(shell.scratch / "more.tsv", lines);
   CHECK_THAT(shell.run({"data", "check", "more.tsv"}).out,

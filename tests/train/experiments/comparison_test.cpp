@@ -230,7 +230,7 @@ TEST_CASE(
   CHECK(untold.memory == 0);
   const Comparison both = compare_runs("both", {untold, run_of("softmax", 1, 0.75, 10)});
   CHECK(comparison_bubbles(both).bubbles.size() == 1);
-  CHECK_THAT(comparison_text(both), containing("untold                     0.5         -         -"));
+  CHECK_THAT(comparison_text(both), containing("untold        0.5        -        -"));
   CHECK_THAT(comparison_csv(both), containing("\"untold\",1,0.5,,,,10,"));
   CHECK_THAT(comparison_html(both), containing("<td>-</td><td>-</td><td>10</td>"));
   io::write(run / "manifest.json", R"({"seed": 1})");

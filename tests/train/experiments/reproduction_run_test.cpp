@@ -171,7 +171,7 @@ TEST_CASE("reproduce: a row has its error, its baseline, both validations and wh
              containing(" of 52 ") && containing("majority ") && containing("tested at step ") &&
                  containing(" validation accuracy") && containing("changed: ") &&
                  containing("train.max_steps 6 (recipe: 50000)") && !containing("attention.encoder"));
-  CHECK_THAT(result.out, containing("Fastmax1/average") && containing("57.618                     -"));
+  CHECK_THAT(result.out, containing("Fastmax1/average") && containing("57.618                  -"));
   const Path folder = shell.scratch / "runs" / "reproduce-fast-table1";
   const std::vector<std::string> csv = lines_of(io::read(folder / "reproduce.csv"));
   REQUIRE(csv.size() == 5);

@@ -86,7 +86,7 @@ TEST_CASE("known: a run shows it at its end, in report, scores and evaluation, a
 
   const Result compared = shell.run({"compare", "runs/a", "--name", "c"});
   CHECK(compared.code == 0);
-  CHECK_THAT(compared.out, containing("\nbaselines: " + said + "\n"));
+  CHECK_THAT(unwrapped(compared.out, "  "), containing("\nbaselines: " + said + "\n"));
   for (const char* file : {"compare.html", "compare.csv"})
     CHECK_THAT(io::read(shell.scratch / "runs" / "c" / file), containing(said));
 }
