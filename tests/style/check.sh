@@ -156,7 +156,7 @@ END
     ;;
   words) # those of the glossary's last column, in names, comments, messages and pages
     [ -f docs/glossary.md ] || exit 77
-    { texts && echo heed; } | grep -vE '^(CHANGELOG\.md|docs/glossary\.md|docs/results/house\.md|data/synthetic/phrasebook/.*|.*/corpus/.*)$' | sort -u | xargs -r awk '
+    { texts && echo heed; } | grep -vE '^(\./)?(CHANGELOG\.md|docs/glossary\.md|docs/results/house\.md|data/synthetic/phrasebook/.*|.*/corpus/.*)$' | sort -u | xargs -r awk '
       BEGIN {
         while ((getline row <"docs/glossary.md") > 0) {
           columns = split(row, column, "|")

@@ -228,8 +228,7 @@ TEST_CASE(
   CHECK(json.at("whole").at("loss").real() == Approx(std::log(1000)).epsilon(0.5));
   CHECK(ablation_text(report).find("cross.0.1") != std::string::npos);
   CHECK(ablation_svg(report).find("cross.0.1") != std::string::npos);
-  CHECK_THAT(ablation_text(report),
-             containing("head removed  heads left") && containing("change of BLEU\n"));
+  CHECK_THAT(ablation_text(report), containing("head removed  heads left") && containing("change of BLEU\n"));
   CHECK_THAT(ablation_page(report, "title", "subtitle"),
              containing("<th scope=\"col\">head removed</th><th scope=\"col\">heads left</th>") &&
                  containing("change of BLEU"));
