@@ -13,11 +13,11 @@ const char* to_string(Wiring wiring) {
 }
 
 void Seq2SeqOptions::fields(Fields& f) {
-  f("cell", Choice(cell, {"lstm", "gru"}), "of a seq2seq model");
+  f("cell", Choice(cell, {"lstm", "gru"}), "recurrent cell of a seq2seq model");
   f("bidirectional", bidirectional,
     "seq2seq: the encoder is bidirectional, each direction with half the width");
   f("wiring", Choice(wiring, {"bahdanau", "luong", "sutskever", "cho"}),
-    "of a seq2seq model: the context goes into the decoder's cell, or joins its state after it; without "
+    "seq2seq models: the context goes into the decoder's cell, or joins its state after it; without "
     "attention: the encoder's last state only starts the decoder, or is the context of every step");
   f("input_feeding", input_feeding, "wiring = luong: feed each step's output into the next step");
 }

@@ -20,7 +20,8 @@ void TransformerConfig::fields(Fields& f) {
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
   f("attention_dropout", attention_dropout, {"dropout", dropout},
     "on attention weights; unless set: dropout");
-  f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu"}), "of the feed-forward network");
+  f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu"}),
+    "activation function of the feed-forward network");
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
   f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),
     "divide by sqrt(variance + eps), or by sample deviation + eps");
@@ -29,10 +30,10 @@ void TransformerConfig::fields(Fields& f) {
     Choice(position,
            {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw", "shaw_keys"}),
     "position encoding: added to embeddings, or (from rope on) inside self-attention");
-  f("position_base", modifiers.position_base, "of rope: the slowest pair takes about this many positions");
-  f("position_buckets", modifiers.position_buckets, {2, max_width}, "of t5: number of distance buckets");
+  f("position_base", modifiers.position_base, "rope: the slowest pair takes about this many positions");
+  f("position_buckets", modifiers.position_buckets, {2, max_width}, "t5: number of distance buckets");
   f("position_span", modifiers.position_span, {1, max_distance},
-    "of t5 and shaw: distances from here on are treated alike");
+    "t5 and shaw: distances from here on are treated alike");
   f("qk_norm", Choice(modifiers.qk_norm, {"none", "rms", "l2"}),
     "normalise queries and keys, with a trained gain");
   f("softcap", modifiers.softcap, "cap on scores s: cap * tanh(s / cap); 0: none");

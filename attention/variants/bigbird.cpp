@@ -26,7 +26,7 @@ struct BigbirdOptions {
   void fields(Fields& f) {
     f("block", block, {1, max_distance}, "b, tokens of a block");
     f("random", random, {0, 1024}, "r, random blocks of each block");
-    f("seed", seed, "of the random blocks; 0: they follow from the model's");
+    f("seed", seed, "seed of the random blocks; 0: they follow from the model's");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };

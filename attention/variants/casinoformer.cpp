@@ -154,12 +154,12 @@ struct CasinoformerOptions {
     f("parallel", parallel, {0, 1 << 20},
       "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
     f("include_self", include_self, "a causal query attends to its own key");
-    f("base", base, "of edh: how fast mass decays with distance");
+    f("base", base, "edh: how fast mass decays with distance");
     f("mass_reduce", Choice(mass_reduce, {"mean", "sum"}),
       "mass of a bud by align to favor_relu: the mean over its keys, or their sum");
     f("redraw", Choice(redraw, {"per_sequence", "per_token"}),
       "per_token: another random projection at each position, as the paper's code does");
-    f("seed", seed, "of the splits drawn in evaluation, and of the projections of redraw=per_token");
+    f("seed", seed, "seed of the splits drawn in evaluation, and of the projections of redraw=per_token");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };

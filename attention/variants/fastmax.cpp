@@ -34,11 +34,10 @@ struct FastmaxOptions {
     f("p", p, {0, 64}, "degree of the polynomial, 0 or more");
     f("normalise", Choice(normalise, {"std", "maxnorm", "none", "l2", "scaled"}),
       "normalisation of queries and keys");
-    f("centre", Choice(centre, {"tokens", "features"}),
-      "of maxnorm: the axis of the mean that is subtracted");
+    f("centre", Choice(centre, {"tokens", "features"}), "maxnorm: the axis of the mean that is subtracted");
     f("score_scale", score_scale, "multiplies s");
-    f("denum_term", denum_term, "of none: s is divided by it and by sqrt(d)");
-    f("lim", lim, "of scaled: multiplies the largest norm");
+    f("denum_term", denum_term, "none: divides s, as sqrt(d) does");
+    f("lim", lim, "scaled: multiplies the largest norm");
     f("a0", a0, "coefficient of 1");
     f("a1", a1, "coefficient of s");
     f("a2", a2, "coefficient of s^2; later ones are 1 / l!");

@@ -36,14 +36,14 @@ struct HardOptions {
   double temperature = 1, soft = 0.5, reward = 0.1, decay = 0.9, entropy = 0.002, coverage = 0;
   void fields(Fields& f) {
     f("score", Choice(score, {"softmax", "dot", "general", "additive"}),
-      "of a pair; softmax: q . k / sqrt(d)");
-    f("hidden", hidden, {0, max_width}, "of score=additive: units that score a pair; 0: the width of a head");
+      "score of a pair; softmax: q . k / sqrt(d)");
+    f("hidden", hidden, {0, max_width}, "score=additive: units that score a pair; 0: the width of a head");
     f("mode", Choice(mode, {"sample", "argmax", "expect", "straight_through"}), "how keys are chosen");
-    f("test", Choice(test, {"expect", "argmax"}), "of mode=sample and straight_through, without noise");
+    f("test", Choice(test, {"expect", "argmax"}), "choice without noise of mode=sample and straight_through");
     f("temperature", temperature, "multiplies the scores");
     f("soft", soft, "probability that a batch takes the expectation");
     f("reward", reward, "weight of the reward");
-    f("decay", decay, "of the moving baseline");
+    f("decay", decay, "decay of the moving baseline");
     f("entropy", entropy, "weight of the entropy of the weights");
     f("coverage", coverage, "weight of the squared differences of each key's total weight from 1");
   }

@@ -31,8 +31,8 @@ struct KernelOptions {
   bool symmetric = false;
   void fields(Fields& f) {
     f("kernel", Choice(kernel, {"linear", "poly", "taylor", "exp", "rbf"}), "k(q, k)");
-    f("degree", degree, {1, 16}, "of poly and taylor");
-    f("offset", offset, "of poly");
+    f("degree", degree, {1, 16}, "degree of poly and taylor");
+    f("offset", offset, "constant that poly adds to the scaled q . k");
     f("scale", scale, "multiplies q . k, or the squared distance; 0: 1 / sqrt(d), for linear 1");
     f("symmetric", symmetric, "one projection for queries and keys");
   }

@@ -36,11 +36,12 @@ struct LocalPOptions {
   kernel::Gauss gauss = kernel::Gauss::post;
   void fields(Fields& f) {
     f("window", window, {0, max_distance}, "D: largest distance of a key from p");
-    f("sigma", sigma, "of the Gaussian; 0: window / 2");
+    f("sigma", sigma, "standard deviation of the Gaussian; 0: window / 2");
     f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
     f("scale", scale, "multiplies the scores");
     f("hidden", hidden, {0, max_width}, "units that predict p; 0: the width of a head");
-    f("convention", Choice(convention, {"paper", "code"}), "of span and window_center");
+    f("convention", Choice(convention, {"paper", "code"}),
+      "source of the formulas of span and window_center");
     f("span", Choice(span, {"convention", "S", "S-1"}), "factor of the sigmoid; paper: S, code: S-1");
     f("window_center", Choice(window_center, {"convention", "real", "floor"}),
       "the window lies around p or floor(p); paper: real, code: floor");

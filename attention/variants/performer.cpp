@@ -30,9 +30,9 @@ struct PerformerOptions {
     f("features", Choice(features, {"positive", "hyperbolic"}), "exp(Wx), or that and exp(-Wx)");
     projection.fields(f);
     f("lengths", Choice(lengths, {"normal", "equal"}),
-      "of the directions: as normal vectors have, or sqrt(d)");
+      "lengths of the directions: those of normal vectors, or sqrt(d)");
     f("epsilon", epsilon, "added to each feature; 0: exact");
-    f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
+    f("scale", scale, "multiplies q . k; 0: 1 / sqrt(d)");
   }
 };
 

@@ -28,8 +28,8 @@ struct PerformerReluOptions {
     f("form", Choice(form, {"performer", "casinoformer", "entries"}),
       "relu(Wx) + epsilon, relu of both signs, or relu(x) + epsilon");
     projection.fields(f);
-    f("epsilon", epsilon, "of casinoformer: added to the sum of weights; else: added to each feature");
-    f("scale", scale, "of q . k; 0: 1 / sqrt(d) for performer, else 1");
+    f("epsilon", epsilon, "casinoformer: added to the sum of weights; else: added to each feature");
+    f("scale", scale, "multiplies q . k; 0: 1 / sqrt(d) for performer, else 1");
   }
 };
 

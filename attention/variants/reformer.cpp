@@ -39,7 +39,8 @@ struct ReformerOptions {
     f("chunk", chunk, {1, max_block},
       "tokens of a chunk, which attends to itself and the one before, or last tokens of a bucket");
     f("buckets", buckets, {0, 512},
-      "of a round, even; 0: two a chunk of the longest input, at most 128; 64 if it is not known");
+      "number of buckets of a round, even; 0: two a chunk of the longest input, at most 128; 64 if it is not "
+      "known");
     f("by", Choice(by, {"bucket", "chunk"}),
       "keys of a decoder's query: bucket never depends on later tokens, chunk is as published");
     f("ring", ring, "the first chunk attends to the last one of the round before, not of its own round");

@@ -25,7 +25,7 @@ struct RffOptions {
     projection.fields(f);
     f("delta", delta, "smallest absolute value of a sum of weights");
     f("longest", longest, "largest length of a key in exp(x'.x' / 2)");
-    f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
+    f("scale", scale, "multiplies q . k; 0: 1 / sqrt(d)");
   }
 };
 

@@ -42,7 +42,7 @@ struct RoutingOptions {
       "rounds of k-means on the first batch of a run, which initialise the centroids");
     f("by", Choice(by, {"nearest", "cluster"}),
       "keys of a decoder's query: nearest never depends on later tokens, cluster is as published");
-    f("decay", decay, "of the running mean of the vectors of a centroid");
+    f("decay", decay, "decay of the running mean of the vectors of a centroid");
     f("commitment", commitment, "weight of the squared distances to centroids in the loss");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }

@@ -13,13 +13,20 @@
 namespace heed {
 namespace {
 
-/// The params detached from the graph, checked against q and k.
-kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
-                                kernel::AttentionParams params) {
+/// Checks the key lengths and the dropout, which all forms of attention have, detaches the lengths from the
+/// graph, and sets the rounding of products.
+template <class Params>
+void settle_common(const char* op, const Tensor& q, Params& params) {
   check_lengths(op, params.key_lengths, q.extent(0));
   if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   check_dropout(op, params.dropout, params.draw);
   params.rounding = product_rounding();
+}
+
+/// Returns the parameters detached from the graph. Fails on those that do not fit q and k.
+kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
+                                kernel::AttentionParams params) {
+  settle_common(op, q, params);
   if (!(params.softcap >= 0)) fail(op, ": softcap ", params.softcap, ". It must be above 0, or 0 for none.");
   const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
   if (params.relative) {
@@ -63,10 +70,7 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
 
 kernel::PatternParams settled(const char* op, const Tensor& q, const Tensor& k,
                               kernel::PatternParams params) {
-  check_lengths(op, params.key_lengths, q.extent(0));
-  if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
-  check_dropout(op, params.dropout, params.draw);
-  params.rounding = product_rounding();
+  settle_common(op, q, params);
   if (!params.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
   const kernel::Pattern& pattern = *params.pattern;
   if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||

@@ -142,8 +142,8 @@ END
       head -n 1 "$file" | grep -qE '^(//|#|/\*) .{10,}' || echo "$file:1: $(head -n 1 "$file")"
     done | verdict "The first line of a file says what it is for: // ..."
     ;;
-  stand_alone) # a comment is read without the one above it; data/ and train/ are not done yet
-    sources | grep -vE '^(data|train)/' | xargs awk '
+  stand_alone) # a comment is read without the one above it
+    sources | xargs awk '
       FNR == 1 { inside = 0 }
       {
         if (!match($0, /\/\/[\/!]?<? ?/)) { inside = 0; next }

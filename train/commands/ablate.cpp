@@ -92,10 +92,11 @@ Command command::ablate() {
       1,
       1,
       with_machine(with_decoding(
-          {{"heads", "LIST", "as encoder.0.3,cross.0: heads or layers (default: all, and the pruning curve)"},
+          {{"heads", "LIST",
+            "heads or layers, such as encoder.0.3,cross.0 (default: all, and the pruning curve)"},
            {"by", "WHAT", "what replaces a head: zero, mean, uniform, identity, band:w=3 (default: zero)"},
            {"examples", "N", "the first test examples (default: 2000)"},
-           {"outputs", "N", "of translate: also translate the first N, for BLEU (default: 0)"},
+           {"outputs", "N", "translators: also translate the first N examples, for BLEU (default: 0)"},
            {"no-curve", "", "without the pruning curve"},
            {"gates", "", "train hard-concrete gates, too: which heads can be spared together"},
            {"gate-steps", "N", "batches of training data for gates (default: 400)"},

@@ -334,7 +334,7 @@ Command command::attend() {
                {"param", "NAME=FILE", "a parameter or fixed draw of the attention; may be repeated"},
                {"grad-out", "FILE", "gradient of the output [B, H, N, Dv]: gradients are written too"},
                {"dtype", "NAME", "f32 or f64: of the computation (default: that of the queries)"},
-               {"seed", "N", "of parameters and draws that are not given (default: 1)"},
+               {"seed", "N", "seed of parameters and draws that are not given (default: 1)"},
                {"sample", "", "draw as in training, where the attention is a random one"},
                {"no-map", "", "write no map, which has N x M numbers a head"},
                {"out", "DIR", "where the files go"}})),

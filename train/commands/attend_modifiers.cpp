@@ -11,9 +11,9 @@ std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options) {
   options.insert(
       options.end(),
       {{"position", "WORD", "none, rope, rope_interleaved, alibi, t5, shaw or shaw_keys (default: none)"},
-       {"position-base", "X", "of rope: the slowest pair takes about this many positions (default: 10000)"},
-       {"position-buckets", "N", "of t5: number of distance buckets (default: 32)"},
-       {"position-span", "N", "of t5 and shaw: distances from here on are treated alike (default: 128)"},
+       {"position-base", "X", "rope: the slowest pair takes about this many positions (default: 10000)"},
+       {"position-buckets", "N", "t5: number of distance buckets (default: 32)"},
+       {"position-span", "N", "t5 and shaw: distances from here on are treated alike (default: 128)"},
        {"qk-norm", "WORD", "none, rms or l2: queries and keys normalised, with a gain (default: none)"},
        {"softcap", "X", "cap on scores s: cap * tanh(s / cap); 0: none (default: 0)"},
        {"sink", "WORD", "none, zero or learned: one more score in each softmax (default: none)"}});

@@ -13,6 +13,6 @@ std::span<const Command> commands();
 
 /// --recipe, for commands that take a preset.
 inline constexpr CommandOption recipe_option{
-    "recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"};
+    "recipe", "NAME", "recipe of a preset that has several: tiny, google, nystrom, skyformer or best"};
 
 }  // namespace heed

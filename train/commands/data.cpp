@@ -248,7 +248,7 @@ Command command::data() {
            {"validation", "N", "validation examples to generate (default: as many as the benchmark has)"},
            {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
            {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
-           {"seed", "N", "of what is generated (default: 1, as embedded)"},
+           {"seed", "N", "seed of the generated data (default: 1, as embedded)"},
            {"from", "LANGUAGE", "source language of check (default: en)"},
            {"into", "LANGUAGE", "target language of check (default: it)"}},
           false,

@@ -118,8 +118,8 @@ Command command::evaluate() {
        "other data in place of the run's, in the form that heed train --data takes for its task: all "
        "of a file is scored, and of a folder its test files"},
       {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
-      {"stride", "N", "of language models: new tokens a window, the others of it are context"},
-      {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
+      {"stride", "N", "language models: new tokens in a window; its other tokens are context"},
+      {"by-length", "", "translators: BLEU by the words of the source, and a page with the curve"},
       {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"}};
   for (const CommandOption& one : swap_options()) options.push_back(one);
   options.push_back({"json", "", "one JSON object"});

@@ -127,8 +127,8 @@ Command command::export_model() {
       1,
       1,
       with_machine({{"out", "DIR", "new folder for the files"},
-                    {"rounds", "N", "of a preset or file: the first N batches and their learning rates too"},
-                    {"checkpoint", "WHICH", "of a run: best, last or a step (default: best)"}}),
+                    {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
+                    {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
       true,
       run_export};
 }

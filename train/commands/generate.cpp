@@ -107,7 +107,7 @@ Command command::generate() {
       {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
       {"max-new-tokens", "N", "how many to make (default: 500)"},
       {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
-      {"seed", "N", "of the draws (default: 1)"},
+      {"seed", "N", "seed of the draws (default: 1)"},
       precision_option,
       checkpoint_option};
   for (const CommandOption& one : swap_options()) options.push_back(one);

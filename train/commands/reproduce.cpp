@@ -172,7 +172,7 @@ Command command::reproduce() {
                 "where curves, pictures and the page go (default: results in the table's folder)"},
                {"longest", "N",
                 "of tables of lengths: the longest that is measured (default: twice the paper's)"},
-               {"run", "RUN", "of casinoformer-figure2: the trained language model"},
+               {"run", "RUN", "trained language model for casinoformer-figure2"},
                {"windows", "N",
                 "of casinoformer-figure2: windows of each of the two portions of the text (default: 0, all)"},
                {"out", "FOLDER", "where its folder lies (default: runs)"},

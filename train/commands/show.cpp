@@ -58,7 +58,7 @@ Command command::show() {
           {recipe_option,
            {"origin", "", "where each value comes from"},
            {"model", "", "count the parameters part by part too"},
-           {"checkpoint", "WHICH", "of a run: best, last or a step"}},
+           {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step"}},
           true,
           run_show,
           nullptr,

@@ -150,18 +150,18 @@ Command command::structure() {
           1,
           2,
           with_machine(
-              {{"width", "W", "of the band and of the bars (default: 3)"},
+              {{"width", "W", "width of the band and of the bars (default: 3)"},
                {"num-pos", "N", "bars: rare tokens that W rows attend to (default: 2)"},
                {"dropout", "P", "share of a row's band that is zero (default: 0)"},
                {"eps", "E", "size of an error at most (default: 0, no errors)"},
                {"errors", "N", "errors in a row at most (default: 1)"},
                {"max-width", "W", "greatest w of the sweep (default: 32)"},
                {"search", "DRAWS", "the random search of the thesis too, which draws 30 (default: 0, none)"},
-               {"seed", "N", "of the search (default: 1)"},
+               {"seed", "N", "seed of the search (default: 1)"},
                {"kind", "WORD", "encoder or decoder: only these maps"},
                {"json", "", "all numbers as JSON"},
                {"out", "FOLDER", "a page, the JSON and the sweep as SVG go here"},
-               {"checkpoint", "WHICH", "of a run: best, last or a step (default: best)"}}),
+               {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
           false,
           run_structure};
 }

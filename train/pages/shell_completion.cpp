@@ -142,7 +142,8 @@ std::string zsh_completion(std::span<const Command> commands) {
       "  fi\n"
       "  _files\n"
       "}\n"
-      // As a file of $fpath this is the body of the function itself; read by `source` it names the function.
+      // Where zsh loads the page from $fpath, the page is the body of the function and calls it; where `source`
+      // reads it, it registers the function.
       "if [[ ${funcstack[1]} == _heed ]]; then _heed \"$@\"; else compdef _heed heed ./heed; fi\n");
 }
 
