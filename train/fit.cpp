@@ -197,7 +197,7 @@ TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader,
   });
   check_same_data(group, data);
   // The main process alone has the folder.
-  std::optional<io::TemporaryFolder> temporary;  // of a run that leaves nothing
+  std::optional<io::TemporaryFolder> temporary;  // folder of a run that leaves nothing
   RunFolder folder = options.folder.empty() ? RunFolder::none() : RunFolder::elsewhere(options.folder);
   std::optional<Checkpoint> resume;
   std::vector<ChangedOption> changed;

@@ -28,7 +28,7 @@ struct FitOptions {
   OptimizerOptions optimizer = {};       ///< update rule, weight decay, clipping
   int64_t grad_accumulation = 1;         ///< batches whose gradients make one step
   Precision precision = Precision::f32;  ///< f64 converts the model
-  uint64_t seed = 1;  ///< of dropout; weights and order of the data have seeds of their own
+  uint64_t seed = 1;  ///< seed of dropout; weights and order of the data have seeds of their own
 
   DataLoader* validation = nullptr;  ///< scored now and then; null: no validation
   /// Scores of a validation; the first decides which checkpoint is best. Empty: mean_loss().
@@ -62,9 +62,9 @@ struct FitOptions {
 /// How a call of fit() ended.
 struct FitResult {
   int64_t step = 0;       ///< steps taken, those before resuming included
-  int64_t best_step = 0;  ///< of the best validation; 0: none
-  Scores best = {};       ///< of that validation
-  double seconds = 0;     ///< of training, validations included
+  int64_t best_step = 0;  ///< step of the best validation; 0: none
+  Scores best = {};       ///< scores of the best validation
+  double seconds = 0;     ///< seconds of training, validations included
   bool early = false;     ///< patience or time limit ended it
   int stopped_by = 0;     ///< a signal's number, or 0: see fit()
 };

@@ -32,7 +32,7 @@ std::string fit_settings_text(TrainOptions train);
 
 /// An option that a call of fit() has otherwise than the run that it resumes.
 struct ChangedOption {
-  std::string key;     ///< of config.toml: "train.patience"
+  std::string key;     ///< name of the option in config.toml: "train.patience"
   std::string before;  ///< its value in the run, as text
   std::string now;     ///< its value from now on
 };

@@ -24,7 +24,7 @@ struct ParsedArguments {
   std::vector<std::string> positional;                      ///< the arguments that are no options
   std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
   std::vector<std::string> argv;                            ///< everything as typed
-  std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
+  std::vector<TrainCallback*> callbacks = {};               ///< called in training: see run_program()
 
   bool has(const std::string& name) const { return options.contains(name); }  ///< whether an option was given
   /// The last value of an option.

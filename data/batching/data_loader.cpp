@@ -36,7 +36,8 @@ class DataLoader::PrefetchThread {
   PrefetchThread(const PrefetchThread&) = delete;
   PrefetchThread& operator=(const PrefetchThread&) = delete;
 
-  /// The next batch. Rethrows what making it threw; after that it gives no more batches.
+  /// Waits for the next batch and takes it. Rethrows what making it threw; after that it gives no more
+  /// batches.
   Batch next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !ready_.empty() || error_; });
@@ -69,7 +70,7 @@ class DataLoader::PrefetchThread {
   }
 
   const DataLoader& loader_;
-  LoaderPosition place_;  // of the batch that is made
+  LoaderPosition place_;  // position of the batch that is being made
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_;
@@ -135,7 +136,7 @@ Batch DataLoader::next() {
     try {
       batch = prefetch_thread_->next();
     } catch (...) {
-      prefetch_thread_.reset();  // the next call tries again
+      prefetch_thread_.reset();  // another call starts a new thread, which tries again
       throw;
     }
   } else {

@@ -23,7 +23,7 @@ struct Padding {
 struct DataLoaderOptions {
   int64_t batch_size = 32;  ///< examples a batch
   bool shuffle = false;     ///< another order each epoch; false: the order of the set
-  uint64_t seed = 1;        ///< of the order
+  uint64_t seed = 1;        ///< seed of the order
   bool drop_last = false;   ///< leaves out the last batch of an epoch where it is not full
   /// Tensors to pad on the right of their first axis, [T, ...] to [B, longest, ...]. For each of them, in
   /// this order, the lengths i32 [B] follow behind the example's own tensors.
@@ -37,7 +37,7 @@ struct DataLoaderOptions {
 struct LoaderPosition {
   int64_t epoch = 0;  ///< counted from 0
   int64_t batch = 0;  ///< counted from 0 within the epoch
-  /// Same epoch and same batch.
+  /// Whether epoch and batch are equal.
   friend bool operator==(const LoaderPosition&, const LoaderPosition&) = default;
 };
 
@@ -129,9 +129,9 @@ class DataLoader {
   const Dataset& dataset_;
   DataLoaderOptions options_;
   int64_t batches_ = 0;
-  std::vector<int64_t> lengths_;  // of all examples, where they are sorted by length
+  std::vector<int64_t> lengths_;  // lengths of all examples, where they are sorted by length
   LoaderPosition position_;
-  mutable Plan plan_;  // of the last epoch that was asked for
+  mutable Plan plan_;  // plan of the last epoch that was asked for
   std::unique_ptr<PrefetchThread> prefetch_thread_;
 };
 

@@ -35,7 +35,7 @@ struct PairBatch {
   Rows target_in;             ///< start + y
   Rows target_out;            ///< y + end, same shape as target_in
   int64_t target_tokens = 0;  ///< ids in target_out that are not padding
-  int64_t wanted = 0;         ///< of the frame: at least target_tokens
+  int64_t wanted = 0;         ///< BatchFrame::wanted of this batch: at least target_tokens
 };
 
 /// A sentence pair as ids, without start and end.
@@ -55,7 +55,7 @@ struct BatchOptions {
   /// shapes. Does not change which pairs a batch holds.
   bool few_shapes = false;
   int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
-  uint64_t seed = 1;        ///< of the order of each epoch
+  uint64_t seed = 1;        ///< seed of the order of each epoch
   SpecialIds special = {};  ///< uses pad, start and end
 };
 

@@ -22,7 +22,7 @@ struct WindowBatch {
 struct WindowOptions {
   int64_t block = 128;  ///< ids per window
   int64_t batch = 32;   ///< windows per batch
-  uint64_t seed = 1;    ///< of the windows that random() draws
+  uint64_t seed = 1;    ///< seed of the windows that random() draws
   /// In order, each window but the first scores this many new ids after its context; 0: a whole block, so
   /// that windows do not overlap.
   int64_t stride = 0;

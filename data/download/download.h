@@ -52,7 +52,7 @@ std::span<const RemoteCorpus> remote_corpora();
 /// (expected: the publisher's, else the one recorded at the first download in NAME.sha256) causes Fault::data
 /// and never gets its final name. Fault::usage for an unknown name.
 Downloaded download(std::string_view name, const DownloadOptions& options);
-/// The same for a given corpus.
+/// Downloads the given corpus, like download() by name.
 Downloaded download(const RemoteCorpus& corpus, const DownloadOptions& options);
 
 /// Downloads one file in the same way; returns its bytes. `inspect` may reject the bytes by throwing, before

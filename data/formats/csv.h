@@ -54,7 +54,7 @@ class CsvTable {
 
   std::string name_;
   std::vector<std::string> columns_;
-  std::unordered_map<std::string, int64_t> places_;  // of the names of columns
+  std::unordered_map<std::string, int64_t> places_;  // index of each column by its name
   std::vector<Cell> cells_;                          // row after row
   int64_t rows_ = 0;
 };

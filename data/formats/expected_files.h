@@ -11,7 +11,7 @@ namespace heed {
 /// The files of a data folder and where to get them.
 struct ExpectedFiles {
   const char* what;                ///< "MNIST"
-  std::vector<std::string> names;  ///< of files; empty: any
+  std::vector<std::string> names;  ///< names of the files; empty: any
   bool gzip = false;               ///< true if NAME.gz may replace each
   const char* bring;               ///< advice: "Fetch them: heed data get mnist."
 };

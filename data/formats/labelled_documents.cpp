@@ -13,9 +13,9 @@ namespace {
 
 /// What the lines of a file are, for their errors.
 struct LineFormat {
-  size_t num_fields;     // before the last text of the line
-  const char* content;   // of a line
-  const char* labels;    // that are legal
+  size_t num_fields;     // number of fields before the last text of the line
+  const char* content;   // what a line holds
+  const char* labels;    // which labels are legal
   bool decimal = false;  // whether labels may be 0.0 and 1.0
 };
 

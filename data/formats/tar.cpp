@@ -13,7 +13,7 @@ namespace heed {
 namespace {
 
 constexpr size_t block = 512;
-constexpr size_t longest_extension = size_t{1} << 20;  // of a long name, or of pax records
+constexpr size_t longest_extension = size_t{1} << 20;  // maximum bytes of a long name, or of pax records
 
 /// Where fields of a header begin, and how long they are (POSIX 1003.1, ustar).
 struct Field {
@@ -34,7 +34,7 @@ class Reader {
          " Nothing was unpacked; fetch the archive again.");
   }
 
-  /// The next block as a header; false at the two blocks of zeros that end an archive.
+  /// Takes the next block as a header; false at the two blocks of zeros that end an archive.
   bool next_header() {
     header_at_ = at_;
     header_ = take(block, "a header");
@@ -148,7 +148,7 @@ std::vector<TarEntry> untar(std::string_view archive, std::string_view archive_n
   Reader in(archive, archive_name);
   std::vector<TarEntry> entries;
   std::unordered_set<std::string> names;
-  std::string long_name;  // of the next entry, where an entry before it gives one
+  std::string long_name;  // name of the next entry, where an entry before it gives one
   int64_t count = 0;
   while (in.next_header()) {
     if (++count > limits.entries)

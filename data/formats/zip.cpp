@@ -53,7 +53,7 @@ struct ZipBytes {
 struct DirectoryEntry {
   std::string name;
   uint32_t flags, method, crc, packed, size, offset, mode;
-  uint64_t at;  ///< of the line itself
+  uint64_t at;  ///< offset of the line in the archive
   bool folder() const { return name.ends_with('/'); }
 };
 

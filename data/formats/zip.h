@@ -16,8 +16,8 @@ struct ZipEntry {
 
 /// What an archive may hold.
 struct ZipLimits {
-  int64_t entries = 1000;            ///< files
-  int64_t bytes = int64_t{1} << 30;  ///< of all files together, unpacked
+  int64_t entries = 1000;            ///< maximum number of files
+  int64_t bytes = int64_t{1} << 30;  ///< maximum bytes of all files together, unpacked
 };
 
 /// Returns all files of an archive, without its folders. Reads stored and deflated entries only (PKWARE

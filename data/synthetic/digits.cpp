@@ -69,8 +69,8 @@ Stroke smooth(const Stroke& stroke) {
 /// Distortion of one image: the affine map and the pen.
 struct Manner {
   double width, height, slant, turn, x, y;
-  double radius, edge;  ///< of the pen, in pixels
-  double ink, grain;    ///< of 255, and the fraction that varies per pixel
+  double radius, edge;  ///< radius of the pen and width of its soft edge, in pixels
+  double ink, grain;    ///< brightness of a stroke, up to 255, and the fraction that varies per pixel
 };
 
 Manner manner(CounterRng& random) {

@@ -28,7 +28,7 @@ class Arguments {
         return ranked(0);
       case listops_max:
         return ranked(count_ - 1);
-      case listops_median:  // of an even number: the mean of the middle two, rounded down
+      case listops_median:  // the median of an even number: the mean of the middle two, rounded down
         return (ranked((count_ - 1) / 2) + ranked(count_ / 2)) / 2;
       default:
         return sum_ % 10;

@@ -13,18 +13,18 @@ namespace heed {
 /// Settings of an image, in pixels. The generator is that of Linsley et al. 2018 (drewlinsley/pathfinder,
 /// snakes2.py), the numbers are those of the Long Range Arena (lra_benchmarks/data/pathfinder.py).
 struct PathfinderOptions {
-  int64_t side = 32;             ///< of the image
+  int64_t side = 32;             ///< side of the image
   int64_t padding = 1;           ///< width of the border without target curves
   int64_t dash = 2;              ///< length of a dash
-  double thickness = 0.5;        ///< of a dash, a multiple of 0.5
-  std::vector<int64_t> gaps{1};  ///< around dashes; each image uses one at random
+  double thickness = 0.5;        ///< thickness of a dash, a multiple of 0.5
+  std::vector<int64_t> gaps{1};  ///< gaps around dashes; each image uses one at random
   double marker = 1.5;           ///< radius of a disc
   int64_t contour = 14;          ///< dashes of each of the two target curves
   int64_t distractor = 4;        ///< dashes of a distractor
   int64_t distractors = 5;       ///< number of distractor curves
   int64_t apart = 7;             ///< distance between the starts of both target curves
   double continuity = 1;         ///< turns of at least 90 degrees / continuity are excluded
-  double contrast = 2;           ///< of distractors, relative to a disc
+  double contrast = 2;           ///< contrast of distractors, relative to a disc
   double dash_contrast = 0.75;   ///< contrast of target curves is this times `contrast`
 };
 

@@ -21,7 +21,7 @@ struct CorpusOptions {
   int64_t test = 1000;        ///< pairs held out for the final score
   int64_t max_words = 128;    ///< maximum words of a side; 0: no limit
   bool deduplicate = true;    ///< remove exact repeats before the split
-  uint64_t seed = 1234;       ///< of the shuffle
+  uint64_t seed = 1234;       ///< seed of the shuffle
 };
 
 /// Counts of pairs and removals, in order of the steps.

@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view magic = "heed sequences 1\n";
-constexpr size_t digits = 64;  // of a hexadecimal SHA-256
+constexpr size_t digits = 64;  // hexadecimal digits of a SHA-256
 
 template <class T>
 std::string_view raw(const std::vector<T>& values) {

@@ -20,15 +20,15 @@ struct Pair {
 
 /// The two languages, as in file names and JSON keys.
 struct Languages {
-  std::string source = "en";  ///< of the sentences to translate
-  std::string target = "it";  ///< of the translations
+  std::string source = "en";  ///< language of the sentences to translate
+  std::string target = "it";  ///< language of the translations
 };
 
 /// A file that was read, for the run's manifest.
 struct SourceFile {
   std::string path;    ///< as given, with the language's ending where that was added
-  int64_t bytes = 0;   ///< on disk, before decompression
-  std::string sha256;  ///< of the bytes on disk
+  int64_t bytes = 0;   ///< size on disk, before decompression
+  std::string sha256;  ///< SHA-256 of the bytes on disk
 };
 
 /// The contents of files of parallel text.

@@ -42,8 +42,8 @@ std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder);
 
 /// The contents of a tokenizer's two files.
 struct BytePairFiles {
-  std::string vocabulary;  ///< of vocab.json
-  std::string merges;      ///< of merges.txt
+  std::string vocabulary;  ///< contents of vocab.json
+  std::string merges;      ///< contents of merges.txt
 };
 
 /// The files of a `byte_pair` tokenizer, for other programs; Fault::usage for other kinds.

@@ -19,8 +19,8 @@ constexpr int64_t largest = int64_t{64} << 20;  // bytes of a file
 /// count up from U+0100.
 struct Spelling {
   std::string order;                   // the bytes, in the order of their ids
-  std::array<char32_t, 256> letter{};  // of a byte
-  std::array<int16_t, 0x144> byte{};   // of a letter; -1: none
+  std::array<char32_t, 256> letter{};  // the character that spells a byte
+  std::array<int16_t, 0x144> byte{};   // the byte that a character spells; -1: none
 
   Spelling() {
     const auto visible = [](int b) {

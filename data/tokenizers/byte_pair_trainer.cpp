@@ -115,9 +115,9 @@ class TokenText {
   static constexpr int32_t border = std::numeric_limits<int32_t>::min(), inside = border + 1;
 
   std::vector<int32_t> places_;
-  std::vector<TokenPlace> starts_;  // of words
-  std::vector<int64_t> counts_;     // of words
-  std::vector<uint32_t> lengths_;   // of tokens in bytes, by id
+  std::vector<TokenPlace> starts_;  // where each word begins in places_
+  std::vector<int64_t> counts_;     // how often each word occurs
+  std::vector<uint32_t> lengths_;   // bytes of each token, by id
 };
 
 /// Count and occurrences of a pair.
@@ -125,8 +125,8 @@ struct PairEntry {
   static constexpr Pair none = ~Pair{0};
   Pair pair = none;
   int64_t count = 0;
-  TokenPlace first = 0;    // of its occurrences, which PairCounts links; 0: there are none
-  bool has_grown = false;  // since the last settle()
+  TokenPlace first = 0;    // first of the pair's occurrences, which PairCounts links; 0: there are none
+  bool has_grown = false;  // whether the count has grown since the last settle()
 };
 
 /// Entries by pair: a hash table with open addressing, since a text without spaces has millions of pairs.

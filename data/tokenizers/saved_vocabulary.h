@@ -17,7 +17,7 @@ class SavedLines {
   /// The first line must equal the title. `bytes` and `name` must outlive it.
   SavedLines(std::string_view bytes, std::string_view title, std::string_view name);
 
-  /// The next line, without its end; the last line must have an end too.
+  /// Takes the next line, without its end; the last line must have an end too.
   std::string_view next();
   /// The rest of the next line after `key` and a blank.
   std::string_view value(std::string_view key);

@@ -21,7 +21,7 @@ enum class SubwordModel {
 struct SubwordOptions {
   SubwordModel model = SubwordModel::unigram;  ///< how pieces are found
   int64_t size = 8000;  ///< tokens, including the four special ones; a small text yields fewer
-  int threads = 4;      ///< of training; changes the model's bytes, as every field
+  int threads = 4;      ///< threads of training; their number changes the model's bytes
 };
 
 /// Trains on the sentences; each of their characters gets a token. Deterministic for equal sentences and

@@ -27,8 +27,8 @@ constexpr size_t max_pieces = 1'000'000;
 /// One field of a message.
 struct Field {
   uint64_t number = 0, wire = 0;
-  uint64_t value = 0;             ///< of a numeric field
-  std::string_view content = {};  ///< of a bytes field
+  uint64_t value = 0;             ///< value of a varint field
+  std::string_view content = {};  ///< content of a bytes field
   size_t at = 0;                  ///< offset in the model
 };
 

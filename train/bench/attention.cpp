@@ -54,7 +54,7 @@ Cost measure(const Subject& subject, int64_t length, bool forward_alone) {
   cost.flops = static_cast<double>(Count::flops().load());
   cost.ahead = median_time(ahead, 0.15, 3);
   if (forward_alone) return cost;
-  layer.step();  // the same for backward
+  layer.step();  // computes what backward caches
   Count::reset();
   cost.bytes = peak_of([&] { layer.step(); });
   cost.flops = static_cast<double>(Count::flops().load());
@@ -87,7 +87,7 @@ double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
 
 struct Plan {
   int64_t width, shortest, longest;
-  double seconds;  // of a step at most
+  double seconds;  // maximum expected seconds of a step
   bool forward_alone = false;
   Rounding rounding = Rounding::none;
   double limit = 0;  ///< FLOP/s of a large product
@@ -251,7 +251,7 @@ void bench_attention(const ParsedArguments& arguments) {
       Curve curve = measure_curve({spec, causal, width}, plan, softmax, table, csv, notes);
       if (softmax != nullptr) {
         const double ahead = crossover(curve, *softmax, &Cost::ahead);
-        std::string number, words;  // of a step
+        std::string number, words;  // crossover of a step, as a number and in words
         if (!plan.forward_alone) {
           const double both = crossover(curve, *softmax, &Cost::both);
           number = text(both);

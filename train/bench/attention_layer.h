@@ -19,7 +19,7 @@ class AttentionLayer {
     int64_t length = 512;
     int64_t batch = 1;
     bool training = false;  ///< stochastic attentions sample, and dropout is on
-    double dropout = 0;     ///< of the weights
+    double dropout = 0;     ///< dropout rate of the attention weights
   };
   explicit AttentionLayer(const Options& options);
 

@@ -24,7 +24,7 @@ struct Decoder {
   const DecoderOnly* language_model = nullptr;
   const EncoderDecoder* translator = nullptr;
   Bf16Weights narrow;           ///< with --precision bf16
-  int64_t tokens = 0;           ///< of an output
+  int64_t tokens = 0;           ///< number of tokens of an output
   std::vector<int32_t> source;  ///< token ids of a translator's input
 
   Decoder(const std::string& name, const ParsedArguments& arguments)

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::array fastmax_dropouts{"fastmax:p=2,dropout=quadratic", "fastmax:p=2,dropout=standard",
                                       "fastmax:p=2,dropout=1d"};
-constexpr int64_t min_tokens = 4096;  ///< of a step: short sequences come in batches
+constexpr int64_t min_tokens = 4096;  ///< minimum tokens of a step: short sequences come in batches
 constexpr size_t min_rounds = 5;
 
 /// Median seconds of a step without dropout and of one with it.
 struct StepTimes {
   double without = 0, with = 0;
   double ratio = 0;      ///< the median of the ratios of neighbouring steps
-  double cpu_ratio = 0;  ///< the same of their processor time, which other programs disturb less
+  double cpu_ratio = 0;  ///< median ratio of their processor times, which other programs disturb less
 };
 
 /// Seconds that all threads of this process have computed.

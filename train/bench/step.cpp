@@ -29,7 +29,7 @@ struct SteppedLayer {
     for (int64_t at = 0; at < history; at += chunk) attend(std::min(chunk, history - at));
   }
 
-  /// The next tokens of a random input.
+  /// Times the layer on the next `tokens` of a random input.
   void attend(int64_t tokens) {
     Rng rng(2 + static_cast<uint64_t>(cache->length));
     const Tensor x(Shape{1, tokens, width});

@@ -76,16 +76,16 @@ class Stepper {
 /// Cost of training a workload; times in seconds, sizes in bytes.
 struct Times {
   double step = 0;           ///< mean over the period of each step's median
-  double products = 0;       ///< of a step, alone
-  double product_flops = 0;  ///< of a step
-  double tokens = 0;         ///< of a step, mean
-  int64_t timed = 0;         ///< steps
-  int64_t mapped = 0;        ///< taken from the system after the warmup
-  int64_t tensors = 0;       ///< peak
-  int64_t resident = 0;      ///< peak of the process
-  double interruptions = 0;  ///< per second
-  double flops = 0;          ///< of a step, all ops included
-  double launches = 0;       ///< of a step
+  double products = 0;       ///< time of the matrix products of a step, alone
+  double product_flops = 0;  ///< FLOPs of the matrix products of a step
+  double tokens = 0;         ///< mean number of tokens of a step
+  int64_t timed = 0;         ///< number of timed steps
+  int64_t mapped = 0;        ///< memory taken from the system after the warmup
+  int64_t tensors = 0;       ///< peak memory of tensors
+  int64_t resident = 0;      ///< peak memory of the process
+  double interruptions = 0;  ///< context switches per second
+  double flops = 0;          ///< FLOPs of a step, all ops included
+  double launches = 0;       ///< kernel launches of a step
   std::string why_not_replayed = {};
 };
 

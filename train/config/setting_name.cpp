@@ -10,8 +10,8 @@ namespace heed {
 namespace {
 
 struct FitSetting {
-  std::string_view key;     // without "train."
-  std::string_view member;  // of FitOptions, unless it says of what
+  std::string_view key;     // name of the setting without "train."
+  std::string_view member;  // member of FitOptions, unless it names another class
 };
 
 constexpr FitSetting fit_settings[] = {

@@ -49,7 +49,7 @@ class ForwardBackward {
 
   Config& config_;                   ///< settings and task of the run
   Module& model_;                    ///< has the weights
-  Rng& rng_;                         ///< of dropout and sampling
+  Rng& rng_;                         ///< random numbers of dropout and sampling
   const TrainCallbacks& callbacks_;  ///< called when gradients are complete
 };
 

@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-constexpr double mean_decay = 0.7;  // of the running mean of losses, by which divergence is judged
+constexpr double mean_decay = 0.7;  // decay of the running mean of losses, by which divergence is judged
 
 std::string range_name() { return advice("find-lr", "LearningRateRange"); }
 

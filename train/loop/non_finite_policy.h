@@ -38,7 +38,7 @@ class NonFinitePolicy {
 
   /// A buffer before a step: modules write into it, or assign another tensor.
   struct SavedBuffer {
-    Tensor* buffer;         // of the module
+    Tensor* buffer;         // buffer of the module
     Tensor before, values;  // the tensor that it was, and a copy of its values
   };
 

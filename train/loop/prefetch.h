@@ -60,7 +60,7 @@ class Prefetch {
   /// One step, and the pinned memory that its tensors are copied from.
   struct Slot {
     Made made;
-    std::vector<int64_t> offsets;  // of the tensors in the pinned memory, batch after batch
+    std::vector<int64_t> offsets;  // offset of each tensor in the pinned memory, batch after batch
     std::unique_ptr<cuda::Staging> staging;
     std::exception_ptr error;
   };

@@ -53,12 +53,12 @@ class StepLog {
   double seconds_left(double time) const;
   Progress& progress_;
   RunState& state_;
-  std::unique_ptr<MetricsLog> metrics_;  // of the main process; null in others
+  std::unique_ptr<MetricsLog> metrics_;  // log of the main process; null in others
   int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
   EvaluationTimes evaluation_ = {};
-  double began_ = 0, earlier_seconds_ = 0;       // earlier: of previous sessions
+  double began_ = 0, earlier_seconds_ = 0;       // start of this session, and seconds of previous sessions
   double validating_ = 0;                        // seconds of this session's validations
-  double window_start_ = 0, window_tokens_ = 0;  // since the last line of metrics
+  double window_start_ = 0, window_tokens_ = 0;  // start and tokens since the last line of metrics
   Progress::Now now_ = {};
 };
 

@@ -42,7 +42,7 @@ StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double
     result.norm = std::sqrt(numbers.back());
     numbers.pop_back();
     result.loss = passes_->loss_of(batches, numbers);
-  } catch (const NotFinite& error) {  // of train.detect_anomaly
+  } catch (const NotFinite& error) {  // thrown with train.detect_anomaly
     passes_->abandon();
     optimizer_.clear();
     result.loss = NAN;

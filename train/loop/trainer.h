@@ -94,7 +94,7 @@ class Trainer {
   Progress& progress_;
   ProcessGroup& group_;
   TrainCallbacks callbacks_;
-  Autocast autocast_;  // of training and validation
+  Autocast autocast_;  // rounding of products in training and validation
   RunState state_;     // kept up to date by every part, saved in checkpoints
   StepLog log_;
   Rng rng_;

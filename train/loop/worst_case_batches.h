@@ -22,7 +22,7 @@ class WorstCaseBatches {
   /// Plans epochs until there are `batches`, or 20,000 and an epoch is whole; leaves the task on some epoch.
   WorstCaseBatches(Task& task, int64_t batches);
 
-  /// The next batch to measure; none when no other is expected to take more memory.
+  /// Chooses the next batch to measure; none when no other is expected to take more memory.
   std::optional<BatchPlace> next();
   /// Records the peak bytes and the operations of the batch that next() returned.
   void record(double bytes, double operations);

@@ -13,7 +13,7 @@ namespace heed {
 /// A BLEU score and its parts (Papineni et al. 2002).
 struct Bleu {
   double score = 0;                    ///< 0 to 100
-  std::array<double, 4> precisions{};  ///< of 1- to 4-grams, in percent, after smoothing
+  std::array<double, 4> precisions{};  ///< precisions of 1- to 4-grams, in percent, after smoothing
   double brevity_penalty = 1;          ///< exp(1 - reference length / length) if the output is shorter
   std::array<int64_t, 4> correct{};    ///< n-grams also in the reference, clipped
   std::array<int64_t, 4> total{};      ///< n-grams of the output

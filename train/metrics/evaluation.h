@@ -20,7 +20,7 @@ struct ReportSample {
 
 /// Confusion matrix of a classifier: rows are true classes, columns are predictions.
 struct Confusion {
-  std::vector<std::string> labels{};  ///< of the classes, in the order of rows and columns
+  std::vector<std::string> labels{};  ///< names of the classes, in the order of rows and columns
   std::vector<int64_t> counts{};      ///< [labels, labels]
   /// The number of examples that were counted.
   int64_t total() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
@@ -31,8 +31,8 @@ struct Evaluation {
   Scores scores;                          ///< on the whole test split
   std::vector<std::string> notes;         ///< lines of text, such as a metric's signature
   std::vector<ReportSample> samples;      ///< some outputs, for the report
-  std::vector<ReportSample> sentences{};  ///< of a translator: every test sentence with its output
-  std::optional<Confusion> confusion;     ///< of a classifier; else empty
+  std::vector<ReportSample> sentences{};  ///< every test sentence of a translator, with its output
+  std::optional<Confusion> confusion;     ///< confusion matrix of a classifier; else empty
 };
 
 }  // namespace heed

@@ -14,7 +14,7 @@ namespace heed {
 
 /// The tokens of one sequence of a batch, as attention maps name them.
 struct ExampleTokens {
-  int64_t number = 0;                ///< of the test example, from 0; both inputs of a pair have the same one
+  int64_t number = 0;                ///< number of the test example, from 0; equal for both inputs of a pair
   std::string caption{};             ///< one line about the example
   std::vector<std::string> input{};  ///< what the encoder, or the only stack, reads
   std::vector<std::string> target_in{};   ///< what a decoder reads; empty without one

@@ -17,7 +17,7 @@ struct NounPhrase {
   bool definite = false;          ///< takes the definite article
   Person person = Person::third;  ///< decides the form of the verb
   Gender gender = Gender::masculine;  ///< decides Italian articles, adjectives and participles
-  Tags tags = 0;                      ///< of its noun; 0 for names and pronouns
+  Tags tags = 0;                      ///< tags of its noun; 0 for names and pronouns
 
   Number number() const { return number_of(person); }  ///< singular or plural, by its person
   /// The Italian with its article, if any.
@@ -44,7 +44,7 @@ enum class Mood { plain, can, want, must };
 struct Clause {
   NounPhrase subject = {};       ///< may be silent: see silent_subject
   const Verb* verb = nullptr;    ///< never null where the clause is realized
-  Tense tense = Tense::present;  ///< of both languages
+  Tense tense = Tense::present;  ///< tense of the verb in both languages
   Mood mood = Mood::plain;       ///< can, want to, must: present and past only
   bool negated = false;          ///< don't, doesn't; non
   bool question = false;         ///< English inverts; Italian keeps the order

@@ -22,9 +22,9 @@ struct Clitic {
 
 /// The pronouns of one verb.
 struct Clitics {
-  std::optional<Clitic> direct = {};     ///< of the direct object: lo
-  std::optional<Clitic> indirect = {};   ///< of the indirect object: gli
-  std::optional<Person> reflexive = {};  ///< of the subject itself: si
+  std::optional<Clitic> direct = {};     ///< pronoun of the direct object: lo
+  std::optional<Clitic> indirect = {};   ///< pronoun of the indirect object: gli
+  std::optional<Person> reflexive = {};  ///< person of the reflexive pronoun: si
 };
 
 std::string plural(std::string_view noun, Gender gender);  ///< libro: libri, amica: amiche
@@ -55,7 +55,7 @@ std::string finite(const ItalianVerb& verb, Tense tense, Person person);
 std::string participle(const ItalianVerb& verb, Gender gender, Number number);
 /// The gerund: comprando.
 std::string gerund(const ItalianVerb& verb);
-std::string imperative(const ItalianVerb& verb);  ///< of tu
+std::string imperative(const ItalianVerb& verb);  ///< the imperative for tu: compra
 
 /// The pronouns before a finite verb: "me lo", "gliel'" when `next` is a form of avere, "si".
 std::string proclitics(const Clitics& clitics, std::string_view next);

@@ -41,7 +41,7 @@ enum class Form {
   indirect,             // the clitic gli
   reflexive,            // the clitic si
   possessive_singular,  // suo, then sua, suoi, sue
-  present_are = 12,     // of comprare: compr-a
+  present_are = 12,     // ending of the present of comprare: compr-a
   present_ere,
   present_ire,
   imperfect,            // compra-va
@@ -66,7 +66,7 @@ struct Phrase {
 struct Noun {
   Phrase singular;                           ///< without article
   Phrase plural;                             ///< without article
-  Gender gender = Gender::masculine;         ///< of the Italian singular
+  Gender gender = Gender::masculine;         ///< gender of the Italian singular
   Gender plural_gender = Gender::masculine;  ///< differs for l'uovo, le uova
   Tags tags = 0;                             ///< topics, for verbs and adjectives that fit it
 };
@@ -77,8 +77,8 @@ struct Adjective {
   bool precedes = false;    ///< stands before its Italian noun
   bool invariable = false;  ///< has one Italian form
   bool gradable = true;     ///< has a comparative
-  bool state = false;       ///< of a person; can be a reason
-  Tags tags = 0;            ///< of nouns that it fits
+  bool state = false;       ///< describes a state of a person; can be a reason
+  Tags tags = 0;            ///< tags of nouns that it fits
 };
 
 /// An English verb.
@@ -92,8 +92,8 @@ struct ItalianVerb {
   std::string infinitive;              ///< without -si
   std::string participle;              ///< masculine singular
   std::string future;                  ///< stem: `comprer`
-  std::string stem;                    ///< of imperfect and gerund when irregular: `bev`
-  std::string imperative;              ///< of tu, when irregular: `da'`
+  std::string stem;                    ///< stem of imperfect and gerund when irregular: `bev`
+  std::string imperative;              ///< imperative for tu when irregular: `da'`
   std::array<std::string, 6> present;  ///< in the order of `people`
   bool inchoative = false;             ///< finisco
   bool with_essere = false;            ///< the passato prossimo takes essere: sono andato
@@ -128,7 +128,7 @@ struct Time {
 /// A person's name, which is the same in both languages.
 struct Name {
   std::string word;                   ///< "Anna"
-  Gender gender = Gender::masculine;  ///< of the person, for pronouns and participles
+  Gender gender = Gender::masculine;  ///< gender of the person, for pronouns and participles
 };
 
 /// The words of the phrasebook, each list in the order of its table.

@@ -37,8 +37,8 @@ struct Pattern {
   Pair (*make)(WordChooser&);  ///< returns an empty pair when the choices do not fit
 };
 
-std::span<const Pattern> simple_patterns();  ///< of one clause
-std::span<const Pattern> joined_patterns();  ///< of two clauses, and comparisons
+std::span<const Pattern> simple_patterns();  ///< patterns of one clause
+std::span<const Pattern> joined_patterns();  ///< patterns of two clauses, and comparisons
 std::span<const Pattern> asked_patterns();   ///< questions with where, what, who, which, how many
 
 /// A random sentence of any pattern; a pure function of the random stream.

@@ -17,7 +17,7 @@ struct WordLink {
   int64_t source = 0;              ///< index of the English token
   int64_t target = 0;              ///< index of the Italian token
   LinkKind kind = LinkKind::noun;  ///< the part of speech
-  /// Of adjectives: English has it before its noun, Italian behind it.
+  /// True for an adjective that stands before its noun in English and behind it in Italian.
   bool swapped = false;
 };
 

@@ -31,10 +31,10 @@ enum class Quality { any, gradable, state };
 /// Determiner, number and adjectives of a noun.
 struct NounModifiers {
   Determiner determiner = Determiner::definite;  ///< the English and Italian word before the noun
-  Number number = Number::singular;              ///< of the noun
+  Number number = Number::singular;              ///< whether the noun is singular or plural
   const Adjective* before = nullptr;             ///< an adjective between determiner and noun; null: none
   const Adjective* after = nullptr;              ///< an adjective behind the Italian noun; null: none
-  Person owner = Person::first;                  ///< of `possessive`
+  Person owner = Person::first;                  ///< the owner, where the determiner is `possessive`
   Gender owner_gender = Gender::masculine;       ///< tells his from her
 };
 

@@ -82,8 +82,8 @@ class ClassificationTask : public Task, public MapProvider, public ExampleProvid
   ClassificationTally score(Module& model, Split split, int64_t count, int64_t classes = 0) const;
 
   int64_t batch_size_ = 1;      ///< examples a training batch
-  uint64_t seed_ = 1;           ///< of the run
-  double label_smoothing_ = 0;  ///< of the training loss
+  uint64_t seed_ = 1;           ///< seed of the run
+  double label_smoothing_ = 0;  ///< label smoothing of the training loss
 };
 
 }  // namespace heed

@@ -93,7 +93,7 @@ class Recall final : public ClassificationTask {
   }
 
  private:
-  static constexpr int64_t batches = 100;  // of an epoch
+  static constexpr int64_t batches = 100;  // number of batches in an epoch
 
   /// Tokens of a sequence: the items and the query.
   int64_t length() const { return options_.items + 1; }

@@ -33,12 +33,12 @@ struct TranslateOptions {
   bool join_with_spaces = false;                      ///< join words by blanks, in references too
   bool vocabulary_on_all = false;  ///< count words of held-out pairs too, as the published recipe does
   std::string source_vocabulary;   ///< a word-level tokenizer file (JSON) instead of counting; empty: count
-  std::string target_vocabulary;   ///< the same for the target
+  std::string target_vocabulary;   ///< a word-level tokenizer file (JSON) for the target; empty: count
   bool deduplicate = true;         ///< drop exact repeats before the split
   int64_t max_length = 128;        ///< words of a sentence at most; 0: no limit
   int64_t validation = 1000;       ///< pairs held out to choose the best checkpoint
   int64_t test_size = 1000;        ///< pairs held out for the final score
-  int64_t split_seed = 1234;       ///< of the one shuffle before holding out
+  int64_t split_seed = 1234;       ///< seed of the one shuffle before holding out
   bool buckets = true;             ///< batches of like length
   int64_t fixed_length = 0;        ///< above 0: pad every row to this length
   ShapeChoice shapes = ShapeChoice::automatic;  ///< how many padded shapes batches have
@@ -60,7 +60,7 @@ class TranslateData {
   std::vector<NamedBytes> artifacts() const;  ///< the tokenizers, for a checkpoint
   /// Hashes, sizes and counts of the corpus, for the manifest.
   std::vector<std::pair<std::string, std::string>> metadata() const { return metadata_; }
-  const Tokenizer& source() const { return *source_; }  ///< of sentences to translate
+  const Tokenizer& source() const { return *source_; }  ///< tokenizer of sentences to translate
   /// The tokenizer of translations; source() where one serves both.
   const Tokenizer& target() const { return target_ ? *target_ : *source_; }
   /// The reference that outputs are compared with: the text itself, or its tokens joined by blanks (the
@@ -73,7 +73,7 @@ class TranslateData {
   std::vector<Pair> validation_text;        ///< the pairs of `validation` as text
   std::vector<Pair> test_text;              ///< the pairs of `test` as text
   double smoothing = 0;                     ///< train.label_smoothing of the run
-  int64_t max_length = 0;                   ///< of a sentence, in tokens
+  int64_t max_length = 0;                   ///< maximum tokens of a sentence
   int64_t cut = 0;                          ///< held-out pairs that were longer
   DecodeOptions decode;                     ///< [decode] of the run
   /// `decode` with one hypothesis: how validation translates.

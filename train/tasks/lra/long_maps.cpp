@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t shown_tokens = 256;  // of a map
+constexpr int64_t shown_tokens = 256;  // maximum tokens shown in a map
 // Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
 constexpr int64_t mapped_tokens = 1024;
 

@@ -15,8 +15,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_examples = 10'000'000;      // of a split
-constexpr int64_t max_baseline_examples = 10000;  // for fitting and for scoring baselines
+constexpr int64_t max_examples = 10'000'000;      // maximum examples of a split
+constexpr int64_t max_baseline_examples = 10000;  // maximum examples for fitting and for scoring baselines
 constexpr int64_t window = 32;                    // batches whose inputs are sorted by length together
 
 }  // namespace

@@ -30,17 +30,17 @@ struct LongOptions {
   int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
   Pool pool = Pool::mean;        ///< the mean of all tokens, a token put first, or the last
   bool causal = false;           ///< no token attends to later ones
-  /// What a mean is taken over: the real tokens; the same, but divided by model.max_length; or all tokens of
+  /// What a mean is taken over: the real tokens; these, but divided by model.max_length; or all tokens of
   /// an image, with those of 0 that no token attends to.
   enum class MeanOver { real, padded, all };
-  MeanOver mean_over = MeanOver::real;  ///< of Pool::mean
+  MeanOver mean_over = MeanOver::real;  ///< what Pool::mean is taken over
   int64_t head = 0;                     ///< hidden width of the classifying head; 0: none
   bool whole_batches = false;  ///< scores leave out the examples that do not fill a batch of train.batch_size
   bool buckets = true;         ///< batches hold inputs of like length, out of 32 batches drawn at random
   /// What is learned: the class; tokens that are hidden; each token from those before it.
   enum class Predict { classes, masked, causal };
   Predict predict = Predict::classes;  ///< the others are pre-training: train/loop/pretraining.h
-  double hidden_share = 0;             ///< of tokens, with predict = masked; 0: Tokens::hidden
+  double hidden_share = 0;             ///< fraction of tokens hidden with predict = masked; 0: Tokens::hidden
   void fields(Fields& f);              ///< names the settings of [data] with their help
   void model_fields(Fields& f);        ///< names the settings of [model] with their help
 };
@@ -92,9 +92,9 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
     bool fixed = false;       ///< all inputs have the same length
     bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
     double hidden = 0.5;      ///< fraction of tokens hidden with predict = masked
-    int64_t bytes = 1;        ///< of one token; above 1 it is the vector of them, standardised, and no id
-    double mean = 0;          ///< of bytes: subtracted from those of such vectors
-    double deviation = 255;   ///< of bytes: those of such vectors are divided by it
+    int64_t bytes = 1;        ///< bytes of one token; above 1 it is their vector, standardised, and no id
+    double mean = 0;          ///< mean of bytes: subtracted from those of such vectors
+    double deviation = 255;   ///< standard deviation of bytes: divides those of such vectors
   };
 
   /// Settings of a subclass in the group "data".

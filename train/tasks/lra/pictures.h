@@ -12,7 +12,7 @@ class PictureTask : public LongTask {
  protected:
   /// What the benchmark's greys, 0 to 255, are like. Patches are standardised by it.
   struct Greys {
-    double mean;       ///< of all pixels
+    double mean;       ///< mean of all pixels
     double deviation;  ///< standard deviation of all pixels
   };
   /// Pictures of `resolution` pixels a side, all of which the model reads by default.

@@ -30,7 +30,7 @@ struct AskedTokens {
 struct Hiding {
   double share = 0.5;  ///< fraction of each input's tokens, rounded; at least one is hidden
   int32_t hidden = 0;  ///< the id that replaces them
-  uint64_t seed = 1;   ///< of the run
+  uint64_t seed = 1;   ///< seed of the run
   uint64_t drawn = 0;  ///< another number hides other tokens: the epoch
 };
 
