@@ -31,10 +31,10 @@ class Usage : public CLI::Formatter {
 /// The parser of the program: it declares all commands, but options only of the one that was typed.
 struct Parser {
   CLI::App app{"Transformers with every way of attending, trained from C++."};
-  CLI::App* typed = nullptr;                               // null where none was typed
-  std::vector<std::string> positional;                     // of the typed command, like the two below
-  std::map<std::string, std::vector<std::string>> values;  // by option
-  std::map<std::string, bool> flags;                       // by option
+  CLI::App* typed = nullptr;            // parser of the typed command; null: none was typed
+  std::vector<std::string> positional;  // positional arguments of the typed command
+  std::map<std::string, std::vector<std::string>> values;  // values of the typed command's options, by name
+  std::map<std::string, bool> flags;                       // flags of the typed command, by name
 
   explicit Parser(const Command* command) {
     app.name(program_name());

@@ -12,16 +12,16 @@ namespace heed {
 
 /// One line of a list of runs.
 struct ListedRun {
-  Path path;                         ///< of its folder, as other commands take it
-  std::string problem = {};          ///< why it cannot be read; empty where it can
+  Path path;                         ///< path of the run folder, as other commands take it
+  std::string problem = {};          ///< why the run cannot be read; empty where it can
   std::string task = {};             ///< "translate"
   std::string attention = {};        ///< "linear", "linear / softmax, cross additive"
   std::string score_name = {};       ///< "bleu"; empty where there is no score yet
-  double score = NAN;                ///< of the best checkpoint
-  bool lower_is_better = true;       ///< of the score
+  double score = NAN;                ///< score of the best checkpoint
+  bool lower_is_better = true;       ///< whether a lower score is better
   bool on_test = false;              ///< the score is of the test data, else of the validation data
-  int64_t step = 0;                  ///< that training has reached
-  int64_t steps = 0;                 ///< that it is to reach; 0: unknown
+  int64_t step = 0;                  ///< step that training has reached
+  int64_t steps = 0;                 ///< step that training is to reach; 0: unknown
   std::string started = {};          ///< "2026-11-26T19:50:31Z"
   std::string state = "unreadable";  ///< new, running, stopped, done, imported, saved (by fit()), or lost:
                                      ///< its checkpoints are gone

@@ -25,9 +25,9 @@ constexpr int64_t batch_windows = 8;
 class PairedAttention final : public Attention {
  public:
   struct Sums {
-    double divergence = 0, rows = 0;          // nats, and rows that they are of
+    double divergence = 0, rows = 0;          // sum of divergences in nats, and number of rows
     double difference = 0, exact_square = 0;  // squares of Frobenius norms
-    std::vector<double> negative, pairs;      // of each head: pairs with q . k below zero, and all
+    std::vector<double> negative, pairs;      // for each head: pairs with q . k below zero, and all
   };
 
   PairedAttention(const std::string& spec, const AttentionConfig& config, Rng& rng, Sums& sums)
@@ -228,7 +228,7 @@ double AttentionErrors::own_perplexity(const std::string& spec, int64_t portion,
     const int64_t length = ids.extent(1), words = log_p.extent(2);
     for (int64_t at = 0; at < ids.size(); ++at) {
       positions += 1;
-      if (at % length == length - 1) continue;  // of what follows the window
+      if (at % length == length - 1) continue;  // the last position predicts what follows the window
       const float* row = all.data() + at * words;
       double rest = rng.uniform();
       int64_t drawn = 0;

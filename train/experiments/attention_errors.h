@@ -32,7 +32,7 @@ class AttentionErrors {
   /// windows, from 20 % and from 40 % on; each is cut to `max_windows` (0: all).
   AttentionErrors(const Path& run, int64_t max_windows);
 
-  static constexpr int64_t portions = 2;  ///< of the text
+  static constexpr int64_t portions = 2;  ///< number of portions of the text
   /// exp of the mean negative log-likelihood of the text's tokens, with attention `spec` in all layers.
   double perplexity(const std::string& spec, int64_t portion) const;
   /// The statistic of the published table: at each position but the last of a window the model draws a token

@@ -68,7 +68,7 @@ void take_manifest(ComparedRun& out, const Json& manifest) {
   take_changed(out.settings, manifest);
   out.seed = manifest.at("seed").integer();
   const Json* baselines = manifest.find("baselines");
-  if (baselines == nullptr) baselines = manifest.find("anchors");  // of run format 2
+  if (baselines == nullptr) baselines = manifest.find("anchors");  // their name in run format 2
   if (baselines != nullptr && baselines->is_text()) out.baselines = baselines->text();
   out.data = data_of(manifest);
   out.parameters = manifest.at("parameters").real();

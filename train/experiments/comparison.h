@@ -22,9 +22,9 @@ struct ComparedRun {
   std::string failure;                                   ///< why the run is missing
   int code = 0;                                          ///< exit code of the failure
   int64_t seed = 0;                                      ///< train.seed of the run
-  int64_t step = 0;                                      ///< of the scored checkpoint
-  int64_t steps = 0;                                     ///< that the run took
-  int64_t examples = 0;                                  ///< of the test split that were scored; 0: unknown
+  int64_t step = 0;                                      ///< step of the scored checkpoint
+  int64_t steps = 0;                                     ///< number of steps that the run took
+  int64_t examples = 0;                                  ///< number of scored test examples; 0: unknown
   std::vector<std::pair<std::string, double>> scores{};  ///< on the test split
   std::string baselines{};                               ///< baselines of the test split, as text
   /// Baselines of the accuracy on the test split: name and value.
@@ -35,7 +35,7 @@ struct ComparedRun {
   double flops = 0;                     ///< floating-point operations of a step
   double steps_per_second = 0;          ///< training steps per second; 0: unknown
   double memory = 0;                    ///< peak bytes of the process; 0: unknown
-  double seconds = 0;                   ///< of training
+  double seconds = 0;                   ///< seconds of training
   std::vector<MetricSeries> metrics{};  ///< all metrics of metrics.jsonl, for curves
   SessionTraits measured_on{};          ///< program and machine of the speed and memory
   std::string otherwise{};              ///< differences to the first run's machine; compare_runs() sets it
@@ -63,9 +63,9 @@ std::string to_string(const Spread& spread);
 
 /// The runs of one label.
 struct ComparedRow {
-  std::string label;            ///< of all its runs
-  std::string failure;          ///< of its first failed run; empty: none failed
-  Spread score;                 ///< of Comparison::score
+  std::string label;            ///< label of all its runs
+  std::string failure;          ///< failure of its first failed run; empty: none failed
+  Spread score;                 ///< mean and deviation of Comparison::score
   double parameters = 0;        ///< mean parameter count
   double flops = 0;             ///< mean floating-point operations of a step
   double steps_per_second = 0;  ///< mean training steps per second
@@ -79,11 +79,11 @@ struct ComparedRow {
 struct Comparison {
   std::string title;                ///< heading of the page
   std::string score;                ///< name of the score that is compared
-  bool higher_is_better = true;     ///< of that score
+  bool higher_is_better = true;     ///< whether a higher `score` is better
   std::vector<ComparedRun> runs{};  ///< in the order given
   std::vector<ComparedRow> rows{};  ///< one for each label
   std::string maps{};               ///< file beside the page with attention maps side by side; empty: none
-  std::string maps_missing{};       ///< why there is none, where one was tried
+  std::string maps_missing{};       ///< why there are no maps, where they were tried
 };
 /// Compares runs: groups them by label and computes means.
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);

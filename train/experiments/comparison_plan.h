@@ -14,13 +14,12 @@ namespace heed {
 
 /// One run of a comparison.
 struct PlannedRun {
-  std::string label;   ///< of the row in the table
-  int64_t seed = 0;    ///< train.seed of the run
-  std::string name;    ///< folder name: label, seed and a hash of all settings
-  std::string plan;    ///< text of config.toml
-  std::string from{};  ///< name of the run whose weights it begins from; empty: none
-  std::vector<std::string>
-      changes{};  ///< of a run with `from`: KEY=VALUE where its settings differ from that's
+  std::string label;                   ///< label of its row in the table
+  int64_t seed = 0;                    ///< train.seed of the run
+  std::string name;                    ///< folder name: label, seed and a hash of all settings
+  std::string plan;                    ///< text of config.toml
+  std::string from{};                  ///< name of the run whose weights it begins from; empty: none
+  std::vector<std::string> changes{};  ///< settings that differ from those of the run `from`, as KEY=VALUE
 };
 
 /// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
@@ -44,10 +43,10 @@ PlannedRun plan_run(Config config, const std::string& label, const PlannedRun* b
 
 /// How to make the runs of a comparison.
 struct ComparisonOptions {
-  Path folder;                         ///< of the comparison: holds runs/, plans/ and results
+  Path folder;                         ///< folder of the comparison: holds runs/, plans/ and results
   std::vector<std::string> machine{};  ///< machine options passed on to each run: --threads 2
   bool quiet = false;                  ///< runs print nothing
-  TimeBudget budget{};                 ///< of all runs together
+  TimeBudget budget{};                 ///< time budget of all runs together
   /// Called about every ten seconds while a run trains, and when it was stopped.
   std::function<void(const PlannedRun&)> progressed = [](const PlannedRun&) {};
   /// Called when a run has its scores or has failed, also for one that an earlier call has made.

@@ -13,7 +13,7 @@ namespace heed {
 enum class Measure {
   accuracy,          ///< percent of the test split; tolerance in points
   loss,              ///< nats on the validation split; tolerance in nats
-  bleu,              ///< of the test split, 0 to 100; tolerance in points
+  bleu,              ///< BLEU of the test split, 0 to 100; tolerance in points
   crossover,         ///< a sequence length, lower is better; tolerance is a fraction of the paper's
   map_distance,      ///< sum of absolute differences of maps, lower is better; tolerance as for crossover
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
@@ -23,11 +23,11 @@ enum class Measure {
 
 /// What is known of a measure.
 struct MeasureTraits {
-  const char* name;              ///< in published_results.json
+  const char* name;              ///< name in published_results.json
   bool trains;                   ///< its tables train models; others measure this machine or what is there
-  bool lower_is_better;          ///< of its values
+  bool lower_is_better;          ///< whether a lower value is better
   bool is_relative;              ///< its tolerance is a fraction of the paper's value
-  const char* tolerance_unit;    ///< of a tolerance that is not relative: " points"
+  const char* tolerance_unit;    ///< unit of a tolerance that is not relative: " points"
   const char* tolerance_of_one;  ///< the unit of a tolerance of 1: " point"
   const char* unit;              ///< what the values are; FIRST stands for the name of the table's first row
 };
@@ -40,16 +40,16 @@ inline bool trains(Measure measure) { return traits_of(measure).trains; }
 /// One task of a table.
 struct PublishedColumn {
   std::string name;        ///< as the paper calls it
-  std::string preset;      ///< of our run; empty for a crossover
-  int64_t head_dim = 0;    ///< of a crossover, which has no preset
-  bool causal = false;     ///< of a crossover: with a causal mask
+  std::string preset;      ///< preset of our runs; empty for a measure that needs none
+  int64_t head_dim = 0;    ///< head width of a crossover, which has no preset
+  bool causal = false;     ///< whether a crossover is measured with a causal mask
   std::string real_data;   ///< the --data that the paper's values are for, or that it cannot do without
   std::string note{};      ///< explains the paper's value where necessary
   std::string sentence{};  ///< draws the cross-attention of each model while it translates this; empty: none
   std::string data{};      ///< the file that is read unless --data says another, by find_data(); empty: none
-  int64_t width = 0;       ///< of map distances: w of bands and bars
-  int64_t num_pos = 0;     ///< of map distances: number of bars
-  double exponent = 0;     ///< of a tree: E of its l^E buds
+  int64_t width = 0;       ///< w of bands and bars, for map distances
+  int64_t num_pos = 0;     ///< number of bars, for map distances
+  double exponent = 0;     ///< E of a tree with l^E buds
   bool encoder_only = false;  ///< rows replace the self-attention of the encoder alone
 };
 
@@ -60,7 +60,7 @@ struct PublishedRow {
   std::vector<double> values;                                   ///< one per column; NaN: none
   std::string note;                                             ///< what differs from the paper; may be empty
   std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
-  std::vector<std::pair<std::string, std::string>> settings{};  ///< of its runs, besides the attention
+  std::vector<std::pair<std::string, std::string>> settings{};  ///< settings besides the attention
   double tolerance = 0;                                         ///< instead of the table's; 0: the table's
   std::string from{};  ///< the row above whose trained weights its runs begin from; empty: none
 

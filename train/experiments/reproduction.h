@@ -26,8 +26,8 @@ struct ReproductionOptions {
   std::function<void(Config&)> adjust = [](Config&) {};
   std::string adjusted{};   ///< these settings as typed, for the header of curves: "--steps 100"
   int64_t max_length = 0;   ///< longest sequence of a crossover; 0: twice the paper's crossover
-  Path run{};               ///< of Measure::swapped: the trained language model
-  int64_t max_windows = 0;  ///< of Measure::swapped: windows of each portion of the text; 0: all
+  Path run{};               ///< run of the trained language model, for Measure::swapped
+  int64_t max_windows = 0;  ///< windows of each portion of the text, for Measure::swapped; 0: all
 
   /// `results`, or where they go by default.
   Path results_folder() const { return results.empty() ? place.folder / "results" : results; }
@@ -36,13 +36,13 @@ struct ReproductionOptions {
 /// One published value and ours.
 struct Cell {
   std::string name;                    ///< ROW/COLUMN
-  double paper = 0;                    ///< NaN: none
-  Spread ours{};                       ///< in the paper's unit; empty where `remark` says why
+  double paper = 0;                    ///< the paper's value; NaN: none
+  Spread ours{};                       ///< our value in the paper's unit; empty where `remark` says why
   double error = 0;                    ///< two standard errors of the test set; 0: not known
   int64_t examples = 0;                ///< test examples of a run; 0: not known
-  Verdict verdict = Verdict::unknown;  ///< of ours on the paper's
+  Verdict verdict = Verdict::unknown;  ///< verdict on our value beside the paper's
   std::string baseline{};    ///< the best baseline that ours reaches, or the lowest of all: "majority 17.2"
-  std::string validation{};  ///< of the tested, the best and the last checkpoint
+  std::string validation{};  ///< validation scores of the tested, the best and the last checkpoint
   std::string changed{};     ///< settings that are not the recipe's
   bool begun = false;        ///< a run of it has begun, here or on file
   std::string remark{};      ///< why there is no value, or what differs from the paper
@@ -54,10 +54,10 @@ struct Cell {
 /// What a reproduction has given so far.
 struct Reproduction {
   std::vector<Cell> cells;         ///< in the order of columns, then rows
-  std::vector<Cell> averages;      ///< of the rows over all columns; `ours` empty where a column is missing
+  std::vector<Cell> averages;      ///< means of the rows over all columns; `ours` empty: a column is missing
   std::optional<Stopped> stopped;  ///< a signal or the budget ended it before its end
-  int64_t runs = 0;                ///< trainings that were wanted
-  int64_t done = 0;                ///< of them, those with scores
+  int64_t runs = 0;                ///< trainings, or measured cells, that were wanted
+  int64_t done = 0;                ///< wanted trainings, or measured cells, that have scores
 
   /// Cells, then averages.
   std::vector<const Cell*> lines() const;

@@ -15,9 +15,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t longest_seconds = 60;                 // of a forward pass of a crossover, as foreseen
-constexpr int64_t max_result_bytes = int64_t{1} << 20;  // of the object that a subprocess has printed
-constexpr int64_t shortest_length = 32;  // that crossovers are looked for at: the paper's least is 32
+constexpr int64_t longest_seconds = 60;                 // limit of a crossover's forward pass, as foreseen
+constexpr int64_t max_result_bytes = int64_t{1} << 20;  // limit of the object that a subprocess prints
+constexpr int64_t shortest_length = 32;  // shortest length tried for crossovers; 32 is the paper's least
 
 /// The forward crossover with full attention in crossovers.csv; 0: never.
 double crossing(const Path& file, const std::string& spec, const PublishedColumn& column) {
@@ -92,7 +92,7 @@ double measured_number(const Path& file, const std::vector<std::string>& keys,
                        const std::vector<std::string>& arguments, const ReproductionOptions& options) {
   if (!io::exists(file)) {
     const ChildEnd end = run_heed(arguments, options, options.place.budget);
-    const size_t begin = end.words.starts_with('{') ? 0 : end.words.rfind("\n{") + 1;  // of the last object
+    const size_t begin = end.words.starts_with('{') ? 0 : end.words.rfind("\n{") + 1;  // the last object
     const std::string line = end.words.substr(begin, end.words.find('\n', begin) - begin);
     const std::string name = file.filename().string();
     if (!line.starts_with('{')) fail(Fault::internal, name, ": ", reason(end));
@@ -117,8 +117,9 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
                 std::vector<PlannedCell>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
-  for (PlannedCell& work : all) work.cell.paper /= table.rows.front().values[work.column_index];  // of speeds
-  std::map<const PublishedColumn*, double> base_speeds;  // of the first row
+  // The paper's speeds become relative to the first row.
+  for (PlannedCell& work : all) work.cell.paper /= table.rows.front().values[work.column_index];
+  std::map<const PublishedColumn*, double> base_speeds;  // our speeds of the first row
   measure_each(all, [&](PlannedCell& work) {
     Config config = config_of(work, options, 0);
     work.cell.changed = deviations_of(work, config);

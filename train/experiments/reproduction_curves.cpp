@@ -49,7 +49,7 @@ std::string command_of(const PublishedTable& table, const ReproductionOptions& o
 }
 
 constexpr const char* origin_metadata[] = {"heed", "commit", "machine", "date"};
-constexpr size_t day_length = 10;  // of 2026-11-24T19:05:48Z
+constexpr size_t day_length = 10;  // characters of the day in 2026-11-24T19:05:48Z
 
 /// The headers of the curves of a cell's runs: those that have begun here, and those on file.
 std::vector<Facts> headers_of(const PageInput& input, const PlannedCell& work) {

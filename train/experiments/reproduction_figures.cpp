@@ -125,7 +125,7 @@ std::string draw_lengths(const PageInput& input) {
     for (const PlannedCell* work : input.in_column(column)) {
       const Path file = lengths_folder(*work, input.options) / "attention.csv";
       if (!io::exists(file)) continue;
-      std::map<std::string, Series> lines;  // of softmax and of the row
+      std::map<std::string, Series> lines;  // by attention: softmax and that of the row
       const CsvTable measured = CsvTable(io::read(file), file.string());
       for (int64_t i = 0; i < measured.rows(); ++i) {
         if (measured.number(i, "causal") != (column.causal ? 1 : 0)) continue;

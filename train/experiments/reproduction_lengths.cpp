@@ -18,11 +18,11 @@ namespace {
 
 /// The scores of a cell by length, means over its finished runs.
 struct LengthScores {
-  std::string row;                    ///< of the table
-  std::vector<LengthBucket> buckets;  ///< those that every run has
-  double bleu = 0, speed = 0;         ///< of all lengths; training steps a second
-  double parameters = 0;              ///< of the model
-  double runs = 0;                    ///< finished, with scores by length
+  std::string row;                    ///< name of the table's row
+  std::vector<LengthBucket> buckets;  ///< means of the buckets that every run has
+  double bleu = 0, speed = 0;         ///< BLEU of all lengths; training steps a second
+  double parameters = 0;              ///< parameter count of the model
+  double runs = 0;                    ///< number of finished runs with scores by length
 };
 
 std::vector<LengthBucket> buckets_in(const ComparedRun& run) {
@@ -37,7 +37,7 @@ LengthScores length_scores_of(const PageInput& input, const PlannedCell& work) {
   std::map<int64_t, std::vector<LengthBucket>> found;  // by LengthBucket::from
   for (const ComparedRun* run : input.finished(work)) {
     const std::vector<LengthBucket> buckets = buckets_in(*run);
-    if (buckets.empty()) continue;  // of an earlier version
+    if (buckets.empty()) continue;  // an earlier version wrote no scores by length
     for (const LengthBucket& one : buckets) found[one.from].push_back(one);
     out.bleu += run->score("bleu");
     out.speed += run->steps_per_second;

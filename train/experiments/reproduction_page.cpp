@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t drawn_points = 300;  // of each line
+constexpr size_t drawn_points = 300;  // limit of the points drawn for each line
 
 std::string table_text(const Reproduction& result) {
   std::string out = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";

@@ -26,8 +26,8 @@ FiledRun read_filed_run(const Path& path, const std::string& label, int64_t seed
 
 /// One cell in progress.
 struct PlannedCell {
-  const PublishedRow* row;          ///< of the published table
-  const PublishedColumn* column;    ///< of the published table
+  const PublishedRow* row;          ///< row of the published table
+  const PublishedColumn* column;    ///< column of the published table
   size_t column_index;              ///< index of `column`, for PublishedRow::values
   bool asked = false;               ///< named in ReproductionOptions::rows, or needed by a row that is
   bool has_data = false;            ///< the column's data is found, or it needs none
@@ -39,8 +39,8 @@ struct PlannedCell {
   std::vector<FiledRun> filed{};
   /// Runs on file without scores yet, of seeds that are not planned here.
   std::vector<FiledRun> begun{};
-  HeadStructure structure{};  ///< of Measure::map_distance: what the cell's maps are compared with
-  Json measured{};            ///< of Measure::swapped: its statistics; null: none yet
+  HeadStructure structure{};  ///< what the cell's maps are compared with, for Measure::map_distance
+  Json measured{};            ///< statistics of the cell, for Measure::swapped; null: none yet
 
   /// A cell of a table of which nothing is known yet.
   static PlannedCell of(const PublishedTable& table, const PublishedRow& row, size_t column_index);
@@ -191,8 +191,8 @@ Path curve_file(const PublishedTable& table, const ReproductionOptions& options,
                 int64_t seed);
 /// What the parts of a table's page read.
 struct PageInput {
-  const PublishedTable& table;          ///< that is reproduced
-  const ReproductionOptions& options;   ///< of this call
+  const PublishedTable& table;          ///< table that is reproduced
+  const ReproductionOptions& options;   ///< options of this call
   const std::vector<PlannedCell>& all;  ///< cells with runs here or on file
   const EndedRuns& ended;               ///< runs of this call
 

@@ -29,7 +29,7 @@ constexpr SwapStatistic swap_statistics[] = {
     {"divergence", "Kullback-Leibler divergence of rows from the exact ones, nats", 3, 1},
     {"outputs", "Distance of outputs from the exact ones, percent", 1, 100}};
 
-constexpr int64_t max_measured_bytes = int64_t{1} << 20;  // of a cell's file
+constexpr int64_t max_measured_bytes = int64_t{1} << 20;  // limit of the size of a cell's file
 
 /// The attention of a cell: E is its column's, unless the row says it.
 Spec spec_of(const PlannedCell& work) {

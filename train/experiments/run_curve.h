@@ -16,16 +16,16 @@ namespace heed {
 struct CurvePoint {
   static constexpr double none = std::numeric_limits<double>::quiet_NaN();  ///< a value that was not measured
   int64_t step = 0;           ///< steps taken, over all sessions of the run
-  double seconds = none;      ///< of training, over all sessions, validations included, pauses not
+  double seconds = none;      ///< training time over all sessions, validations included, pauses not
   double train_loss = none;   ///< mean over the steps since the point before
-  double valid_loss = none;   ///< of a validation at this step
-  double valid_score = none;  ///< RunCurve::score of it
+  double valid_loss = none;   ///< loss of a validation at this step
+  double valid_score = none;  ///< RunCurve::score of a validation at this step
 };
 
 /// The points of a run, by ascending steps.
 struct RunCurve {
   std::string score;               ///< the validation score: "accuracy"; empty: only its loss
-  bool higher_is_better = true;    ///< of that score; of a loss lower is
+  bool higher_is_better = true;    ///< whether a higher score is better; a lower loss always is
   std::vector<CurvePoint> points;  ///< one for each logged step and each validation
 
   /// The point with the best validation, by its score, else by its loss; null: there was none.
@@ -57,10 +57,10 @@ std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::st
 
 /// What curve_csv() has written.
 struct CurveFile {
-  std::string name;                          ///< of the file, for errors
-  std::map<std::string, std::string> facts;  ///< of the lines "# name: value"
-  std::map<std::string, int64_t> lines;      ///< where each fact stands, from 1
-  RunCurve curve;                            ///< its points
+  std::string name;                          ///< name of the file, for errors
+  std::map<std::string, std::string> facts;  ///< facts in the lines "# name: value"
+  std::map<std::string, int64_t> lines;      ///< line of each fact, from 1
+  RunCurve curve;                            ///< curve that the file holds
 };
 /// The greatest step that a file may have: a double holds it exactly.
 inline constexpr int64_t max_curve_step = int64_t{1} << 53;

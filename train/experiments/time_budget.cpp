@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_count = 1'000'000;  // of each unit
+constexpr int64_t max_count = 1'000'000;  // limit of the hours, minutes or seconds given
 
 struct Unit {
   char letter;

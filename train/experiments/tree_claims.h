@@ -23,8 +23,8 @@ double relu_kernel_approximation(double rho);
 /// The estimate of exp(q . k / sqrt(D)) by random Fourier features, clamped at zero, over many draws.
 struct ClampedFourier {
   double exact = 0;      ///< exp(q . k / sqrt(D))
-  double mean = 0;       ///< of the clamped estimates
-  double deviation = 0;  ///< of the clamped estimates, divided by their mean
+  double mean = 0;       ///< mean of the clamped estimates
+  double deviation = 0;  ///< standard deviation of the clamped estimates, divided by their mean
 };
 /// Figure 4's setting, D = R = 64 and |q| = |k| = 8: R / 2 random directions, `samples` draws from `seed`.
 ClampedFourier clamped_fourier(double cosine, int samples, unsigned seed);

@@ -35,8 +35,8 @@ struct HeadReplacement {
   /// identity: each query attends to its own position (in cross-attention the key of the same number, or the
   /// last); band: its own weights within |i - j| <= width, scaled to the sum that the row had.
   enum class Kind { zero, mean, uniform, identity, band };
-  Kind kind = Kind::zero;  ///< what
-  int64_t width = 3;       ///< of a band
+  Kind kind = Kind::zero;  ///< kind of the replacement
+  int64_t width = 3;       ///< largest |i - j| of a band
   /// "zero", "band:w=3" and so on; a usage error for anything else.
   static HeadReplacement parse(const std::string& words);
   std::string name() const;  ///< what parse() reads
@@ -83,14 +83,14 @@ struct AblationEffect {
 struct AblationScores {
   double loss = 0;                  ///< nats per target
   double accuracy = 0;              ///< 0 to 1
-  std::optional<double> bleu = {};  ///< of the first outputs
+  std::optional<double> bleu = {};  ///< BLEU of the first outputs
 };
 
 /// A step of pruning: one head fewer.
 struct PruningStep {
   std::string removed{};       ///< the head that this step removed; empty: none yet
   int64_t left = 0;            ///< heads left
-  AblationEffect effect = {};  ///< of all heads removed so far
+  AblationEffect effect = {};  ///< effect of removing all heads up to this step
 };
 
 /// What to measure.
@@ -108,14 +108,14 @@ struct AblationOptions {
 /// The results.
 struct AblationReport {
   HeadReplacement by{};                 ///< what replaced heads
-  int64_t examples = 0;                 ///< scored
+  int64_t examples = 0;                 ///< number of scored examples
   int64_t outputs = 0;                  ///< texts written for BLEU
-  AblationScores unpruned{};            ///< of the model as it is
-  std::vector<AblationEffect> heads{};  ///< each alone
+  AblationScores unpruned{};            ///< scores of the model with all heads
+  std::vector<AblationEffect> heads{};  ///< effects of replacing each head alone
   std::vector<AblationEffect>
       layers{};                      ///< all heads of an attention; with --heads: all chosen ones together
   std::vector<PruningStep> curve{};  ///< greedy, the least important head first; empty where not asked
-  double seconds = 0;                ///< that it took
+  double seconds = 0;                ///< seconds that the measurement took
 };
 
 /// Measures; counts its work for a WorkScope (core/counted_work.h).

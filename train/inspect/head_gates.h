@@ -13,13 +13,13 @@ namespace heed {
 struct GateOptions {
   int64_t steps = 400;          ///< batches of training data
   double penalty = 0.02;        ///< nats per target that an open gate costs: lambda
-  double learning_rate = 0.05;  ///< of Adam
-  uint64_t seed = 1;            ///< of the noise
+  double learning_rate = 0.05;  ///< learning rate of Adam
+  uint64_t seed = 1;            ///< seed of the noise
 };
 
 /// A trained gate.
 struct HeadGate {
-  std::string name;  ///< of the head
+  std::string name;  ///< name of the head
   double open = 0;   ///< probability that the gate is not 0
   double value = 0;  ///< its value without noise, 0 to 1
 };
@@ -27,9 +27,9 @@ struct HeadGate {
 /// Gates of all heads, and what closing them costs.
 struct GateReport {
   std::vector<HeadGate> gates;  ///< in the order of heads
-  double loss = 0;              ///< of the last tenth of the steps, nats per target, without the penalty
-  int64_t kept = 0;             ///< gates with a value of at least 0.5
-  AblationEffect effect;        ///< of closing all others, by zero, on test examples
+  double loss = 0;        ///< mean loss of the last tenth of the steps, nats per target, without penalty
+  int64_t kept = 0;       ///< gates with a value of at least 0.5
+  AblationEffect effect;  ///< effect of closing all other gates, by zero, on test examples
 };
 
 /// Multiplies each head's output by a gate before the output projection, and trains the gates alone, with a

@@ -19,7 +19,7 @@ struct HeadExample {
   int64_t number = 0;   ///< as MappedExample::number
   std::string caption;  ///< as MappedExample::caption
   double score = 0;     ///< the measure by which it was chosen
-  MapView map;          ///< of this head alone, in at most 48 tiles a side
+  MapView map;          ///< map of this head alone, in at most 48 tiles a side
 };
 
 /// One head of a model.

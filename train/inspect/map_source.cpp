@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 64;  // of a batch: more of them are not faster
+constexpr int64_t max_rows = 64;  // limit of a batch's rows: more are not faster
 
 int64_t bytes_of(const MapRecorder& recorder) {
   int64_t bytes = 0;

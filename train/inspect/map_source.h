@@ -14,16 +14,16 @@ namespace heed {
 
 /// An example with the maps of all layers and heads.
 struct MappedExample {
-  int64_t number = 0;         ///< of the test example, or of the line, from 0
+  int64_t number = 0;         ///< number of the test example or line, from 0
   std::string caption;        ///< one line about it, such as a sentence and its translation
   std::vector<MapView> maps;  ///< in the order of the forward pass, without padding
 };
 
 /// Which examples to map, and how many at once.
 struct MapSourceOptions {
-  int64_t examples = 0;                   ///< the first of the test set; 0: all
+  int64_t examples = 0;                   ///< number of first test examples; 0: all
   int64_t max_tokens = 1024;              ///< longer inputs are cut to so many tokens; 0: none is
-  int64_t max_bytes = int64_t{64} << 20;  ///< of the maps that are in memory at once, but for one example
+  int64_t max_bytes = int64_t{64} << 20;  ///< limit of all maps in memory at once; one example may exceed it
 };
 
 /// Numbers of test examples in batches of equal lengths, which need no padding. The order is a function of

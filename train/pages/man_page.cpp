@@ -28,7 +28,7 @@ std::string entry(const std::string& term, const std::string& help) {
 }
 
 std::string section(const Command& command) {
-  constexpr int64_t max_columns = 72;  // of lines that are not filled, beside their margin
+  constexpr int64_t max_columns = 72;  // width of lines that are not filled, without their margin
   const std::string words = command.positional;
   std::string out =
       text(".SS \"", roff(command.name), "\"\n\\fBheed ", roff(command.name), "\\fR ", roff(words),

@@ -142,8 +142,8 @@ std::string zsh_completion(std::span<const Command> commands) {
       "  fi\n"
       "  _files\n"
       "}\n"
-      // Where zsh loads the page from $fpath, the page is the body of the function and calls it; where `source`
-      // reads it, it registers the function.
+      // Where zsh loads the page from $fpath, the page is the body of the function and calls it; where
+      // `source` reads it, it registers the function.
       "if [[ ${funcstack[1]} == _heed ]]; then _heed \"$@\"; else compdef _heed heed ./heed; fi\n");
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr double chart_width = 720, chart_height = 440, plot_left = 64, plot_right = 690, plot_top = 52,
                  plot_bottom = 384;
 constexpr double largest = chart_height / 12;
-constexpr double name_height = 14, letter_width = 7;  // of names, approximate
+constexpr double name_height = 14, letter_width = 7;  // approximate size of a name's letters
 
 /// An axis with room for the bubbles at its ends.
 struct Axis {

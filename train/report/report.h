@@ -24,8 +24,8 @@ struct ReportCard {
 /// A setting whose value is not the one that the run began from.
 struct ReportSetting {
   std::string key{};     ///< "train.batch_size"
-  std::string value{};   ///< of the run
-  std::string before{};  ///< where it began from
+  std::string value{};   ///< value in the run
+  std::string before{};  ///< value that the run began from
 };
 
 /// The settings of a run: those that were changed, and all of them.
@@ -49,7 +49,7 @@ struct ReportData {
   std::string subtitle{};                 ///< the run folder, the date
   std::vector<ReportCard> cards{};        ///< final metrics, best step, parameters, device, seed, time
   std::vector<Chart> charts{};            ///< loss, learning rate, gradient norm, tokens/s, BLEU
-  std::vector<ReportSample> samples{};    ///< of the test split
+  std::vector<ReportSample> samples{};    ///< samples of the test split
   std::vector<MapView> maps{};            ///< attention maps of one sentence
   std::string maps_caption{};             ///< the sentence and its translation
   std::optional<Confusion> confusion{};   ///< empty: the task is no classifier

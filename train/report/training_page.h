@@ -11,7 +11,7 @@ namespace heed {
 
 /// What a page or a picture of maps through training shows.
 struct TrainingMaps {
-  std::string title{};                ///< of the page: the run
+  std::string title{};                ///< title of the page: name of the run folder
   std::vector<MapSnapshot> frames{};  ///< by ascending step; all have the same maps with the same heads
   std::vector<Series> loss{};         ///< curves over steps: training and validation
 };
@@ -30,7 +30,7 @@ std::string training_page(const TrainingMaps& training);
 
 /// Settings of the animated picture.
 struct AnimationOptions {
-  double seconds = 10;      ///< of one round
+  double seconds = 10;      ///< seconds that one round takes
   int64_t max_frames = 40;  ///< frames at most: of more, evenly chosen ones, the first and the last included
   int64_t max_side = 32;    ///< tokens a side; longer maps are drawn in tiles
 };

@@ -238,7 +238,7 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
     try {
       io::remove_all(temporary);
     } catch (const Error&) {
-      // The next start removes the temporary folder; report the first error.
+      // A later start removes the temporary folder; report the first error.
     }
     throw;
   }

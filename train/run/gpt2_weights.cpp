@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t largest_extent = 1 << 24;  // of any tensor of a model
+constexpr int64_t largest_extent = 1 << 24;  // largest extent that a tensor of a model may have
 
 /// Members of config.json, with errors that name them.
 class Members {
@@ -92,7 +92,7 @@ class Renaming {
   Numbers take(const std::string& name, const std::vector<int64_t>& shape) {
     return take_whole(std::string(prefix_) + name, shape);
   }
-  /// The same under the whole name.
+  /// Returns the numbers of a tensor like take(), but by its whole name.
   Numbers take_whole(const std::string& name, const std::vector<int64_t>& shape) {
     const TensorEntry& entry = file_.at(name);
     left_.erase(name);

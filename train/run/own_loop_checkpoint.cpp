@@ -66,7 +66,7 @@ bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view 
     if (state.rng != nullptr) {
       const Json& rng = part_of(json, "rng");
       tick = whole(rng, "tick", max_steps);
-      draws = whole(rng, "draws", (int64_t{1} << 24) - 1);  // of a step: see Draw::high
+      draws = whole(rng, "draws", (int64_t{1} << 24) - 1);  // Draw::high has 24 bits for them
     }
     whole(json, "step", max_steps);
   } catch (const Error& error) {

@@ -26,7 +26,7 @@ std::string encode_scalar_event(double wall_time, int64_t step, std::span<const 
 /// A record that was read.
 struct ScalarEvent {
   double wall_time = 0;                                ///< seconds since 1970
-  int64_t step = 0;                                    ///< of the training run
+  int64_t step = 0;                                    ///< step of the training run
   std::vector<std::pair<std::string, float>> scalars;  ///< empty for the first record of a file
   int64_t end = 0;                                     ///< byte offset of the record's end
 };
