@@ -40,11 +40,11 @@ std::string in_place(const void* module) {
 
 bool computes(const Tensor& x) { return x && (x.dtype() == DType::f32 || x.dtype() == DType::f64); }
 
-int64_t count_bad(const Tensor& x) {
+int64_t count_non_finite(const Tensor& x) {
   if (!computes(x) || x.size() == 0) return 0;
-  const Tensor bad = Tensor::zeros(Shape{1}, DType::i64, x.device());
-  launch<kernel::CountNonFinite>(x.device(), x.detach(), bad);
-  return static_cast<int64_t>(bad.item());
+  const Tensor count = Tensor::zeros(Shape{1}, DType::i64, x.device());
+  launch<kernel::CountNonFinite>(x.device(), x.detach(), count);
+  return static_cast<int64_t>(count.item());
 }
 
 /// True when all values of x that are not finite are -inf, as in masks, and op is where() or has an input
@@ -55,7 +55,7 @@ bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* c
     if (!std::isfinite(value) && !masked(value)) return false;
   }
   return op == "select" || std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
-           if (count_bad(*input) == 0) return false;
+           if (count_non_finite(*input) == 0) return false;
            const std::vector<double> values = input->to_doubles();
            return std::any_of(values.begin(), values.end(), masked);
          });
@@ -71,7 +71,7 @@ void check_finite(const char* what, const char* op, const Tensor& x, const void*
 }  // namespace
 
 std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what) {
-  const int64_t bad = count_bad(x);
+  const int64_t bad = count_non_finite(x);
   if (bad == 0) return "";
   const std::vector<double> values = x.to_doubles();
   const auto first =
@@ -152,7 +152,7 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
 Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
                 bool always) {
   if (Timeline* timeline = Timeline::active()) timeline->slice_since_mark("op", op, ModuleScope::innermost());
-  if (!traces.empty() && count_bad(y) > 0 && !only_masked(op, y, inputs)) {
+  if (!traces.empty() && count_non_finite(y) > 0 && !only_masked(op, y, inputs)) {
     check_finite("the result of ", op, y, ModuleScope::innermost());
   }
   if (!recording()) return y;

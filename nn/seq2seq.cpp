@@ -1,6 +1,7 @@
 // Recurrent encoder-decoders with attention, or with a fixed context.
 #include "heed/nn/seq2seq.h"
 
+#include <iterator>
 #include <utility>
 
 namespace heed {
@@ -9,7 +10,8 @@ bool has_attention(Wiring wiring) { return wiring == Wiring::bahdanau || wiring 
 
 const char* to_string(Wiring wiring) {
   constexpr const char* names[] = {"bahdanau", "luong", "sutskever", "cho"};
-  return names[static_cast<int>(wiring)];
+  static_assert(std::size(names) == static_cast<size_t>(Wiring::cho) + 1);
+  return names[static_cast<size_t>(wiring)];
 }
 
 void Seq2SeqOptions::fields(Fields& f) {

@@ -97,12 +97,12 @@ Tensor empty_row_logs(const Tensor& q) {
 }
 
 /// The op of two kernels. `grouped`: several heads of q may use one head of k and v.
-template <class Forward, class Backward, class Terms>
-Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given,
+template <class Forward, class Backward, class Params>
+Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Params& given,
              bool grouped) {
-  constexpr bool is_dense = std::is_same_v<Terms, kernel::AttentionParams>;
+  constexpr bool is_dense = std::is_same_v<Params, kernel::AttentionParams>;
   check_heads(op, q, k, v, grouped);
-  const Terms params = settled(op, q, k, given);
+  const Params params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3)), lse = empty_row_logs(q);
   launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
@@ -118,13 +118,12 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
         .q = rq, .k = rk, .v = rv, .out = out, .lse = lse, .dout = dout, .dq = dq, .dk = dk, .dv = dv};
     Gradients gradients{dq, dk, dv};
     if constexpr (is_dense) {
-      const Tensor drelative = has_relative_gradient ? empty_like(params.relative) : Tensor();
-      t.drelative = drelative;
-      launch<Backward>(rq.device(), t, params);
+      if (has_relative_gradient) t.drelative = empty_like(params.relative);
+    }
+    launch<Backward>(rq.device(), t, params);
+    if constexpr (is_dense) {
       const Tensor& sink = params.sink;
-      gradients.insert(gradients.end(), {drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()});
-    } else {
-      launch<Backward>(rq.device(), t, params);
+      gradients.insert(gradients.end(), {t.drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()});
     }
     return gradients;
   };
@@ -132,10 +131,10 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
 }
 
 /// The op with the log-sum-exp of each row as last column of the result.
-template <class Forward, class Backward, class Terms>
-Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
+template <class Forward, class Backward, class Params>
+Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Params& given) {
   check_heads(op, q, k, v);
-  const Terms params = settled(op, q, k, given);
+  const Params params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k);
   const int64_t dv = v.extent(3);
   // One more column of values, all zero: the kernel leaves room for the sums behind its output.

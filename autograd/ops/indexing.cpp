@@ -58,18 +58,18 @@ Tensor scattered(const Tensor& x, const Tensor& ids, int64_t length) {
 }  // namespace
 
 Tensor gather_rows(const Tensor& x, const Tensor& ids) {
-  const Tensor each = ids_for("take_rows", x, ids);
+  const Tensor each = ids_for("gather_rows", x, ids);
   return record(
-      "take_rows", gathered(x, each), {&x},
+      "gather_rows", gathered(x, each), {&x},
       [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {scattered(dy, each, length)}; });
 }
 
 Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length) {
-  const Tensor each = ids_for("put_rows", x, ids);
+  const Tensor each = ids_for("scatter_add_rows", x, ids);
   if (each.extent(2) != x.extent(2)) {
-    fail("put_rows: ", each.extent(2), " ids for rows ", x.shape(), ". Give one id a row.");
+    fail("scatter_add_rows: ", each.extent(2), " ids for rows ", x.shape(), ". Give one id a row.");
   }
-  return record("put_rows", scattered(x, each, length), {&x},
+  return record("scatter_add_rows", scattered(x, each, length), {&x},
                 [each](const Tensor& dy) -> Gradients { return {gathered(dy, each)}; });
 }
 
@@ -77,7 +77,8 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
   if (x.rank() != 4 || count < 1)
     fail("segment_mean: ", count, " segments of x ", x.shape(),
          "; it must be [B, H, T, d], and the segments 1 or more.");
-  for (const Tensor& numbers : {lengths, counts}) check_lengths("segment_mean", numbers, x.extent(0));
+  check_lengths("segment_mean", lengths, x.extent(0), "lengths");
+  check_lengths("segment_mean", counts, x.extent(0), "counts");
   const Tensor y = empty_like(x, Shape{x.extent(0), x.extent(1), count, x.extent(3)});
   launch<kernel::SegmentMean>(x.device(), rows(x), lengths, counts, y);
   return record("segment_mean", y, {&x}, [shape = x.shape(), lengths, counts](const Tensor& dy) -> Gradients {

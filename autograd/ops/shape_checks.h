@@ -17,10 +17,11 @@ inline void agree(const char* op, const Tensor& a, const Tensor& b) {
   }
 }
 
-/// Fails unless `lengths` is empty or i32 [batch].
-inline void check_lengths(const char* op, const Tensor& lengths, int64_t batch) {
+/// Fails unless `lengths` is empty or i32 [batch]; the error names them `what`.
+inline void check_lengths(const char* op, const Tensor& lengths, int64_t batch,
+                          const char* what = "key lengths") {
   if (lengths && (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{batch}))) {
-    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", batch,
+    fail(op, ": ", what, " ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", batch,
          "], one a sequence.");
   }
 }

@@ -42,9 +42,15 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_sse(std::string_view bytes, ui
 }
 #endif
 
+evp_md_ctx_st* new_context() {
+  evp_md_ctx_st* context = EVP_MD_CTX_new();
+  if (context == nullptr) fail(Fault::memory, "sha256: there is no memory for the state of OpenSSL.");
+  return context;
+}
+
 }  // namespace
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+Sha256::Sha256() : context_(new_context()) {
   check_openssl(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
 }
 
@@ -55,7 +61,7 @@ void Sha256::update(std::string_view bytes) {
 }
 
 std::string Sha256::digest() const {
-  const Context copy(EVP_MD_CTX_new());  // taking the digest ends the copy, not this object
+  const Context copy(new_context());  // taking the digest ends the copy, not this object
   std::string out(32, '\0');
   check_openssl(EVP_MD_CTX_copy_ex(copy.get(), context_.get()));
   check_openssl(EVP_DigestFinal_ex(copy.get(), reinterpret_cast<unsigned char*>(out.data()), nullptr));

@@ -2,6 +2,7 @@
 #include "heed/core/io/subprocess.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,20 +28,31 @@ Pipe make_pipe() {
   return {Descriptor(ends[0], "a pipe"), Descriptor(ends[1], "a pipe")};
 }
 
-/// Becomes the program, in the new process; writes the errno to `start_error` where that fails.
+/// Why a program was not started.
+struct StartError {
+  int code = 0;
+  bool is_refused = false;  // by SubprocessOptions::prepare
+};
+
+/// Becomes the program, in the new process; writes a StartError to `start_error` where that fails.
 [[noreturn]] void become(const SubprocessOptions& options, char* const* arguments, int output,
                          int start_error) {
   int input[2];  // an empty pipe: its end is reached at once
-  if (::pipe2(input, O_CLOEXEC) == 0) ::dup2(input[0], STDIN_FILENO);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
-  int code = options.prepare ? options.prepare() : 0;
-  if (code == 0) {
+  StartError error;
+  error.code = ::pipe2(input, O_CLOEXEC) != 0 || ::dup2(input[0], STDIN_FILENO) < 0 ||
+                       ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0
+                   ? errno
+                   : 0;
+  if (error.code == 0 && options.prepare) {
+    error.code = options.prepare();
+    error.is_refused = error.code != 0;
+  }
+  if (error.code == 0) {
     ::execvpe(options.program.c_str(), arguments,
               options.environment.empty() ? environ : options.environment.data());
-    code = errno;
+    error.code = errno;
   }
-  if (::write(start_error, &code, sizeof code) != sizeof code) ::_exit(126);
+  if (::write(start_error, &error, sizeof error) != sizeof error) ::_exit(126);
   ::_exit(127);
 }
 
@@ -69,12 +81,22 @@ SubprocessEnd run_subprocess(const SubprocessOptions& options) {
   output.write_end.close();
   start_error.write_end.close();
   SubprocessEnd end;
-  again([&] { return ::read(start_error.read_end.number(), &end.start_error, sizeof end.start_error); });
-  while (read_output(output.read_end, end.output)) {
-    if (options.poll) options.poll(id);
-  }
+  StartError error;
+  again([&] { return ::read(start_error.read_end.number(), &error, sizeof error); });
+  end.start_error = error.code;
+  end.is_refused = error.is_refused;
   int status = 0;
-  again([&] { return ::waitpid(id, &status, 0); });
+  const auto wait_for_end = [&] { again([&] { return ::waitpid(id, &status, 0); }); };
+  try {
+    while (read_output(output.read_end, end.output)) {
+      if (options.poll) options.poll(id);
+    }
+  } catch (...) {
+    ::kill(id, SIGKILL);
+    wait_for_end();
+    throw;
+  }
+  wait_for_end();
   end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.output.erase(end.output.find_last_not_of("\r\n") + 1);

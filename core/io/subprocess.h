@@ -17,19 +17,22 @@ struct SubprocessOptions {
   /// Called in the new process before the program starts; makes async-signal-safe calls only. Returns 0, or
   /// the errno for which the program is not started.
   std::function<int()> prepare = {};
-  /// Called with the id of the process about five times a second while it runs.
+  /// Called with the id of the process at least five times a second until its output ends. If it throws, the
+  /// process is killed, and run_subprocess() throws that.
   std::function<void(pid_t)> poll = {};
 };
 
 /// How a subprocess ended.
 struct SubprocessEnd {
-  int start_error = 0;  ///< errno where the program was not started, else 0
-  int code = 0;         ///< exit code; 0 where a signal ended it
-  int signal = 0;       ///< the signal that ended it, else 0
-  std::string output;   ///< the last 8 KiB of its standard output and error, without line ends at the end
+  int start_error = 0;      ///< errno where the program was not started, else 0
+  bool is_refused = false;  ///< whether SubprocessOptions::prepare gave start_error
+  int code = 0;             ///< exit code; 0 where a signal ended it
+  int signal = 0;           ///< the signal that ended it, else 0
+  std::string output;       ///< the last 8 KiB of its standard output and error, without line ends at the end
 };
 
-/// Runs a program without input and waits for its end. Fault::internal when no process can be made.
+/// Runs a program without input and waits for its end and for the end of its output, which programs that it
+/// started may hold open. Fault::internal when no process can be made.
 SubprocessEnd run_subprocess(const SubprocessOptions& options);
 
 }  // namespace heed::io

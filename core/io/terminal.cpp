@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <charconv>
@@ -53,18 +54,10 @@ bool is_terminal_control(char32_t code) {
 }
 
 int64_t display_width(char32_t code) {
-  // Combining marks (Unicode general categories Mn, Me) and format characters.
-  static constexpr CodeRange marks[] = {
-      {0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},   {0x610, 0x61A},   {0x64B, 0x65F},
-      {0xE31, 0xE31},   {0xE34, 0xE3A},   {0xE47, 0xE4E},   {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
-      {0x200B, 0x200D}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xE0100, 0xE01EF}};
-  // East Asian wide and fullwidth blocks, and emoji.
-  static constexpr CodeRange wide[] = {
-      {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0x4DBF},  {0x4E00, 0xA4CF}, {0xAC00, 0xD7A3},
-      {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F},
-      {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
-  if (is_in(marks, code)) return 0;
-  return is_in(wide, code) ? 2 : 1;
+  const auto point = static_cast<utf8proc_int32_t>(code);
+  // utf8proc counts no column for characters that Unicode has not assigned; terminals show a box.
+  if (utf8proc_category(point) == UTF8PROC_CATEGORY_CN) return 1;
+  return utf8proc_charwidth(point);
 }
 
 int64_t display_width(std::string_view utf8) {

@@ -31,6 +31,9 @@ io::SubprocessEnd run(const std::vector<std::string>& words, int64_t max_bytes) 
   io::SubprocessEnd end = io::run_subprocess(
       {.program = words[0], .arguments = words, .prepare = [max_bytes] { return limit_files(max_bytes); }});
   if (end.start_error == 0) return end;
+  if (end.is_refused)
+    fail(Fault::file, "the size of a download cannot be limited: setrlimit: ", std::strerror(end.start_error),
+         ". Fetch ", words.back(), " by other means.");
   fail(Fault::file, "the program '", words[0], "' cannot be started: ", std::strerror(end.start_error),
        ". Install it (Debian: apt-get install curl), or fetch ", words.back(), " by other means.");
 }

@@ -11,8 +11,8 @@
 
 namespace heed {
 
-/// The rows of data/synthetic/`name`, each of `columns` cells: missing ones at the end of a line are empty.
-/// Lines that are empty or begin with # are comments.
+/// The rows of data/synthetic/`name`, each of `columns` cells: the first is never empty, missing ones at the
+/// end of a line are. Lines that are empty or begin with # are comments.
 inline std::vector<std::vector<std::string_view>> embedded_table(const std::string& name, size_t columns) {
   std::vector<std::vector<std::string_view>> rows;
   for (const std::string_view line : split_lines(embedded_file("data/synthetic/" + name))) {
@@ -20,6 +20,7 @@ inline std::vector<std::vector<std::string_view>> embedded_table(const std::stri
     rows.push_back(split_fields(line, '\t'));
     if (rows.back().size() > columns)
       fail(Fault::internal, name, ": more than ", columns, " cells in '", line, "'.");
+    if (rows.back()[0].empty()) fail(Fault::internal, name, ": the first cell is empty in '", line, "'.");
     rows.back().resize(columns);
   }
   return rows;

@@ -3,6 +3,7 @@
 
 #include <utf8proc.h>
 
+#include "heed/core/io/hash.h"
 #include "heed/core/io/utf8.h"
 
 namespace heed {
@@ -129,9 +130,7 @@ void check_text(std::string_view text, std::string_view name) {
   const std::string place =
       heed::text(name, ":", line, ":", code_points(text.substr(begin, bad - begin)) + 1);
   if (is_nul) fail(Fault::data, place, ": a NUL byte, so this is not a text file. Use UTF-8 text.");
-  constexpr std::string_view digits = "0123456789abcdef";
-  const auto byte = static_cast<unsigned char>(text[bad]);
-  fail(Fault::data, place, ": byte 0x", digits[byte >> 4], digits[byte & 15], " (", bad + 1,
+  fail(Fault::data, place, ": byte 0x", hexadecimal(text.substr(bad, 1)), " (", bad + 1,
        " of the file) is not UTF-8. Convert the file: iconv -f latin1 -t utf-8, where it is Latin-1.");
 }
 

@@ -73,9 +73,9 @@ TEST_CASE("position: past the longest input it says how to go on") {
                     containing("9 tokens") && containing("made for 8") && containing("max-length"));
   CHECK_THROWS_WITH(position(Tensor::zeros(Shape{1, 1, 2}), 8), containing("9 tokens"));
   for (const auto kind : {PositionKind::sinusoid, PositionKind::learned}) {
-    for (const int64_t maximum : {int64_t{1} << 60, int64_t{1} << 61, INT64_MAX})
-      CHECK_THROWS_WITH(Position(kind, maximum, 8, rng),
-                        containing(std::to_string(maximum)) && containing("any memory"));
+    for (const int64_t max_length : {int64_t{1} << 60, int64_t{1} << 61, INT64_MAX})
+      CHECK_THROWS_WITH(Position(kind, max_length, 8, rng),
+                        containing(std::to_string(max_length)) && containing("any memory"));
   }
 }
 

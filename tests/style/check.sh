@@ -146,13 +146,14 @@ END
     sources | xargs awk '
       FNR == 1 { inside = 0 }
       {
+        if ($0 ~ /(f\("[a-z_0-9]+",.*|[{]"[a-z-]+", "[^"]*", *)"([Oo]f|[Aa]nd|[Oo]r|[Tt]hat|[Tt]hose|[Tt]he same|[Ll]ikewise|[Aa]s) [^"]/) print FILENAME ":" FNR ": " $0
         if (!match($0, /\/\/[\/!]?<? ?/)) { inside = 0; next }
         own = substr($0, 1, RSTART - 1) ~ /^ *$/
         words = substr($0, RSTART + RLENGTH)
         if (!(own && inside) && words ~ /^([Tt]he same|Same |As |[Aa]s above|[Ll]ikewise|[Tt]he next |[Oo]f |And |Or )/)
           print FILENAME ":" FNR ": " words
         inside = own
-      }' | verdict "This comment leans on something else: say what it is about, in a sentence with a subject and a verb."
+      }' | verdict "This comment or help leans on something else: say what it is about, in a sentence with a subject and a verb."
     ;;
   words) # those of the glossary's last column, in names, comments, messages and pages
     [ -f docs/glossary.md ] || exit 77

@@ -60,6 +60,7 @@ plant && printf 'int most_rows;\n' >>core/row.h && expect words 1 'core/row.h:3:
 plant && printf 'It took one sitting.\n' >>README.md && expect words 1 'README.md:3'
 plant && printf '/// The same of rows.\nint x;\n' >>core/row.h && expect stand_alone 1 'core/row.h:3'
 plant && printf 'int x;  ///< of the rows\n' >>core/row.h && expect stand_alone 1 'core/row.h:3'
+plant && printf '  f("rows", rows, "of the table");  // number\n' >>core/row.h && expect stand_alone 1 'core/row.h:3'
 plant && printf '/// Rows are those\n/// of the table.\nint x;\n' >>core/row.h && expect stand_alone 0
 plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
 plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'

@@ -26,6 +26,14 @@ namespace {
 /// A formatter that prints positional arguments in the usage line as Command::positional has them.
 class Usage : public CLI::Formatter {
   std::string make_option_usage(const CLI::Option* option) const override { return option->get_name(true); }
+  /// The help of an option stands at least two blanks behind its name, else on the next line.
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string out = CLI::Formatter::make_option(option, is_positional);
+    const size_t help = get_column_width();
+    if (out.size() > help && out[help - 1] == ' ' && out[help - 2] != ' ' && out[help] != ' ')
+      out.replace(help - 1, 1, "\n" + std::string(help, ' '));
+    return out;
+  }
 };
 
 /// The parser of the program: it declares all commands, but options only of the one that was typed.
@@ -210,7 +218,7 @@ int run_command(const Command& command, const ParsedArguments& arguments) {
          arguments.positional[command.max_positional], "'. ", usage_of(command));
   }
   if (count < command.min_positional) {
-    fail(program_name(), " ", command.name, " needs ", command.positional, ". ", program_name(), " ",
+    fail(program_name(), " ", command.name, " needs ", command.positional, ": ", program_name(), " ",
          command.name, " --help says more.");
   }
   refuse_several(command);

@@ -19,7 +19,7 @@ namespace {
 int64_t bucket_words(const ParsedArguments& arguments) {
   const int64_t words = arguments.integer("bucket-words", usual_bucket_words, 1);
   if (arguments.has("bucket-words") && !arguments.has("by-length"))
-    fail("--bucket-words is of --by-length. Add --by-length, or take it out.");
+    fail("--bucket-words goes with --by-length. Add --by-length, or take it out.");
   return words;
 }
 
@@ -120,7 +120,7 @@ Command command::evaluate() {
       {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
       {"stride", "N", "language models: new tokens in a window; its other tokens are context"},
       {"by-length", "", "translators: BLEU by the words of the source, and a page with the curve"},
-      {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"}};
+      {"bucket-words", "N", "with --by-length: number of lengths that are scored together (default: 5)"}};
   for (const CommandOption& one : swap_options()) options.push_back(one);
   options.push_back({"json", "", "one JSON object"});
   return {"evaluate",

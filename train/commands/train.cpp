@@ -279,7 +279,7 @@ Command command::train() {
       {"from", "RUN",
        "settings and weights of a trained run in place of a preset: fine-tuning, with other settings and "
        "another --attention where given"},
-      {"from-checkpoint", "WHICH", "checkpoint of that run: best, last or a step (default: best)"},
+      {"from-checkpoint", "WHICH", "checkpoint of the run of --from: best, last or a step (default: best)"},
       {"name", "NAME", "name of the run; numbered when not given"},
       {"out", "FOLDER", "folder of all runs (default: runs)"},
       {"dry-run", "", "print the settings and what the run would take, and stop"},

@@ -54,7 +54,8 @@ void TrainOptions::fields(Fields& f) {
   f("detect_anomaly", detect_anomaly, "check the output of every op for values that are not finite (slow)");
   f("maps_every", maps_every, {0, max_integer},
     "steps between attention maps of one input that the run keeps on the way; 0: none");
-  f("maps_of", maps_of, "that input, as inspect takes it; empty: the first of the validation data");
+  f("maps_of", maps_of,
+    "input whose maps are kept, written as for heed inspect; empty: the first validation example");
   f("maps_keep", maps_keep, {2, 10000},
     "steps whose maps are kept at most: beyond that, every second one goes and maps_every doubles");
   f("overfit_batches", overfit_batches, {0, max_integer},

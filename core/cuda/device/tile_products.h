@@ -155,18 +155,6 @@ __device__ inline void fetch_tile(T* tile, const T* from, int64_t ld, int64_t ro
                       [=](int row) { return row < rows ? from + row * ld : nullptr; });
 }
 
-/// Starts to copy a matrix [rows, width], at most 64 x 64, transposed into a tile: element (r, c) goes to row
-/// c, number r. Missing rows and columns become zeros.
-template <class T>
-__device__ inline void fetch_transposed(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
-  for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_rows; e += tile_threads) {
-    const int r = e / tile_rows, c = e % tile_rows;
-    const bool exists = r < rows && c < width;
-    constexpr int size = static_cast<int>(sizeof(T));
-    copy_async<size>(tile + c * tile_ld(tile_rows) + r, exists ? from + r * ld + c : from, exists ? size : 0);
-  }
-}
-
 /// dots() of rows of `width` numbers, slice by slice of D numbers: fetch_left(c) and fetch_right(c) start to
 /// copy the slices that begin at number c into `left` and `right`.
 template <class T, int D, class Left, class Right>

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -74,6 +75,8 @@ const std::optional<LtTable>& lt_table() {
 constexpr cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_GELU_AUX,
                                             CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
                                             CUBLASLT_EPILOGUE_DGELU_BGRAD,   CUBLASLT_EPILOGUE_BGRADB};
+static_assert(std::size(epilogues) == static_cast<size_t>(Finish::sums_of_b) + 1);
+static_assert(epilogues[static_cast<size_t>(Finish::gelu_back)] == CUBLASLT_EPILOGUE_DGELU);
 
 /// The largest power of two up to 256 that divides an address.
 int64_t alignment(const void* at) {

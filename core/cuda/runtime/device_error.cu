@@ -35,8 +35,8 @@ void clear(DeviceError* all) { run(clear_records, Grid{.blocks = dim3(1), .threa
   const auto value = static_cast<int32_t>(static_cast<uint32_t>(error.first));
   const char* const name = op == IndexOp::gather        ? "gather"
                            : op == IndexOp::scatter_add ? "scatter_add"
-                           : op == IndexOp::gather_rows ? "take_rows"
-                                                        : "put_rows";
+                           : op == IndexOp::gather_rows ? "gather_rows"
+                                                        : "scatter_add_rows";
   if (op == IndexOp::cross_entropy)
     kernel::refuse_target(value, place, error.rows, static_cast<int32_t>(error.ignored));
   if (op == IndexOp::gather || op == IndexOp::scatter_add) kernel::refuse_id(name, value, place, error.rows);

@@ -17,9 +17,15 @@ namespace {
 /// Fails on the first id that is no row of a table with this many rows.
 void check_ids(const char* op, const Tensor& ids, int64_t num_rows) {
   const int32_t *begin = ids.data<int32_t>(), *end = begin + ids.size();
+  int32_t min_id = 0, max_id = -1;  // a reduction runs in vectors, a search with an early end does not
+  for (const int32_t* id = begin; id != end; ++id) {
+    min_id = std::min(min_id, *id);
+    max_id = std::max(max_id, *id);
+  }
+  if (min_id >= 0 && max_id < num_rows) return;
   const int32_t* invalid =
       std::find_if(begin, end, [num_rows](int32_t id) { return id < 0 || id >= num_rows; });
-  if (invalid != end) refuse_id(op, *invalid, invalid - begin, num_rows);
+  refuse_id(op, *invalid, invalid - begin, num_rows);
 }
 
 /// Fails on the first id that is neither -1 nor a row of a head with this many rows.
@@ -98,8 +104,8 @@ template <>
 void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t heads = x.extent(1), count = out.extent(2), width = out.extent(3);
-  check_head_ids("take_rows", head_ids, ids.extent(0) * ids.extent(1), x.extent(2));
-  visit_float("take_rows", x.dtype(), [&]<class T>(Type<T>) {
+  check_head_ids("gather_rows", head_ids, ids.extent(0) * ids.extent(1), x.extent(2));
+  visit_float("gather_rows", x.dtype(), [&]<class T>(Type<T>) {
     const HeadView<const T> rows(x);
     T* to = out.data<T>();
     parallel_rows(out.extent(0) * heads * count, light_grain / std::max<int64_t>(width, 1),
@@ -123,8 +129,8 @@ template <>
 void ScatterAddRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t heads = y.extent(1), num_heads = y.extent(0) * heads;
-  check_head_ids("put_rows", head_ids, ids.extent(0) * ids.extent(1), y.extent(2));
-  visit_float("put_rows", y.dtype(), [&]<class T>(Type<T>) {
+  check_head_ids("scatter_add_rows", head_ids, ids.extent(0) * ids.extent(1), y.extent(2));
+  visit_float("scatter_add_rows", y.dtype(), [&]<class T>(Type<T>) {
     const HeadView<const T> view(rows);
     scatter_add(
         head_ids, num_heads, y.extent(2), y.extent(3), 32,

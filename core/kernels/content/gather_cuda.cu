@@ -128,7 +128,7 @@ void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table
 void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t num_rows = out.extent(0) * out.extent(1) * out.extent(2);
-  visit_float("take_rows", x.dtype(), [&]<class T>(Type<T>) {
+  visit_float("gather_rows", x.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_rows<T>, cuda::warps(num_rows), HeadView<const T>(x), head_ids, num_rows, out.extent(3),
               cuda::device_error(cuda::IndexOp::gather_rows), head_rule(head_ids, x.extent(2)),
               out.data<T>());
@@ -139,7 +139,7 @@ void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
 void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t length = y.extent(2);
-  visit_float("put_rows", y.dtype(), [&]<class T>(Type<T>) {
+  visit_float("scatter_add_rows", y.dtype(), [&]<class T>(Type<T>) {
     scatter_add(ScatterSource<T>{head_ids, HeadView<const T>(rows), y.data<T>(), length, y.extent(3)},
                 y.extent(0) * y.extent(1), cuda::IndexOp::scatter_add_rows, head_rule(head_ids, length));
   });

@@ -17,10 +17,11 @@ std::vector<Row> table(const std::string& name, size_t columns) {
   return embedded_table("phrasebook/" + name + ".tsv", columns);
 }
 
-Gender gender_of(char letter) {
-  if (letter != 'm' && letter != 'f')
-    fail(Fault::internal, "phrasebook: gender '", letter, "' is neither m nor f.");
-  return letter == 'm' ? Gender::masculine : Gender::feminine;
+/// The gender that the first letter of a cell tells.
+Gender gender_of(std::string_view cell) {
+  if (!cell.starts_with('m') && !cell.starts_with('f'))
+    fail(Fault::internal, "phrasebook: gender '", cell, "' is neither m nor f.");
+  return cell.starts_with('m') ? Gender::masculine : Gender::feminine;
 }
 
 /// Which of the known flags a blank-separated list holds; it may hold no other.
@@ -48,8 +49,8 @@ Noun read_noun(Lexicon& out, const Row& cell) {
   const std::string english(cell[0]), english_plural(cell[1]), italian(cell[2]), italian_plural(cell[3]);
   Noun noun{.singular = {english, italian},
             .plural = {english_plural, italian_plural},
-            .gender = gender_of(cell[4].front()),
-            .plural_gender = gender_of(cell[4].back()),
+            .gender = gender_of(cell[4]),
+            .plural_gender = gender_of(cell[4].substr(cell[4].size() - 1)),
             .tags = add_tags(out, cell[5])};
   if (english_plural.empty()) noun.plural.english = english::plural(english);
   if (italian_plural.empty()) noun.plural.italian = italian::plural(italian, noun.gender);
@@ -92,6 +93,9 @@ Verb read_verb(const Lexicon& out, const Row& cell) {
     verb.italian.with_essere = true;
   }
   const std::vector<std::string_view> present = split_words(cell[8]);
+  if (present.size() > verb.italian.present.size())
+    fail(Fault::internal, "phrasebook: ", verb.english.base, " has ", present.size(),
+         " forms of the present.");
   std::copy(present.begin(), present.end(), verb.italian.present.begin());
   italian::complete(verb.italian);
   return verb;
@@ -108,8 +112,7 @@ Lexicon read_tables() {
   }
   for (const Row& cell : table("times", 3))
     out.times.push_back({{std::string(cell[0]), std::string(cell[1])}, std::string(cell[2])});
-  for (const Row& cell : table("names", 2))
-    out.names.push_back({std::string(cell[0]), gender_of(cell[1].front())});
+  for (const Row& cell : table("names", 2)) out.names.push_back({std::string(cell[0]), gender_of(cell[1])});
   out.adverbs = phrase_table("adverbs");
   out.numbers = phrase_table("numbers");
   return out;

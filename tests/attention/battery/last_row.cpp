@@ -27,18 +27,18 @@ Report last_row(const Setting& setting) {
   open.mode = Mode::self;
   Report report;
   const NoGrad quiet;
-  const double maximum = 1e-9 * traits.tolerance;
+  const double max_error = 1e-9 * traits.tolerance;
   for (const double scale : {1, 3, 10, 30, 100}) {
     const Sizes sizes{.queries = 64, .keys = 64, .width = 32};
     Host causal = host_of(setting, sizes, DType::f64), both = host_of(open, sizes, DType::f64);
     causal.queries = causal.keys = both.queries = both.keys = causal.queries * scale;
     const Tensor wanted = last_of(both.forward());
     const double off = distance(last_of(causal.forward()), wanted);
-    if (off > maximum)
+    if (off > max_error)
       note(report, "at inputs of ", scale, " the last causal output differs by ", off,
            " from the two-sided one");
     const double stepped = traits.steps ? distance(last_step(causal), wanted) : 0;
-    if (stepped > maximum)
+    if (stepped > max_error)
       note(report, "at inputs of ", scale, " the last step differs by ", stepped,
            " from the two-sided output");
   }

@@ -97,10 +97,10 @@ Report devices(const Setting& setting) {
       if (off > 1e-8 * setting.variant.traits.tolerance)
         note(report, of(i), " differs by ", off, " from the CPU's, both in f64");
       // In f32 as far from the truth as the CPU is, where a formula makes much of little.
-      const double maximum = std::max(2e-4, 8 * distance(there[i], truth[i])),
+      const double max_error = std::max(2e-4, 8 * distance(there[i], truth[i])),
                    rounded = distance(here[i], truth[i]);
-      if (rounded > maximum)
-        note(report, of(i), " in f32 differs by ", rounded, " from what it is in f64; at most ", maximum,
+      if (rounded > max_error)
+        note(report, of(i), " in f32 differs by ", rounded, " from what it is in f64; at most ", max_error,
              " is due");
     }
   }

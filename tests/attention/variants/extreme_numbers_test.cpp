@@ -59,12 +59,13 @@ TEST_CASE("edges: a kernel whose weights are all zero gives zeros, and hurts no 
     const auto out = y.to_doubles();
     for (size_t c = 0; c < 3; ++c) CHECK(out[2 * 3 + c] == 0);
     backward(sum(square(y)));
-    double maximum = 0;
+    double max_gradient = 0;
     for (const Tensor& x : {heads.q, heads.k, heads.v}) {
-      for (const double slope : grad_of(x).to_doubles()) maximum = std::max(maximum, std::abs(slope));
+      for (const double slope : grad_of(x).to_doubles())
+        max_gradient = std::max(max_gradient, std::abs(slope));
     }
-    CHECK(std::isfinite(maximum));
-    CHECK(maximum < 1e6);
+    CHECK(std::isfinite(max_gradient));
+    CHECK(max_gradient < 1e6);
   }
 }
 

@@ -112,8 +112,8 @@ TEST_CASE("large inputs: causal gradients are those of the function", "[performe
 TEST_CASE("small inputs: gradients keep their digits in f32", "[performer][efficient]") {
   struct Try {
     const char* spec;
-    size_t input;    // q, k or v
-    double maximum;  // what differences of a thousandth leave of the digits of f32
+    size_t input;      // q, k or v
+    double max_error;  // what differences of a thousandth leave of the digits of f32
   };
   for (const Try& attempt :
        {Try{"efficient", 0, 5e-4}, Try{"performer:features=hyperbolic,epsilon=0", 1, 2e-4}}) {
@@ -124,7 +124,7 @@ TEST_CASE("small inputs: gradients keep their digits in f32", "[performer][effic
       const Tensor found = slopes(*narrow, x, causal, false)[attempt.input],
                    wanted = slopes(*wide, rounded(x, DType::f64), causal, false)[attempt.input];
       CAPTURE(attempt.spec, causal);
-      CHECK(error(found, wanted) < attempt.maximum);
+      CHECK(error(found, wanted) < attempt.max_error);
     }
   }
 }

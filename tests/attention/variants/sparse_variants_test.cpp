@@ -432,17 +432,17 @@ TEST_CASE("sparse: a decoder with a window remembers no more than the window", "
     const auto cache = attention->new_cache();
     auto& kept = dynamic_cast<KeyValueCache&>(*cache);
     const auto before = memory_use().live;
-    int64_t early = 0, maximum = 0;
+    int64_t early = 0, max_held = 0;
     for (int64_t t = 0; t < 400; ++t) {
       const Tensor row = view::slice(x, 1, t, t + 1);
       const Tensor y =
           attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
       CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
       const int64_t held = memory_use().live - before - y.bytes();
-      maximum = std::max(maximum, held);
-      if (t == 60) early = maximum;
+      max_held = std::max(max_held, held);
+      if (t == 60) early = max_held;
     }
-    CHECK(maximum == early);
+    CHECK(max_held == early);
     CHECK(kept.length == 400);
     CHECK(kept.keys.extent(2) <= 2 * 21);
   }

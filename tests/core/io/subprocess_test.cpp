@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "heed/core/error.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;
@@ -39,6 +40,8 @@ TEST_CASE("subprocess: a program that cannot be started is told from one that fa
   const auto refused =
       io::run_subprocess({.program = "sh", .arguments = {"sh"}, .prepare = [] { return EPERM; }});
   CHECK(refused.start_error == EPERM);
+  CHECK(refused.is_refused);
+  CHECK_FALSE(io::run_subprocess({.program = "heed-no-such-program", .arguments = {"x"}}).is_refused);
 }
 
 TEST_CASE("subprocess: the caller is polled and can end it, and variables can be others") {
@@ -54,4 +57,23 @@ TEST_CASE("subprocess: the caller is polled and can end it, and variables can be
                                            .arguments = {"sh", "-c", "echo $HEED_TEST_VARIABLE"},
                                            .environment = {variable, nullptr}});
   CHECK(printed.output == "5");
+}
+
+TEST_CASE("subprocess: a caller that throws while it polls leaves no process") {
+  pid_t started = 0;
+  const auto run = [&] {
+    io::run_subprocess({.program = "sleep", .arguments = {"sleep", "100"}, .poll = [&](pid_t id) {
+                          started = id;
+                          throw Error(Fault::busy, "enough");
+                        }});
+  };
+  CHECK_THROWS_AS(run(), Error);
+  REQUIRE(started > 0);
+  CHECK(::kill(started, 0) == -1);
+  CHECK(errno == ESRCH);
+}
+
+TEST_CASE("subprocess: it holds no descriptor of its caller but its streams") {
+  const io::SubprocessEnd end = shell("ls /proc/self/fd | wc -l");  // ls has the folder open besides
+  CHECK(end.output == "4");
 }

@@ -74,6 +74,8 @@ TEST_CASE("terminal: COLUMNS says how wide it is, and what is no number does not
 TEST_CASE("terminal: display width counts columns, not bytes") {
   CHECK(display_width("città") == 5);
   CHECK(display_width("citta\u0300") == 5);
+  CHECK(display_width("\u05C1\u0941\u06D6") == 0);  // marks of Hebrew, Devanagari and Arabic
+  CHECK(display_width("\U0001CCFF") == 1);          // not assigned
   CHECK(display_width("▁The") == 4);
   CHECK(display_width("日本") == 4);
   CHECK(display_width("😀") == 2);

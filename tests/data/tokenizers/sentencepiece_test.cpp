@@ -83,7 +83,7 @@ TEST_CASE("sentencepiece: saved bytes give the same tokenizer, damaged ones are 
   refusal(Fault::data, [] { load_tokenizer("sentencepiece", ""); });
 }
 
-TEST_CASE("sentencepiece: a model that is with new checksums is still read with care") {
+TEST_CASE("sentencepiece: a damaged model with a correct checksum is refused, or read without a crash") {
   const std::string saved = trained(SubwordModel::bpe)->save();
   const size_t head = saved.find('\n', saved.find('\n') + 1) + 1;
   const std::string title = saved.substr(0, saved.find('\n') + 1);

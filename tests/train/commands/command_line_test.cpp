@@ -152,7 +152,7 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   check_refused(shell, {"train", "--name", "a/b", "--dry-run=maybe"}, 2, {"dry-run"});
   check_refused(shell, with({"train", "translate", "--name", "a/b"}, small), 2, {"a/b"});
   check_refused(shell, {"list", "preset"}, 2, {"'preset'", "Did you mean 'presets'?"});
-  check_refused(shell, {"list"}, 2, {"heed list needs attention|layers|"});
+  check_refused(shell, {"list"}, 2, {"heed list needs attention|layers|", "|data [NAME]"});
   check_refused(shell, {"data", "gte"}, 2, {"'gte'", "Did you mean 'get'?"});
   check_refused(shell, {"env", "now"}, 2, {"unexpected argument 'now'"});
   CHECK(!io::exists(shell.scratch / "runs"));

@@ -112,7 +112,7 @@ TEST_CASE("heed inspect: several runs side by side, other tokens are refused wit
   const Result done = shell.run({"inspect", "one", "two"});
   CHECK(done.err == "");
   CHECK(done.code == 0);
-  CHECK(done.out.find("distance in nats") != std::string::npos);
+  CHECK_THAT(done.out, Catch::Matchers::Matches("[^]*\n  one +two +distance in nats[^]*"));
   CHECK(done.out.find("cross 0.1") != std::string::npos);
   CHECK(io::size(shell.scratch / "one/inspect/side-by-side.html") > 10000);
   const Result other = shell.run({"inspect", "one", "two", "Anna reads. ||| Anna legge.", "--out", "both"});

@@ -27,7 +27,7 @@ std::string wide_lines(const std::string& output, int64_t columns) {
     const size_t first = std::min(line.find_first_not_of(' '), line.size());
     const size_t word = std::min(line.find_first_not_of(' ', line.find("  ", first)), line.size());
     const bool is_one_word = line.find(' ', first) == std::string::npos ||
-                             (word < line.size() && line.find(' ', word) == std::string::npos);
+                             (word < line.size() && word <= 40 && line.find(' ', word) == std::string::npos);
     if (display_width(line) > columns && !is_one_word) out += line + "\n";
   }
   return out;

@@ -497,6 +497,9 @@ TEST_CASE("compare: the check of models leaves half of a budget to the trainings
   CHECK(failures(TimeBudget(1000)) == 1);
   CHECK(failures(TimeBudget(0)) == 0);
   CHECK(TimeBudget(0).part(0.5).spent());
+  const TimeBudget half = TimeBudget(0.02).part(0.5);
+  std::this_thread::sleep_for(std::chrono::milliseconds(12));
+  CHECK(half.spent());
   CHECK_FALSE(TimeBudget(1000).part(0.5).spent());
   CHECK_FALSE(TimeBudget().part(0.5).spent());
 }

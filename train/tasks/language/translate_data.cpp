@@ -29,14 +29,15 @@ void TranslateOptions::fields(Fields& f) {
   f("vocabulary_on_all", vocabulary_on_all,
     "count words of held-out pairs too, as the published recipe does");
   f("source_vocabulary", source_vocabulary, "a word-level tokenizer file (JSON) instead of counting");
-  f("target_vocabulary", target_vocabulary, "the same for the target");
+  f("target_vocabulary", target_vocabulary,
+    "a word-level tokenizer file (JSON) of the target language instead of counting");
   f("deduplicate", deduplicate, "drop exact repeats before the split");
   f("max_length", max_length, {0, max_integer},
     "maximum number of words per sentence; longer pairs are dropped; 0: keep all");
   f("validation", validation, {0, max_integer},
     "pairs held out for validation, which chooses the best checkpoint");
   f("test_size", test_size, {0, max_integer}, "pairs held out for the test");
-  f("split_seed", split_seed, "of the one shuffle before holding out");
+  f("split_seed", split_seed, "seed of the shuffle before pairs are held out");
   f("buckets", buckets, "batches of like length");
   f("fixed_length", fixed_length, {0, max_integer},
     "pad every row to this length; 0: to the longest of the batch");

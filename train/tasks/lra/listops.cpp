@@ -11,11 +11,11 @@ constexpr uint64_t listops_seed = 1;
 
 class ListOps final : public LongTask {
   void more_fields(Fields& f) override {
-    f("depth", grammar_.depth, {2, 20}, "of nodes: operators nest one time fewer");
-    f("arguments", grammar_.arguments, {2, 20}, "of an operator at most");
+    f("depth", grammar_.depth, {2, 20}, "depth of the tree in nodes; operators nest one level fewer");
+    f("arguments", grammar_.arguments, {2, 20}, "largest number of arguments of an operator");
     f("operators", grammar_.operators, "share of operators among nodes that may be one");
     f("shortest", grammar_.shortest, {1, 1'000'000}, "generated expressions have more tokens than this");
-    f("below", grammar_.longest, {3, 1'000'000}, "and fewer than this");
+    f("below", grammar_.longest, {3, 1'000'000}, "generated expressions have fewer tokens than this");
   }
 
   Tokens tokens() const override { return {.vocabulary = listops_vocabulary, .hidden = 0.1}; }

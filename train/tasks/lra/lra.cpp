@@ -38,7 +38,7 @@ void LongOptions::fields(Fields& f) {
   f("predict", Choice(predict, {"class", "masked", "causal"}),
     "what is learned: the class; tokens that are hidden; or each token from those before it");
   f("causal", causal, "no token looks at later ones: for attentions that only look back");
-  f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: what the task is given");
+  f("hidden_share", hidden_share, "share of tokens that predict = masked hides; 0: the default of the task");
 }
 
 void LongOptions::model_fields(Fields& f) {

@@ -18,7 +18,7 @@ Tensor some_ids(const Shape& shape, int32_t length) {
 
 }  // namespace
 
-TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 gives zeros") {
+TEST_CASE("gather_rows: each head by its own ids, also of a strided view, and -1 gives zeros") {
   const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(1, 5, 64, 100);
@@ -44,7 +44,7 @@ TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 g
   }
 }
 
-TEST_CASE("put_rows: repeated ids add up, in the same order for any threads") {
+TEST_CASE("scatter_add_rows: repeated ids add up, in the same order for any threads") {
   const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(1, 5, 64, 200);
@@ -66,7 +66,7 @@ TEST_CASE("put_rows: repeated ids add up, in the same order for any threads") {
   CHECK(same_for_any_threads(put));
 }
 
-TEST_CASE("take_rows: an id outside is named with its place") {
+TEST_CASE("gather_rows: an id outside is named with its place") {
   const OnEachDevice here;
   const Tensor x = random_tensor(Shape{1, 2, 10, 4}), out(Shape{1, 2, 2, 4});
   const std::vector<int32_t> high = {1, 2, 3, 10}, low = {1, -2, 3, 4};
