@@ -30,7 +30,7 @@ const std::array<std::vector<Figure>, classes>& figures() {
   static const std::array<std::vector<Figure>, classes> table = [] {
     std::array<std::vector<Figure>, classes> out;
     for (const std::vector<std::string_view>& row : embedded_table("digit_strokes.tsv", 4)) {
-      Figure& figure = out.at(static_cast<size_t>(row[0].front() - '0')).emplace_back();
+      Figure& figure = out.at(static_cast<size_t>(parsed_number(row[0]).value())).emplace_back();
       for (size_t column = 1; column < row.size() && !row[column].empty(); ++column) {
         Stroke& stroke = figure.emplace_back();
         for (const std::string_view point : split_words(row[column])) {

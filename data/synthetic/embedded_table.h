@@ -20,7 +20,6 @@ inline std::vector<std::vector<std::string_view>> embedded_table(const std::stri
     rows.push_back(split_fields(line, '\t'));
     if (rows.back().size() > columns)
       fail(Fault::internal, name, ": more than ", columns, " cells in '", line, "'.");
-    if (rows.back()[0].empty()) fail(Fault::internal, name, ": the first cell is empty in '", line, "'.");
     rows.back().resize(columns);
   }
   return rows;
