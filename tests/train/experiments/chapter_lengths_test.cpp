@@ -85,7 +85,7 @@ TEST_CASE("evaluate --by-length: text, JSON and a page, of translators alone") {
   const Result plain = shell.run({"evaluate", run, "--json", "--threads", "1"});
   CHECK(parse_json(plain.out, "evaluation").find("by_length") == nullptr);
   CHECK(parse_json(plain.out, "evaluation").at("bleu").real() == all.at("bleu").real());
-  check_refused(shell, {"evaluate", run, "--bucket-words", "3"}, 2, {"--bucket-words is of --by-length"});
+  check_refused(shell, {"evaluate", run, "--bucket-words", "3"}, 2, {"--bucket-words goes with --by-length"});
   check_refused(shell, {"evaluate", run, "--by-length", "--bucket-words", "0"}, 2, {"at least 1"});
   check_refused(shell, {"inspect", run}, 2, {"no maps", "--wiring sutskever or cho"});
   REQUIRE(shell
