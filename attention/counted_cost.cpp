@@ -77,12 +77,12 @@ StepExtent usual_start(const Traits& traits, Device device, bool bytes, bool by_
   return {1, 256, by_width ? 32 : 16};
 }
 
-/// The smaller of the two sizes of a count, at least as long as traits.from.
+/// The smaller of the two sizes of a count, at least as long as traits.min_cost_length.
 StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_width) {
   StepExtent start = usual_start(traits, device, bytes, by_width);
-  if (traits.from > start.length) {
-    start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.from));
-    start.length = traits.from;
+  if (traits.min_cost_length > start.length) {
+    start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.min_cost_length));
+    start.length = traits.min_cost_length;
   }
   return start;
 }
@@ -143,7 +143,7 @@ Growth growth_of(const Traits& traits, Device device, const CountStep& step, boo
 /// Counts steps of a variant with these options on the CPU, bidirectional if supported.
 CountStep steps_of(const Variant& variant, const Spec& spec) {
   return [&variant, spec](const StepExtent& extent) {
-    const bool causal = !variant.traits.full;
+    const bool causal = !variant.traits.bidirectional;
     Rng rng(1);
     const auto attention = make_attention(
         variant, spec, {.d_model = extent.width, .causal = causal, .max_length = extent.length}, rng);

@@ -36,9 +36,9 @@ Traits like(const Traits& family, Traits traits) {
   if (traits.time == Growth()) traits.time = family.time;
   if (traits.memory == Growth()) traits.memory = family.memory;
   if (traits.map == MapKind::none) traits.map = family.map;
-  if (traits.from == 0) traits.from = family.from;
+  if (traits.min_cost_length == 0) traits.min_cost_length = family.min_cost_length;
   traits.causal |= family.causal;
-  traits.full &= family.full;
+  traits.bidirectional &= family.bidirectional;
   traits.cross |= family.cross;
   traits.steps |= family.steps;
   return traits;
@@ -55,8 +55,8 @@ void register_attention(const Variant& variant) {
   if (!variant.make || !variant.options)
     fail("register_attention: '", name, "' has no factory. Make the Variant by describe().");
   for (const Variant& other : variants()) {
-    for (const std::string_view taken : {other.traits.name, other.traits.also}) {
-      if (taken.empty() || (taken != name && taken != variant.traits.also)) continue;
+    for (const std::string_view taken : {other.traits.name, other.traits.alias}) {
+      if (taken.empty() || (taken != name && taken != variant.traits.alias)) continue;
       fail("register_attention: the name '", taken, "' of '", name, "' is taken by the attention '",
            other.traits.name, "'. Choose another.");
     }
@@ -69,7 +69,7 @@ void register_attention(const Variant& variant) {
 const Variant& variant_named(const std::string& name) {
   std::vector<std::string> known;
   for (const Variant& variant : variants()) {
-    if (name == variant.traits.name || (!name.empty() && name == variant.traits.also)) return variant;
+    if (name == variant.traits.name || (!name.empty() && name == variant.traits.alias)) return variant;
     known.emplace_back(variant.traits.name);
   }
   fail("attention '", name, "' is unknown.", suggestion(name, known), " heed list attention lists all.");
@@ -115,7 +115,7 @@ std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& sp
     fail("attention '", name, "' needs queries and keys from one input. Choose another cross-attention",
          advice(": --cross-attention NAME.", "."));
   }
-  if (!config.causal && !config.cross && !variant.traits.full)
+  if (!config.causal && !config.cross && !variant.traits.bidirectional)
     fail("attention '", name, "' looks back only. Use it in a decoder, or choose another for the encoder.");
   auto made = variant.make(config, spec, rng);
   check_modifiers(name, config, *made);

@@ -31,19 +31,20 @@ enum class MapKind {
 /// Declared properties of a variant. The battery of tests/attention checks all of them.
 struct Traits {
   const char* name = "";        ///< the name in a spec: "linear"
-  const char* also = "";        ///< another common name; empty: none
+  const char* alias = "";       ///< another common name; empty: none
   const char* paper = "";       ///< the publication: authors, year, arXiv number
-  const char* idea = "";        ///< the method in one line
+  const char* summary = "";     ///< the method in one line
   Growth time = {};             ///< training time, checked by counting
   Growth memory = {};           ///< training memory without inputs and outputs, checked by counting
   bool causal = false;          ///< supports a causal mask
-  bool full = true;             ///< supports bidirectional attention, as in an encoder
+  bool bidirectional = true;    ///< supports bidirectional attention, as in an encoder
   bool cross = false;           ///< queries and keys may come from different inputs
   bool padding = true;          ///< supports key lengths
   bool steps = false;           ///< decodes step by step with a cache
   bool last_row = true;         ///< the last row of the causal output equals that of the bidirectional output
   MapKind map = MapKind::none;  ///< what a MapRecorder receives from it
-  int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's default
+  int64_t min_cost_length =
+      0;                 ///< the length from which costs grow as declared; 0: from the battery's default
   double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
 };
 
@@ -72,7 +73,7 @@ inline constexpr Traits feature_map_traits{.time = {.length = 1, .width = 2},
 inline constexpr Traits decay_traits{.time = {.length = 1, .width = 2},
                                      .memory = {.length = 1, .width = 1},
                                      .causal = true,
-                                     .full = false,
+                                     .bidirectional = false,
                                      .steps = true,
                                      .map = MapKind::signed_};
 /// Traits of softmax over a sparse pattern: self-attention in linear time and memory.
@@ -81,7 +82,7 @@ inline constexpr Traits sparse_pattern_traits{.time = {.length = 1, .width = 1},
                                               .causal = true,
                                               .steps = true,
                                               .map = MapKind::exact,
-                                              .from = 1024};
+                                              .min_cost_length = 1024};
 /// `traits` with the costs, map and `from` of `family` where they are not set, and with all its roles.
 Traits like(const Traits& family, Traits traits);
 

@@ -47,9 +47,9 @@ struct OwnTensor {
 /// The own tensors of a variant with 2 heads of width 8 and max_length 32.
 std::vector<OwnTensor> own_tensors(const Variant& variant) {
   Rng rng(1);
-  const auto attention =
-      make_attention(variant, {variant.traits.name, {}},
-                     {.d_model = 16, .heads = 2, .causal = !variant.traits.full, .max_length = 32}, rng);
+  const auto attention = make_attention(
+      variant, {variant.traits.name, {}},
+      {.d_model = 16, .heads = 2, .causal = !variant.traits.bidirectional, .max_length = 32}, rng);
   std::vector<OwnTensor> out;
   for (const Named& named : tensors(*attention)) {
     const std::string& name = named.name;
@@ -85,9 +85,9 @@ std::vector<TableRow> all_columns(const Listing& listing) {
   for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
     const Traits& t = variant.traits;
-    out.push_back({t.name, growth(t.time), growth(t.memory), t.full ? yes(t.causal) : "only", yes(t.cross),
-                   yes(t.padding), yes(t.steps), map_word(t.map), names_of(own_tensors(variant)),
-                   options_text(variant), t.paper});
+    out.push_back({t.name, growth(t.time), growth(t.memory), t.bidirectional ? yes(t.causal) : "only",
+                   yes(t.cross), yes(t.padding), yes(t.steps), map_word(t.map),
+                   names_of(own_tensors(variant)), options_text(variant), t.paper});
     if (!listing.counted) continue;
     const CountedGrowth found = counted_growth(variant);
     out.back().insert(out.back().begin() + 3, {counted(found.time), counted(found.memory)});
@@ -97,7 +97,7 @@ std::vector<TableRow> all_columns(const Listing& listing) {
 
 /// What a variant can do, a letter each: "cxps"; abilities_legend explains them.
 std::string abilities(const Traits& t) {
-  std::string out = !t.full ? "C" : t.causal ? "c" : "-";
+  std::string out = !t.bidirectional ? "C" : t.causal ? "c" : "-";
   out += t.cross ? 'x' : '-';
   out += t.padding ? 'p' : '-';
   return out += t.steps ? 's' : '-';
@@ -125,8 +125,8 @@ std::string main_columns(const Listing& listing) {
 std::string details(const Variant& variant, const Listing& listing) {
   const Traits& t = variant.traits;
   const int64_t columns = listing.wide ? unlimited_columns : output_columns();
-  std::string out = folded(text(t.name, ": ", t.idea), columns);
-  if (*t.also != 0) out += text("Also called ", t.also, ".\n");
+  std::string out = folded(text(t.name, ": ", t.summary), columns);
+  if (*t.alias != 0) out += text("Also called ", t.alias, ".\n");
   const std::vector<TableRow> table = all_columns(listing);
   std::vector<TableRow> properties;
   for (size_t i = 1; i < table[0].size(); ++i) {
@@ -169,8 +169,8 @@ std::string variants_markdown(const Listing& listing) {
   out += markdown_table(all_columns(listing));
   for (const Variant* each : listed_variants(listing)) {
     const Variant& variant = *each;
-    out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
-    if (*variant.traits.also != 0) out += "Also called " + std::string(variant.traits.also) + ".\n";
+    out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.summary + "\n";
+    if (*variant.traits.alias != 0) out += "Also called " + std::string(variant.traits.alias) + ".\n";
     const std::vector<OwnTensor> own = own_tensors(variant);
     if (!own.empty()) out += "\nIts own tensors, for 2 heads of width 8 and a length of 32:";
     for (const OwnTensor& one : own)
@@ -206,13 +206,13 @@ std::string variants_json(const Listing& listing) {
       own.push(Json::object({{"name", one.name}, {"shape", shape}, {"trained", one.trained}}));
     }
     Json row = Json::object({{"name", t.name},
-                             {"also", t.also},
-                             {"idea", t.idea},
+                             {"alias", t.alias},
+                             {"summary", t.summary},
                              {"paper", t.paper},
                              {"time", growth_json(t.time)},
                              {"memory", growth_json(t.memory)},
                              {"causal", t.causal},
-                             {"full", t.full},
+                             {"bidirectional", t.bidirectional},
                              {"cross", t.cross},
                              {"padding", t.padding},
                              {"steps", t.steps},

@@ -54,7 +54,7 @@ bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* c
   for (const double value : x.to_doubles()) {
     if (!std::isfinite(value) && !masked(value)) return false;
   }
-  return op == "select" || std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+  return op == "where" || std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
            if (count_non_finite(*input) == 0) return false;
            const std::vector<double> values = input->to_doubles();
            return std::any_of(values.begin(), values.end(), masked);

@@ -62,9 +62,9 @@ class AdditiveAttention final : public ScoredAttention {
 Variant variant::additive() {
   return describe<AdditiveAttention, AdditiveOptions>(
       like(full_map_traits, {.name = "additive",
-                             .also = "concat",
+                             .alias = "concat",
                              .paper = "Bahdanau et al. 2015",
-                             .idea = "A small network scores each pair of query and key."}));
+                             .summary = "A small network scores each pair of query and key."}));
 }
 
 }  // namespace heed

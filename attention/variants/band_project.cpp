@@ -49,11 +49,11 @@ Variant variant::band_project() {
       dot_product_traits,
       {.name = "band_project",
        .paper = "Conti 2024",
-       .idea = "The map of softmax, projected onto its band.",
+       .summary = "The map of softmax, projected onto its band.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
 
        .map = MapKind::signed_,
-       .from = 1024}));
+       .min_cost_length = 1024}));
 }
 
 }  // namespace heed

@@ -88,11 +88,11 @@ Variant variant::band_sparse_error() {
       dot_product_traits,
       {.name = "band_sparse_error",
        .paper = "Conti 2024",
-       .idea = "The band of the map of softmax, and small errors at a few positions outside it.",
+       .summary = "The band of the map of softmax, and small errors at a few positions outside it.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
 
        .map = MapKind::signed_,
-       .from = 1024}));
+       .min_cost_length = 1024}));
 }
 
 }  // namespace heed

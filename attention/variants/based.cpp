@@ -77,11 +77,11 @@ Variant variant::based() {
       feature_map_traits,
       {.name = "based",
        .paper = "Arora et al. 2024",
-       .idea =
+       .summary =
            "The second-order Taylor polynomial of exp on narrow queries and keys, alternating with a window.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.77},
-       .from = 1024}));
+       .min_cost_length = 1024}));
 }
 
 }  // namespace heed

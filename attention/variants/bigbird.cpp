@@ -110,11 +110,11 @@ Variant variant::bigbird() {
   return describe<BigBird, BigbirdOptions>(
       {.name = "bigbird",
        .paper = "Zaheer et al. 2020",
-       .idea = "Blocks that attend to their neighbours, the first and last block, and a few random ones.",
+       .summary = "Blocks that attend to their neighbours, the first and last block, and a few random ones.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .map = MapKind::exact,
-       .from = 2048});
+       .min_cost_length = 2048});
 }
 
 }  // namespace heed

@@ -301,7 +301,7 @@ Variant variant::casinoformer() {
       dot_product_traits,
       {.name = "casinoformer",
        .paper = "Casinoformer, choijacky/casinoformer",
-       .idea =
+       .summary =
            "A query attends to sums over nodes of a tree of keys, which are finer where the mass is large.",
        .time = {.length = 1.5, .width = 1}}));
 }

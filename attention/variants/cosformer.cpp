@@ -66,11 +66,12 @@ class CosformerAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::cosformer() {
-  return describe<CosformerAttention, CosformerOptions>(like(
-      feature_map_traits, {.name = "cosformer",
-                           .paper = "Qin et al. 2022",
-                           .idea = "Products of ReLU features that decrease with the cosine of the distance.",
-                           .map = MapKind::signed_}));
+  return describe<CosformerAttention, CosformerOptions>(
+      like(feature_map_traits,
+           {.name = "cosformer",
+            .paper = "Qin et al. 2022",
+            .summary = "Products of ReLU features that decrease with the cosine of the distance.",
+            .map = MapKind::signed_}));
 }
 
 }  // namespace heed

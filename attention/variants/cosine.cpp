@@ -163,10 +163,11 @@ class CosineAttention final : public ScaledDotProductAttention {
 }  // namespace
 
 Variant variant::cosine() {
-  return describe<CosineAttention, CosineOptions>(like(
-      dot_product_traits, {.name = "cosine",
-                           .paper = "Graves et al. 2014",
-                           .idea = "Softmax of sharpened cosines; optionally with addressing by location."}));
+  return describe<CosineAttention, CosineOptions>(
+      like(dot_product_traits,
+           {.name = "cosine",
+            .paper = "Graves et al. 2014",
+            .summary = "Softmax of sharpened cosines; optionally with addressing by location."}));
 }
 
 }  // namespace heed

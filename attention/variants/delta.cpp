@@ -73,7 +73,7 @@ Variant variant::delta() {
   return describe<DeltaAttention, DeltaOptions>(
       like(decay_traits, {.name = "delta",
                           .paper = "Schlag et al. 2021",
-                          .idea = "A state that replaces the value of a key instead of adding to it."}));
+                          .summary = "A state that replaces the value of a key instead of adding to it."}));
 }
 
 }  // namespace heed

@@ -94,11 +94,11 @@ class DifferentialAttention final : public MultiHeadAttention {
 }  // namespace
 
 Variant variant::differential() {
-  return describe<DifferentialAttention, DifferentialOptions>(
-      like(dot_product_traits, {.name = "differential",
-                                .paper = "Ye et al. 2024",
-                                .idea = "The difference of two softmax maps, in which common noise cancels.",
-                                .map = MapKind::signed_}));
+  return describe<DifferentialAttention, DifferentialOptions>(like(
+      dot_product_traits, {.name = "differential",
+                           .paper = "Ye et al. 2024",
+                           .summary = "The difference of two softmax maps, in which common noise cancels.",
+                           .map = MapKind::signed_}));
 }
 
 }  // namespace heed

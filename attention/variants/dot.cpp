@@ -25,7 +25,7 @@ Variant variant::dot() {
   return describe<DotAttention, DotOptions>(
       like(dot_product_traits, {.name = "dot",
                                 .paper = "Luong et al. 2015",
-                                .idea = "Softmax of dot products as they are, in tiles."}));
+                                .summary = "Softmax of dot products as they are, in tiles."}));
 }
 
 }  // namespace heed

@@ -62,11 +62,12 @@ class EfficientAttention final : public ExponentialAttention {
 }  // namespace
 
 Variant variant::efficient() {
-  return describe<EfficientAttention>(like(
-      feature_map_traits,
-      {.name = "efficient",
-       .paper = "Shen et al. 2018",
-       .idea = "Softmax of queries over features and of keys over positions, multiplied from the right."}));
+  return describe<EfficientAttention>(
+      like(feature_map_traits,
+           {.name = "efficient",
+            .paper = "Shen et al. 2018",
+            .summary =
+                "Softmax of queries over features and of keys over positions, multiplied from the right."}));
 }
 
 }  // namespace heed

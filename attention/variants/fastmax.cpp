@@ -135,7 +135,7 @@ Variant variant::fastmax() {
       feature_map_traits,
       {.name = "fastmax",
        .paper = "Gerami et al. 2024",
-       .idea =
+       .summary =
            "A polynomial of normalised scores instead of exp, so that all queries share sums over monomials.",
        .time = {.length = 1, .width = 3}}));
 }

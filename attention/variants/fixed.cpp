@@ -79,7 +79,7 @@ Variant variant::fixed() {
       like(sparse_pattern_traits,
            {.name = "fixed",
             .paper = "Child et al. 2019",
-            .idea = "Blocks, and the last keys of each block, which summarise it for all other blocks.",
+            .summary = "Blocks, and the last keys of each block, which summarise it for all other blocks.",
             .time = {.length = 1.5, .width = 1}}));
 }
 

@@ -41,7 +41,7 @@ Variant variant::general() {
   return describe<GeneralAttention, GeneralOptions>(
       like(dot_product_traits, {.name = "general",
                                 .paper = "Luong et al. 2015",
-                                .idea = "Softmax of dot products with a learned matrix between."}));
+                                .summary = "Softmax of dot products with a learned matrix between."}));
 }
 
 }  // namespace heed

@@ -69,7 +69,7 @@ Variant variant::gla() {
   return describe<GatedLinearAttention, GlaOptions>(
       like(decay_traits, {.name = "gla",
                           .paper = "Yang et al. 2023",
-                          .idea = "A state whose rows decay at rates computed from the input."}));
+                          .summary = "A state whose rows decay at rates computed from the input."}));
 }
 
 }  // namespace heed

@@ -338,7 +338,8 @@ Variant variant::h_transformer() {
   return describe<HTransformer, HTransformerOptions>(
       {.name = "h_transformer",
        .paper = "Zhu and Soricut 2021",
-       .idea = "Exact attention between neighbours, and between means of ever larger clusters further away.",
+       .summary =
+           "Exact attention between neighbours, and between means of ever larger clusters further away.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,

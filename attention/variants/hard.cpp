@@ -205,7 +205,7 @@ Variant variant::hard() {
   return describe<HardAttention, HardOptions>(
       like(full_map_traits, {.name = "hard",
                              .paper = "Xu et al. 2015",
-                             .idea = "One key per query, sampled from the weights of any score."}));
+                             .summary = "One key per query, sampled from the weights of any score."}));
 }
 
 }  // namespace heed

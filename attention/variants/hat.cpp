@@ -134,7 +134,7 @@ Variant variant::hat() {
   return describe<Hat, HatOptions>(
       {.name = "hat",
        .paper = "Chalkidis et al. 2022",
-       .idea = "Softmax inside each segment, then between the first tokens of the segments.",
+       .summary = "Softmax inside each segment, then between the first tokens of the segments.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .map = MapKind::stages});

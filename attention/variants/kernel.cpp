@@ -110,9 +110,9 @@ Variant variant::kernel() {
   return describe<KernelAttention, KernelOptions>(like(
       full_map_traits,
       {.name = "kernel",
-       .also = "tsai",
+       .alias = "tsai",
        .paper = "Tsai et al. 2019",
-       .idea = "Any kernel of query and key, divided by its sum: rbf, exp, polynomial, Taylor, linear."}));
+       .summary = "Any kernel of query and key, divided by its sum: rbf, exp, polynomial, Taylor, linear."}));
 }
 
 }  // namespace heed

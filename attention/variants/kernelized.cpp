@@ -55,7 +55,7 @@ Variant variant::kernelized() {
       full_map_traits,
       {.name = "kernelized",
        .paper = "Chen et al. 2021",
-       .idea = "A Gaussian kernel of query and key in place of softmax, without dividing by a row's sum.",
+       .summary = "A Gaussian kernel of query and key in place of softmax, without dividing by a row's sum.",
        .map = MapKind::signed_}));
 }
 

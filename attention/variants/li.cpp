@@ -38,7 +38,7 @@ Variant variant::li() {
   return describe<LiAttention, LiOptions>(
       like(feature_map_traits, {.name = "li",
                                 .paper = "Li et al. 2020",
-                                .idea = "One plus the cosine of query and key: the beginning of exp."}));
+                                .summary = "One plus the cosine of query and key: the beginning of exp."}));
 }
 
 }  // namespace heed

@@ -34,11 +34,12 @@ class LinearAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::linear() {
-  return describe<LinearAttention, LinearAttentionOptions>(like(
-      feature_map_traits,
-      {.name = "linear",
-       .paper = "Katharopoulos et al. 2020",
-       .idea = "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries."}));
+  return describe<LinearAttention, LinearAttentionOptions>(
+      like(feature_map_traits,
+           {.name = "linear",
+            .paper = "Katharopoulos et al. 2020",
+            .summary =
+                "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries."}));
 }
 
 }  // namespace heed

@@ -132,13 +132,13 @@ Variant variant::linformer() {
   return describe<LinformerAttention, LinformerOptions>(
       {.name = "linformer",
        .paper = "Wang et al. 2020",
-       .idea = "Keys and values are projected to k slots by trained matrices.",
+       .summary = "Keys and values are projected to k slots by trained matrices.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .cross = true,
        .steps = true,
        .map = MapKind::signed_,
-       .from = 1024});
+       .min_cost_length = 1024});
 }
 
 }  // namespace heed

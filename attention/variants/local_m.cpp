@@ -63,7 +63,7 @@ Variant variant::local_m() {
   return describe<LocalMonotonicAttention, LocalMOptions>(
       like(sparse_pattern_traits, {.name = "local_m",
                                    .paper = "Luong et al. 2015",
-                                   .idea = "Each query attends to the keys around its position.",
+                                   .summary = "Each query attends to the keys around its position.",
                                    .cross = true}));
 }
 

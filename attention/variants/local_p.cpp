@@ -134,7 +134,7 @@ Variant variant::local_p() {
       like(dot_product_traits,
            {.name = "local_p",
             .paper = "Luong et al. 2015",
-            .idea = "Each query predicts a position and attends around it, with Gaussian weights.",
+            .summary = "Each query predicts a position and attends around it, with Gaussian weights.",
             .time = {.length = 1, .width = 2},
             .map = MapKind::signed_}));
 }

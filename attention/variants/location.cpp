@@ -63,7 +63,7 @@ Variant variant::location() {
   return describe<LocationAttention, LocationOptions>(
       like(dot_product_traits, {.name = "location",
                                 .paper = "Luong et al. 2015",
-                                .idea = "The query alone determines the weights of positions."}));
+                                .summary = "The query alone determines the weights of positions."}));
 }
 
 }  // namespace heed

@@ -155,7 +155,7 @@ Variant variant::longformer() {
       like(sparse_pattern_traits,
            {.name = "longformer",
             .paper = "Beltagy et al. 2020",
-            .idea = "A sliding window, and a few tokens that attend to all and that all attend to."}));
+            .summary = "A sliding window, and a few tokens that attend to all and that all attend to."}));
 }
 
 }  // namespace heed

@@ -213,11 +213,11 @@ Variant variant::lstmn() {
   return describe<LstmnAttention, LstmnOptions>(
       {.name = "lstmn",
        .paper = "Cheng et al. 2016",
-       .idea = "An LSTM that reads a weighted sum of all its earlier states instead of the last.",
+       .summary = "An LSTM that reads a weighted sum of all its earlier states instead of the last.",
        .time = {.length = 2, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
-       .full = false,
+       .bidirectional = false,
        .steps = true,
        .map = MapKind::inside});
 }

@@ -156,9 +156,10 @@ class LatentAttention final : public Attention {
 Variant variant::mla() {
   return describe<LatentAttention, MlaOptions>(
       {.name = "mla",
-       .also = "latent",
+       .alias = "latent",
        .paper = "DeepSeek-AI 2024",
-       .idea = "Keys and values of all heads are projected from one latent vector, and only that is cached.",
+       .summary =
+           "Keys and values of all heads are projected from one latent vector, and only that is cached.",
        .time = {.length = 2, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,

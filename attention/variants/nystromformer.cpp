@@ -201,12 +201,13 @@ Variant variant::nystromformer() {
   return describe<NystromformerAttention, NystromformerOptions>(
       {.name = "nystromformer",
        .paper = "Xiong et al. 2021",
-       .idea = "The map approximated from means of segments of queries and keys, joined by a pseudo-inverse.",
+       .summary =
+           "The map approximated from means of segments of queries and keys, joined by a pseudo-inverse.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .cross = true,
        .map = MapKind::signed_,
-       .from = 8192,
+       .min_cost_length = 8192,
        .tolerance = 10});  // six rounds approximate the inverse of a nearly singular map
 }
 

@@ -156,7 +156,7 @@ Variant variant::performer() {
   return describe<PerformerAttention, PerformerOptions>(like(
       feature_map_traits, {.name = "performer",
                            .paper = "Choromanski et al. 2020",
-                           .idea = "Random positive features whose products are exp(q . k) on average."}));
+                           .summary = "Random positive features whose products are exp(q . k) on average."}));
 }
 
 }  // namespace heed

@@ -81,7 +81,7 @@ Variant variant::performer_relu() {
   return describe<ReluAttention, PerformerReluOptions>(
       like(feature_map_traits, {.name = "performer_relu",
                                 .paper = "Choromanski et al. 2020",
-                                .idea = "Rectified random projections: a kernel of the angle."}));
+                                .summary = "Rectified random projections: a kernel of the angle."}));
 }
 
 }  // namespace heed

@@ -123,7 +123,8 @@ Variant variant::reformer() {
   return describe<ReformerAttention, ReformerOptions>(
       {.name = "reformer",
        .paper = "Kitaev et al. 2020",
-       .idea = "Queries that are their own keys are hashed and sorted, and attend to their neighbours only.",
+       .summary =
+           "Queries that are their own keys are hashed and sorted, and attend to their neighbours only.",
        .time = {.length = 1, .width = 0.9},  // values and their sum are padded to whole vectors
        .memory = {.length = 1, .width = 0.85},
        .causal = true,

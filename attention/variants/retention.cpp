@@ -72,7 +72,7 @@ Variant variant::retention() {
       decay_traits,
       {.name = "retention",
        .paper = "Sun et al. 2023",
-       .idea = "Products of rotated queries and keys decay at a fixed rate for each head; no softmax."}));
+       .summary = "Products of rotated queries and keys decay at a fixed rate for each head; no softmax."}));
 }
 
 }  // namespace heed

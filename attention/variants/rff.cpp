@@ -105,7 +105,7 @@ Variant variant::rff() {
   return describe<FourierAttention, RffOptions>(
       like(feature_map_traits, {.name = "rff",
                                 .paper = "Peng et al. 2021",
-                                .idea = "Sines and cosines of random projections: unbiased, and signed.",
+                                .summary = "Sines and cosines of random projections: unbiased, and signed.",
                                 .map = MapKind::signed_,
                                 .tolerance = 100}));
 }

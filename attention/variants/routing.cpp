@@ -243,7 +243,7 @@ Variant variant::routing() {
   return describe<RoutingAttention, RoutingOptions>(
       {.name = "routing",
        .paper = "Roy et al. 2021",
-       .idea =
+       .summary =
            "Each of sqrt(N) centroids takes the queries and keys nearest to it, which attend to each other.",
        .time = {.length = 1.4, .width = 1},  // N sqrt(N), plus linear terms
        .memory = {.length = 1.05, .width = 0.9},
@@ -251,7 +251,7 @@ Variant variant::routing() {
        .steps = true,
        .last_row = false,
        .map = MapKind::signed_,
-       .from = 2048});
+       .min_cost_length = 2048});
 }
 
 }  // namespace heed

@@ -185,14 +185,15 @@ Variant variant::sinkhorn() {
   return describe<SinkhornAttention, SinkhornOptions>(
       {.name = "sinkhorn",
        .paper = "Tay et al. 2020",
-       .idea = "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one sorted "
-               "to it.",
+       .summary =
+           "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one sorted "
+           "to it.",
        .time = {.length = 1.5, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
        .last_row = false,
        .map = MapKind::signed_,
-       .from = 1024});
+       .min_cost_length = 1024});
 }
 
 }  // namespace heed

@@ -158,12 +158,12 @@ Variant variant::skyformer() {
   return describe<SkyformerAttention, SkyformerOptions>(
       {.name = "skyformer",
        .paper = "Chen et al. 2021",
-       .idea = "Kernelized attention from sampled queries and keys, whose kernel is inverted.",
+       .summary = "Kernelized attention from sampled queries and keys, whose kernel is inverted.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.2},  // kernels of all tokens and samples, whatever the width
        .cross = true,
        .map = MapKind::signed_,
-       .from = 32768});
+       .min_cost_length = 32768});
 }
 
 }  // namespace heed

@@ -24,11 +24,11 @@ class SoftmaxAttention final : public ScaledDotProductAttention {
 }  // namespace
 
 Variant variant::softmax() {
-  return describe<SoftmaxAttention, SoftmaxOptions>(
-      like(dot_product_traits, {.name = "softmax",
-                                .also = "tiled",
-                                .paper = "Vaswani et al. 2017",
-                                .idea = "Softmax of scaled dot products, in tiles that never hold a map."}));
+  return describe<SoftmaxAttention, SoftmaxOptions>(like(
+      dot_product_traits, {.name = "softmax",
+                           .alias = "tiled",
+                           .paper = "Vaswani et al. 2017",
+                           .summary = "Softmax of scaled dot products, in tiles that never hold a map."}));
 }
 
 }  // namespace heed

@@ -44,11 +44,12 @@ class SsdAttention final : public DecayAttention {
 }  // namespace
 
 Variant variant::ssd() {
-  return describe<SsdAttention, DecayAttention::OutputOptions>(like(
-      decay_traits,
-      {.name = "ssd",
-       .paper = "Dao and Gu 2024",
-       .idea = "Mamba-2 as attention: products decay by one gate for each head, computed from the input."}));
+  return describe<SsdAttention, DecayAttention::OutputOptions>(
+      like(decay_traits,
+           {.name = "ssd",
+            .paper = "Dao and Gu 2024",
+            .summary =
+                "Mamba-2 as attention: products decay by one gate for each head, computed from the input."}));
 }
 
 }  // namespace heed

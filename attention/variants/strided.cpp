@@ -61,7 +61,7 @@ Variant variant::strided() {
            {
                .name = "strided",
                .paper = "Child et al. 2019",
-               .idea = "The nearest l keys and every l-th of all: any two positions are two steps apart.",
+               .summary = "The nearest l keys and every l-th of all: any two positions are two steps apart.",
                .time = {.length = 1.4, .width = 1},  // n sqrt(n), plus linear terms
            }));
 }

@@ -186,14 +186,14 @@ Variant variant::structured() {
   return describe<Structured, StructuredOptions>(
       {.name = "structured",
        .paper = "Conti 2024",
-       .idea =
+       .summary =
            "A map that does not depend on the input: a structured matrix plus a sparse one of small errors.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.71},  // the entries of the band do not depend on d
        .causal = true,
        .steps = true,
        .map = MapKind::signed_,
-       .from = 1024});
+       .min_cost_length = 1024});
 }
 
 }  // namespace heed

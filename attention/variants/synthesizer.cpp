@@ -179,7 +179,8 @@ Variant variant::synthesizer() {
   return describe<SynthesizerAttention, SynthesizerOptions>(
       {.name = "synthesizer",
        .paper = "Tay et al. 2020",
-       .idea = "Scores are trained for pairs of positions, or computed from the query alone, without keys.",
+       .summary =
+           "Scores are trained for pairs of positions, or computed from the query alone, without keys.",
        .time = {.length = 2, .width = 0.5},
        .memory = {.length = 2, .width = 0},
        .causal = true,

@@ -53,9 +53,9 @@ Variant variant::window() {
   return describe<Window, WindowOptions>(
       like(sparse_pattern_traits,
            {.name = "window",
-            .also = "band",
+            .alias = "band",
             .paper = "Beltagy et al. 2020",
-            .idea = "Softmax over the keys around a query: a band of the map, optionally dilated.",
+            .summary = "Softmax over the keys around a query: a band of the map, optionally dilated.",
             .cross = true}));
 }
 

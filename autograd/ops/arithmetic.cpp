@@ -89,7 +89,7 @@ Tensor where(const Tensor& mask, const Tensor& x, double otherwise) {
     launch<kernel::Select>(from.device(), view::expand(mask, from.shape()), from, other, y);
     return y;
   };
-  return record("select", choose(x, otherwise), {&x},
+  return record("where", choose(x, otherwise), {&x},
                 [choose](const Tensor& dy) -> Gradients { return {choose(dy, 0)}; });
 }
 

@@ -175,8 +175,8 @@ Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
 
 Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                                    const kernel::PatternParams& params) {
-  return with_sums<kernel::PatternAttention, kernel::PatternAttentionBack>("block_attention_with_sums", q, k,
-                                                                           v, params);
+  return with_sums<kernel::PatternAttention, kernel::PatternAttentionBack>("pattern_attention_with_sums", q,
+                                                                           k, v, params);
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionParams& params) {
@@ -185,7 +185,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
 
 Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          const kernel::PatternParams& params) {
-  return fused<kernel::PatternAttention, kernel::PatternAttentionBack>("block_attention", q, k, v, params,
+  return fused<kernel::PatternAttention, kernel::PatternAttentionBack>("pattern_attention", q, k, v, params,
                                                                        false);
 }
 

@@ -49,12 +49,12 @@ Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialP
 }  // namespace
 
 Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams& given) {
-  check_keys("fastmax_sums", k, v);
-  const PolynomialParams params = settled("fastmax_sums", k, given);
+  check_keys("polynomial_sums", k, v);
+  const PolynomialParams params = settled("polynomial_sums", k, given);
   const Tensor rk = rows(k), rv = rows(v);
-  const Tensor state = empty_like(k, state_shape("fastmax_sums", k, v.extent(3), params));
+  const Tensor state = empty_like(k, state_shape("polynomial_sums", k, v.extent(3), params));
   launch<kernel::PolynomialSums>(k.device(), rk, rv, params, state);
-  return record("fastmax_sums", state, {&k, &v}, [rk, rv, params](const Tensor& dstate) -> Gradients {
+  return record("polynomial_sums", state, {&k, &v}, [rk, rv, params](const Tensor& dstate) -> Gradients {
     const Tensor dk = heads_like(rk), dv = heads_like(rv);
     launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, params, contiguous(dstate.detach()), dk, dv);
     return {dk, dv};
@@ -63,15 +63,16 @@ Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams&
 
 Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialParams& given,
                             const Tensor& start) {
-  if (q.rank() != 4) fail("fastmax: q ", q.shape(), "; it must be [B, H, Tq, d].");
-  PolynomialParams params = settled("fastmax", q, given);
+  if (q.rank() != 4) fail("polynomial_attention: q ", q.shape(), "; it must be [B, H, Tq, d].");
+  PolynomialParams params = settled("polynomial_attention", q, given);
   if (k) {
-    check_keys("fastmax", k, v);
-    agree("fastmax", q, k);
+    check_keys("polynomial_attention", k, v);
+    agree("polynomial_attention", q, k);
     if (q.extent(0) != k.extent(0) || q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3))
-      fail("fastmax: q ", q.shape(), ", k ", k.shape(), "; batch, heads and width must be the same.");
+      fail("polynomial_attention: q ", q.shape(), ", k ", k.shape(),
+           "; batch, heads and width must be the same.");
     if (params.causal && q.extent(2) != k.extent(2)) {
-      fail("fastmax: ", q.extent(2), " causal queries for ", k.extent(2),
+      fail("polynomial_attention: ", q.extent(2), " causal queries for ", k.extent(2),
            " keys. Each query has its key; give the sums over earlier ones as start.");
     }
     const bool dense = !start && kernel::prefers_dense_polynomial(k.extent(2), k.extent(3), params);
@@ -81,15 +82,16 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
       return polynomial_attention(q, Tensor(), Tensor(), params, start ? start + sums : sums);
     }
   } else if (!start) {
-    fail("fastmax: neither keys nor sums over keys. Give one of them.");
+    fail("polynomial_attention: neither keys nor sums over keys. Give one of them.");
   }
   const int64_t width = k ? v.extent(3) : start.extent(3) - 1;
   if (start) {
-    agree("fastmax", q, start);
-    const Shape wanted = state_shape("fastmax", q, width, params);
-    if (!(start.shape() == wanted)) fail("fastmax: start is ", start.shape(), "; it must be ", wanted, ".");
+    agree("polynomial_attention", q, start);
+    const Shape wanted = state_shape("polynomial_attention", q, width, params);
+    if (!(start.shape() == wanted))
+      fail("polynomial_attention: start is ", start.shape(), "; it must be ", wanted, ".");
   } else if (params.path == PolynomialPath::factored) {
-    state_shape("fastmax", q, width, params);
+    state_shape("polynomial_attention", q, width, params);
   }
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor before = start ? contiguous(start.detach()) : start;
@@ -100,7 +102,7 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   std::vector<Tensor> inputs{q};
   if (k) inputs.insert(inputs.end(), {k, v});
   if (start) inputs.push_back(start);
-  return record("fastmax", out, inputs, [x, params, out, sums](const Tensor& dout) -> Gradients {
+  return record("polynomial_attention", out, inputs, [x, params, out, sums](const Tensor& dout) -> Gradients {
     const kernel::PolynomialInputs dx{.q = heads_like(x.q),
                                       .k = heads_like(x.k),
                                       .v = heads_like(x.v),

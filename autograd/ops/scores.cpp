@@ -74,7 +74,7 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
                       const kernel::AddressingParams& given) {
-  const char* op = "addressing";
+  const char* op = "ntm_addressing";
   if (content.rank() != 4) fail(op, ": content ", content.shape(), "; it must be [B, H, Tq, Tk].");
   const int64_t b = content.extent(0), h = content.extent(1), n = content.extent(2), keys = content.extent(3);
   const auto given_as = [&](const char* name, const Tensor& x, const Shape& wanted) {

@@ -14,7 +14,7 @@ struct Batch {
   std::vector<Tensor> tensors;  ///< in the order of the task, or of the examples of a Dataset
   double weight = 0;            ///< what the loss is a mean over: target tokens or examples
   int64_t tokens = 0;           ///< real tokens, for tokens per second
-  double whole = 0;             ///< in a shard: the weight of the whole batch; 0: this is the whole batch
+  double whole_weight = 0;      ///< in a shard: the weight of the whole batch; 0: this is the whole batch
   BatchRows rows = {};          ///< in a shard: its rows in the whole batch
 
   /// Tensor number i. Fails where there is none.

@@ -86,7 +86,7 @@ TEST_CASE("option ranges: a billion and the largest legal value end, with counte
       CHECK_THAT(refusal_of(*variant, option.name, text(max_integer)), containing("is not legal"));
     const std::string spec = text(variant->traits.name, ":", option.name, "=", maximum);
     for (const Mode mode : {Mode::self, Mode::causal}) {
-      if (mode == Mode::self ? !variant->traits.full : !variant->traits.causal) continue;
+      if (mode == Mode::self ? !variant->traits.bidirectional : !variant->traits.causal) continue;
       Taken taken;
       try {
         taken = taken_by({.variant = battery::with_options(spec), .mode = mode});

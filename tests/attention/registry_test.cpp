@@ -25,11 +25,11 @@ class Scaled final : public ScoredAttention {
   double factor_;
 };
 
-Variant scaled(const char* name, const char* also = "") {
+Variant scaled(const char* name, const char* alias = "") {
   return describe<Scaled, Options>({.name = name,
-                                    .also = also,
+                                    .alias = alias,
                                     .paper = "made up for this test",
-                                    .idea = "A scaled dot product.",
+                                    .summary = "A scaled dot product.",
                                     .time = {2, 1},
                                     .memory = {2, 0},
                                     .causal = true,

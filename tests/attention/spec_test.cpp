@@ -205,7 +205,7 @@ TEST_CASE("registry: names are unique and every promise is said") {
     CAPTURE(t.name);
     CHECK(std::count(seen.begin(), seen.end(), t.name) == 0);
     seen.emplace_back(t.name);
-    CHECK(std::string(t.idea).size() > 10);
+    CHECK(std::string(t.summary).size() > 10);
     CHECK(std::string(t.paper).size() > 5);
     CHECK(t.time.length > 0);
     CHECK(t.memory.length > 0);

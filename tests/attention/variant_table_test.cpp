@@ -50,7 +50,7 @@ TEST_CASE("listing: one by its name, with every option and tensor") {
   const Columns columns("500");
   const Variant& fastmax = variant_named("fastmax");
   const std::string one = variants_text({.only = &fastmax});
-  CHECK(one.starts_with("fastmax: " + std::string(fastmax.traits.idea) + "\n"));
+  CHECK(one.starts_with("fastmax: " + std::string(fastmax.traits.summary) + "\n"));
   for (const OptionText& option : fastmax.options({"fastmax", {}})) {
     CHECK_THAT(one, containing("\n" + option.name + " "));
     CHECK_THAT(one, containing(option.help));
@@ -73,7 +73,7 @@ TEST_CASE("listing: the Markdown tables are whole") {
   for (const Variant& variant : variants()) {
     const Traits& t = variant.traits;
     CHECK_THAT(page, containing("| " + std::string(t.name) + " | "));
-    CHECK_THAT(page, containing("\n## " + std::string(t.name) + "\n\n" + t.idea + "\n"));
+    CHECK_THAT(page, containing("\n## " + std::string(t.name) + "\n\n" + t.summary + "\n"));
     CHECK_THAT(page, containing(t.paper));
     for (const OptionText& option : variant.options({t.name, {}})) {
       CHECK_THAT(page, containing("| " + option.name + " | " + option.value + " | "));
@@ -90,7 +90,7 @@ TEST_CASE("listing: the JSON reads back with every promise") {
     const Json& one = all.list()[i];
     const Variant& variant = variants()[i];
     CHECK(one.at("name").text() == variant.traits.name);
-    CHECK(one.at("idea").text() == variant.traits.idea);
+    CHECK(one.at("summary").text() == variant.traits.summary);
     CHECK(one.at("time").at("length").real() == variant.traits.time.length);
     CHECK(one.at("memory").at("width").real() == variant.traits.memory.width);
     CHECK(one.at("causal").boolean() == variant.traits.causal);

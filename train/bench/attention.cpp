@@ -246,7 +246,7 @@ void bench_attention(const ParsedArguments& arguments) {
     std::vector<std::pair<std::string, Curve>> curves;
     for (const std::string& spec : specs) {
       const Traits& traits = variant_named(parse_spec(spec).name).traits;
-      if (causal ? !traits.causal : !traits.full) continue;
+      if (causal ? !traits.causal : !traits.bidirectional) continue;
       const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
       Curve curve = measure_curve({spec, causal, width}, plan, softmax, table, csv, notes);
       if (softmax != nullptr) {

@@ -71,7 +71,7 @@ DropoutPlan dropout_plan(const ParsedArguments& arguments) {
 void add_row(const std::string& spec, bool causal, int64_t width, int64_t length, const DropoutPlan& plan,
              Table& table) {
   const Traits& traits = variant_named(parse_spec(spec).name).traits;
-  if (causal ? !traits.causal : !traits.full) return;
+  if (causal ? !traits.causal : !traits.bidirectional) return;
   const ContextSwitches interruptions;
   const StepTimes pair = measure_both({.spec = spec,
                                        .causal = causal,

@@ -207,11 +207,11 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
   const AttentionConfig config{.d_model = heads * in.q.extent(3),
                                .heads = heads,
                                .kv_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
-                               .causal = causal || !variant.traits.full,
-                               .cross = !causal && variant.traits.full && queries != keys,
+                               .causal = causal || !variant.traits.bidirectional,
+                               .cross = !causal && variant.traits.bidirectional && queries != keys,
                                .max_length = std::max(queries, keys),
                                .modifiers = modifiers};
-  if (!causal && !variant.traits.full) {
+  if (!causal && !variant.traits.bidirectional) {
     multi_head(*make_attention(variant, parse_spec(spec), config, rng), variant);  // --causal would not help
     fail("attend: attention '", variant.traits.name, "' looks back only. Add --causal.");
   }

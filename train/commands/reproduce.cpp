@@ -115,11 +115,11 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   if (!out.adjusted.empty() && !trains(table.measure) && table.measure != Measure::steps_per_second)
     fail("reproduce: ", out.adjusted, " does not go with ", table.name, ", which trains nothing.");
   out.adjust = [settings](Config& config) { apply_settings(config, settings); };
-  out.place.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
+  out.runs.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
   out.results = arguments.get("results", (own_folder(arguments, table.name) / "results").string());
-  out.place.machine = machine_options(arguments);
-  out.place.quiet = arguments.has("quiet");
-  if (has_budget) out.place.budget = TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
+  out.runs.machine = machine_options(arguments);
+  out.runs.quiet = arguments.has("quiet");
+  if (has_budget) out.runs.budget = TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
   return out;
 }
 

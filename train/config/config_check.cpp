@@ -171,7 +171,7 @@ void check_encoder_attention(const Config& config, bool causal, const char* sett
     if (causal && !traits.causal)
       fail("attention '", traits.name, "' cannot look back only, which ", setting,
            " asks for. Take that out, or choose another attention.");
-    if (!causal && !traits.full)
+    if (!causal && !traits.bidirectional)
       fail("attention '", traits.name, "' looks back only, and this encoder looks both ways. Add --causal ",
            "true, or choose another attention.");
   }

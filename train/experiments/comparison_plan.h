@@ -68,12 +68,12 @@ class ModelCheck {
 
 /// Checks one planned run of each label that has not begun, unless it is the only one. Its error names the
 /// label. Throws Stopped on a stop signal.
-void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& place);
+void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& options);
 
 /// Builds the models of these plans, with progress, unless there is one alone; `failed` is called with the
 /// place of each that cannot be built. It ends when half of the budget is spent, so that the trainings, which
 /// find the other faults, have the rest. Throws Stopped on a stop signal.
-void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& place,
+void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& options,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed);
 
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a

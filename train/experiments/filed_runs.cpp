@@ -60,14 +60,14 @@ int64_t count_of(const CurveFile& file, const std::string& name, double value) {
 
 constexpr const char* remedy = "Remove or restore the file.";
 
-bool is_planned(const PlannedCell& work, int64_t seed) {
-  return std::any_of(work.plans.begin(), work.plans.end(),
+bool is_planned(const PlannedCell& planned, int64_t seed) {
+  return std::any_of(planned.plans.begin(), planned.plans.end(),
                      [&](const PlannedRun& plan) { return plan.seed == seed; });
 }
 
 /// True if the run of a seed has ended in this call with scores.
-bool has_ended(const PlannedCell& work, int64_t seed, const EndedRuns& ended) {
-  return std::any_of(work.plans.begin(), work.plans.end(), [&](const PlannedRun& plan) {
+bool has_ended(const PlannedCell& planned, int64_t seed, const EndedRuns& ended) {
+  return std::any_of(planned.plans.begin(), planned.plans.end(), [&](const PlannedRun& plan) {
     return plan.seed == seed && finished_run(ended, plan) != nullptr;
   });
 }
@@ -97,13 +97,13 @@ bool has_scores(const FiledRun& one) { return !one.run.scores.empty(); }
 
 /// The runs on file of a cell, by ascending seeds; those without scores but for seeds that are planned here.
 std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOptions& options,
-                              const PlannedCell& work) {
+                              const PlannedCell& planned) {
   std::vector<FiledRun> out;
   for (int64_t seed = 1; seed <= max_filed_seeds; ++seed) {
-    const Path path = curve_file(table, options, work, seed);
+    const Path path = curve_file(table, options, planned, seed);
     if (!io::exists(path)) continue;
-    FiledRun one = with_advice(remedy, [&] { return read_filed_run(path, work.row->name, seed); });
-    if (has_scores(one) || !is_planned(work, seed)) out.push_back(std::move(one));
+    FiledRun one = with_advice(remedy, [&] { return read_filed_run(path, planned.row->name, seed); });
+    if (has_scores(one) || !is_planned(planned, seed)) out.push_back(std::move(one));
   }
   return out;
 }
@@ -111,27 +111,27 @@ std::vector<FiledRun> on_file(const PublishedTable& table, const ReproductionOpt
 /// Gives a cell its runs on file, but for those that have ended here. Without plans the first finished one
 /// decides which settings and data the cell is of, else the first.
 void take_filed(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
-                PlannedCell& work) {
-  std::vector<FiledRun> all = on_file(table, options, work);
+                PlannedCell& planned) {
+  std::vector<FiledRun> all = on_file(table, options, planned);
   if (all.empty()) return;
   Facts own;
-  if (!work.plans.empty()) {
-    own = setting_facts(options, work);
+  if (!planned.plans.empty()) {
+    own = setting_facts(options, planned);
   } else {
     const auto finished = std::find_if(all.begin(), all.end(), has_scores);
     own = (finished != all.end() ? finished : all.begin())->facts;
     const std::string changed = fact_of(own, "changed");
-    work.cell.changed = changed == "nothing" ? "" : changed;
-    if (work.cell.code == 0) work.cell.remark.clear();
+    planned.cell.changed = changed == "nothing" ? "" : changed;
+    if (planned.cell.code == 0) planned.cell.remark.clear();
   }
   for (FiledRun& one : all) {
     const int64_t seed = one.run.seed;
     if (const std::string why = different_facts(one.facts, own); !why.empty())
       picture::append_part(
-          work.cell.left_out,
-          text(curve_file(table, options, work, seed).filename().string(), " is left out (", why, ")"));
-    else if (!has_ended(work, seed, ended))
-      (has_scores(one) ? work.filed : work.begun).push_back(std::move(one));
+          planned.cell.left_out,
+          text(curve_file(table, options, planned, seed).filename().string(), " is left out (", why, ")"));
+    else if (!has_ended(planned, seed, ended))
+      (has_scores(one) ? planned.filed : planned.begun).push_back(std::move(one));
   }
 }
 
@@ -209,12 +209,13 @@ void add_filed_runs(const PublishedTable& table, const ReproductionOptions& opti
   std::vector<PlannedCell> out;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     for (const PublishedRow& row : table.rows) {
-      const auto found = std::find_if(all.begin(), all.end(), [&](const PlannedCell& work) {
-        return work.row == &row && work.column == &table.columns[i];
+      const auto found = std::find_if(all.begin(), all.end(), [&](const PlannedCell& planned) {
+        return planned.row == &row && planned.column == &table.columns[i];
       });
-      PlannedCell work = found != all.end() ? std::move(*found) : PlannedCell::of(table, row, i);
-      take_filed(table, options, ended, work);
-      if (found != all.end() || !work.filed.empty() || !work.begun.empty()) out.push_back(std::move(work));
+      PlannedCell planned = found != all.end() ? std::move(*found) : PlannedCell::of(table, row, i);
+      take_filed(table, options, ended, planned);
+      if (found != all.end() || !planned.filed.empty() || !planned.begun.empty())
+        out.push_back(std::move(planned));
     }
   }
   all = std::move(out);

@@ -38,10 +38,10 @@ void ModelCheck::operator()(const PlannedRun& plan) {
   loaded_.task->model(config, rng);
 }
 
-void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& place,
+void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& options,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed) {
   if (plans.size() < 2) return;  // its training says it as soon
-  const TimeBudget budget = place.budget.part(0.5);
+  const TimeBudget budget = options.budget.part(0.5);
   ModelCheck check;
   const double began = seconds_now();
   for (size_t i = 0; i < plans.size() && !budget.spent(); ++i) {
@@ -60,16 +60,16 @@ void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonO
   progress.erase();
 }
 
-void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& place) {
+void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& options) {
   std::set<std::string> labels;
   std::vector<const PlannedRun*> first;
   for (const PlannedRun& plan : plans) {
-    const bool has_begun = io::exists(folder_of(plan, place.folder) / "config.toml");
+    const bool has_begun = io::exists(folder_of(plan, options.folder) / "config.toml");
     if (!has_begun && labels.insert(plan.label).second) first.push_back(&plan);
   }
   Progress progress;
-  progress.quiet = place.quiet;
-  build_models(first, place, progress, [&](size_t i, const Error& error) {
+  progress.quiet = options.quiet;
+  build_models(first, options, progress, [&](size_t i, const Error& error) {
     throw Error(error.fault(),
                 text("compare: ", first[i]->label, " cannot be trained, so nothing was: ", error.what()));
   });

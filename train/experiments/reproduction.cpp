@@ -42,11 +42,11 @@ void measure_cells(const PublishedTable& table, const ReproductionOptions& optio
   } catch (const Stopped& stopped) {
     result.stopped = stopped;
   }
-  for (PlannedCell& work : all) {
-    if (runs(work)) ++result.runs;
-    if (work.cell.ours.count > 0) ++result.done;
-    set_verdict(table, options, work, work.cell);
-    result.cells.push_back(work.cell);
+  for (PlannedCell& planned : all) {
+    if (runs(planned)) ++result.runs;
+    if (planned.cell.ours.count > 0) ++result.done;
+    set_verdict(table, options, planned, planned.cell);
+    result.cells.push_back(planned.cell);
   }
   write_page({table, options, all, {}}, result);
 }

@@ -20,8 +20,8 @@ struct ReproductionOptions {
   int64_t seeds = 1;  ///< runs of each cell, with seeds 1, 2, ...
   double limit = 600;  ///< maximum predicted seconds of a cell that `rows` does not name
   std::map<std::string, std::string> data{};  ///< --data of each column
-  ComparisonOptions place;                    ///< folder of the runs, machine options, quiet, budget
-  Path results{};  ///< where curves, pictures and the page go; empty: `results` in place.folder
+  ComparisonOptions runs;                     ///< folder of the runs, machine options, quiet, budget
+  Path results{};  ///< where curves, pictures and the page go; empty: `results` in runs.folder
   /// Changes settings of every run: what the command line says.
   std::function<void(Config&)> adjust = [](Config&) {};
   std::string adjusted{};   ///< these settings as typed, for the header of curves: "--steps 100"
@@ -30,7 +30,7 @@ struct ReproductionOptions {
   int64_t max_windows = 0;  ///< windows of each portion of the text, for Measure::swapped; 0: all
 
   /// `results`, or where they go by default.
-  Path results_folder() const { return results.empty() ? place.folder / "results" : results; }
+  Path results_folder() const { return results.empty() ? runs.folder / "results" : results; }
 };
 
 /// One published value and ours.

@@ -41,13 +41,13 @@ class CellProgress {
  public:
   CellProgress(const ReproductionOptions& options, const std::vector<PlannedCell>& all)
       : began_(seconds_now()), left_(std::count_if(all.begin(), all.end(), runs)) {
-    progress_.quiet = options.place.quiet;
+    progress_.quiet = options.runs.quiet;
     progress_.say("plan", text(left_, left_ == 1 ? " cell" : " cells", " to measure; page in ",
                                options.results_folder().string()));
   }
   /// Before a cell; `is_measured`: an earlier call has measured it.
-  void begin(const PlannedCell& work, bool is_measured) {
-    std::string words = text(work.place, ": ", work.cell.name);
+  void begin(const PlannedCell& planned, bool is_measured) {
+    std::string words = text(planned.position, ": ", planned.cell.name);
     if (is_measured)
       words += ": measured already";
     else if (measured_++ > 0)
@@ -72,7 +72,7 @@ class CellProgress {
 
 std::string machine_word(const ReproductionOptions& options) {
   std::string words;
-  for (const std::string& word : options.place.machine) words += word + " ";
+  for (const std::string& word : options.runs.machine) words += word + " ";
   const std::string name = file_word(words);
   return name.empty() ? "" : "-" + name.substr(0, name.find_last_not_of('-') + 1);
 }
@@ -80,7 +80,7 @@ std::string machine_word(const ReproductionOptions& options) {
 ChildEnd run_heed(std::vector<std::string> arguments, const ReproductionOptions& options,
                   const TimeBudget& budget) {
   stop_if_asked(budget);
-  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
+  arguments.insert(arguments.end(), options.runs.machine.begin(), options.runs.machine.end());
   const ChildEnd end = run_child(
       arguments, [] {}, [&] { return budget.spent(); });
   if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
@@ -91,7 +91,7 @@ ChildEnd run_heed(std::vector<std::string> arguments, const ReproductionOptions&
 double measured_number(const Path& file, const std::vector<std::string>& keys,
                        const std::vector<std::string>& arguments, const ReproductionOptions& options) {
   if (!io::exists(file)) {
-    const ChildEnd end = run_heed(arguments, options, options.place.budget);
+    const ChildEnd end = run_heed(arguments, options, options.runs.budget);
     const size_t begin = end.words.starts_with('{') ? 0 : end.words.rfind("\n{") + 1;  // the last object
     const std::string line = end.words.substr(begin, end.words.find('\n', begin) - begin);
     const std::string name = file.filename().string();
@@ -118,33 +118,33 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
   const StopSignals signals;
   CellProgress progress(options, all);
   // The paper's speeds become relative to the first row.
-  for (PlannedCell& work : all) work.cell.paper /= table.rows.front().values[work.column_index];
+  for (PlannedCell& planned : all) planned.cell.paper /= table.rows.front().values[planned.column_index];
   std::map<const PublishedColumn*, double> base_speeds;  // our speeds of the first row
-  measure_each(all, [&](PlannedCell& work) {
-    Config config = config_of(work, options, 0);
-    work.cell.changed = deviations_of(work, config);
-    const PlannedRun plan = plan_run(std::move(config), work.row->attention_on(*work.column));
-    const Path file = options.place.folder / "plans" / (plan.name + ".toml");
-    const Path result = options.place.folder / "speeds" / (plan.name + machine_word(options) + ".json");
-    progress.begin(work, io::exists(result));
+  measure_each(all, [&](PlannedCell& planned) {
+    Config config = config_of(planned, options, 0);
+    planned.cell.changed = deviations_of(planned, config);
+    const PlannedRun plan = plan_run(std::move(config), planned.row->attention_on(*planned.column));
+    const Path file = options.runs.folder / "plans" / (plan.name + ".toml");
+    const Path result = options.runs.folder / "speeds" / (plan.name + machine_word(options) + ".json");
+    progress.begin(planned, io::exists(result));
     io::make_directories(file.parent_path());
     io::write_own(file, plan.plan);
     const double speed =
         1e3 / measured_number(result, {"step_ms"},
                               {"bench", "train", file.string(), "--json", "--rounds", "5"}, options);
-    if (work.row == &table.rows.front()) base_speeds[work.column] = speed;
-    work.cell.remark = text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index],
-                            " in the paper");
-    if (const auto base = base_speeds.find(work.column); base != base_speeds.end())
-      work.cell.ours = spread_of({speed / base->second});
+    if (planned.row == &table.rows.front()) base_speeds[planned.column] = speed;
+    planned.cell.remark = text(picture::fixed(speed, 3), " steps/s here, ",
+                               planned.row->values[planned.column_index], " in the paper");
+    if (const auto base = base_speeds.find(planned.column); base != base_speeds.end())
+      planned.cell.ours = spread_of({speed / base->second});
     else
-      work.cell.remark += "; no speed of " + table.rows.front().name + " to compare with";
+      planned.cell.remark += "; no speed of " + table.rows.front().name + " to compare with";
   });
 }
 
-Path lengths_folder(const PlannedCell& work, const ReproductionOptions& options) {
-  return options.place.folder / "lengths" /
-         text(work.row->name, "-d", work.column->head_dim,
+Path lengths_folder(const PlannedCell& planned, const ReproductionOptions& options) {
+  return options.runs.folder / "lengths" /
+         text(planned.row->name, "-d", planned.column->head_dim,
               options.max_length > 0 ? text("-n", options.max_length) : std::string(), machine_word(options));
 }
 
@@ -161,22 +161,22 @@ void cross_cells(const PublishedTable& table, const ReproductionOptions& options
                  std::vector<PlannedCell>& all) {
   const StopSignals signals;
   CellProgress progress(options, all);
-  measure_each(all, [&](PlannedCell& work) {
-    const PublishedColumn& column = *work.column;
-    const Path folder = lengths_folder(work, options), file = folder / "crossovers.csv";
-    progress.begin(work, io::exists(file));
+  measure_each(all, [&](PlannedCell& planned) {
+    const PublishedColumn& column = *planned.column;
+    const Path folder = lengths_folder(planned, options), file = folder / "crossovers.csv";
+    progress.begin(planned, io::exists(file));
     const int64_t longest =
-        options.max_length > 0 ? options.max_length : longest_length(table, *work.row, column.head_dim);
+        options.max_length > 0 ? options.max_length : longest_length(table, *planned.row, column.head_dim);
     if (!io::exists(file))
-      run_heed({"bench", "attention", work.row->attention, "--forward", "--head-dim", text(column.head_dim),
-                "--from", text(shortest_length), "--longest", text(longest), "--seconds",
-                text(longest_seconds), "--out", folder.string()},
-               options, options.place.budget);
-    const double length = crossing(file, work.row->attention, column);
+      run_heed({"bench", "attention", planned.row->attention, "--forward", "--head-dim",
+                text(column.head_dim), "--from", text(shortest_length), "--longest", text(longest),
+                "--seconds", text(longest_seconds), "--out", folder.string()},
+               options, options.runs.budget);
+    const double length = crossing(file, planned.row->attention, column);
     if (length > 0)
-      work.cell.ours = spread_of({length});
+      planned.cell.ours = spread_of({length});
     else
-      work.cell.remark =
+      planned.cell.remark =
           text("slower than softmax at the longest length measured, of lengths up to ", longest,
                options.max_length > 0 ? text(" (--longest ", longest, ")") : std::string());
   });

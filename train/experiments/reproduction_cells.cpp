@@ -41,8 +41,8 @@ std::string why_no_data(const PublishedTable& table, const PublishedColumn& colu
 void check_patterns(const PublishedTable& table, const std::vector<std::string>& patterns,
                     const std::vector<PlannedCell>& found) {
   for (const std::string& pattern : patterns) {
-    const bool known = std::any_of(found.begin(), found.end(), [&](const PlannedCell& work) {
-      return names_cell(pattern, *work.row, *work.column);
+    const bool known = std::any_of(found.begin(), found.end(), [&](const PlannedCell& planned) {
+      return names_cell(pattern, *planned.row, *planned.column);
     });
     if (known) continue;
     const auto name_of = [](const auto& one) { return one.name; };
@@ -65,9 +65,9 @@ std::string data_of(const PublishedColumn& column, const ReproductionOptions& op
   return given != options.data.end() ? given->second : column.data;
 }
 
-bool runs(const PlannedCell& work) {
-  const std::string& spec = work.row->attention_on(*work.column);
-  return work.has_data && !spec.empty() && why_unknown(spec).empty();
+bool runs(const PlannedCell& planned) {
+  const std::string& spec = planned.row->attention_on(*planned.column);
+  return planned.has_data && !spec.empty() && why_unknown(spec).empty();
 }
 
 PlannedCell PlannedCell::of(const PublishedTable& table, const PublishedRow& row, size_t column_index) {
@@ -95,65 +95,65 @@ std::vector<PlannedCell> wanted_cells(const PublishedTable& table, const Reprodu
       });
       const bool is_asked = named(options.rows, row, column) || is_first || is_base;
       if (!options.rows.empty() && !is_asked) continue;
-      PlannedCell work = PlannedCell::of(table, row, i);
-      work.asked = is_asked;
-      work.has_data = missing.empty();
+      PlannedCell planned = PlannedCell::of(table, row, i);
+      planned.asked = is_asked;
+      planned.has_data = missing.empty();
       const std::string& spec = row.attention_on(column);
       if (spec.empty())
-        work.cell.remark = row.note;
+        planned.cell.remark = row.note;
       else if (const std::string why = why_unknown(spec); !why.empty())
-        work.cell.remark = "not run: " + why;
+        planned.cell.remark = "not run: " + why;
       else
-        work.cell.remark = missing;
-      out.push_back(std::move(work));
+        planned.cell.remark = missing;
+      out.push_back(std::move(planned));
     }
   }
   check_patterns(table, options.rows, out);
   const auto all = std::count_if(out.begin(), out.end(), runs);
   int64_t number = 0;
-  for (PlannedCell& work : out) {
-    if (runs(work)) work.place = text(++number, " of ", all);
+  for (PlannedCell& planned : out) {
+    if (runs(planned)) planned.position = text(++number, " of ", all);
   }
   return out;
 }
 
-void mark_failed(PlannedCell& work, const Error& why) {
-  work.cell.remark = why.what();
-  work.cell.code = static_cast<int>(why.fault());
-  work.plans.clear();
+void mark_failed(PlannedCell& planned, const Error& why) {
+  planned.cell.remark = why.what();
+  planned.cell.code = static_cast<int>(why.fault());
+  planned.plans.clear();
 }
 
-Config config_of(const PlannedCell& work, const ReproductionOptions& options, int64_t seed) {
-  Config config = make_config(work.column->preset);
-  const std::string& spec = work.row->attention_on(*work.column);
+Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
+  Config config = make_config(planned.column->preset);
+  const std::string& spec = planned.row->attention_on(*planned.column);
   const std::string where = "published_results.json: ";
-  for (const auto& [key, value] : work.row->settings) config.set(key, value, where);
+  for (const auto& [key, value] : planned.row->settings) config.set(key, value, where);
   if (config.model.kind == ModelKind::seq2seq) {
     config.set("attention.cross", spec, where);
   } else {
     config.set("attention.encoder", spec, where);
-    if (!work.column->encoder_only) config.set("attention.decoder", spec, where);
+    if (!planned.column->encoder_only) config.set("attention.decoder", spec, where);
   }
   options.adjust(config);
-  const std::string data = data_of(*work.column, options);
+  const std::string data = data_of(*planned.column, options);
   if (!data.empty()) config.set("data.path", data, "--data: ", SetBy::command_line);
   config.train.seed += seed;
   config.check();
   return config;
 }
 
-Config recipe_of(const PlannedCell& work) {
-  Config recipe = preset_config(work.column->preset);
-  for (const auto& [key, value] : work.row->settings) recipe.set(key, value, "published_results.json: ");
+Config recipe_of(const PlannedCell& planned) {
+  Config recipe = preset_config(planned.column->preset);
+  for (const auto& [key, value] : planned.row->settings) recipe.set(key, value, "published_results.json: ");
   return recipe;
 }
 
-std::string deviations_of(const PlannedCell& work, Config& config) {
-  Config wanted = recipe_of(work);
+std::string deviations_of(const PlannedCell& planned, Config& config) {
+  Config wanted = recipe_of(planned);
   std::string out;
   for (const ReportSetting& one : different_settings(config, wanted)) {
     if (one.key.starts_with("attention.") || one.key == "data.path" || one.key == "train.seed") continue;
-    const auto& own = work.row->settings;
+    const auto& own = planned.row->settings;
     const bool is_of_row =
         std::any_of(own.begin(), own.end(), [&](const auto& setting) { return setting.first == one.key; });
     picture::append_part(out, to_string(one, is_of_row ? "row" : "recipe"), ", ");

@@ -27,9 +27,9 @@ struct RunSums {
   }
 };
 
-RunSums sums_of_runs(const PageInput& input, const PlannedCell& work) {
+RunSums sums_of_runs(const PageInput& input, const PlannedCell& planned) {
   RunSums out;
-  for (const ComparedRun* run : input.finished(work)) {
+  for (const ComparedRun* run : input.finished(planned)) {
     const double accuracy = run->score("accuracy");
     if (!std::isnan(accuracy) && run->steps_per_second > 0 && run->memory > 0)
       out.add(100 * accuracy, run->steps_per_second, run->memory / 1e6);
@@ -50,9 +50,9 @@ BubbleChart empty_chart(const std::string& title) {
 /// They have `row` as their kind, and no tokens.
 std::vector<MapView> maps_of_run(const PlannedRun& plan, const ReproductionOptions& options,
                                  const std::string& row) {
-  const Path folder = options.place.folder / "maps" / plan.name;
+  const Path folder = options.runs.folder / "maps" / plan.name;
   if (!io::exists(folder / "maps.safetensors"))
-    run_heed({"inspect", folder_of(plan, options.place.folder).string(), "--out", folder.string()}, options,
+    run_heed({"inspect", folder_of(plan, options.runs.folder).string(), "--out", folder.string()}, options,
              {});
   std::vector<MapView> out;
   for (const Path& file : io::list(folder)) {
@@ -76,10 +76,10 @@ std::string draw_bubbles(const PageInput& input) {
   std::map<std::string, RunSums> rows;  // sums of the means of all columns, by row
   for (const PublishedColumn& column : input.table.columns) {
     BubbleChart chart = empty_chart(column.name + ": speed against accuracy");
-    for (const PlannedCell* work : input.in_column(column)) {
-      const RunSums sums = sums_of_runs(input, *work);
+    for (const PlannedCell* planned : input.in_column(column)) {
+      const RunSums sums = sums_of_runs(input, *planned);
       if (!(sums.count > 0)) continue;
-      const Bubble mean = sums.mean(work->row->name);
+      const Bubble mean = sums.mean(planned->row->name);
       chart.bubbles.push_back(mean);
       rows[mean.name].add(mean.y, mean.x, mean.area);
     }
@@ -99,13 +99,13 @@ std::string draw_maps(const PageInput& input) {
   std::string out;
   for (const PublishedColumn& column : input.table.columns) {
     std::vector<MapView> maps;
-    for (const PlannedCell* work : input.in_column(column)) {
-      if (work->plans.empty() || !is_trained(work->plans.front(), input.options.place.folder)) continue;
+    for (const PlannedCell* planned : input.in_column(column)) {
+      if (planned->plans.empty() || !is_trained(planned->plans.front(), input.options.runs.folder)) continue;
       try {
-        for (MapView& map : maps_of_run(work->plans.front(), input.options, work->row->name))
+        for (MapView& map : maps_of_run(planned->plans.front(), input.options, planned->row->name))
           maps.push_back(std::move(map));
       } catch (const Error& error) {
-        out += wrapped(text("No maps of ", markdown_escaped(work->cell.name + ": " + error.what())), "");
+        out += wrapped(text("No maps of ", markdown_escaped(planned->cell.name + ": " + error.what())), "");
       }
     }
     if (maps.empty()) continue;
@@ -122,8 +122,8 @@ std::string draw_lengths(const PageInput& input) {
         .title = text("forward, ms, head width ", column.head_dim, column.causal ? ", masked" : ", unmasked"),
         .x_label = "length",
         .logarithmic_x = true};
-    for (const PlannedCell* work : input.in_column(column)) {
-      const Path file = lengths_folder(*work, input.options) / "attention.csv";
+    for (const PlannedCell* planned : input.in_column(column)) {
+      const Path file = lengths_folder(*planned, input.options) / "attention.csv";
       if (!io::exists(file)) continue;
       std::map<std::string, Series> lines;  // by attention: softmax and that of the row
       const CsvTable measured = CsvTable(io::read(file), file.string());
@@ -135,7 +135,7 @@ std::string draw_lengths(const PageInput& input) {
       }
       for (auto& [spec, line] : lines) {
         const bool is_base = spec == "softmax";
-        line.name = is_base ? "softmax" : work->row->name;
+        line.name = is_base ? "softmax" : planned->row->name;
         const bool drawn =
             std::any_of(chart.series.begin(), chart.series.end(),
                         [&, &points = line](const Series& one) { return one.name == points.name; });

@@ -32,10 +32,10 @@ std::vector<LengthBucket> buckets_in(const ComparedRun& run) {
   return list == nullptr ? std::vector<LengthBucket>{} : length_buckets(*list);
 }
 
-LengthScores length_scores_of(const PageInput& input, const PlannedCell& work) {
-  LengthScores out{.row = work.row->name, .buckets = {}};
+LengthScores length_scores_of(const PageInput& input, const PlannedCell& planned) {
+  LengthScores out{.row = planned.row->name, .buckets = {}};
   std::map<int64_t, std::vector<LengthBucket>> found;  // by LengthBucket::from
-  for (const ComparedRun* run : input.finished(work)) {
+  for (const ComparedRun* run : input.finished(planned)) {
     const std::vector<LengthBucket> buckets = buckets_in(*run);
     if (buckets.empty()) continue;  // an earlier version wrote no scores by length
     for (const LengthBucket& one : buckets) found[one.from].push_back(one);
@@ -96,8 +96,8 @@ std::string draw_by_length(const PageInput& input) {
   for (const PublishedColumn& column : input.table.columns) {
     std::vector<LengthScores> scores;
     std::vector<Series> lines;
-    for (const PlannedCell* work : input.in_column(column)) {
-      LengthScores one = length_scores_of(input, *work);
+    for (const PlannedCell* planned : input.in_column(column)) {
+      LengthScores one = length_scores_of(input, *planned);
       if (one.buckets.empty()) continue;
       lines.push_back(length_series(one.row, one.buckets));
       scores.push_back(std::move(one));
@@ -114,14 +114,14 @@ std::string draw_by_length(const PageInput& input) {
 }
 
 std::string draw_alignments(const PageInput& input) {
-  const Path& folder = input.options.place.folder;
+  const Path& folder = input.options.runs.folder;
   std::string out;
   for (const PublishedColumn& column : input.table.columns) {
     std::string pictures;
-    for (const PlannedCell* work : input.in_column(column)) {
-      if (column.sentence.empty() || work->plans.empty()) continue;
-      if (work->row->attention_on(column) == "none") continue;  // there is nothing to draw
-      const PlannedRun& plan = work->plans.front();
+    for (const PlannedCell* planned : input.in_column(column)) {
+      if (column.sentence.empty() || planned->plans.empty()) continue;
+      if (planned->row->attention_on(column) == "none") continue;  // there is nothing to draw
+      const PlannedRun& plan = planned->plans.front();
       if (!is_trained(plan, folder)) continue;
       const Translator translator = load_translator(folder_of(plan, folder));
       std::string caption;
@@ -132,9 +132,9 @@ std::string draw_alignments(const PageInput& input) {
       std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
       if (maps.empty()) continue;
       const HeadChoice chosen = first_head(maps);
-      const std::string title = text(work->cell.name, ": ", caption);
-      pictures += input.put_picture(column.name, "-" + file_word(work->row->name) + "-alignment.svg", title,
-                                    map_svg(maps[chosen.map], chosen.head, {.title = title}));
+      const std::string title = text(planned->cell.name, ": ", caption);
+      pictures += input.put_picture(column.name, "-" + file_word(planned->row->name) + "-alignment.svg",
+                                    title, map_svg(maps[chosen.map], chosen.head, {.title = title}));
     }
     if (!pictures.empty()) out += text("## ", column.name, ": alignments\n\n", pictures, "\n");
   }

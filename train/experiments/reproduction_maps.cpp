@@ -32,7 +32,7 @@ int64_t head_of(const PublishedRow& row) {
 std::vector<SquareMatrix> heads_of(const PublishedColumn& column, const ReproductionOptions& options) {
   Path source = find_data(data_of(column, options));
   if (io::exists(source / "config.toml")) {  // a run: the maps of its encoder for one sentence
-    const Path folder = options.place.folder / "maps" / file_word(source.filename().string());
+    const Path folder = options.runs.folder / "maps" / file_word(source.filename().string());
     run_heed({"inspect", source.string(), "--out", folder.string()}, options, {});
     source = folder / "maps.safetensors";
   }
@@ -61,7 +61,7 @@ std::vector<SearchedHead> searched_heads(const PublishedColumn& column, const Re
   }
   std::vector<SearchedHead> out(maps.size());
   for (int64_t seed = 1; seed <= options.seeds; ++seed) {
-    stop_if_asked(options.place.budget);
+    stop_if_asked(options.runs.budget);
     parallel_rows(static_cast<int64_t>(maps.size()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t head = begin; head < end; ++head) {
         SearchedHead& one = out[static_cast<size_t>(head)];
@@ -119,17 +119,17 @@ SearchedHead mean_head(const std::vector<SearchedHead>& heads) {
   return out;
 }
 
-void fill_cell(PlannedCell& work, const PublishedTable& table, const std::vector<SearchedHead>& heads) {
-  const int64_t head = head_of(*work.row);
+void fill_cell(PlannedCell& planned, const PublishedTable& table, const std::vector<SearchedHead>& heads) {
+  const int64_t head = head_of(*planned.row);
   if (head >= static_cast<int64_t>(heads.size())) {
-    work.cell.remark = text("the maps have ", heads.size(), " heads");
+    planned.cell.remark = text("the maps have ", heads.size(), " heads");
     return;
   }
   const SearchedHead found = head < 0 ? mean_head(heads) : heads[static_cast<size_t>(head)];
-  work.cell.ours = spread_of(found.searched);
-  work.cell.baseline = baseline_of(found.structure);
-  work.structure = found.structure;
-  if (head < 0) work.cell.remark = nearer_than_paper(table, work.column_index, heads);
+  planned.cell.ours = spread_of(found.searched);
+  planned.cell.baseline = baseline_of(found.structure);
+  planned.structure = found.structure;
+  if (head < 0) planned.cell.remark = nearer_than_paper(table, planned.column_index, heads);
 }
 
 }  // namespace
@@ -138,19 +138,19 @@ void distance_cells(const PublishedTable& table, const ReproductionOptions& opti
                     std::vector<PlannedCell>& all) {
   const StopSignals signals;
   Progress progress;
-  progress.quiet = options.place.quiet;
+  progress.quiet = options.runs.quiet;
   for (const PublishedColumn& column : table.columns) {
     std::vector<PlannedCell*> own;
-    for (PlannedCell& work : all) {
-      if (work.column == &column && runs(work)) own.push_back(&work);
+    for (PlannedCell& planned : all) {
+      if (planned.column == &column && runs(planned)) own.push_back(&planned);
     }
     if (own.empty()) continue;
     progress.say("search", text(column.name, ": ", options.seeds, options.seeds == 1 ? " seed" : " seeds"));
     try {
       const std::vector<SearchedHead> heads = searched_heads(column, options);
-      for (PlannedCell* work : own) fill_cell(*work, table, heads);
+      for (PlannedCell* planned : own) fill_cell(*planned, table, heads);
     } catch (const Error& error) {
-      for (PlannedCell* work : own) mark_failed(*work, error);
+      for (PlannedCell* planned : own) mark_failed(*planned, error);
     }
   }
 }
@@ -167,19 +167,19 @@ std::string draw_distances(const PageInput& input) {
     for (const char* name : {"paper", "search", "exact", "zero", "uniform", "identity"})
       chart.series.push_back({.name = name});
     std::vector<AnalysedHead> analysed;
-    for (const PlannedCell* work : input.in_column(column)) {
-      if (work->cell.ours.count == 0) continue;
-      const HeadStructure& s = work->structure;
-      const int64_t head = head_of(*work->row) + 1;
-      std::vector<double> numbers{work->cell.paper, work->cell.ours.mean, s.nearest()};
-      csv += work->row->name;
+    for (const PlannedCell* planned : input.in_column(column)) {
+      if (planned->cell.ours.count == 0) continue;
+      const HeadStructure& s = planned->structure;
+      const int64_t head = head_of(*planned->row) + 1;
+      std::vector<double> numbers{planned->cell.paper, planned->cell.ours.mean, s.nearest()};
+      csv += planned->row->name;
       for (const double number : numbers)
         csv += "," + number_or(number, "", [](double value) { return picture::json(value); });
       for (const char* name : {"diagonal", "band", "bars", "zero", "uniform", "identity"})
         csv += "," + picture::json(s.of(name).entrywise);
       csv += text(",", s.rank, ",", picture::json(s.spectral), "\n");
       for (const char* name : reference_matrices) numbers.push_back(s.of(name).entrywise);
-      rows += "| " + work->row->name;
+      rows += "| " + planned->row->name;
       for (size_t i = 0; i < numbers.size(); ++i) {
         rows += " | " + number_or(numbers[i], "-", [](double value) { return picture::fixed(value, 2); });
         if (head < 1 || !std::isfinite(numbers[i])) continue;

@@ -46,11 +46,11 @@ std::string notes_text(const Reproduction& result, const Origins& origins) {
 Comparison curves_of(const PageInput& input, const PublishedColumn& column) {
   const std::string score = curve_score(input.table);
   Comparison out{.title = input.table.name + ", " + column.name, .score = score};
-  for (const PlannedCell* work : input.in_column(column)) {
+  for (const PlannedCell* planned : input.in_column(column)) {
     std::vector<ComparedRun> runs;
-    for (const PlannedRun& plan : work->plans) {
-      const RunCurve curve = read_curve(folder_of(plan, input.options.place.folder) / "metrics.jsonl", score);
-      if (curve.points.empty() || is_filed(*work, plan.seed)) continue;
+    for (const PlannedRun& plan : planned->plans) {
+      const RunCurve curve = read_curve(folder_of(plan, input.options.runs.folder) / "metrics.jsonl", score);
+      if (curve.points.empty() || is_filed(*planned, plan.seed)) continue;
       runs.push_back(
           {.label = "",
            .folder = "",
@@ -59,10 +59,11 @@ Comparison curves_of(const PageInput& input, const PublishedColumn& column) {
            .metrics = curve_series(curve, input.options.seeds > 1 ? curve.points.size() : drawn_points)});
     }
     // A mean goes as far as the shortest of its curves: unfinished ones would cut those that have ended.
-    for (const FiledRun& one : work->filed.empty() ? work->begun : work->filed) runs.push_back(one.run);
-    if (!runs.empty()) out.rows.push_back({.label = work->row->name, .failure = "", .score = {}});
+    for (const FiledRun& one : planned->filed.empty() ? planned->begun : planned->filed)
+      runs.push_back(one.run);
+    if (!runs.empty()) out.rows.push_back({.label = planned->row->name, .failure = "", .score = {}});
     for (ComparedRun& run : runs) {
-      run.label = work->row->name;
+      run.label = planned->row->name;
       out.runs.push_back(std::move(run));
     }
   }
@@ -108,14 +109,14 @@ std::string draw_curves(const PageInput& input, const PublishedColumn& column) {
 /// call gives, are not among them.
 std::string folded_recipe(const PageInput& input, const PublishedColumn& column) {
   if (!trains(input.table.measure)) return "";
-  for (const PlannedCell* work : input.in_column(column)) {
-    if (work->plans.empty() && work->filed.empty() && work->begun.empty()) continue;
-    Config recipe = recipe_of(*work);
+  for (const PlannedCell* planned : input.in_column(column)) {
+    if (planned->plans.empty() && planned->filed.empty() && planned->begun.empty()) continue;
+    Config recipe = recipe_of(*planned);
     const std::string toml = to_toml(recipe);
     std::string settings;
     for (const std::string_view line : split_lines(toml))  // what each means is in docs/reference/settings.md
       settings += picture::line_without_blanks(line.substr(0, line.find("  #")));
-    return text("<details><summary>All settings of the recipe of ", work->cell.name,
+    return text("<details><summary>All settings of the recipe of ", planned->cell.name,
                 "</summary>\n\n```toml\n", settings, "```\n\n</details>\n\n");
   }
   return "";
@@ -160,15 +161,15 @@ std::string markdown_escaped(std::string_view words) {
 
 std::vector<const PlannedCell*> PageInput::in_column(const PublishedColumn& column) const {
   std::vector<const PlannedCell*> out;
-  for (const PlannedCell& work : all) {
-    if (work.column == &column) out.push_back(&work);
+  for (const PlannedCell& planned : all) {
+    if (planned.column == &column) out.push_back(&planned);
   }
   return out;
 }
 
-std::vector<const ComparedRun*> PageInput::finished(const PlannedCell& work) const {
+std::vector<const ComparedRun*> PageInput::finished(const PlannedCell& planned) const {
   std::vector<const ComparedRun*> out;
-  for (const PlannedRun& plan : work.plans) out.push_back(finished_run(ended, plan));
+  for (const PlannedRun& plan : planned.plans) out.push_back(finished_run(ended, plan));
   std::erase(out, nullptr);
   return out;
 }

@@ -31,7 +31,7 @@ struct PlannedCell {
   size_t column_index;              ///< index of `column`, for PublishedRow::values
   bool asked = false;               ///< named in ReproductionOptions::rows, or needed by a row that is
   bool has_data = false;            ///< the column's data is found, or it needs none
-  std::string place{};              ///< index among the cells that run: "3 of 35"
+  std::string position{};           ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans{};  ///< one run for each seed
   Cell cell;                        ///< what is known of it before its runs
   /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds:
@@ -49,21 +49,21 @@ struct PlannedCell {
 /// The cells that are wanted; a usage error for a pattern that names none.
 std::vector<PlannedCell> wanted_cells(const PublishedTable& table, const ReproductionOptions& options);
 /// Sets a cell's remark and exit code instead of a value.
-void mark_failed(PlannedCell& work, const Error& why);
+void mark_failed(PlannedCell& planned, const Error& why);
 /// True if a cell has data, and an attention that this program can run.
-bool runs(const PlannedCell& work);
+bool runs(const PlannedCell& planned);
 /// A fact of a manifest, of a session or of a curve's header as text; empty where it is not there.
 std::string fact_of(const Json& json, const char* name);
 /// The fact of this name in the header of a curve; empty where it is not there.
 std::string fact_of(const Facts& facts, const std::string& name);
 
 /// The settings of a cell that needs training.
-Config config_of(const PlannedCell& work, const ReproductionOptions& options, int64_t seed);
+Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed);
 /// The settings of a cell's recipe, with those that are the row's own.
-Config recipe_of(const PlannedCell& work);
+Config recipe_of(const PlannedCell& planned);
 /// The settings of a cell that neither recipe nor row have: "train.max_steps 100 (recipe: 50000)", or "(row:
 /// 500)" where the row has its own. Not the data.
-std::string deviations_of(const PlannedCell& work, Config& config);
+std::string deviations_of(const PlannedCell& planned, Config& config);
 /// The validation score whose curve is drawn where it is logged: "accuracy"; else the loss is.
 std::string curve_score(const PublishedTable& table);
 /// The file that a column's runs read: that of --data, else its own; empty: the preset's.
@@ -75,11 +75,11 @@ using EndedRuns = std::map<std::string, ComparedRun>;
 /// The run of a plan where it has ended with scores; null otherwise.
 const ComparedRun* finished_run(const EndedRuns& ended, const PlannedRun& plan);
 /// A cell with the values of its runs; `first` is the first run of the table's first row in its column.
-Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
             const EndedRuns& ended, const ComparedRun* first);
 
 /// Sets the verdict of a cell that has a value, and its remark where it has none yet.
-void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
                  Cell& cell);
 
 /// The machine options of this call as part of a file's name: "-threads-2"; empty: none. Measurements with
@@ -107,16 +107,16 @@ template <class Read>
 auto with_remeasuring(const Path& file, const Read& read) {
   return with_advice(text("Remove ", file, ": the next call measures it again."), read);
 }
-/// Calls measure(work) for each cell that can run, one after the other. A cell whose measurement fails has
+/// Calls measure(planned) for each cell that can run, one after the other. A cell whose measurement fails has
 /// the reason as its remark.
 template <class Measurement>
 void measure_each(std::vector<PlannedCell>& all, const Measurement& measure) {
-  for (PlannedCell& work : all) {
-    if (!runs(work)) continue;
+  for (PlannedCell& planned : all) {
+    if (!runs(planned)) continue;
     try {
-      measure(work);
+      measure(planned);
     } catch (const Error& error) {
-      mark_failed(work, error);
+      mark_failed(planned, error);
     }
   }
 }
@@ -140,7 +140,7 @@ void swap_cells(const PublishedTable& table, const ReproductionOptions& options,
                 std::vector<PlannedCell>& all);
 
 /// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
-Path lengths_folder(const PlannedCell& work, const ReproductionOptions& options);
+Path lengths_folder(const PlannedCell& planned, const ReproductionOptions& options);
 /// The longest sequence that a row is timed at with heads of this width: twice the longest published
 /// crossover, so that this lies between two measured lengths, and at least 2048.
 int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim);
@@ -152,7 +152,7 @@ inline std::string wrapped(const std::string& words, const std::string& indent) 
   return folded(words, 120, indent);
 }
 /// The facts that must agree where two runs stand in one cell: recipe, attention, changed settings and data.
-Facts setting_facts(const ReproductionOptions& options, const PlannedCell& work);
+Facts setting_facts(const ReproductionOptions& options, const PlannedCell& planned);
 /// What differs between the settings and data of a curve on file and those of a run: "changed: on file
 /// train.max_steps 6 (recipe: 50000), here nothing"; empty where they agree.
 std::string different_facts(const Facts& filed, const Facts& own);
@@ -162,10 +162,11 @@ std::string markdown_escaped(std::string_view words);
 /// The facts in the header of a curve.
 std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
                                                              const ReproductionOptions& options,
-                                                             const PlannedCell& work, const PlannedRun& plan);
+                                                             const PlannedCell& planned,
+                                                             const PlannedRun& plan);
 /// Writes the curve of a run as TABLE-ROW-COLUMN-sSEED.csv, as far as the run has come, and with its scores
 /// where it has `ended`. Writes nothing where the run has no metrics yet, and where keeps_curve_on_file().
-void write_curve(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+void write_curve(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
                  const PlannedRun& plan, const ComparedRun* ended);
 /// What a curve's header says of data that --data named.
 inline constexpr const char* given_data = "the files of --data";
@@ -185,9 +186,9 @@ std::string differences_on_file(const Path& file, const Facts& own);
 void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, const EndedRuns& ended,
                     std::vector<PlannedCell>& all);
 /// True if the run of this seed that counts in the cell is one on file.
-bool is_filed(const PlannedCell& work, int64_t seed);
+bool is_filed(const PlannedCell& planned, int64_t seed);
 /// Where the curve of a run goes.
-Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
                 int64_t seed);
 /// What the parts of a table's page read.
 struct PageInput {
@@ -199,7 +200,7 @@ struct PageInput {
   /// The cells of a column.
   std::vector<const PlannedCell*> in_column(const PublishedColumn& column) const;
   /// The runs of a cell that have ended in this call with scores.
-  std::vector<const ComparedRun*> finished(const PlannedCell& work) const;
+  std::vector<const ComparedRun*> finished(const PlannedCell& planned) const;
   /// The name TABLE-WORD of a file of this table.
   std::string file_name(const std::string& words, const std::string& ending) const;
   /// Writes a picture as TABLE-WORD and `ending` into results_folder(); returns the line that shows it.

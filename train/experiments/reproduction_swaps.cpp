@@ -32,11 +32,11 @@ constexpr SwapStatistic swap_statistics[] = {
 constexpr int64_t max_measured_bytes = int64_t{1} << 20;  // limit of the size of a cell's file
 
 /// The attention of a cell: E is its column's, unless the row says it.
-Spec spec_of(const PlannedCell& work) {
-  Spec spec = parse_spec(work.row->attention_on(*work.column));
+Spec spec_of(const PlannedCell& planned) {
+  Spec spec = parse_spec(planned.row->attention_on(*planned.column));
   const bool given = std::any_of(spec.options.begin(), spec.options.end(),
                                  [](const auto& option) { return option.first == "exponent"; });
-  if (!given) spec.options.emplace_back("exponent", text(work.column->exponent));
+  if (!given) spec.options.emplace_back("exponent", text(planned.column->exponent));
   return spec;
 }
 
@@ -106,8 +106,9 @@ Spread spread_in(const Json& file, const char* key) {
 }
 
 /// The mean of a statistic over the portions of the text, in the unit of the page; NaN: not measured.
-double shown_mean(const PlannedCell& work, const SwapStatistic& statistic) {
-  return work.measured.is_null() ? NAN : statistic.factor * spread_in(work.measured, statistic.key).mean;
+double shown_mean(const PlannedCell& planned, const SwapStatistic& statistic) {
+  return planned.measured.is_null() ? NAN
+                                    : statistic.factor * spread_in(planned.measured, statistic.key).mean;
 }
 
 /// The grid of a statistic: a line for each row with a measured cell, a column for each E.
@@ -122,8 +123,8 @@ std::string grid_of(const PageInput& input, const SwapStatistic& statistic) {
     bool has_value = false;
     for (const PublishedColumn& column : input.table.columns) {
       double value = NAN;
-      for (const PlannedCell* work : input.in_column(column)) {
-        if (work->row == &row) value = shown_mean(*work, statistic);
+      for (const PlannedCell* planned : input.in_column(column)) {
+        if (planned->row == &row) value = shown_mean(*planned, statistic);
       }
       has_value = has_value || !std::isnan(value);
       cells += " | " + (std::isnan(value) ? "-" : picture::fixed(value, statistic.digits));
@@ -138,10 +139,10 @@ Chart swap_chart(const PageInput& input, const SwapStatistic& statistic) {
   Chart chart{.title = statistic.title, .series = {}, .x_label = "E"};
   for (const PublishedRow& row : input.table.rows) {
     Series series{.name = row.name};
-    for (const PlannedCell& work : input.all) {
-      if (work.row != &row || work.measured.is_null()) continue;
-      series.x.push_back(work.column->exponent);
-      series.y.push_back(shown_mean(work, statistic));
+    for (const PlannedCell& planned : input.all) {
+      if (planned.row != &row || planned.measured.is_null()) continue;
+      series.x.push_back(planned.column->exponent);
+      series.y.push_back(shown_mean(planned, statistic));
     }
     if (!series.x.empty()) chart.series.push_back(std::move(series));
   }
@@ -166,33 +167,33 @@ std::vector<Claim> claims_with(const Json& cell) {
 void swap_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<PlannedCell>& all) {
   const StopSignals signals;
   Progress progress;
-  progress.quiet = options.place.quiet;
+  progress.quiet = options.runs.quiet;
   const AttentionErrors errors(options.run, options.max_windows);
   progress.say("run", errors.description());
-  io::make_directories(options.place.folder / "cells");
-  measure_each(all, [&](PlannedCell& work) {
-    stop_if_asked(options.place.budget);
-    const Spec spec = spec_of(work);
+  io::make_directories(options.runs.folder / "cells");
+  measure_each(all, [&](PlannedCell& planned) {
+    stop_if_asked(options.runs.budget);
+    const Spec spec = spec_of(planned);
     // By what is computed, so that a row whose E is its own is measured once.
     const Path file =
-        options.place.folder / "cells" / text(errors.fingerprint(), "-", file_word(to_string(spec)), ".json");
+        options.runs.folder / "cells" / text(errors.fingerprint(), "-", file_word(to_string(spec)), ".json");
     if (!io::exists(file)) {
-      progress.say("measure", text(work.place, ": ", work.cell.name));
+      progress.say("measure", text(planned.position, ": ", planned.cell.name));
       io::write_own(file, measured(errors, spec).dump(1) + "\n");
     }
-    work.measured = read_measured(file);
-    const auto mean_of = [&](const char* key) { return spread_in(work.measured, key).mean; };
-    work.cell.ours = spread_in(work.measured, "own");
-    work.cell.remark = text("perplexity ", picture::fixed(mean_of("perplexity"), 3), ", rows ",
-                            picture::fixed(mean_of("divergence"), 3), " nats, outputs ",
-                            picture::fixed(100 * mean_of("outputs"), 1), " %",
-                            work.row->note.empty() ? "" : "; ", work.row->note);
+    planned.measured = read_measured(file);
+    const auto mean_of = [&](const char* key) { return spread_in(planned.measured, key).mean; };
+    planned.cell.ours = spread_in(planned.measured, "own");
+    planned.cell.remark = text("perplexity ", picture::fixed(mean_of("perplexity"), 3), ", rows ",
+                               picture::fixed(mean_of("divergence"), 3), " nats, outputs ",
+                               picture::fixed(100 * mean_of("outputs"), 1), " %",
+                               planned.row->note.empty() ? "" : "; ", planned.row->note);
   });
 }
 
 std::string draw_swaps(const PageInput& input) {
   const auto first = std::find_if(input.all.begin(), input.all.end(),
-                                  [](const PlannedCell& work) { return !work.measured.is_null(); });
+                                  [](const PlannedCell& planned) { return !planned.measured.is_null(); });
   if (first == input.all.end()) return "";
   std::string out = wrapped(text("Measured on ", markdown_escaped(first->measured.at("run").text()),
                                  ". Means of the two portions. Ours and the paper's do not compare: the ",

@@ -109,13 +109,13 @@ std::string baseline_text(const ComparedRun& run, double percent) {
 
 /// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000". `begun` becomes true
 /// where one has taken a step.
-std::string state_of(const ReproductionOptions& options, const PlannedCell& work, const EndedRuns& ended,
+std::string state_of(const ReproductionOptions& options, const PlannedCell& planned, const EndedRuns& ended,
                      bool& begun) {
   std::string out;
-  begun = !work.begun.empty();
-  for (const PlannedRun& plan : work.plans) {
-    if (ended.contains(plan.name) || is_filed(work, plan.seed)) continue;
-    const Path run = folder_of(plan, options.place.folder);
+  begun = !planned.begun.empty();
+  for (const PlannedRun& plan : planned.plans) {
+    if (ended.contains(plan.name) || is_filed(planned, plan.seed)) continue;
+    const Path run = folder_of(plan, options.runs.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
     begun = begun || !curve.points.empty();
     std::string state = text("seed ", plan.seed);
@@ -127,7 +127,7 @@ std::string state_of(const ReproductionOptions& options, const PlannedCell& work
       state += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
     picture::append_part(out, state, ", ");
   }
-  for (const FiledRun& one : work.begun)
+  for (const FiledRun& one : planned.begun)
     picture::append_part(
         out, text("seed ", one.run.seed, " at step ", grouped(one.run.step), " of ", grouped(one.run.steps)),
         ", ");
@@ -136,10 +136,10 @@ std::string state_of(const ReproductionOptions& options, const PlannedCell& work
 
 /// Says where a value is of other data than the paper's, and takes its verdict away.
 void withhold_verdict_on_other_data(const PublishedTable& table, const ReproductionOptions& options,
-                                    const PlannedCell& work, Cell& cell) {
-  const PublishedColumn& column = *work.column;
-  const bool given = options.data.contains(column.name) ||
-                     (work.plans.empty() && !work.filed.empty() && work.filed.front().run.data == given_data);
+                                    const PlannedCell& planned, Cell& cell) {
+  const PublishedColumn& column = *planned.column;
+  const bool given = options.data.contains(column.name) || (planned.plans.empty() && !planned.filed.empty() &&
+                                                            planned.filed.front().run.data == given_data);
   const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() && !given;
   if (!other_data) return;
   cell.verdict = Verdict::unknown;
@@ -149,20 +149,21 @@ void withhold_verdict_on_other_data(const PublishedTable& table, const Reproduct
 
 /// Says that a cell has no speedup, since its losses, or the first row's, do not tell when the level is
 /// reached. With the first row's run at hand, less than the paper's speedup is known.
-void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
-                     const ComparedRun* first, Cell& cell) {
+void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options,
+                     const PlannedCell& planned, const ComparedRun* first, Cell& cell) {
   const std::string& base = table.rows.front().name;
   picture::append_part(cell.remark, first == nullptr
                                         ? "no run of " + base + " to compare with"
                                         : "the last training loss of " + base + " was never reached");
   if (first != nullptr && std::isfinite(cell.paper)) cell.verdict = Verdict::below;
-  withhold_verdict_on_other_data(table, options, work, cell);
+  withhold_verdict_on_other_data(table, options, planned, cell);
 }
 
 /// Takes the verdict "below" of a speedup away where a run had fewer steps than its recipe: with all of them
 /// it might have reached the loss, or a lower one sooner.
-void withhold_verdict_on_few_steps(const PlannedCell& work, const std::vector<int64_t>& steps, Cell& cell) {
-  const int64_t wanted = recipe_of(work).train.max_steps;
+void withhold_verdict_on_few_steps(const PlannedCell& planned, const std::vector<int64_t>& steps,
+                                   Cell& cell) {
+  const int64_t wanted = recipe_of(planned).train.max_steps;
   for (const int64_t taken : steps) {
     if (cell.verdict != Verdict::below || taken == 0 || taken >= wanted) continue;
     cell.verdict = Verdict::unknown;
@@ -189,9 +190,9 @@ const ComparedRun* finished_run(const EndedRuns& ended, const PlannedRun& plan) 
   return found != ended.end() && found->second.failure.empty() ? &found->second : nullptr;
 }
 
-Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
             const EndedRuns& ended, const ComparedRun* first) {
-  Cell cell = work.cell;
+  Cell cell = planned.cell;
   std::vector<double> values, scores, losses, speeds;
   std::vector<int64_t> steps;
   const auto take = [&](const ComparedRun& run) {
@@ -205,7 +206,7 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
       losses.push_back(run.score("loss")), speeds.push_back(run.steps_per_second);
     if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
   };
-  for (const PlannedRun& plan : work.plans) {
+  for (const PlannedRun& plan : planned.plans) {
     const auto found = ended.find(plan.name);
     if (found == ended.end()) continue;
     if (found->second.failure.empty()) {
@@ -215,14 +216,14 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.remark = found->second.failure;
     if (cell.code == 0) cell.code = found->second.code;
   }
-  for (const FiledRun& one : work.filed) take(one.run);
-  const std::string state = state_of(options, work, ended, cell.begun);
+  for (const FiledRun& one : planned.filed) take(one.run);
+  const std::string state = state_of(options, planned, ended, cell.begun);
   if (!state.empty() && cell.remark.empty()) cell.remark = state;
   if (values.empty()) return cell;
   const Spread ours = spread_of(values);
   if (table.measure == Measure::sooner && !std::isfinite(ours.mean)) {
-    give_no_speedup(table, options, work, first, cell);
-    withhold_verdict_on_few_steps(work, steps, cell);
+    give_no_speedup(table, options, planned, first, cell);
+    withhold_verdict_on_few_steps(planned, steps, cell);
     return cell;
   }
   cell.ours = ours;
@@ -230,22 +231,22 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
   if (values.size() > 1 && cell.error > 0 && cell.remark.empty())
     cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));
   if (!table.metric.empty() && cell.remark.empty())
-    cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", work.column->note);
+    cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", planned.column->note);
   if (!losses.empty() && cell.remark.empty())
     cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
                        picture::fixed(spread_of(speeds).mean, 1), " steps/s");
-  set_verdict(table, options, work, cell);
-  if (table.measure == Measure::sooner) withhold_verdict_on_few_steps(work, steps, cell);
+  set_verdict(table, options, planned, cell);
+  if (table.measure == Measure::sooner) withhold_verdict_on_few_steps(planned, steps, cell);
   return cell;
 }
 
-void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& work,
+void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
                  Cell& cell) {
   if (cell.ours.count == 0) return;
   cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error),
-                            work.row->tolerance);
-  withhold_verdict_on_other_data(table, options, work, cell);
-  if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
+                            planned.row->tolerance);
+  withhold_verdict_on_other_data(table, options, planned, cell);
+  if (!planned.row->note.empty() && cell.remark.empty()) cell.remark = planned.row->note;
 }
 
 }  // namespace heed

@@ -25,9 +25,9 @@ std::optional<double> window_width(const std::string& spec) {
 }
 
 /// The mean of a score over the runs of a cell that have it; NaN: none.
-double mean_score(const PageInput& input, const PlannedCell& work, const std::string& score) {
+double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score) {
   std::vector<double> values;
-  for (const ComparedRun* run : input.finished(work)) values.push_back(run->score(score));
+  for (const ComparedRun* run : input.finished(planned)) values.push_back(run->score(score));
   std::erase_if(values, [](double value) { return std::isnan(value); });
   return spread_of(values).mean;
 }
@@ -37,17 +37,17 @@ std::vector<Series> lines_over_width(const PageInput& input, const PublishedColu
                                      const std::string& score) {
   std::vector<Series> windows{{.name = "window, from scratch"}, {.name = "window, fine-tuned"}}, levels;
   double narrowest = std::numeric_limits<double>::infinity(), widest = 0;
-  for (const PlannedCell* work : input.in_column(column)) {
-    const double value = mean_score(input, *work, score);
+  for (const PlannedCell* planned : input.in_column(column)) {
+    const double value = mean_score(input, *planned, score);
     if (!std::isfinite(value)) continue;
-    const std::optional<double> width = window_width(work->row->attention_on(column));
+    const std::optional<double> width = window_width(planned->row->attention_on(column));
     if (!width) {
-      levels.push_back({.name = work->row->name, .x = {}, .y = {value, value}});
+      levels.push_back({.name = planned->row->name, .x = {}, .y = {value, value}});
       continue;
     }
     narrowest = std::min(narrowest, *width);
     widest = std::max(widest, *width);
-    Series& line = windows[work->row->from.empty() ? 0 : 1];
+    Series& line = windows[planned->row->from.empty() ? 0 : 1];
     line.x.push_back(*width);
     line.y.push_back(value);
   }

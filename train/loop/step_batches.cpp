@@ -28,7 +28,7 @@ Batch StepBatches::at(int64_t i) {
   if (is_held_) return held_.at(at);
   const MemoryScope owned(MemoryKind::batches);
   Batch batch = make_(i);
-  const double weight = batch.whole > 0 ? batch.whole : batch.weight;
+  const double weight = batch.whole_weight > 0 ? batch.whole_weight : batch.weight;
   if (weight != weights_.at(at))
     fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[at],
          ".");
@@ -40,7 +40,7 @@ Batch StepBatches::at(int64_t i) {
 double StepBatches::weight(int64_t i) const {
   const auto at = static_cast<size_t>(i);
   if (!is_held_) return weights_.at(at);
-  return held_.at(at).whole > 0 ? held_[at].whole : held_[at].weight;
+  return held_.at(at).whole_weight > 0 ? held_[at].whole_weight : held_[at].weight;
 }
 
 double StepBatches::weight() const {

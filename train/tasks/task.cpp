@@ -18,7 +18,7 @@ Batch Task::shard(int64_t position, const BatchShard& shard) const {
   const int64_t rows = whole.tensors.at(0).extent(0);
   Batch out;
   out.rows = shard.of(rows);
-  out.whole = whole.weight;
+  out.whole_weight = whole.weight;
   const auto [first, count] = out.rows;
   out.weight = whole.weight * static_cast<double>(count) / static_cast<double>(rows);
   out.tokens = whole.tokens * count / rows;

@@ -24,9 +24,9 @@ HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return ceil_div(rows, tile_
 
 /// The rows and columns of a tile that this thread computes: 8 rows, and in each row the columns of one of 16
 /// threads.
-struct Share {
+struct TileThread {
   int x, y;  ///< 0 to 15 along a row, 0 to 7 down the rows
-  __device__ Share() : x(static_cast<int>(threadIdx.x) % 16), y(static_cast<int>(threadIdx.x) / 16) {}
+  __device__ TileThread() : x(static_cast<int>(threadIdx.x) % 16), y(static_cast<int>(threadIdx.x) / 16) {}
   __device__ int row(int r) const { return 4 * y + r % 4 + r / 4 * 32; }
   /// The n-th of this thread's four columns in dots().
   __device__ int key(int n) const { return x + 16 * n; }
@@ -40,11 +40,11 @@ struct Share {
 
 /// to = this thread's C columns of one row; C is 2, 4 or 8, for rows of 16 C numbers.
 template <class T, int C>
-__device__ inline void columns_of(const Share& me, const T* row, T (&to)[C]) {
+__device__ inline void columns_of(const TileThread& thread, const T* row, T (&to)[C]) {
   constexpr int each = C < 4 ? C : 4;
 #pragma unroll
   for (int n = 0; n < C; n += each) {
-    const auto pack = *reinterpret_cast<const Pack<T, each>*>(row + me.column<C>(n));
+    const auto pack = *reinterpret_cast<const Pack<T, each>*>(row + thread.column<C>(n));
 #pragma unroll
     for (int e = 0; e < each; ++e) to[n + e] = pack.x[e];
   }
@@ -52,15 +52,15 @@ __device__ inline void columns_of(const Share& me, const T* row, T (&to)[C]) {
 
 /// sum[r][n] += a[row r] . b[key n] over `depth` numbers, a multiple of four.
 template <class T, int lda, int ldb>
-__device__ inline void dots(const Share& me, const T* a, const T* b, int depth,
+__device__ inline void dots(const TileThread& thread, const T* a, const T* b, int depth,
                             T (&sum)[rows_per_thread][4]) {
   for (int c = 0; c < depth; c += 4) {
     Pack<T, 4> right[4];
 #pragma unroll
-    for (int n = 0; n < 4; ++n) right[n] = *reinterpret_cast<const Pack<T, 4>*>(b + me.key(n) * ldb + c);
+    for (int n = 0; n < 4; ++n) right[n] = *reinterpret_cast<const Pack<T, 4>*>(b + thread.key(n) * ldb + c);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
-      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + me.row(r) * lda + c);
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + thread.row(r) * lda + c);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
 #pragma unroll
@@ -72,15 +72,15 @@ __device__ inline void dots(const Share& me, const T* a, const T* b, int depth,
 
 /// sum[r][n] += sum over j < count of p[row r][j] b[j][column n]; count is a multiple of four.
 template <class T, int ldp, int ldb, int C>
-__device__ inline void gather(const Share& me, const T* p, const T* b, int count,
+__device__ inline void gather(const TileThread& thread, const T* p, const T* b, int count,
                               T (&sum)[rows_per_thread][C]) {
   for (int j = 0; j < count; j += 4) {
     T right[4][C];
 #pragma unroll
-    for (int e = 0; e < 4; ++e) columns_of<T, C>(me, b + (j + e) * ldb, right[e]);
+    for (int e = 0; e < 4; ++e) columns_of<T, C>(thread, b + (j + e) * ldb, right[e]);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
-      const auto left = *reinterpret_cast<const Pack<T, 4>*>(p + me.row(r) * ldp + j);
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(p + thread.row(r) * ldp + j);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
 #pragma unroll
@@ -92,14 +92,14 @@ __device__ inline void gather(const Share& me, const T* p, const T* b, int count
 
 /// sum[r][n] += sum over t < count of a[t][row r] b[t][column n].
 template <class T, int lda, int ldb, int C>
-__device__ inline void outer(const Share& me, const T* a, const T* b, int count,
+__device__ inline void outer(const TileThread& thread, const T* a, const T* b, int count,
                              T (&sum)[rows_per_thread][C]) {
   for (int t = 0; t < count; ++t) {
     T right[C];
-    columns_of<T, C>(me, b + t * ldb, right);
+    columns_of<T, C>(thread, b + t * ldb, right);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; r += 4) {
-      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + t * lda + me.row(r));
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + t * lda + thread.row(r));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
 #pragma unroll
@@ -158,7 +158,7 @@ __device__ inline void fetch_tile(T* tile, const T* from, int64_t ld, int64_t ro
 /// dots() of rows of `width` numbers, slice by slice of D numbers: fetch_left(c) and fetch_right(c) start to
 /// copy the slices that begin at number c into `left` and `right`.
 template <class T, int D, class Left, class Right>
-__device__ inline void dots_of_slices(const Share& me, const T* left, const T* right, int64_t width,
+__device__ inline void dots_of_slices(const TileThread& thread, const T* left, const T* right, int64_t width,
                                       Left fetch_left, Right fetch_right, T (&sum)[rows_per_thread][4]) {
   for (int64_t c = 0; c < width; c += D) {
     __syncthreads();
@@ -167,29 +167,29 @@ __device__ inline void dots_of_slices(const Share& me, const T* left, const T* r
     commit_copies();
     wait_for_copies<0>();
     __syncthreads();
-    dots<T, tile_ld(D), tile_ld(D)>(me, left, right, D, sum);
+    dots<T, tile_ld(D), tile_ld(D)>(thread, left, right, D, sum);
   }
   __syncthreads();
 }
 
 /// Writes this thread's part of a map [64, 64] into a tile.
 template <class T>
-__device__ inline void put_map(const Share& me, const T (&map)[rows_per_thread][4], T* tile) {
+__device__ inline void put_map(const TileThread& thread, const T (&map)[rows_per_thread][4], T* tile) {
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) tile[me.row(r) * tile_ld(tile_rows) + me.key(n)] = map[r][n];
+    for (int n = 0; n < 4; ++n) tile[thread.row(r) * tile_ld(tile_rows) + thread.key(n)] = map[r][n];
   }
 }
 
 /// Writes this thread's columns of one row of `width` numbers to device memory.
 template <class T, int C>
-__device__ inline void put_columns(const Share& me, const T (&from)[C], int64_t width, T* row) {
+__device__ inline void put_columns(const TileThread& thread, const T (&from)[C], int64_t width, T* row) {
   constexpr int each = C < 4 ? C : 4;
   const bool aligned = reinterpret_cast<uintptr_t>(row) % alignof(Pack<T, each>) == 0;
 #pragma unroll
   for (int n = 0; n < C; n += each) {
-    const int c = me.column<C>(n);
+    const int c = thread.column<C>(n);
     if (aligned && c + each <= width) {
       Pack<T, each> pack;
 #pragma unroll

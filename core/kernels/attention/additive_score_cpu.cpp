@@ -89,14 +89,15 @@ void backward(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInpu
 }  // namespace
 
 template <>
-void AdditiveScore::cpu<here>(const Tensor& left, const Tensor& right, const Tensor& units,
-                              const Tensor& score) {
+void AdditiveScore::cpu<target_isa>(const Tensor& left, const Tensor& right, const Tensor& units,
+                                    const Tensor& score) {
   visit_float("additive_score", left.dtype(),
               [&]<class T>(Type<T>) { forward<T>(left, right, units, score); });
 }
 
 template <>
-void AdditiveScoreBack::cpu<here>(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx) {
+void AdditiveScoreBack::cpu<target_isa>(const AdditiveInputs& x, const Tensor& dscore,
+                                        const AdditiveInputs& dx) {
   visit_float("additive_score", x.left.dtype(), [&]<class T>(Type<T>) { backward<T>(x, dscore, dx); });
 }
 

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
   T* pair_tile = v_tile + cuda::tile_size(D);
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
 
-  const cuda::Share thread;
+  const cuda::TileThread thread;
   const int64_t num_tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / num_tiles;
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
   const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   T* pair_tile = dout_tile + cuda::tile_size(D);
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
 
-  const cuda::Share thread;
+  const cuda::TileThread thread;
   const int64_t num_tiles = cuda::tiles_of(x.Tk), key_head = blockIdx.x / num_tiles, kv_heads = x.H / x.group;
   const int64_t b = key_head / kv_heads, kv_head = key_head % kv_heads;
   const int64_t key_begin = blockIdx.x % num_tiles * tile_rows;  // early keys have the most queries

@@ -53,8 +53,8 @@ void log_products(const DenseTiles<T>& tiles, bool back) {
 }  // namespace
 
 template <>
-void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
-                          const Tensor& out, const Tensor& lse) {
+void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v,
+                                const AttentionParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(q, k, v, params);
     if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, false);
@@ -64,7 +64,7 @@ void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, con
 }
 
 template <>
-void AttentionBack::cpu<here>(const AttentionBackTensors& t, const AttentionParams& params) {
+void AttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_float("attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, t.k, t.v, params);
     if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, true);

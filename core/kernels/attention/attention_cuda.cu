@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   T* weights_tile = v_tile + cuda::tile_size(D);
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(weights_tile + cuda::tile_size(tile_rows))};
 
-  const cuda::Share thread;
+  const cuda::TileThread thread;
   const int64_t num_tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / num_tiles;
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
   // The longest causal tiles first.

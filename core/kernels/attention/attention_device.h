@@ -130,7 +130,7 @@ struct OnlineSoftmax {
   T row_max[cuda::rows_per_thread], row_sum[cuda::rows_per_thread];
 
   /// Begins each row with the score `sink`; -infinity: none.
-  __device__ void start(const cuda::Share& thread, T sink) {
+  __device__ void start(const cuda::TileThread& thread, T sink) {
 #pragma unroll
     for (int r = 0; r < cuda::rows_per_thread; ++r) {
       row_max[r] = sink;
@@ -171,7 +171,7 @@ struct OnlineSoftmax {
 /// Replaces the scores [64, 64] of a tile by weights after dropout, rescales the sums of the output, and
 /// writes the weights to shared memory for their product with the values.
 template <class T, class Call, int C>
-__device__ inline void softmax_tile(const cuda::Share& thread, const Call& x, const KeepMask& keep_mask,
+__device__ inline void softmax_tile(const cuda::TileThread& thread, const Call& x, const KeepMask& keep_mask,
                                     OnlineSoftmax<T>& rows, T (&scores)[cuda::rows_per_thread][4],
                                     T (&output_sum)[cuda::rows_per_thread][C], T* weights_tile) {
   T correction[cuda::rows_per_thread];

@@ -159,14 +159,14 @@ void backward(const LocalAttentionCall<T>& call, const LocalAttentionBackTensors
 }  // namespace
 
 template <>
-void LocalAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                               const LocalParams& params, const Tensor& out) {
+void LocalAttention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                                     const LocalParams& params, const Tensor& out) {
   visit_float("local_attention", q.dtype(),
               [&]<class T>(Type<T>) { forward(LocalAttentionCall<T>(q, k, v, centre, params), out); });
 }
 
 template <>
-void LocalAttentionBack::cpu<here>(const LocalAttentionBackTensors& t, const LocalParams& params) {
+void LocalAttentionBack::cpu<target_isa>(const LocalAttentionBackTensors& t, const LocalParams& params) {
   visit_float("local_attention", t.q.dtype(),
               [&]<class T>(Type<T>) { backward(LocalAttentionCall<T>(t.q, t.k, t.v, t.centre, params), t); });
 }

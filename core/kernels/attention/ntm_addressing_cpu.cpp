@@ -169,15 +169,16 @@ void backward(const NtmAddressingCall<T>& call, const T* out, const T* dout,
 }  // namespace
 
 template <>
-void NtmAddressing::cpu<here>(const AddressingInputs& x, const AddressingParams& params, const Tensor& out) {
-  visit_float("addressing", x.content.dtype(),
+void NtmAddressing::cpu<target_isa>(const AddressingInputs& x, const AddressingParams& params,
+                                    const Tensor& out) {
+  visit_float("ntm_addressing", x.content.dtype(),
               [&]<class T>(Type<T>) { forward(NtmAddressingCall<T>(x, params), out.data<T>()); });
 }
 
 template <>
-void NtmAddressingBack::cpu<here>(const AddressingInputs& x, const AddressingParams& params,
-                                  const Tensor& out, const Tensor& dout, const AddressingInputs& dx) {
-  visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {
+void NtmAddressingBack::cpu<target_isa>(const AddressingInputs& x, const AddressingParams& params,
+                                        const Tensor& out, const Tensor& dout, const AddressingInputs& dx) {
+  visit_float("ntm_addressing", x.content.dtype(), [&]<class T>(Type<T>) {
     backward<T>(NtmAddressingCall<T>(x, params), out.data<T>(), dout.data<T>(),
                 NtmAddressingGradients<T>(dx));
   });

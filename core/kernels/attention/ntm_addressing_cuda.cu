@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(cuda::block)
 }  // namespace
 
 void NtmAddressing::cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out) {
-  visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {
+  visit_float("ntm_addressing", x.content.dtype(), [&]<class T>(Type<T>) {
     const NtmAddressingCall<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 2, call.keys});
     cuda::run(address<T>, cuda::blocks(call.batch * call.heads), call, memory.data<T>(), out.data<T>());
@@ -170,7 +170,7 @@ void NtmAddressing::cuda(const AddressingInputs& x, const AddressingParams& para
 /// Gradients of NtmAddressing: one block per head (b, h), with five rows [Tk] of working memory.
 void NtmAddressingBack::cuda(const AddressingInputs& x, const AddressingParams& params, const Tensor& out,
                              const Tensor& dout, const AddressingInputs& dx) {
-  visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {
+  visit_float("ntm_addressing", x.content.dtype(), [&]<class T>(Type<T>) {
     const NtmAddressingCall<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 5, call.keys});
     cuda::run(address_back<T>, cuda::blocks(call.batch * call.heads), call,

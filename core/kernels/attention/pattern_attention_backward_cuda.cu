@@ -22,7 +22,7 @@ struct BackCall : DevicePatternAttentionCall<T> {
 
 /// Writes scale times this thread's columns of a row [width] to memory, or adds them where `accumulate`.
 template <class T, int C>
-__device__ void put_sums(const cuda::Share& thread, T (&sum)[C], T scale, bool accumulate, int64_t width,
+__device__ void put_sums(const cuda::TileThread& thread, T (&sum)[C], T scale, bool accumulate, int64_t width,
                          T* to) {
 #pragma unroll
   for (int n = 0; n < C; ++n) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(pair_tile + cuda::tile_size(tile_rows))};
   PlanTile tile(keep_mask.byte + KeepMask::bytes);
 
-  const cuda::Share thread;
+  const cuda::TileThread thread;
   const int64_t head = blockIdx.x / x.plan.max_groups, b = head / x.H, h = head % x.H;
   const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.max_groups);
   if (group == nullptr) return;
@@ -197,7 +197,7 @@ void start(const BackCall<T>& call) {
 /// Gradients of PatternAttention: on the tensor cores where f32 products may be rounded; else dq by the
 /// groups of the plan, then dk and dv by the groups of the transposed pattern's plan.
 void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternParams& params) {
-  visit_float("block_attention", t.q.dtype(), [&](auto type) {
+  visit_float("pattern_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const PlanOnDevice& plan = plan_on_device(*params.pattern);
     BackCall<T> call(t.q, t.k, t.v, params, plan.straight);

@@ -11,9 +11,9 @@
 namespace heed::kernel {
 
 template <>
-void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 const PatternParams& params, const Tensor& out, const Tensor& lse) {
-  visit_float("block_attention", q.dtype(), [&]<class T>(Type<T>) {
+void PatternAttention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const PatternParams& params, const Tensor& out, const Tensor& lse) {
+  visit_float("pattern_attention", q.dtype(), [&]<class T>(Type<T>) {
     const PatternCall<T> call(q, k, v, params);
     PairCount::add(call.pairs());
     attention_forward<T>(PatternTiles<T>{call}, q, k, v, out, lse);
@@ -21,8 +21,8 @@ void PatternAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor&
 }
 
 template <>
-void PatternAttentionBack::cpu<here>(const AttentionBackTensors& t, const PatternParams& params) {
-  visit_float("block_attention", t.q.dtype(), [&]<class T>(Type<T>) {
+void PatternAttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const PatternParams& params) {
+  visit_float("pattern_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const PatternCall<T> call(t.q, t.k, t.v, params);
     attention_backward<T>(PatternTiles<T>{call}, t);
   });

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(weights_tile + cuda::tile_size(tile_rows))};
   PlanTile tile(keep_mask.byte + KeepMask::bytes);
 
-  const cuda::Share thread;
+  const cuda::TileThread thread;
   const int64_t head = blockIdx.x / x.plan.max_groups, b = head / x.H, h = head % x.H;
   const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.max_groups);
   if (group == nullptr) return;
@@ -190,7 +190,7 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
 /// may be rounded, else with one block per group of a head and D columns of the values.
 void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                             const Tensor& out, const Tensor& lse) {
-  visit_float("block_attention", q.dtype(), [&](auto type) {
+  visit_float("pattern_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForwardCall<T> call(q, k, v, params, plan_on_device(*params.pattern).straight);
     Count::add(block_flops(call, *params.pattern, false));

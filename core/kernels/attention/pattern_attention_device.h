@@ -77,7 +77,7 @@ struct PlanTile {
 };
 
 /// Loads the visibility bits of a thread's eight rows: one bit per column of the step.
-__device__ inline void load_pairs(const cuda::Share& thread, const PlanView& plan,
+__device__ inline void load_pairs(const cuda::TileThread& thread, const PlanView& plan,
                                   const BlockPlan::Step& step, int rows,
                                   uint64_t (&bits)[cuda::rows_per_thread]) {
 #pragma unroll

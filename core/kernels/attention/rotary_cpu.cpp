@@ -48,7 +48,8 @@ void rotate_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool ba
 }  // namespace
 
 template <>
-void Rotary::cpu<here>(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y) {
+void Rotary::cpu<target_isa>(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back,
+                             const Tensor& y) {
   visit_float("rotary", x.dtype(), [&]<class T>(Type<T>) { rotate_rows<T>(x, table, pairs, back, y); });
 }
 

@@ -123,8 +123,8 @@ void recent_of_query(const int32_t* buckets, int64_t R, int64_t N, int64_t at, i
 /// buckets[b, h, r, t] = argmax of scores[b, h, r, t, :], or of [x, -x] with `both_signs`; `none` at or past
 /// the length. One task is some rows (b, h, r, t).
 template <>
-void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first,
-                        int32_t none, const Tensor& buckets) {
+void Buckets::cpu<target_isa>(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first,
+                              int32_t none, const Tensor& buckets) {
   const int64_t f = scores.extent(-1), N = scores.extent(3),
                 rows_per_sequence = buckets.size() / std::max<int64_t>(1, scores.extent(0));
   const int32_t* length = data_or_null<int32_t>(lengths);
@@ -149,8 +149,8 @@ void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& len
 /// Tiles of all rounds from the sorted tokens. One task is one round of a head, which first fills its
 /// queries, keys and slots with -1.
 template <>
-void BucketTiles::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucket_window,
-                            const Tensor& queries, const Tensor& keys, const Tensor& slots) {
+void BucketTiles::cpu<target_isa>(const BucketOrder& sorted, const BucketWindow& bucket_window,
+                                  const Tensor& queries, const Tensor& keys, const Tensor& slots) {
   const BucketRounds rounds(sorted);
   const BucketTileView tiles(rounds, bucket_window, queries, keys, slots);
   parallel_for(rounds.num_heads * rounds.R, [&](int64_t task) {
@@ -169,8 +169,8 @@ void BucketTiles::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucke
 /// bias[b h, r t, lane, e] = 0 or -log(times seen) where query `lane` of a tile sees key e, else -inf. With
 /// `not_self` a first pass finds the tokens that see another one.
 template <>
-void BucketBias::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucket_window,
-                           const Tensor& queries, const Tensor& keys, const Tensor& bias) {
+void BucketBias::cpu<target_isa>(const BucketOrder& sorted, const BucketWindow& bucket_window,
+                                 const Tensor& queries, const Tensor& keys, const Tensor& bias) {
   const BucketRounds rounds(sorted);
   const int64_t num_keys = keys.extent(4), R = rounds.R, N = rounds.N;
   // sees_other[head, r, token]: the token sees another one in round r, so it does not see itself in any.
@@ -215,8 +215,8 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const BucketWindow& bucket
 /// ids and bias [B, H, N, R E] of each token i: for every round the keys of the tile with this token as a
 /// query and its row of the bias, -1 and -inf where it is in no tile. One task is some tokens (b, h, i).
 template <>
-void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias,
-                            const Tensor& ids, const Tensor& bias) {
+void BucketLists::cpu<target_isa>(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias,
+                                  const Tensor& ids, const Tensor& bias) {
   const int64_t R = keys.extent(2), width = keys.extent(4), N = ids.extent(2), tile = tile_bias.extent(2);
   const int64_t heads = keys.extent(0) * keys.extent(1),
                 keys_per_head = keys.size() / std::max<int64_t>(heads, 1);
@@ -245,8 +245,9 @@ void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tenso
 
 /// ids and bias [B, H, Tq, R window]: recent_of_query() of each query. One task is some queries (b, h, i).
 template <>
-void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t none,
-                               const BucketWindow& bucket_window, const Tensor& ids, const Tensor& bias) {
+void RecentInBucket::cpu<target_isa>(const Tensor& buckets, int64_t first, int32_t none,
+                                     const BucketWindow& bucket_window, const Tensor& ids,
+                                     const Tensor& bias) {
   const int64_t R = buckets.extent(2), N = buckets.extent(3), queries = ids.extent(2), width = ids.extent(3);
   visit_float("recent_in_bucket", bias.dtype(), [&]<class T>(Type<T>) {
     parallel_rows(ids.size() / std::max<int64_t>(width, 1), 4, [&](int64_t begin, int64_t end) {
@@ -262,7 +263,7 @@ void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t non
 /// bias[b, h, g, i, j] = 0 where keys[b, h, g, j] is a key and, when `causal`, not after queries[b, h, g, i];
 /// else -inf. One task is some rows (b, h, g, i).
 template <>
-void GroupBias::cpu<here>(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
+void GroupBias::cpu<target_isa>(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
   const int64_t n = bias.extent(3), m = bias.extent(4), queries_per_group = queries.extent(3);
   visit_float("group_bias", bias.dtype(), [&]<class T>(Type<T>) {
     T* out = bias.data<T>();

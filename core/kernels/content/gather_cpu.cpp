@@ -63,7 +63,7 @@ void scatter_add(const HeadIds& ids, int64_t num_heads, int64_t num_rows, int64_
 
 /// out[i, :] = table[ids[i], :]. One task is some rows i.
 template <>
-void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out) {
+void Gather::cpu<target_isa>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
   check_ids("gather", ids, table.extent(0));
   const int32_t* id = ids.data<int32_t>();
@@ -87,7 +87,7 @@ void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out
 
 /// table[ids[i], :] += rows[i, :], in the order of i.
 template <>
-void ScatterAdd::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
+void ScatterAdd::cpu<target_isa>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const int64_t width = table.extent(-1);
   check_ids("scatter_add", ids, table.extent(0));
   visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
@@ -101,7 +101,7 @@ void ScatterAdd::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& 
 
 /// out[b, h, i, :] = x[b, h, ids[b, h, i], :], zeros for an id of -1. One task is some rows (b, h, i).
 template <>
-void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
+void GatherRows::cpu<target_isa>(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t heads = x.extent(1), count = out.extent(2), width = out.extent(3);
   check_head_ids("gather_rows", head_ids, ids.extent(0) * ids.extent(1), x.extent(2));
@@ -126,7 +126,7 @@ void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out
 
 /// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i; an id of -1 adds nothing.
 template <>
-void ScatterAddRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
+void ScatterAddRows::cpu<target_isa>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t heads = y.extent(1), num_heads = y.extent(0) * heads;
   check_head_ids("scatter_add_rows", head_ids, ids.extent(0) * ids.extent(1), y.extent(2));

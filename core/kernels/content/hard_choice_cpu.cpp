@@ -39,7 +39,7 @@ int64_t sample_weight(const T* weights, int64_t n, double u) {
 /// picked[row, j] = 1 for one j of each row of weights [rows, K]: the first of largest weight, or with a tick
 /// one drawn with probability weight_j / sum. One task is some rows.
 template <>
-void HardChoice::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
+void HardChoice::cpu<target_isa>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;
   uint8_t* to = picked.data<uint8_t>();

@@ -83,8 +83,9 @@ void each_row(const Tensor& measure, const Tensor& lengths, const Tensor& which,
 /// measure[b, h, i] = max_u s_iu - sum_u s_iu / n over the sampled keys of query i (see SparsityMeasure);
 /// -inf for a padded query and where there are no keys. One task is some queries (b, h, i).
 template <>
-void SparsityMeasure::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& samples,
-                                const Tensor& lengths, const Sampling& sampling, const Tensor& measure) {
+void SparsityMeasure::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& samples,
+                                      const Tensor& lengths, const Sampling& sampling,
+                                      const Tensor& measure) {
   const int64_t H = q.extent(1), N = q.extent(2), d = q.extent(3), M = k.extent(2), U = samples.extent(1);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("sampled_spread", q.dtype(), [&](auto type) {
@@ -114,8 +115,8 @@ void SparsityMeasure::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& 
 /// which[b, h, :] = indices of the logarithmic(factor, T) greatest of measure[b, h, :T] above -inf, in
 /// ascending order, then -1. One task is some rows (b, h).
 template <>
-void TopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor,
-                           const Tensor& which) {
+void TopQueries::cpu<target_isa>(const Tensor& measure, const Tensor& lengths, int64_t factor,
+                                 const Tensor& which) {
   each_row(
       measure, lengths, which, [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
         for (int64_t i = 0; i < length; ++i) {
@@ -134,8 +135,8 @@ void TopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t
 /// which[b, h, :] = the first 2 logarithmic(factor, T) indices i where fewer than `factor` numbers before i
 /// are at least measure[b, h, i] > -inf, then -1. One task is some rows (b, h).
 template <>
-void CausalTopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor,
-                                 const Tensor& which) {
+void CausalTopQueries::cpu<target_isa>(const Tensor& measure, const Tensor& lengths, int64_t factor,
+                                       const Tensor& which) {
   each_row(measure, lengths, which,
            [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
              std::vector<double> largest;  // min-heap of the `factor` largest numbers so far
@@ -157,7 +158,7 @@ void CausalTopQueries::cpu<here>(const Tensor& measure, const Tensor& lengths, i
 
 /// bias[b, h, i, j] = 0 where j <= which[b, h, i], else -inf. One task is some rows (b, h, i).
 template <>
-void PrefixBias::cpu<here>(const Tensor& which, const Tensor& bias) {
+void PrefixBias::cpu<target_isa>(const Tensor& which, const Tensor& bias) {
   const int64_t M = bias.extent(3);
   visit_float("look_back", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -31,8 +31,8 @@ void each_segment(const Tensor& x, int64_t m, const Tensor& lengths, const Tenso
 /// y[b, h, s, :] = mean of x[b, h, t, :] over the positions t of segment s; zeros where there is no such
 /// segment.
 template <>
-void SegmentMean::cpu<here>(const Tensor& x, const Tensor& lengths, const Tensor& max_segments,
-                            const Tensor& y) {
+void SegmentMean::cpu<target_isa>(const Tensor& x, const Tensor& lengths, const Tensor& max_segments,
+                                  const Tensor& y) {
   const int64_t d = x.extent(3);
   visit_float("segment_mean", x.dtype(), [&]<class T>(Type<T>) {
     const HeadView<const T> inputs(x);
@@ -53,8 +53,8 @@ void SegmentMean::cpu<here>(const Tensor& x, const Tensor& lengths, const Tensor
 
 /// dx[b, h, t, :] = dy[b, h, s, :] / (size of segment s) for the positions t of each segment s, else 0.
 template <>
-void SegmentMeanBack::cpu<here>(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments,
-                                const Tensor& dx) {
+void SegmentMeanBack::cpu<target_isa>(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments,
+                                      const Tensor& dx) {
   const int64_t d = dx.extent(3);
   visit_float("segment_mean", dx.dtype(), [&]<class T>(Type<T>) {
     const HeadView<const T> grad_means(dy);

@@ -76,14 +76,14 @@ void choose_rows(const Tensor& x, const Tensor& which) {
 }  // namespace
 
 template <>
-void Argsort::cpu<here>(const Tensor& keys, const Tensor& order) {
+void Argsort::cpu<target_isa>(const Tensor& keys, const Tensor& order) {
   if (keys.dtype() == DType::i32) return sort_rows<int32_t>(keys, order);
   visit_float("argsort", keys.dtype(),
               [&](auto type) { sort_rows<typename decltype(type)::type>(keys, order); });
 }
 
 template <>
-void TopK::cpu<here>(const Tensor& x, const Tensor& which) {
+void TopK::cpu<target_isa>(const Tensor& x, const Tensor& which) {
   visit_float("largest", x.dtype(), [&](auto type) { choose_rows<typename decltype(type)::type>(x, which); });
 }
 

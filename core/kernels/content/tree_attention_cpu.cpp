@@ -201,20 +201,20 @@ void push_down_to_leaves(const Tensor& nodes, int64_t parts, const Tensor& leave
 }  // namespace
 
 template <>
-void TreeSums::cpu<here>(const Tensor& leaves, int64_t first, const Tensor& nodes) {
+void TreeSums::cpu<target_isa>(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) { sum_nodes<T>(leaves, first, nodes); });
 }
 
 template <>
-void TreeAttention::cpu<here>(const Tensor& q, const TreeParams& params, const Tensor& out,
-                              const Tensor& lse) {
+void TreeAttention::cpu<target_isa>(const Tensor& q, const TreeParams& params, const Tensor& out,
+                                    const Tensor& lse) {
   visit_float("tree_attention", q.dtype(),
               [&]<class T>(Type<T>) { forward(TreeAttentionCall<T>(q, params), out, lse); });
 }
 
 /// dq, dk and dv: gradients of queries and nodes first, then those of nodes are passed down to the leaves.
 template <>
-void TreeAttentionBack::cpu<here>(const TreeAttentionBackTensors& t, const TreeParams& params) {
+void TreeAttentionBack::cpu<target_isa>(const TreeAttentionBackTensors& t, const TreeParams& params) {
   visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const TreeAttentionCall<T> call(t.q, params);
     const int64_t heads = call.batch * call.heads, parts = query_parts(heads, call.queries);

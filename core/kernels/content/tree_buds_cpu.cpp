@@ -67,7 +67,8 @@ void grow_all(const Tensor& a, const Tensor& nodes, const BudParams& params, con
 }  // namespace
 
 template <>
-void TreeBuds::cpu<here>(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
+void TreeBuds::cpu<target_isa>(const Tensor& a, const Tensor& nodes, const BudParams& params,
+                               const Tensor& buds) {
   if (!nodes) return grow_all<double>(a, nodes, params, buds);
   visit_float("tree_buds", nodes.dtype(),
               [&](auto type) { grow_all<typename decltype(type)::type>(a, nodes, params, buds); });

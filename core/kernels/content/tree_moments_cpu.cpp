@@ -98,8 +98,8 @@ class MomentMasses {
 }  // namespace
 
 template <>
-void MomentBuds::cpu<here>(const Tensor& q, const Tensor& nodes, const MomentParams& params,
-                           const Tensor& buds) {
+void MomentBuds::cpu<target_isa>(const Tensor& q, const Tensor& nodes, const MomentParams& params,
+                                 const Tensor& buds) {
   visit_float("tree_moments", nodes.dtype(), [&]<class T>(Type<T>) {
     const int64_t flops_per_query = bud_capacity(params.growth) * 4 * q.extent(1) * nodes.extent(3) + 1;
     grow_all_buds(params.growth, flops_per_query, buds, [&] { return MomentMasses<T>(q, nodes, params); });

@@ -10,8 +10,8 @@ namespace heed::kernel {
 
 /// Applies AdamWUpdate to every element. One task is a run of elements.
 template <>
-void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
-                      const Tensor& state, const AdamWConstants& constants) {
+void AdamW::cpu<target_isa>(const Tensor& values, const Tensor& gradient, const Tensor& first,
+                            const Tensor& second, const Tensor& state, const AdamWConstants& constants) {
   const OptimizerState& optimizer = *reinterpret_cast<const OptimizerState*>(state.data<double>());
   if (!optimizer.is_finite()) return;
   visit_float("adamw", values.dtype(), [&]<class T>(Type<T>) {
@@ -28,8 +28,8 @@ void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor
 
 /// Applies SgdUpdate to every element. One task is a run of elements.
 template <>
-void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-                    double decay, double clip) {
+void Sgd::cpu<target_isa>(const Tensor& values, const Tensor& gradient, const Tensor& velocity,
+                          const Tensor& state, double decay, double clip) {
   const OptimizerState& optimizer = *reinterpret_cast<const OptimizerState*>(state.data<double>());
   if (!optimizer.is_finite()) return;
   visit_float("sgd", values.dtype(), [&]<class T>(Type<T>) {

@@ -94,7 +94,7 @@ void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
 }
 
 template <>
-void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor& y) {
+void Affine::cpu<target_isa>(const Tensor& x, double scale, double shift, const Tensor& y) {
   visit_float("affine", x.dtype(), [&]<class T>(Type<T>) {
     apply_elementwise<T>(elementwise::ScaleAndShift<T>{static_cast<T>(scale), static_cast<T>(shift)}, y,
                          Operand<T>(x));
@@ -102,15 +102,15 @@ void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor
 }
 
 template <>
-void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
+void Accumulate::cpu<target_isa>(const Tensor& x, const Tensor& y) {
   visit_float("accumulate", y.dtype(), [&]<class T>(Type<T>) {
     apply_elementwise<T>(elementwise::Increment{}, y, Operand<T>(x), Operand<T>(y));
   });
 }
 
 template <>
-void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
-  visit_float("select", x.dtype(), [&]<class T>(Type<T>) {
+void Select::cpu<target_isa>(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
+  visit_float("where", x.dtype(), [&]<class T>(Type<T>) {
     apply_elementwise<T>(elementwise::SelectOr<T>{static_cast<T>(otherwise)}, y, Operand<uint8_t>(mask),
                          Operand<T>(x));
   });
@@ -118,7 +118,7 @@ void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, co
 
 /// count += number of i where x[i] is NaN or infinite, in parallel over runs along the inner axis.
 template <>
-void CountNonFinite::cpu<here>(const Tensor& x, const Tensor& count) {
+void CountNonFinite::cpu<target_isa>(const Tensor& x, const Tensor& count) {
   visit_float("count_non_finite", x.dtype(), [&]<class T>(Type<T>) {
     const StridedLoop<1> loop(x.shape(), {&x.strides()});
     const int64_t step = loop.steps[0];
@@ -138,11 +138,11 @@ namespace {
 
 template <class... F>
 constexpr auto unary_kernels(FunctionList<F...>) {
-  return std::tuple{&Map<F>::template cpu<here>..., &MapBack<F>::template cpu<here>...};
+  return std::tuple{&Map<F>::template cpu<target_isa>..., &MapBack<F>::template cpu<target_isa>...};
 }
 template <class... F>
 constexpr auto binary_kernels(FunctionList<F...>) {
-  return std::tuple{&Zip<F>::template cpu<here>...};
+  return std::tuple{&Zip<F>::template cpu<target_isa>...};
 }
 [[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
 [[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});

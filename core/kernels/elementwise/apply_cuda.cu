@@ -123,7 +123,7 @@ void Accumulate::cuda(const Tensor& x, const Tensor& y) {
 }
 
 void Select::cuda(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
-  visit_float("select", x.dtype(), [&]<class T>(Type<T>) {
+  visit_float("where", x.dtype(), [&]<class T>(Type<T>) {
     apply_elementwise<T, uint8_t>(elementwise::SelectOr<T>{static_cast<T>(otherwise)}, y, mask, x);
   });
 }

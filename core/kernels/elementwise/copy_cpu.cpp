@@ -72,7 +72,7 @@ void copy_transposed(StridedLoop<2> loop, size_t axis, const From* from, To* to)
 
 /// x[i] = value for every element, in parallel over runs along the inner axis.
 template <>
-void Fill::cpu<here>(const Tensor& x, double value) {
+void Fill::cpu<target_isa>(const Tensor& x, double value) {
   visit(x.dtype(), [&]<class T>(Type<T>) {
     const T number = converted<T>(value);
     T* to = x.data<T>();
@@ -91,7 +91,7 @@ void Fill::cpu<here>(const Tensor& x, double value) {
 /// to[i] = from[i], converted, for every element: in tiles where the two are contiguous along different axes,
 /// else in parallel over runs along the inner axis.
 template <>
-void Copy::cpu<here>(const Tensor& from, const Tensor& to) {
+void Copy::cpu<target_isa>(const Tensor& from, const Tensor& to) {
   const StridedLoop<2> loop(to.shape(), {&from.strides(), &to.strides()});
   const size_t axis = loop.transposed_axis(4);
   visit(from.dtype(), [&]<class From>(Type<From>) {

@@ -80,13 +80,13 @@ void backward(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tens
 }  // namespace
 
 template <>
-void CumulativeExpSum::cpu<here>(const Tensor& x, const Tensor& max, const Tensor& sum) {
+void CumulativeExpSum::cpu<target_isa>(const Tensor& x, const Tensor& max, const Tensor& sum) {
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) { forward<T>(x, max, sum); });
 }
 
 template <>
-void CumulativeExpSumBack::cpu<here>(const Tensor& x, const Tensor& max, const Tensor& dsum,
-                                     const Tensor& dx) {
+void CumulativeExpSumBack::cpu<target_isa>(const Tensor& x, const Tensor& max, const Tensor& dsum,
+                                           const Tensor& dx) {
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) { backward<T>(x, max, dsum, dx); });
 }
 

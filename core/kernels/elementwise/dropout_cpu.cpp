@@ -32,7 +32,7 @@ void apply_mask(uint32_t mask, int64_t count, T scale, const T* from, T* to) {
 /// y[i] = x[i] / (1 - p) where the 16 bits of element i are at least the threshold, else 0. One task is a run
 /// of elements, drawn a vector of blocks at a time.
 template <>
-void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
+void Dropout::cpu<target_isa>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();

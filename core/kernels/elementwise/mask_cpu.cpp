@@ -13,7 +13,7 @@ namespace heed::kernel {
 /// y[b, 0, i, j] = 0 where j < lengths[b] and, when causal, j <= i + first_query; else -inf. One task is some
 /// rows (b, i).
 template <>
-void DenseMask::cpu<here>(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
+void DenseMask::cpu<target_isa>(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t batch = y.extent(0), queries = y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
@@ -31,7 +31,7 @@ void DenseMask::cpu<here>(const Tensor& lengths, bool causal, int64_t first_quer
 }
 
 template <>
-void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) {
+void KeptRows::cpu<target_isa>(const Tensor& lengths, int64_t first, const Tensor& y) {
   const int64_t batch = y.extent(0), rows = y.extent(2);
   const int32_t* length = lengths.data<int32_t>();
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
@@ -45,7 +45,7 @@ void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) 
 /// y[row] = x[row] where row % T + first < lengths[b]; in other rows NaN and numbers beyond +-max_magnitude
 /// become 0. One task is some rows (b, ..., t).
 template <>
-void FinitePadding::cpu<here>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
+void FinitePadding::cpu<target_isa>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
   const int64_t length_of_x = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
   const int64_t rows_of_sequence = rows / x.extent(0);

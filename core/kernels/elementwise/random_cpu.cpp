@@ -33,7 +33,7 @@ void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
 }  // namespace
 
 template <>
-void FillNormal::cpu<here>(const Tensor& x, double mean, double deviation, const Draw& draw) {
+void FillNormal::cpu<target_isa>(const Tensor& x, double mean, double deviation, const Draw& draw) {
   visit_float("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
       normals(block, static_cast<T>(mean), static_cast<T>(deviation), to);
@@ -42,7 +42,7 @@ void FillNormal::cpu<here>(const Tensor& x, double mean, double deviation, const
 }
 
 template <>
-void FillUniform::cpu<here>(const Tensor& x, double low, double high, const Draw& draw) {
+void FillUniform::cpu<target_isa>(const Tensor& x, double low, double high, const Draw& draw) {
   visit_float("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
       uniforms(block, static_cast<T>(low), static_cast<T>(high), to);
@@ -51,7 +51,7 @@ void FillUniform::cpu<here>(const Tensor& x, double low, double high, const Draw
 }
 
 template <>
-void Advance::cpu<here>(const Tensor& tick) {
+void Advance::cpu<target_isa>(const Tensor& tick) {
   ++*tick.data<int64_t>();
 }
 

@@ -31,7 +31,7 @@ void each_sequence(const Tensor& state, const Tensor& lengths, int64_t position,
 
 /// lstm_unit() for every unit; an ended sequence keeps h and c, and its gates are 0.
 template <>
-void LstmCell::cpu<here>(const CellTensors& t, int64_t position) {
+void LstmCell::cpu<target_isa>(const CellTensors& t, int64_t position) {
   const int64_t width = t.state.extent(2), size = t.state.extent(1) * width;  // size: where c begins
   visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
     const T *a = t.a.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>();
@@ -57,7 +57,7 @@ void LstmCell::cpu<here>(const CellTensors& t, int64_t position) {
 /// lstm_unit_back() for every unit, with dstate = 0 for h, whose gradient passes through b. An ended sequence
 /// passes dnext on as dstate.
 template <>
-void LstmCellBack::cpu<here>(const LstmBackTensors& t, int64_t position) {
+void LstmCellBack::cpu<target_isa>(const LstmBackTensors& t, int64_t position) {
   const int64_t width = t.state.extent(2), size = t.state.extent(1) * width;  // size: where c begins
   visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
     const T *gates = t.gates.data<T>(), *state = t.state.data<T>(), *next = t.next.data<T>(),
@@ -86,7 +86,7 @@ void LstmCellBack::cpu<here>(const LstmBackTensors& t, int64_t position) {
 
 /// gru_unit() for every unit; an ended sequence keeps h, and its gates are 0.
 template <>
-void GruCell::cpu<here>(const CellTensors& t, int64_t position) {
+void GruCell::cpu<target_isa>(const CellTensors& t, int64_t position) {
   const int64_t width = t.state.extent(2);
   visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
     const T *a = t.a.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>();
@@ -109,7 +109,7 @@ void GruCell::cpu<here>(const CellTensors& t, int64_t position) {
 
 /// gru_unit_back() for every unit; an ended sequence passes dnext on as dstate.
 template <>
-void GruCellBack::cpu<here>(const GruBackTensors& t, int64_t position) {
+void GruCellBack::cpu<target_isa>(const GruBackTensors& t, int64_t position) {
   const int64_t width = t.state.extent(2);
   visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
     const T *gates = t.gates.data<T>(), *b = t.b.data<T>(), *state = t.state.data<T>(),

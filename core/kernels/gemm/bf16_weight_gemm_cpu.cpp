@@ -88,7 +88,7 @@ void dots(const float* a, const bf16* w, int64_t k, int64_t count, float beta, f
 /// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j]. One task is some groups of 16 columns j, computed four
 /// columns at a time for all rows r.
 template <>
-void Bf16WeightGemm::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
+void Bf16WeightGemm::cpu<target_isa>(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   const int64_t m = a.extent(0), k = a.extent(1), n = w.extent(0);
   const std::vector<float> left = sorted_by_parity(a.data<float>(), m, k);
   const bf16* right = w.data<bf16>();

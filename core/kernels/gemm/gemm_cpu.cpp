@@ -224,7 +224,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
   if (c.size() == 0) return;
   // BLAS rejects the leading dimension of a matrix without columns.
   if (k == 0)
-    return beta == T(0) ? Fill::cpu<here>(c, 0) : Affine::cpu<here>(c, static_cast<double>(beta), 0, c);
+    return beta == T(0) ? Fill::cpu<target_isa>(c, 0)
+                        : Affine::cpu<target_isa>(c, static_cast<double>(beta), 0, c);
   const StridedLoop<3> loop = batch_loop(a, b, c);
   const int64_t batch = loop.inner * loop.outer;
   const TileSizes cut = tile_sizes(m, n, k, batch);
@@ -255,20 +256,20 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
 /// x rounded to bf16 and converted back, for CPUs without bf16 products.
 Tensor rounded_to_bf16(const Tensor& x) {
   const Tensor narrow(x.shape(), DType::bf16), rounded(x.shape());
-  Copy::cpu<here>(x, narrow);
-  Copy::cpu<here>(narrow, rounded);
+  Copy::cpu<target_isa>(x, narrow);
+  Copy::cpu<target_isa>(narrow, rounded);
   return rounded;
 }
 
 }  // namespace
 
 template <>
-void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
-                     Rounding rounding) {
+void Gemm::cpu<target_isa>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+                           Rounding rounding) {
   const bool in_bf16 = rounding == Rounding::bf16 && c.dtype() == DType::f32 && is_worth_rounding(a, c);
   const bool has_instructions = bf16_tiles::built && has_bf16_products();
   if (in_bf16 && !has_instructions)
-    return cpu<here>(rounded_to_bf16(a), rounded_to_bf16(b), c, alpha, beta, Rounding::none);
+    return cpu<target_isa>(rounded_to_bf16(a), rounded_to_bf16(b), c, alpha, beta, Rounding::none);
   visit_float("gemm", c.dtype(), [&]<class T>(Type<T>) {
     gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta), in_bf16);
   });

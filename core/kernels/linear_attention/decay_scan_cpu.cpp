@@ -321,14 +321,14 @@ void backward(const DecayInputs& in, const Tensor& residual, const Tensor& dout,
 }  // namespace
 
 template <>
-void DecayScan::cpu<here>(const DecayInputs& x, const Tensor& out, const Tensor& end,
-                          const Tensor& residual) {
+void DecayScan::cpu<target_isa>(const DecayInputs& x, const Tensor& out, const Tensor& end,
+                                const Tensor& residual) {
   visit_float("decay_scan", x.q.dtype(), [&]<class T>(Type<T>) { forward<T>(x, out, end, residual); });
 }
 
 template <>
-void DecayScanBack::cpu<here>(const DecayInputs& x, const Tensor& residual, const Tensor& dout,
-                              const Tensor& dend, const DecayInputs& dx) {
+void DecayScanBack::cpu<target_isa>(const DecayInputs& x, const Tensor& residual, const Tensor& dout,
+                                    const Tensor& dend, const DecayInputs& dx) {
   visit_float("decay_scan", x.q.dtype(), [&]<class T>(Type<T>) { backward<T>(x, residual, dout, dend, dx); });
 }
 

@@ -235,9 +235,9 @@ void dense(const PolynomialCall<T>& call) {
 
 /// out and sums: pair by pair where that is cheaper, else through sums over monomials.
 template <>
-void PolynomialAttention::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
-                                    const Tensor& out, const Tensor& sums) {
-  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) {
+void PolynomialAttention::cpu<target_isa>(const PolynomialInputs& x, const PolynomialParams& params,
+                                          const Tensor& out, const Tensor& sums) {
+  visit_float("polynomial_attention", x.q.dtype(), [&]<class T>(Type<T>) {
     const PolynomialCall<T> call(x, params, out, sums);
     if (x.k && prefers_dense_polynomial(call.keys, call.d, params)) {
       dense<T>(call);

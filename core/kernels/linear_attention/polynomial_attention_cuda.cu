@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   T* last = map_tile + cuda::tile_size(tile_rows);
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(last + tile_rows)},
       key_keep_mask{keep_mask.byte + KeepMask::bytes};
-  const cuda::Share me;
+  const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
@@ -155,11 +155,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
           static_cast<int>(threadIdx.x) < count ? state[threadIdx.x * call.state_ld + x.dv] : T(0);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, left, v_tile, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(thread, left, v_tile, tile_rows, sum);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n) total[r] += left[me.row(r) * ld + me.key(n)] * last[me.key(n)];
+      for (int n = 0; n < 4; ++n) total[r] += left[thread.row(r) * ld + thread.key(n)] * last[thread.key(n)];
     }
     __syncthreads();
   }
@@ -180,12 +180,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
         __syncthreads();
         make_features(x, k + j * x.row_width, count, feature, false, &key_keep_mask, right);
         __syncthreads();
-        cuda::dots<T, ld, ld>(me, left, right, tile_rows, map);
+        cuda::dots<T, ld, ld>(thread, left, right, tile_rows, map);
         __syncthreads();
       }
     } else {
       cuda::dots_of_slices<T, tile_rows>(
-          me, left, right, x.d,
+          thread, left, right, x.d,
           [&](int64_t c) { cuda::fetch_tile<T, tile_rows>(left, q + c, x.row_width, rows, x.d - c); },
           [&](int64_t c) {
             cuda::fetch_tile<T, tile_rows>(right, k + j * x.row_width + c, x.row_width, count, x.d - c);
@@ -196,31 +196,31 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     cuda::commit_copies();
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
-      const int64_t i = first + me.row(r);
+      const int64_t i = first + thread.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const int64_t key = j + me.key(n);
+        const int64_t key = j + thread.key(n);
         const bool pair = key < end && (!x.causal || key <= i);
         map[r][n] = !pair ? T(0) : x.drops_monomials() ? map[r][n] : x.f.value(map[r][n]);
         total[r] += map[r][n];
       }
     }
-    cuda::put_map(me, map, map_tile);
+    cuda::put_map(thread, map, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, map_tile, v_tile, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(thread, map_tile, v_tile, tile_rows, sum);
     __syncthreads();
   }
   // out = sum / total, and the sum of weights of each query.
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);
-    if (me.row(r) >= rows) continue;
-    const int64_t i = first + me.row(r);
+    if (thread.row(r) >= rows) continue;
+    const int64_t i = first + thread.row(r);
 #pragma unroll
     for (int n = 0; n < C; ++n) sum[r][n] *= inverse;
-    cuda::put_columns(me, sum[r], x.dv - column, call.out.at(b, h, i) + column);
-    if (me.x == 0 && column == 0) call.sums[head * x.queries + i] = all;
+    cuda::put_columns(thread, sum[r], x.dv - column, call.out.at(b, h, i) + column);
+    if (thread.x == 0 && column == 0) call.sums[head * x.queries + i] = all;
   }
 }
 
@@ -292,7 +292,7 @@ PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64
 
 void PolynomialAttention::cuda(const PolynomialInputs& x, const PolynomialParams& params, const Tensor& out,
                                const Tensor& sums) {
-  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) { run<T>(x, params, out, sums); });
+  visit_float("polynomial_attention", x.q.dtype(), [&]<class T>(Type<T>) { run<T>(x, params, out, sums); });
 }
 
 }  // namespace heed::kernel

@@ -222,10 +222,10 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
 /// Gradients of PolynomialAttention: from the start alone where there are no keys, pair by pair where that is
 /// cheaper, else through sums over monomials.
 template <>
-void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialParams& params,
-                                        const Tensor& out, const Tensor& sums, const Tensor& dout,
-                                        const PolynomialInputs& dx) {
-  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) {
+void PolynomialAttentionBack::cpu<target_isa>(const PolynomialInputs& x, const PolynomialParams& params,
+                                              const Tensor& out, const Tensor& sums, const Tensor& dout,
+                                              const PolynomialInputs& dx) {
+  visit_float("polynomial_attention", x.q.dtype(), [&]<class T>(Type<T>) {
     const PolynomialCall<T> call(x, params, out, sums);
     const GradientTensors<T> grads{HeadView<T>(dout), HeadView<T>(dx.q), HeadView<T>(dx.k),
                                    HeadView<T>(dx.v)};

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   const PolynomialShape<T>& x = call.shape;
   const BackwardTiles<T, W> tile(x, false);
-  const cuda::Share me;
+  const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
@@ -67,11 +67,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     T map[rows_per_thread][4];
     cuda::clear(map);
     cuda::dots_of_slices<T, W>(
-        me, tile.left, tile.right, x.dv,
+        thread, tile.left, tile.right, x.dv,
         [&](int64_t c) { cuda::fetch_tile<T, W>(tile.left, state + c, call.state_ld, count, x.dv - c); },
         [&](int64_t c) { fetch_g(tile.right, c); }, map);
     put_feature_grads(
-        me, x, tile, feature, state, call.state_ld, [&](int query) { return tile.last[query]; }, map);
+        thread, x, tile, feature, state, call.state_ld, [&](int query) { return tile.last[query]; }, map);
     __syncthreads();
     backpropagate_features<T, W>(x, tile.map, feature, true, rows, row_grads);
     __syncthreads();
@@ -90,14 +90,15 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     };
     // With dropout of features the gradients of pairs go through the features.
     if (x.drops_monomials()) {
-      put_weight_grads(me, x, tile, fetch_v, fetch_g, pair, [&](int query, int) { return tile.last[query]; });
+      put_weight_grads(thread, x, tile, fetch_v, fetch_g, pair,
+                       [&](int query, int) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         draw_queries(feature);
         draw_features(x, tile.other_keep_mask, x.key_number(head, j), count, feature);
         __syncthreads();
         make_features(x, k + j * x.row_width, count, feature, false, &tile.other_keep_mask, tile.other);
         __syncthreads();
-        backpropagate_pairs(me, x, tile, feature, true, rows, row_grads);
+        backpropagate_pairs(thread, x, tile, feature, true, rows, row_grads);
       }
       continue;
     }
@@ -107,32 +108,33 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     cuda::clear(map);
     cuda::clear(grads);
     cuda::dots_of_slices<T, W>(
-        me, left, right, x.d,
+        thread, left, right, x.d,
         [&](int64_t c) { cuda::fetch_tile<T, W>(left, q + c, x.row_width, rows, x.d - c); },
         [&](int64_t c) {
           cuda::fetch_tile<T, W>(right, k + j * x.row_width + c, x.row_width, count, x.d - c);
         },
         map);
     cuda::dots_of_slices<T, W>(
-        me, left, right, x.dv, [&](int64_t c) { fetch_g(left, c); }, [&](int64_t c) { fetch_v(right, c); },
-        grads);
+        thread, left, right, x.dv, [&](int64_t c) { fetch_g(left, c); },
+        [&](int64_t c) { fetch_v(right, c); }, grads);
     cuda::fetch_tile<T, W>(right, k + j * x.row_width + column, x.row_width, count, x.d - column);
     cuda::commit_copies();
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
       for (int n = 0; n < 4; ++n)
-        map[r][n] =
-            pair(me.row(r), me.key(n)) ? x.f.grad(map[r][n]) * (grads[r][n] + tile.last[me.row(r)]) : T(0);
+        map[r][n] = pair(thread.row(r), thread.key(n))
+                        ? x.f.grad(map[r][n]) * (grads[r][n] + tile.last[thread.row(r)])
+                        : T(0);
     }
-    cuda::put_map(me, map, tile.map);
+    cuda::put_map(thread, map, tile.map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.map, right, tile_rows, dq);
+    cuda::gather<T, ld, ldw>(thread, tile.map, right, tile_rows, dq);
     __syncthreads();
   }
   __syncthreads();
-  scatter_add_rows<T, W>(me, x, row_grads, dq, rows, call.dq + (head * x.queries + first) * x.row_width);
+  scatter_add_rows<T, W>(thread, x, row_grads, dq, rows, call.dq + (head * x.queries + first) * x.row_width);
 }
 
 /// dq, dk, dv and dstart: computes the states over keys before each segment and over queries after it, then
@@ -224,7 +226,8 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
 void PolynomialAttentionBack::cuda(const PolynomialInputs& x, const PolynomialParams& params,
                                    const Tensor& out, const Tensor& sums, const Tensor& dout,
                                    const PolynomialInputs& dx) {
-  visit_float("fastmax", x.q.dtype(), [&]<class T>(Type<T>) { backward<T>(x, params, out, sums, dout, dx); });
+  visit_float("polynomial_attention", x.q.dtype(),
+              [&]<class T>(Type<T>) { backward<T>(x, params, out, sums, dout, dx); });
 }
 
 }  // namespace heed::kernel

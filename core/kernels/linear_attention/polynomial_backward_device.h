@@ -99,17 +99,17 @@ __device__ inline void backpropagate_features(const PolynomialShape<T>& x, const
 /// Applies the dropout mask to feature gradients `map` [feature, token]: scales them where features are kept,
 /// else zero. token_of(n) is the token of this thread's column n.
 template <class T, class Token>
-__device__ inline void drop_feature_grads(const cuda::Share& me, const PolynomialShape<T>& x,
+__device__ inline void drop_feature_grads(const cuda::TileThread& thread, const PolynomialShape<T>& x,
                                           const KeepMask& keep_mask, int64_t first, Token token_of,
                                           T (&map)[cuda::rows_per_thread][4]) {
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
-    const int64_t feature = first + me.row(r);
+    const int64_t feature = first + thread.row(r);
     const bool may_drop = feature < x.table.count && x.table.variables > 1 &&
                           x.table.variable[feature * x.table.variables + 1] != x.d;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      if (may_drop) map[r][n] = keep_mask.has(token_of(n), me.row(r)) ? map[r][n] * x.keep_scale : T(0);
+      if (may_drop) map[r][n] = keep_mask.has(token_of(n), thread.row(r)) ? map[r][n] * x.keep_scale : T(0);
     }
   }
 }
@@ -189,61 +189,61 @@ __device__ inline void load_last(const PolynomialShape<T>& x, const T* g, int co
 /// tiles.map [feature, own token] = gradients of features from `map`, the products of a state's rows with g
 /// or v: adds the products of the state's last column with last_of(token), and applies the dropout mask.
 template <class T, int W, class Last>
-__device__ inline void put_feature_grads(const cuda::Share& me, const PolynomialShape<T>& x,
+__device__ inline void put_feature_grads(const cuda::TileThread& thread, const PolynomialShape<T>& x,
                                          const BackwardTiles<T, W>& tiles, int64_t feature, const T* state,
                                          int64_t state_ld, Last last_of, T (&map)[cuda::rows_per_thread][4]) {
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
-    const bool is_feature = feature + me.row(r) < x.table.count;
-    const T of_one = is_feature ? state[me.row(r) * state_ld + x.dv] : T(0);
+    const bool is_feature = feature + thread.row(r) < x.table.count;
+    const T of_one = is_feature ? state[thread.row(r) * state_ld + x.dv] : T(0);
 #pragma unroll
-    for (int n = 0; n < 4; ++n) map[r][n] += of_one * last_of(me.key(n));
+    for (int n = 0; n < 4; ++n) map[r][n] += of_one * last_of(thread.key(n));
   }
   if (x.drops_monomials())
     drop_feature_grads(
-        me, x, tiles.keep_mask, feature, [&](int n) { return me.key(n); }, map);
-  cuda::put_map(me, map, tiles.map);
+        thread, x, tiles.keep_mask, feature, [&](int n) { return thread.key(n); }, map);
+  cuda::put_map(thread, map, tiles.map);
 }
 
 /// tiles.weight_grads [other, own] = g . [v, 1] of each pair for which is_pair(own, other), else 0.
 /// last_of(own, other) is the last number of g of the pair's query.
 template <class T, int W, class Other, class Own, class Pair, class Last>
-__device__ inline void put_weight_grads(const cuda::Share& me, const PolynomialShape<T>& x,
+__device__ inline void put_weight_grads(const cuda::TileThread& thread, const PolynomialShape<T>& x,
                                         const BackwardTiles<T, W>& tiles, Other fetch_other, Own fetch_own,
                                         Pair is_pair, Last last_of) {
   T grads[cuda::rows_per_thread][4];
   cuda::clear(grads);
   cuda::dots_of_slices<T, W>(
-      me, tiles.left, tiles.right, x.dv, [&](int64_t c) { fetch_other(tiles.left, c); },
+      thread, tiles.left, tiles.right, x.dv, [&](int64_t c) { fetch_other(tiles.left, c); },
       [&](int64_t c) { fetch_own(tiles.right, c); }, grads);
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      const int own = me.key(n), other = me.row(r);
+      const int own = thread.key(n), other = thread.row(r);
       grads[r][n] = is_pair(own, other) ? grads[r][n] + last_of(own, other) : T(0);
     }
   }
-  cuda::put_map(me, grads, tiles.weight_grads);
+  cuda::put_map(thread, grads, tiles.weight_grads);
 }
 
 /// Adds to `rows` the gradients of the own tokens through their features: gradient of a feature = sum over
 /// the other tokens j of tiles.weight_grads[j, own] tiles.other[j, feature], times the weight of its monomial
 /// if `weighted`.
 template <class T, int W>
-__device__ inline void backpropagate_pairs(const cuda::Share& me, const PolynomialShape<T>& x,
+__device__ inline void backpropagate_pairs(const cuda::TileThread& thread, const PolynomialShape<T>& x,
                                            const BackwardTiles<T, W>& tiles, int64_t feature, bool weighted,
                                            int count, const RowGrads<T>& rows) {
   constexpr int ld = BackwardTiles<T, W>::ld;
   T grads[cuda::rows_per_thread][4];
   cuda::clear(grads);
-  cuda::outer<T, ld, ld>(me, tiles.other, tiles.weight_grads, cuda::tile_rows, grads);
+  cuda::outer<T, ld, ld>(thread, tiles.other, tiles.weight_grads, cuda::tile_rows, grads);
   drop_feature_grads(
-      me, x, tiles.keep_mask, feature, [&](int n) { return me.column<4>(n); }, grads);
+      thread, x, tiles.keep_mask, feature, [&](int n) { return thread.column<4>(n); }, grads);
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) tiles.map[me.row(r) * ld + me.column<4>(n)] = grads[r][n];
+    for (int n = 0; n < 4; ++n) tiles.map[thread.row(r) * ld + thread.column<4>(n)] = grads[r][n];
   }
   __syncthreads();
   backpropagate_features<T, W>(x, tiles.map, feature, weighted, count, rows);
@@ -252,16 +252,16 @@ __device__ inline void backpropagate_pairs(const cuda::Share& me, const Polynomi
 
 /// to [token, W columns] = sum, this thread's part of the gradients of pairs, plus rows.grad.
 template <class T, int W, int C>
-__device__ inline void scatter_add_rows(const cuda::Share& me, const PolynomialShape<T>& x,
+__device__ inline void scatter_add_rows(const cuda::TileThread& thread, const PolynomialShape<T>& x,
                                         const RowGrads<T>& rows, const T (&sum)[cuda::rows_per_thread][C],
                                         int count, T* to) {
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
-    if (me.row(r) >= count) continue;
+    if (thread.row(r) >= count) continue;
     T all[C];
 #pragma unroll
-    for (int n = 0; n < C; ++n) all[n] = sum[r][n] + rows.grad[me.column<C>(n) * rows.ld + me.row(r)];
-    cuda::put_columns(me, all, x.d - rows.column, to + me.row(r) * x.row_width + rows.column);
+    for (int n = 0; n < C; ++n) all[n] = sum[r][n] + rows.grad[thread.column<C>(n) * rows.ld + thread.row(r)];
+    cuda::put_columns(thread, all, x.d - rows.column, to + thread.row(r) * x.row_width + rows.column);
   }
 }
 

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   const PolynomialShape<T>& x = call.shape;
   const BackwardTiles<T, W> tile(x, true);
   T *left = tile.left, *right = tile.right;
-  const cuda::Share me;
+  const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.keys), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
   const int rows = static_cast<int>(min(x.keys - first, int64_t{tile_rows}));
@@ -50,14 +50,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     T map[rows_per_thread][4];
     cuda::clear(map);
     cuda::dots_of_slices<T, W>(
-        me, left, right, x.dv, fetch_state, [&](int64_t c) { fetch_v(right, c); }, map);
+        thread, left, right, x.dv, fetch_state, [&](int64_t c) { fetch_v(right, c); }, map);
     fetch_state(column);
     cuda::commit_copies();
     put_feature_grads(
-        me, x, tile, feature, state, call.state_ld, [](int) { return T(1); }, map);
+        thread, x, tile, feature, state, call.state_ld, [](int) { return T(1); }, map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.own, left, tile_rows, dv);
+    cuda::gather<T, ld, ldw>(thread, tile.own, left, tile_rows, dv);
     backpropagate_features<T, W>(x, tile.map, feature, false, visible, row_grads);
     __syncthreads();
   }
@@ -84,24 +84,25 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
       return key < visible && query < count && (!x.causal || i + query >= first + key);
     };
     if (x.drops_monomials()) {
-      put_weight_grads(me, x, tile, fetch_g, fetch_v, pair, [&](int, int query) { return tile.last[query]; });
+      put_weight_grads(thread, x, tile, fetch_g, fetch_v, pair,
+                       [&](int, int query) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         make_keys(feature);
         draw_features(x, tile.other_keep_mask, x.query_number(head, i), count, feature);
         __syncthreads();
         make_features(x, q, count, feature, true, &tile.other_keep_mask, tile.other);
         __syncthreads();
-        cuda::dots<T, ld, ld>(me, tile.own, tile.other, tile_rows, map);
-        backpropagate_pairs(me, x, tile, feature, false, visible, row_grads);
+        cuda::dots<T, ld, ld>(thread, tile.own, tile.other, tile_rows, map);
+        backpropagate_pairs(thread, x, tile, feature, false, visible, row_grads);
       }
     } else {
       cuda::dots_of_slices<T, W>(
-          me, left, right, x.d,
+          thread, left, right, x.d,
           [&](int64_t c) { cuda::fetch_tile<T, W>(left, k + c, x.row_width, visible, x.d - c); },
           [&](int64_t c) { cuda::fetch_tile<T, W>(right, q + c, x.row_width, count, x.d - c); }, map);
       cuda::dots_of_slices<T, W>(
-          me, left, right, x.dv, [&](int64_t c) { fetch_v(left, c); }, [&](int64_t c) { fetch_g(right, c); },
-          grads);
+          thread, left, right, x.dv, [&](int64_t c) { fetch_v(left, c); },
+          [&](int64_t c) { fetch_g(right, c); }, grads);
     }
     fetch_g(left, column);
     if (!x.drops_monomials()) cuda::fetch_tile<T, W>(right, q + column, x.row_width, count, x.d - column);
@@ -111,31 +112,31 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const bool is_pair = pair(me.row(r), me.key(n));
+        const bool is_pair = pair(thread.row(r), thread.key(n));
         const T s = map[r][n];
         map[r][n] = !is_pair ? T(0) : x.drops_monomials() ? s : x.f.value(s);
         if (!x.drops_monomials())
-          grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[me.key(n)]) : T(0);
+          grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[thread.key(n)]) : T(0);
       }
     }
     // dv += map g and dk += grads q.
-    cuda::put_map(me, map, tile.map);
+    cuda::put_map(thread, map, tile.map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.map, left, tile_rows, dv);
+    cuda::gather<T, ld, ldw>(thread, tile.map, left, tile_rows, dv);
     __syncthreads();
     if (x.drops_monomials()) continue;
-    cuda::put_map(me, grads, tile.map);
+    cuda::put_map(thread, grads, tile.map);
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.map, right, tile_rows, dk);
+    cuda::gather<T, ld, ldw>(thread, tile.map, right, tile_rows, dk);
     __syncthreads();
   }
   __syncthreads();
-  scatter_add_rows<T, W>(me, x, row_grads, dk, rows, call.dk + (head * x.keys + first) * x.row_width);
+  scatter_add_rows<T, W>(thread, x, row_grads, dk, rows, call.dk + (head * x.keys + first) * x.row_width);
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
-    if (me.row(r) < rows)
-      cuda::put_columns(me, dv[r], x.dv - column, call.dv.at(b, h, first + me.row(r)) + column);
+    if (thread.row(r) < rows)
+      cuda::put_columns(thread, dv[r], x.dv - column, call.dv.at(b, h, first + thread.row(r)) + column);
   }
 }
 

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
   T* last = v_tile + cuda::tile_size(W);
   T* halves = last + cuda::tile_rows;
   const KeepMask keep_mask{reinterpret_cast<uint8_t*>(halves + 2 * cuda::tile_rows)};
-  const cuda::Share me;
+  const cuda::TileThread thread;
   const int64_t segments = ceil_div(tokens.length, tokens.segment), at = blockIdx.x, head = at / segments;
   const int64_t b = head / x.H, h = head % x.H, begin = at % segments * tokens.segment;
   const int64_t visible = tokens.query ? tokens.length : x.keys_of(b);
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
     cuda::wait_for_copies<0>();
     __syncthreads();
     // sum [64 features, W] += phi^T v_tile. Two threads share the last column of a feature.
-    cuda::outer<T, ld, ldw>(me, phi, v_tile, cuda::tile_rows, sum);
+    cuda::outer<T, ld, ldw>(thread, phi, v_tile, cuda::tile_rows, sum);
     if (column == 0) {
       for (int token = half; token < cuda::tile_rows; token += 2)
         last_sum += phi[token * ld + feature] * last[token];
@@ -69,9 +69,9 @@ __global__ void __launch_bounds__(cuda::tile_threads)
   T* to = states + at * x.table.count * x.state_width();
 #pragma unroll
   for (int r = 0; r < cuda::rows_per_thread; ++r) {
-    const int64_t row = first + me.row(r);
+    const int64_t row = first + thread.row(r);
     if (row < x.table.count)
-      cuda::put_columns(me, sum[r], x.dv - column, to + row * x.state_width() + column);
+      cuda::put_columns(thread, sum[r], x.dv - column, to + row * x.state_width() + column);
   }
   if (column == 0 && half == 0 && first + feature < x.table.count)
     to[(first + feature) * x.state_width() + x.dv] = halves[feature] + halves[cuda::tile_rows + feature];

@@ -88,15 +88,16 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
 }  // namespace
 
 template <>
-void PolynomialSums::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
-                               const Tensor& state) {
-  visit_float("fastmax", k.dtype(), [&]<class T>(Type<T>) { forward<T>(k, v, params, state); });
+void PolynomialSums::cpu<target_isa>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
+                                     const Tensor& state) {
+  visit_float("polynomial_attention", k.dtype(), [&]<class T>(Type<T>) { forward<T>(k, v, params, state); });
 }
 
 template <>
-void PolynomialSumsBack::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
-                                   const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
-  visit_float("fastmax", k.dtype(), [&]<class T>(Type<T>) { backward<T>(k, v, params, dstate, dk, dv); });
+void PolynomialSumsBack::cpu<target_isa>(const Tensor& k, const Tensor& v, const PolynomialParams& params,
+                                         const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
+  visit_float("polynomial_attention", k.dtype(),
+              [&]<class T>(Type<T>) { backward<T>(k, v, params, dstate, dk, dv); });
 }
 
 }  // namespace heed::kernel

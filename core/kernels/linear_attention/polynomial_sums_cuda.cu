@@ -53,12 +53,13 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
 
 void PolynomialSums::cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                           const Tensor& state) {
-  visit_float("fastmax", k.dtype(), [&]<class T>(Type<T>) { forward<T>(k, v, params, state); });
+  visit_float("polynomial_attention", k.dtype(), [&]<class T>(Type<T>) { forward<T>(k, v, params, state); });
 }
 
 void PolynomialSumsBack::cuda(const Tensor& k, const Tensor& v, const PolynomialParams& params,
                               const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
-  visit_float("fastmax", k.dtype(), [&]<class T>(Type<T>) { backward<T>(k, v, params, dstate, dk, dv); });
+  visit_float("polynomial_attention", k.dtype(),
+              [&]<class T>(Type<T>) { backward<T>(k, v, params, dstate, dk, dv); });
 }
 
 }  // namespace heed::kernel

@@ -57,8 +57,9 @@ void check_targets(const Tensor& targets, int64_t width, int32_t ignore) {
 /// lse [N], loss = mean over counted rows of lse - (1 - s) logit[target] - s mean(logits), and their number.
 /// One task is some rows; their costs are then added in order.
 template <>
-void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                             const Tensor& lse, const Tensor& loss, const Tensor& counted) {
+void CrossEntropy::cpu<target_isa>(const Tensor& logits, const Tensor& targets, double smoothing,
+                                   int32_t ignore, const Tensor& lse, const Tensor& loss,
+                                   const Tensor& counted) {
   const int64_t rows = logits.extent(0), width = logits.extent(1);
   check_targets(targets, width, ignore);
   const int32_t* target = targets.data<int32_t>();
@@ -95,7 +96,7 @@ void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double
 /// dlogits[n, i] = dloss / counted (exp(logit[n, i] - lse[n]) - s / V - (1 - s) [i = target]), zeros in
 /// ignored rows. One task is some rows.
 template <>
-void CrossEntropyBack::cpu<here>(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
+void CrossEntropyBack::cpu<target_isa>(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
   const int64_t rows = t.logits.extent(0), width = t.logits.extent(1);
   const int32_t* target = t.targets.data<int32_t>();
   visit_float("cross_entropy", t.logits.dtype(), [&]<class T>(Type<T>) {

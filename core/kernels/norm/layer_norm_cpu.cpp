@@ -36,7 +36,7 @@ Moments<T> moments(const T* x, const LayerNormScaling& scaling) {
 
 /// y[n, :] = gain (x[n, :] - mean_n) rstd_n + bias. One task is some rows n.
 template <>
-void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale scale) {
+void LayerNorm::cpu<target_isa>(const LayerNormTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
   if (t.x.size() == 0) return;
   visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
@@ -65,7 +65,7 @@ void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale s
 /// dx = rstd (g - mean(g) - h k) with g = gain dy, h = (x - mean) rstd and k = gradient_factor(sum(g h));
 /// dgain = sum_n dy h, dbias = sum_n dy. One task is some rows, with sums [2, d] of its own.
 template <>
-void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
+void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
   const int64_t rows = width > 0 ? t.x.size() / width : 0;
   const LayerNormScaling scaling{epsilon, scale, width};

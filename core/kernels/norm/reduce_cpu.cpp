@@ -153,8 +153,8 @@ MaxAndIndex<T> contiguous_max(const T* x, int64_t count) {
 
 /// y = sum of x over the axes where y has extent 1, by the loop that reads x in memory order.
 template <>
-void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
-  if (x.size() == 0) return Fill::cpu<here>(y, 0);
+void Sum::cpu<target_isa>(const Tensor& x, const Tensor& y) {
+  if (x.size() == 0) return Fill::cpu<target_isa>(y, 0);
   const ReductionAxes axes = split_axes(x, y);
   visit_float("sum", x.dtype(), [&]<class T>(Type<T>) {
     if (axes.reduces_adjacent()) {
@@ -169,7 +169,7 @@ void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
 /// y = largest x over the reduced axes, and `index` = the first index of it among them. One task is some
 /// results.
 template <>
-void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
+void Max::cpu<target_isa>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
   if (x.size() == 0) return;
@@ -202,8 +202,8 @@ void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
 
 /// dx = dy at the reduced element `index` of each result, 0 elsewhere. One task is some results.
 template <>
-void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
-  Fill::cpu<here>(dx, 0);
+void MaxBack::cpu<target_isa>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  Fill::cpu<target_isa>(dx, 0);
   if (dx.size() == 0) return;
   const ReductionAxes axes = split_axes(dx, dy);
   const ReductionAxes index_axes = split_axes(dx, index);
@@ -224,7 +224,7 @@ void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx)
 /// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`, summed in double. In parallel over the
 /// other axes; vector lanes are up to 256 adjacent sums.
 template <>
-void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
+void CumulativeSum::cpu<target_isa>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
   axis = x.shape().checked(axis);
   Shape others = x.shape();
@@ -264,7 +264,7 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
 
 /// total = sum of x^2, in double. One task is a run of elements; its sums are added in order.
 template <>
-void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
+void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     constexpr int64_t grain = 4 * light_grain;

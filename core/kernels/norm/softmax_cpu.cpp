@@ -104,7 +104,7 @@ void for_rows(const Tensor& x, F&& f) {
 /// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or
 /// some groups of 16 rows where rows have up to 32 numbers.
 template <>
-void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
+void Softmax::cpu<target_isa>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
@@ -126,7 +126,7 @@ void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
 
 /// dx[row, :] = y (dy - sum(y dy)). One task is some rows.
 template <>
-void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+void SoftmaxBack::cpu<target_isa>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("softmax", y.dtype(), [&]<class T>(Type<T>) {
     for_rows(y, [ys = y.data<T>(), dys = dy.data<T>(), dxs = dx.data<T>()](int64_t offset, int64_t width) {
       const T *y_row = ys + offset, *dy_row = dys + offset;
@@ -140,7 +140,7 @@ void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx)
 
 /// y[row, :] = x[row, :] - max - log sum exp(x - max). One task is some rows.
 template <>
-void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
+void LogSoftmax::cpu<target_isa>(const Tensor& x, const Tensor& y) {
   visit_float("log_softmax", x.dtype(), [&]<class T>(Type<T>) {
     for_rows(x, [xs = x.data<T>(), ys = y.data<T>()](int64_t offset, int64_t width) {
       const T* x_row = xs + offset;
@@ -156,7 +156,7 @@ void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
 
 /// dx[row, :] = dy - exp(y) sum(dy). One task is some rows.
 template <>
-void LogSoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+void LogSoftmaxBack::cpu<target_isa>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("log_softmax", y.dtype(), [&]<class T>(Type<T>) {
     for_rows(y, [ys = y.data<T>(), dys = dy.data<T>(), dxs = dx.data<T>()](int64_t offset, int64_t width) {
       const T *y_row = ys + offset, *dy_row = dys + offset;

@@ -8,9 +8,9 @@
 namespace heed::kernel {
 
 #ifdef HEED_ISA
-constexpr Isa here = Isa::HEED_ISA;
+constexpr Isa target_isa = Isa::HEED_ISA;
 #else
-constexpr Isa here = Isa::portable;
+constexpr Isa target_isa = Isa::portable;
 #endif
 
 }  // namespace heed::kernel

@@ -17,13 +17,13 @@ constexpr int64_t length = 16, width = 16, heads = 2;
 std::unique_ptr<Attention> made(const Variant& variant, Rng& rng) {
   return make_attention(
       variant, {variant.traits.name, {}},
-      {.d_model = width, .heads = heads, .causal = !variant.traits.full, .max_length = length}, rng);
+      {.d_model = width, .heads = heads, .causal = !variant.traits.bidirectional, .max_length = length}, rng);
 }
 
 AttentionInput input_of(const Tensor& x, const Variant& variant, HeadEditor* editor) {
   return {.queries = x,
           .keys = x,
-          .mask = variant.traits.full ? Mask() : Mask::causal(),
+          .mask = variant.traits.bidirectional ? Mask() : Mask::causal(),
           .context = {.editor = editor}};
 }
 

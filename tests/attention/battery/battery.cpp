@@ -43,7 +43,7 @@ TEST_CASE("battery: variants deny a last row only where it differs", "[battery]"
   for (Variant variant : variants()) {
     if (variant.traits.last_row) continue;
     CAPTURE(variant.traits.name);
-    CHECK((variant.traits.causal && variant.traits.full));
+    CHECK((variant.traits.causal && variant.traits.bidirectional));
     variant.traits.last_row = true;
     CHECK_FALSE(battery::over_all_settings(variant, battery::last_row).empty());
   }

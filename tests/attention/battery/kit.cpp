@@ -22,7 +22,8 @@ const char* to_string(Mode mode) {
 std::vector<Setting> settings(const Variant& variant) {
   std::vector<Setting> out;
   for (const Device device : heed::devices()) {
-    if (variant.traits.full) out.push_back({.variant = variant, .mode = Mode::self, .device = device});
+    if (variant.traits.bidirectional)
+      out.push_back({.variant = variant, .mode = Mode::self, .device = device});
     if (variant.traits.causal) out.push_back({.variant = variant, .mode = Mode::causal, .device = device});
     if (variant.traits.cross) out.push_back({.variant = variant, .mode = Mode::cross, .device = device});
   }

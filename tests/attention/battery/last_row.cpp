@@ -22,7 +22,7 @@ Tensor last_step(const Host& host) {
 
 Report last_row(const Setting& setting) {
   const Traits& traits = setting.variant.traits;
-  if (setting.mode != Mode::causal || !traits.full || !traits.last_row) return {};
+  if (setting.mode != Mode::causal || !traits.bidirectional || !traits.last_row) return {};
   Setting open = setting;
   open.mode = Mode::self;
   Report report;

@@ -196,7 +196,7 @@ Report refusal(const Setting& setting) {
   AttentionConfig config = config_of(setting, {});
   if (!traits.causal)
     refused("a causal host", traits.name, [&] { make({.d_model = 8, .heads = 2, .causal = true}, plain); });
-  if (!traits.full)
+  if (!traits.bidirectional)
     refused("a host that looks both ways", traits.name, [&] { make({.d_model = 8, .heads = 2}, plain); });
   if (!traits.cross)
     refused("a crossing host", traits.name, [&] { make({.d_model = 8, .heads = 2, .cross = true}, plain); });

@@ -13,7 +13,7 @@ namespace {
 /// A cell of fast-table1 whose runs have no folder but the metrics that a test writes.
 struct FiledCell {
   explicit FiledCell(int64_t seeds) {
-    options.place.folder = scratch / "all";
+    options.runs.folder = scratch / "all";
     for (int64_t seed = 1; seed <= seeds; ++seed)
       work.plans.push_back({.label = "softmax", .seed = seed, .name = text("run-", seed), .plan = ""});
   }
@@ -22,7 +22,7 @@ struct FiledCell {
   /// ended.
   void write(int64_t seed, double loss, std::optional<double> accuracy, int64_t step = 1) const {
     const PlannedRun plan{.label = "softmax", .seed = seed, .name = text("run-", seed), .plan = ""};
-    const Path run = folder_of(plan, options.place.folder);
+    const Path run = folder_of(plan, options.runs.folder);
     io::make_directories(run);
     io::write(run / "metrics.jsonl", text("{\"step\": ", step, ", \"loss\": ", loss, ", \"seconds\": 1}\n"));
     ComparedRun ended{.label = "softmax", .folder = "", .failure = ""};

@@ -102,7 +102,7 @@ TEST_CASE("published: an attention that the program lacks is named, not a crash"
   table.columns = {{.name = "C", .preset = "recall", .real_data = ""}};
   table.rows = {{"Absent", "nosuch:x=1", {50}, ""}};
   const Scratch scratch;
-  ReproductionOptions options{.place = {.folder = scratch / "all", .quiet = true}};
+  ReproductionOptions options{.runs = {.folder = scratch / "all", .quiet = true}};
   const Reproduction result = reproduce(table, options);
   CHECK(result.runs == 0);
   CHECK_THAT(result.cells.at(0).remark, containing("not run: ") && containing("nosuch"));
@@ -143,7 +143,7 @@ TEST_CASE("reproduction: rows, columns and cells are named in any case of letter
 }
 
 TEST_CASE("reproduction: the first row of a ratio is asked for with the rows that are named") {
-  const ReproductionOptions options{.rows = {"Fastmax1/Image"}, .place = {.folder = ""}};
+  const ReproductionOptions options{.rows = {"Fastmax1/Image"}, .runs = {.folder = ""}};
   const std::vector<PlannedCell> cells = wanted_cells(published_table("fast-figure6"), options);
   REQUIRE(cells.size() == 2);
   CHECK(cells[0].row->name == "Vanilla");
@@ -154,12 +154,12 @@ TEST_CASE("reproduction: the first row of a ratio is asked for with the rows tha
 TEST_CASE("reproduce: speeds are ratios, and without a speed of the first row there is none") {
   const Scratch scratch;
   const PublishedTable& table = published_table("fast-table2");
-  ReproductionOptions options{.rows = {"ListOps"}, .place = {.folder = scratch / "all"}};
-  options.place.quiet = true;
+  ReproductionOptions options{.rows = {"ListOps"}, .runs = {.folder = scratch / "all"}};
+  options.runs.quiet = true;
   for (const PlannedCell& work : wanted_cells(table, options)) {  // what an earlier call has measured
     const std::string name = plan_run(config_of(work, options, 0), work.row->attention).name;
-    io::make_directories(options.place.folder / "speeds");
-    io::write(options.place.folder / "speeds" / (name + ".json"),
+    io::make_directories(options.runs.folder / "speeds");
+    io::write(options.runs.folder / "speeds" / (name + ".json"),
               work.row->name == "Vanilla" ? "{}\n" : "{\"step_ms\": 10}\n");
   }
   const Reproduction result = reproduce(table, options);
@@ -235,11 +235,11 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
   const Path data = scratch / "verse";
   io::write(data, "verse");
   ReproductionOptions options{
-      .rows = {"GPT/CPU"}, .data = {{"CPU", data.string()}}, .place = {.folder = scratch / "all"}};
-  options.place.quiet = true;
+      .rows = {"GPT/CPU"}, .data = {{"CPU", data.string()}}, .runs = {.folder = scratch / "all"}};
+  options.runs.quiet = true;
   Config config = make_config("shakespeare-cpu");
   config.set("data.path", data.string(), "");
-  const Path run = options.place.folder / "runs" / plan_run(std::move(config), "softmax").name;
+  const Path run = options.runs.folder / "runs" / plan_run(std::move(config), "softmax").name;
   io::make_directories(run);
   io::write(run / "scores.json", "{\"step\": 20, \"of\": 30, \"loss\": 1.97}");
   io::write(run / "manifest.json",
@@ -311,10 +311,10 @@ TEST_CASE("reproduce: damaged files of earlier measurements are named, with the 
   const Scratch scratch;
   const auto remark_of = [&](const char* name, const char* row, const Path& file, const std::string& bytes) {
     const PublishedTable& table = published_table(name);
-    ReproductionOptions options{.rows = {row}, .place = {.folder = scratch / "all"}};
-    options.place.quiet = true;
-    io::make_directories((options.place.folder / file).parent_path());
-    io::write(options.place.folder / file, bytes);
+    ReproductionOptions options{.rows = {row}, .runs = {.folder = scratch / "all"}};
+    options.runs.quiet = true;
+    io::make_directories((options.runs.folder / file).parent_path());
+    io::write(options.runs.folder / file, bytes);
     const Reproduction result = reproduce(table, options);
     CHECK(result.cells.at(0).code == static_cast<int>(Fault::data));
     return result.cells.at(0).remark;
@@ -336,7 +336,7 @@ TEST_CASE("reproduce: damaged files of earlier measurements are named, with the 
   CHECK_THAT(crossing(names), containing("no line is of fastmax:p=2"));
   CHECK_THAT(crossing(""), containing("crossovers.csv:1:1: there is no header"));
   const PublishedTable& speeds = published_table("fast-table2");
-  ReproductionOptions options{.rows = {"Vanilla/ListOps"}, .place = {.folder = scratch / "all"}};
+  ReproductionOptions options{.rows = {"Vanilla/ListOps"}, .runs = {.folder = scratch / "all"}};
   const PlannedCell work = wanted_cells(speeds, options).at(0);
   const std::string plan = plan_run(config_of(work, options, 0), work.row->attention).name;
   for (const char* bad :
@@ -361,7 +361,7 @@ TEST_CASE("reproduce: what was measured with other machine options is kept in an
   const PlannedCell work{&table.rows[0], &table.columns[0], 0, true, true, {}, {}, {}};
   ReproductionOptions options;
   CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32");
-  options.place.machine = {"--threads", "2", "--device", "cpu"};
+  options.runs.machine = {"--threads", "2", "--device", "cpu"};
   CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32-threads-2-device-cpu");
   options.max_length = 64;
   CHECK(lengths_folder(work, options).filename() == "Fastmax2-d32-n64-threads-2-device-cpu");

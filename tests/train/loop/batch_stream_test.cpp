@@ -84,7 +84,7 @@ TEST_CASE("batch stream: each process gets its rows of every batch") {
     const auto me = static_cast<size_t>(group.rank());
     rows[me] = batch.rows.count;
     weights[me] = batch.weight;
-    wholes[me] = batch.whole;
+    wholes[me] = batch.whole_weight;
   });
   Config config = loaded({{"train.grad_accumulation", "1"}});
   RunState state;

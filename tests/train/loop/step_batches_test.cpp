@@ -42,7 +42,7 @@ TEST_CASE("gradient accumulation: those made one by one are what those held are"
 
 TEST_CASE("gradient accumulation: a share of a batch counts with the weight of the whole") {
   Batch share = numbered(3);
-  share.whole = 9;
+  share.whole_weight = 9;
   const StepBatches held({share, numbered(0)});
   CHECK(held.weight(0) == 9);
   CHECK(held.weight() == 10);

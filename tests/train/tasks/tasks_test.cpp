@@ -110,7 +110,7 @@ TEST_CASE("tasks: every task trains, scores and shows its maps with every varian
       };
       const bool decodes = variant.traits.causal && variant.traits.steps;
       const bool encodes = std::string(entry.name) != "lm";
-      put(config.attention.encoder, encodes && variant.traits.full);
+      put(config.attention.encoder, encodes && variant.traits.bidirectional);
       put(config.attention.decoder, decodes);
       put(config.attention.cross, variant.traits.cross && variant.traits.steps && variant.traits.padding);
       if (!used) continue;

@@ -85,7 +85,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
     if (!data_.train->options().few_shapes) pairs.wanted = 0;
     Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
-    out.whole = whole;
+    out.whole_weight = whole;
     out.rows = rows;
     return out;
   }

@@ -235,8 +235,8 @@ Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
   Batch out =
       rows.count > 0 ? tensors(splits_.train, ours, drawn, longest_of(splits_.train, numbers)) : Batch{};
   // The number of targets in a batch depends on the lengths of all its inputs.
-  out.whole = predicts_classes() ? static_cast<double>(numbers.size())
-                                 : tensors(splits_.train, numbers, drawn).weight;
+  out.whole_weight = predicts_classes() ? static_cast<double>(numbers.size())
+                                        : tensors(splits_.train, numbers, drawn).weight;
   if (splits_.train.parts == 1) out.rows = rows;  // else the parts of an example are not adjacent
   return out;
 }

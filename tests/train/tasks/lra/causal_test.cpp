@@ -61,7 +61,7 @@ TEST_CASE("lra: a causal encoder gives no weight to later tokens") {
 TEST_CASE("lra: attentions that only look back classify with data.causal, and are refused without") {
   int64_t found = 0;
   for (const Variant& variant : variants()) {
-    if (variant.traits.full) continue;
+    if (variant.traits.bidirectional) continue;
     ++found;
     const std::string name = variant.traits.name;
     CAPTURE(name);
