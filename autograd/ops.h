@@ -35,8 +35,25 @@ inline Tensor operator-(const Tensor& x, double c) { return affine(x, 1, -c); } 
 inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }      ///< c x
 inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }      ///< c x
 inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }  ///< x times 1 / c
+inline Tensor operator+(double c, const Tensor& x) { return affine(x, 1, c); }      ///< c + x
+inline Tensor operator-(double c, const Tensor& x) { return affine(x, -1, c); }     ///< c - x
+Tensor operator/(double c, const Tensor& x);                                        ///< c / x
+/// x^exponent; NaN for a negative x and an exponent that is not whole.
+Tensor pow(const Tensor& x, double exponent);
 /// x where `mask` (u8, broadcast) is not zero, `otherwise` elsewhere.
 Tensor where(const Tensor& mask, const Tensor& x, double otherwise);
+/// x where `mask` (u8) is not zero, y elsewhere; all three broadcast.
+Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y);
+
+// A new result under the old name, recorded as any other: no numbers are changed in place.
+inline Tensor& operator+=(Tensor& x, const Tensor& y) { return x = x + y; }  ///< x = x + y
+inline Tensor& operator-=(Tensor& x, const Tensor& y) { return x = x - y; }  ///< x = x - y
+inline Tensor& operator*=(Tensor& x, const Tensor& y) { return x = x * y; }  ///< x = x y
+inline Tensor& operator/=(Tensor& x, const Tensor& y) { return x = x / y; }  ///< x = x / y
+inline Tensor& operator+=(Tensor& x, double c) { return x = x + c; }         ///< x = x + c
+inline Tensor& operator-=(Tensor& x, double c) { return x = x - c; }         ///< x = x - c
+inline Tensor& operator*=(Tensor& x, double c) { return x = x * c; }         ///< x = c x
+inline Tensor& operator/=(Tensor& x, double c) { return x = x / c; }         ///< x = x / c
 
 // Functions of one element.
 Tensor exp(const Tensor& x);         ///< e^x
@@ -65,8 +82,16 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 /// Repeats axes of extent 1 and adds leading axes; a view.
 Tensor expand(const Tensor& x, const Shape& shape);
+/// Index `index` of an axis, which goes; negative ones count from the end. A view; x[i] is select(x, 0, i).
+Tensor select(const Tensor& x, int64_t axis, int64_t index);
 /// The parts one after the other along `axis`; their other extents must be equal.
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
+/// concat() of tensors that are named: concat({a, b}, 1).
+inline Tensor concat(std::initializer_list<Tensor> parts, int64_t axis) {
+  return concat(std::span(parts.begin(), parts.size()), axis);
+}
+/// The parts, of one shape, along a new axis: n parts [T, d] along axis 0 make [n, T, d].
+Tensor stack(std::span<const Tensor> parts, int64_t axis);
 /// x [T, ...] as T tensors [...] that share one gradient buffer: the steps of a loop over time.
 std::vector<Tensor> unstack(const Tensor& x);
 Tensor contiguous(const Tensor& x);         ///< x itself where it is dense, else a copy
@@ -90,6 +115,9 @@ Tensor mean(const Tensor& x);                ///< mean of all elements, rank 0
 Tensor sum(const Tensor& x, int64_t axis);   ///< the axis stays, with extent 1
 Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
+Tensor min(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first least
+/// log of the sum of e^x, the axis stays; -inf for a row of -inf, whose gradient is 0.
+Tensor log_sum_exp(const Tensor& x, int64_t axis);
 Tensor sum_to(const Tensor& x, const Shape& shape);    ///< sums over broadcast axes: the gradient of expand()
 Tensor cumulative_sum(const Tensor& x, int64_t axis);  ///< y_t = x_0 + ... + x_t along the axis
 /// sum over j <= t of exp(x_j - max_t) for each row t of x [B, H, T, f], column by column. `running_max`
@@ -110,6 +138,9 @@ Tensor embedding(const Tensor& weight, const Tensor& ids);
 /// Rows of x [B, H, T, d] at ids (i32 [B, H, n]; B or H may be 1, then shared) -> [B, H, n, d]. An id of -1
 /// gives zeros.
 Tensor gather_rows(const Tensor& x, const Tensor& ids);
+/// x at `index` (i32) along an axis, as torch.gather: x and index have one shape but for that axis, and the
+/// result has that of index. An index of -1 gives 0.
+Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 /// The transpose of gather_rows(): rows x [B, H, n, d] summed at their ids -> [B, H, length, d]; id -1 is
 /// skipped.
 Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length);

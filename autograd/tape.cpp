@@ -17,12 +17,6 @@
 namespace heed {
 namespace {
 
-#ifdef NDEBUG
-constexpr bool watch_versions = false;
-#else
-constexpr bool watch_versions = true;
-#endif
-
 std::atomic<int64_t> alive{0};
 std::atomic<uint64_t> created{0};
 thread_local bool is_recording = true;
@@ -139,11 +133,9 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
   node->module = ModuleScope::innermost();
   node->shape = y.shape();
   node->dtype = y.dtype();
-  if (watch_versions) {
-    node->seen.emplace_back(y.storage(), y.storage()->version);
-    for (const Tensor* input : read) {
-      if (*input) node->seen.emplace_back(input->storage(), input->storage()->version);
-    }
+  node->seen.emplace_back(y.storage(), y.storage()->version);
+  for (const Tensor* input : read) {
+    if (*input) node->seen.emplace_back(input->storage(), input->storage()->version);
   }
   out.set_node(std::move(node));
   return out;

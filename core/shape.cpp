@@ -12,6 +12,7 @@ void Extents::insert(int64_t axis, int64_t value) {
 }
 
 void Extents::erase(int64_t axis) {
+  axis = checked(axis);
   std::copy(begin() + axis + 1, end(), begin() + axis);
   --rank_;
 }

@@ -30,6 +30,10 @@ class Tensor {
   static Tensor from(std::initializer_list<float> values);
   /// The values in row-major order; their number must be shape.size().
   static Tensor from(std::span<const float> values, const Shape& shape);
+  /// from() of numbers that are written out: Tensor::from({1, 2, 3, 4}, Shape{2, 2}).
+  static Tensor from(std::initializer_list<float> values, const Shape& shape) {
+    return from(std::span(values.begin(), values.size()), shape);
+  }
   /// The values of any element type, copied; `T` decides the dtype.
   template <class T>
   static Tensor of(std::span<const T> values, const Shape& shape, Device device = default_device) {
@@ -77,6 +81,10 @@ class Tensor {
   const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
   /// Used by record(): gives this handle its history.
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
+
+  /// The part [...] of [n, ...] at an index of the first axis; negative ones count from the end. It is
+  /// recorded: autograd defines it, as select(x, 0, index).
+  Tensor operator[](int64_t index) const;
 
   /// A view of the storage with another shape, strides and offset, without history. For views and arenas.
   Tensor seen_as(const Shape& shape, const Strides& strides, int64_t offset) const;

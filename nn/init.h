@@ -20,6 +20,15 @@ Tensor init_bias(int64_t out, int64_t in, Init init, Rng& rng);
 Tensor normal_parameter(const Shape& shape, double deviation, Rng& rng);
 /// A parameter of any shape, uniform within +-bound.
 Tensor uniform_parameter(const Shape& shape, double bound, Rng& rng);
+/// A parameter of any shape, normal with deviation sqrt(2 / fan_in), for layers before ReLU (He et al. 2015,
+/// arXiv 1502.01852). `fan_in`: the number of inputs of one output.
+Tensor he_parameter(const Shape& shape, int64_t fan_in, Rng& rng);
+/// A parameter of any shape, normal with mean 0, without the numbers beyond two deviations, which are drawn
+/// again.
+Tensor truncated_normal_parameter(const Shape& shape, double deviation, Rng& rng);
+/// A parameter [out, in] whose rows, or columns where they are fewer, are orthogonal and of norm `gain` (Saxe
+/// et al. 2014, arXiv 1312.6120).
+Tensor orthogonal_parameter(int64_t out, int64_t in, Rng& rng, double gain = 1);
 /// A parameter of any shape, filled with one value.
 Tensor constant_parameter(const Shape& shape, double value);
 

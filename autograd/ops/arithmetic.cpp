@@ -82,15 +82,51 @@ Tensor affine(const Tensor& x, double scale, double shift) {
   return record("affine", y, {&x}, [scale](const Tensor& dy) -> Gradients { return {affine(dy, scale, 0)}; });
 }
 
+Tensor operator/(double c, const Tensor& x) { return Tensor::full(Shape{}, c, x.dtype(), x.device()) / x; }
+
+Tensor pow(const Tensor& x, double exponent) {
+  const Tensor y = empty_like(x);
+  launch<kernel::Power>(x.device(), x, exponent, y);
+  return record("pow", y, {&x}, [x = x.detach(), exponent](const Tensor& dy) -> Gradients {
+    if (exponent == 0) return {affine(dy, 0, 0)};
+    return {dy * pow(x, exponent - 1) * exponent};
+  });
+}
+
+namespace {
+
+void check_mask(const Tensor& mask) {
+  if (mask.dtype() != DType::u8)
+    fail("where: the mask is ", mask.dtype(), "; it must be u8. Comparisons such as less(a, b) give one.");
+}
+
+/// Numbers of `x` where the mask is not zero, else `otherwise`; detached.
+Tensor chosen(const Tensor& mask, const Tensor& x, double otherwise) {
+  const Tensor y = empty_like(x);
+  launch<kernel::Select>(x.device(), view::expand(mask, x.shape()), x, otherwise, y);
+  return y;
+}
+
+}  // namespace
+
 Tensor where(const Tensor& mask, const Tensor& x, double otherwise) {
-  if (mask.dtype() != DType::u8) fail("select: the mask is ", mask.dtype(), "; it must be u8.");
-  const auto choose = [mask = mask.detach()](const Tensor& from, double other) {
-    const Tensor y = empty_like(from);
-    launch<kernel::Select>(from.device(), view::expand(mask, from.shape()), from, other, y);
-    return y;
-  };
-  return record("where", choose(x, otherwise), {&x},
-                [choose](const Tensor& dy) -> Gradients { return {choose(dy, 0)}; });
+  check_mask(mask);
+  return record("where", chosen(mask, x, otherwise), {&x},
+                [mask = mask.detach()](const Tensor& dy) -> Gradients { return {chosen(mask, dy, 0)}; });
+}
+
+Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {
+  check_mask(mask);
+  agree("where", x, y);
+  const Shape shape = broadcast("where", broadcast("where", x.shape(), y.shape()), mask.shape());
+  const Tensor out = empty_like(x, shape);
+  launch<kernel::Choose>(x.device(), view::expand(mask, shape), view::expand(x, shape),
+                         view::expand(y, shape), out);
+  return record("where", out, {&x, &y},
+                [mask = mask.detach(), sx = x.shape(), sy = y.shape()](const Tensor& dy) -> Gradients {
+                  const Tensor dx = chosen(mask, dy, 0);
+                  return {sum_to(dx, sx), sum_to(dy - dx, sy)};
+                });
 }
 
 }  // namespace heed

@@ -64,6 +64,23 @@ Tensor gather_rows(const Tensor& x, const Tensor& ids) {
       [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {scattered(dy, each, length)}; });
 }
 
+Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
+  axis = x.shape().checked(axis);
+  Shape wanted = x.shape();
+  if (index.rank() == x.rank()) wanted[axis] = index.extent(axis);
+  if (index.dtype() != DType::i32 || !(index.shape() == wanted))
+    fail("gather: index ", index.dtype(), " ", index.shape(), " for axis ", axis, " of x ", x.shape(),
+         "; it must be i32 [", wanted, "] with any extent along the axis.");
+  const auto with_axis_last = [&](const Tensor& from) { return contiguous(transpose(from, axis, -1)); };
+  const Tensor last = with_axis_last(x), ids = with_axis_last(index);
+  if (index.size() == 0) return reshape(slice(last, -1, 0, 0), index.shape());
+  // Each row along the axis is a head of gather_rows(), whose rows are single numbers.
+  const int64_t count = index.extent(axis), heads = index.size() / count;
+  const Tensor numbers =
+      gather_rows(reshape(last, Shape{1, heads, x.extent(axis), 1}), reshape(ids, Shape{1, heads, count}));
+  return transpose(reshape(numbers, ids.shape()), axis, -1);
+}
+
 Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length) {
   const Tensor each = ids_for("scatter_add_rows", x, ids);
   if (each.extent(2) != x.extent(2)) {

@@ -1,6 +1,8 @@
 // Sums, means and maxima.
 #include "heed/core/kernels/norm/reduce.h"
 
+#include <limits>
+
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
@@ -54,6 +56,24 @@ Tensor max(const Tensor& x, int64_t axis) {
     launch<kernel::MaxBack>(dy.device(), index, contiguous(dy), dx);
     return {dx};
   });
+}
+
+Tensor min(const Tensor& x, int64_t axis) {
+  if (x.extent(axis) == 0) fail("min: axis ", axis, " of ", x.shape(), " has no element.");
+  return -max(-x, axis);
+}
+
+Tensor log_sum_exp(const Tensor& x, int64_t axis) {
+  if (x.extent(axis) == 0) fail("log_sum_exp: axis ", axis, " of ", x.shape(), " has no element.");
+  const Tensor given = x.detach();
+  // A shift of -inf would make NaN of a row of -inf, whose exponentials are 0 with any other.
+  const Tensor shift = maximum(max(given, axis), -std::numeric_limits<float>::max());
+  const Tensor exponentials = exp(given - shift), total = sum(exponentials, axis);
+  return record("log_sum_exp", log(total) + shift, {&x},
+                [exponentials, total](const Tensor& dy) -> Gradients {
+                  const Tensor divisor = maximum(total, std::numeric_limits<float>::min());
+                  return {exponentials * (dy / divisor)};
+                });
 }
 
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& running_max) {

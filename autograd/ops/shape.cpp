@@ -47,6 +47,43 @@ Tensor expand(const Tensor& x, const Shape& shape) {
                 [from = x.shape()](const Tensor& dy) -> Gradients { return {sum_to(dy, from)}; });
 }
 
+Tensor select(const Tensor& x, int64_t axis, int64_t index) {
+  axis = x.shape().checked(axis);
+  const int64_t extent = x.extent(axis), i = index < 0 ? index + extent : index;
+  if (i < 0 || i >= extent)
+    fail("select: index ", index, " of axis ", axis, " of ", x.shape(), ". It must be ", -extent, " to ",
+         extent - 1, ".");
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  shape.erase(axis);
+  strides.erase(axis);
+  const Tensor y = x.seen_as(shape, strides, x.offset() + i * x.strides()[axis]);
+  return record("select", y, {&x}, [from = x.shape(), axis, i](const Tensor& dy) -> Gradients {
+    const Tensor dx = Tensor::zeros(from, dy.dtype(), dy.device());
+    launch<kernel::Copy>(dy.device(), dy, select(dx, axis, i));
+    return {dx};
+  });
+}
+
+Tensor Tensor::operator[](int64_t index) const { return select(*this, 0, index); }
+
+Tensor stack(std::span<const Tensor> parts, int64_t axis) {
+  if (parts.empty()) fail("stack: nothing to join. Give at least one tensor.");
+  const int64_t rank = parts[0].rank() + 1;
+  if (axis < -rank || axis >= rank)
+    fail("stack: axis ", axis, " of parts ", parts[0].shape(), ". It must be ", -rank, " to ", rank - 1, ".");
+  if (axis < 0) axis += rank;
+  std::vector<Tensor> rows;
+  for (const Tensor& part : parts) {
+    if (!(part.shape() == parts[0].shape()))
+      fail("stack: ", part.shape(), " beside ", parts[0].shape(), ". All parts must have one shape.");
+    Shape shape;
+    for (int64_t i = 0; i < rank; ++i) shape.push_back(i == axis ? 1 : part.extent(i < axis ? i : i - 1));
+    rows.push_back(reshape(part, shape));
+  }
+  return concat(rows, axis);
+}
+
 Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   if (parts.empty()) fail("concat: nothing to join. Give at least one tensor.");
   axis = parts[0].shape().checked(axis);

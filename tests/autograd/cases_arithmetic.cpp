@@ -73,6 +73,33 @@ std::vector<OpCase> arithmetic_cases() {
           "operator*(c, x)", [](Inputs x) { return 3.0 * x[0]; }, [](double x) { return 3 * x; }),
       one(
           "operator/(x, c)", [](Inputs x) { return x[0] / 3.0; }, [](double x) { return x / 3; }),
+      one(
+          "operator+(c, x)", [](Inputs x) { return 0.75 + x[0]; }, [](double x) { return 0.75 + x; }),
+      one(
+          "operator-(c, x)", [](Inputs x) { return 0.75 - x[0]; }, [](double x) { return 0.75 - x; }),
+      one(
+          "operator/(c, x)", [](Inputs x) { return 3.0 / x[0]; }, [](double x) { return 3 / x; },
+          away_from_zero(0.5)),
+      one(
+          "pow(x, exponent)", [](Inputs x) { return pow(x[0], 2.5); },
+          [](double x) { return std::pow(x, 2.5); }, positive),
+      {.op = "where(mask, x, y)",
+       .shapes = {{{3, 5}, {3, 5}, {3, 5}},
+                  {{5}, {2, 3, 5}, {3, 1}},
+                  {{3, 1}, {4}, {3, 4}},
+                  {{4, 2}, {}, {1}},
+                  {{}, {}, {}},
+                  {{1, 3}, {0, 3}, {3}}},
+       .large = {{37, 41, 1}, {41, 53}, {37, 41, 53}},
+       .kinds = {mask()},
+       .apply = [](Inputs x) { return where(x[0], x[1], x[2]); },
+       .reference =
+           [](const Plains& x) {
+             const auto masked = [](double m, double value) { return m != 0 ? value : 0; };
+             const auto unmasked = [](double m, double value) { return m != 0 ? 0 : value; };
+             return zip(zip(x[0], x[1], masked), zip(x[0], x[2], unmasked),
+                        [](double a, double b) { return a + b; });
+           }},
       {.op = "where(mask, x, otherwise)",
        .shapes =
            {{{3, 5}, {3, 5}}, {{5}, {2, 3, 5}}, {{3, 1}, {3, 4}}, {{}, {2, 2}}, {{}, {}}, {{1, 3}, {0, 3}}},
@@ -130,6 +157,12 @@ std::vector<OpCase> arithmetic_cases() {
           "sqrt(x)", [](Inputs x) { return sqrt(x[0]); }, [](double x) { return std::sqrt(x); }, positive),
       one(
           "reciprocal(x)", [](Inputs x) { return reciprocal(x[0]); }, [](double x) { return 1 / x; },
+          away_from_zero(0.5)),
+      one(
+          "pow(x, exponent)", [](Inputs x) { return pow(x[0], 3); }, [](double x) { return x * x * x; },
+          away_from_zero(0.1)),
+      one(
+          "pow(x, exponent)", [](Inputs x) { return pow(x[0], -2); }, [](double x) { return 1 / (x * x); },
           away_from_zero(0.5)),
       one(
           "abs(x)", [](Inputs x) { return abs(x[0]); }, [](double x) { return std::fabs(x); },

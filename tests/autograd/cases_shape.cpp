@@ -196,6 +196,63 @@ std::vector<OpCase> copies() {
        .large = {{101, 64}, {200, 64}},
        .apply = [](Inputs x) { return concat(x, 0); },
        .reference = [](const Plains& x) { return joined(x, 0); }},
+      {.op = "stack(parts, axis)",
+       .shapes = {{{2, 3}, {2, 3}}, {{4}, {4}, {4}}, {{1, 2, 2}, {1, 2, 2}}, {{0, 3}, {0, 3}}},
+       .large = {{101, 64}, {101, 64}},
+       .apply = [](Inputs x) { return stack(x, 1); },
+       .reference =
+           [](const Plains& x) {
+             Plains parts;
+             for (const Plain& part : x) {
+               Shape shape{part.extent(0), 1};
+               for (int64_t axis = 1; axis < part.shape.rank(); ++axis) shape.push_back(part.extent(axis));
+               parts.emplace_back(shape).values = part.values;
+             }
+             return joined(parts, 1);
+           }},
+      {.op = "select(x, axis, index)",
+       .shapes = {{{5, 3}}, {{4}}, {{3, 2, 2}}, {{3, 0}}},
+       .large = {{301, 257}},
+       .apply = [](Inputs x) { return select(x[0], 0, -2); },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[0].shape;
+             const int64_t index = shape[0] - 2;
+             shape.erase(0);
+             return picked(x[0], shape, [index](std::vector<int64_t> at) {
+               at.insert(at.begin(), index);
+               return at;
+             });
+           }},
+      {.op = "select(x, axis, index)",
+       .note = "last axis",
+       .shapes = {{{3, 5}}, {{2, 3, 4}}},
+       .large = {{301, 257}},
+       .apply = [](Inputs x) { return select(x[0], -1, 1); },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[0].shape;
+             shape.erase(-1);
+             return picked(x[0], shape, [](std::vector<int64_t> at) {
+               at.push_back(1);
+               return at;
+             });
+           }},
+      {.op = "gather(x, axis, index)",
+       .shapes = {{{5, 3}, {4, 3}}, {{5}, {7}}, {{5, 2, 3}, {1, 2, 3}}, {{5, 0}, {2, 0}}, {{5, 2}, {0, 2}}},
+       .large = {{50, 301}, {67, 301}},
+       .kinds = {{}, ids_below(5)},
+       .apply = [](Inputs x) { return gather(x[0], 0, x[1]); },
+       .reference =
+           [](const Plains& x) {
+             Plain y(x[1].shape);
+             for (int64_t i = 0; i < y.size(); ++i) {
+               std::vector<int64_t> at = indices(y.shape, i);
+               at[0] = static_cast<int64_t>(x[1][i]);
+               y[i] = x[0][place(x[0].shape, at)];
+             }
+             return y;
+           }},
       {.op = "contiguous(x)",
        .note = "of a transposed view",
        .shapes = {{{3, 5}}, {{1, 4}}, {{2, 3, 4}}, {{6}}, {{3, 0}}},
@@ -365,6 +422,25 @@ std::vector<OpCase> reductions() {
        .kinds = {distinct(0)},
        .apply = [](Inputs x) { return max(x[0], -1); },
        .reference = [](const Plains& x) { return largest(x[0], -1); }},
+      {.op = "min(x, axis)",
+       .shapes = ranked,
+       .large = large,
+       .kinds = {distinct(0)},
+       .apply = [along](Inputs x) { return min(x[0], along(x)); },
+       .reference =
+           [along_plain](const Plains& x) { return scaled(largest(scaled(x[0], -1), along_plain(x)), -1); }},
+      {.op = "log_sum_exp(x, axis)",
+       .shapes = ranked,
+       .large = large,
+       .apply = [along](Inputs x) { return log_sum_exp(x[0], along(x)); },
+       .reference =
+           [along_plain](const Plains& x) {
+             const auto power = [](double value) { return std::exp(value); };
+             return map(sum_to(map(x[0], power), reduced(x[0], along_plain(x))),
+                        [](double value) { return std::log(value); });
+           },
+       .looser = 4,
+       .looser_gradient = 4},
       {.op = "sum_to(x, shape)",
        .shapes = {{{2, 4, 3}}, {{5, 4, 3}}, {{1, 1, 3}}, {{3, 2, 4, 3}}, {{0, 4, 3}}},
        .large = {{300, 71, 3}},

@@ -34,7 +34,7 @@ TEST_CASE("ops: tensors that do not meet are refused with their shapes") {
   CHECK_THROWS_WITH(concat(std::vector{a, ones({2, 3}, DType::f64)}, 0),
                     containing("concat: f32 [2, 3] with f64"));
   CHECK_THROWS_WITH(concat({}, 0), containing("concat: nothing to join"));
-  CHECK_THROWS_WITH(where(a, a, 0), containing("select: the mask is f32; it must be u8"));
+  CHECK_THROWS_WITH(where(a, a, 0), containing("where: the mask is f32; it must be u8"));
 }
 
 TEST_CASE("ops: axes and extents that are not there are refused") {

@@ -271,16 +271,12 @@ TEST_CASE("tape: an op with parameters of its own is recorded whatever its input
       record_always("block", x * 2.0, std::array{x}, [](const Tensor&) -> Gradients { return {}; }).node());
 }
 
-TEST_CASE("tape: a change between an op and its gradient is an error in debug builds") {
+TEST_CASE("tape: a change between an op and its gradient is an error") {
   const Tensor p = leaf_of({1, 2});
   const Tensor x = Tensor::from({3, 4});
   const Tensor loss = sum(p * x);
   ++x.storage()->version;
-#ifdef NDEBUG
-  CHECK_NOTHROW(backward(loss));
-#else
   CHECK_THROWS_WITH(backward(loss), containing("a tensor that multiply has read or made was overwritten"));
-#endif
 }
 
 TEST_CASE("tape: Trace names the op and the module of the first value that is not finite") {

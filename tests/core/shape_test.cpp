@@ -26,7 +26,10 @@ TEST_CASE("shape: insert, erase and comparison") {
   CHECK(shape == Shape{7, 2, 3});
   shape.insert(3, 9);
   CHECK(shape == Shape{7, 2, 3, 9});
+  Shape from_the_end = shape;
+  from_the_end.erase(1 - shape.rank());
   shape.erase(1);
+  CHECK(from_the_end == shape);
   CHECK(shape == Shape{7, 3, 9});
   CHECK_FALSE(shape == Shape{7, 3});
   CHECK_FALSE(shape == Shape{7, 3, 8});

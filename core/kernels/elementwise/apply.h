@@ -53,6 +53,30 @@ struct Select {
   static void cuda(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y);
 };
 
+/// y = a where mask (u8) is not zero, else b. mask, a and b are expanded to the shape of y, which is
+/// contiguous.
+struct Choose {
+  template <Isa>
+  static void cpu(const Tensor& mask, const Tensor& a, const Tensor& b, const Tensor& y);
+  static void cuda(const Tensor& mask, const Tensor& a, const Tensor& b, const Tensor& y);
+};
+
+/// y = x^exponent, as pow() of C: NaN for a negative x and an exponent that is not whole. y is contiguous.
+struct Power {
+  template <Isa>
+  static void cpu(const Tensor& x, double exponent, const Tensor& y);
+  static void cuda(const Tensor& x, double exponent, const Tensor& y);
+};
+
+/// out (u8) = 1 where F(a, b) holds, else 0, for F of Comparisons. a and b have one dtype, any but bf16, and
+/// are expanded to the shape of out, which is contiguous.
+template <class F>
+struct Compare {
+  template <Isa>
+  static void cpu(const Tensor& a, const Tensor& b, const Tensor& out);
+  static void cuda(const Tensor& a, const Tensor& b, const Tensor& out);
+};
+
 /// count (i64 [1]) += number of elements of x that are NaN or infinite.
 struct CountNonFinite {
   template <Isa>
@@ -60,7 +84,8 @@ struct CountNonFinite {
   static void cuda(const Tensor& x, const Tensor& count);
 };
 
-/// Map, MapBack, Zip, Affine, Accumulate and Select as functions of the elements at one index.
+/// Map, MapBack, Zip, Compare, Affine, Power, Accumulate, Select and Choose as functions of the elements at
+/// one index.
 namespace elementwise {
 
 template <class F>
@@ -89,6 +114,30 @@ struct SelectOr {
   HEED_BOTH T operator()(uint8_t mask, T x) const { return mask != 0 ? x : otherwise; }
 };
 
+struct EitherOf {
+  HEED_BOTH auto operator()(uint8_t mask, auto a, auto b) const { return mask != 0 ? a : b; }
+};
+
+template <class T>
+struct RaisedTo {
+  T exponent;
+  HEED_BOTH T operator()(T x) const { return std::pow(x, exponent); }
+};
+
+template <class F>
+struct Holds {
+  HEED_BOTH uint8_t operator()(auto a, auto b) const { return F::value(a, b) ? 1 : 0; }
+};
+
 }  // namespace elementwise
+
+/// visit() for the types that numbers are compared in. Fails for bf16.
+template <class F>
+void visit_comparable(DType dtype, F&& f) {
+  if (dtype == DType::i32) return f(Type<int32_t>{});
+  if (dtype == DType::i64) return f(Type<int64_t>{});
+  if (dtype == DType::u8) return f(Type<uint8_t>{});
+  visit_float("compare", dtype, f);
+}
 
 }  // namespace heed::kernel

@@ -116,6 +116,28 @@ void Select::cpu<target_isa>(const Tensor& mask, const Tensor& x, double otherwi
   });
 }
 
+template <>
+void Choose::cpu<target_isa>(const Tensor& mask, const Tensor& a, const Tensor& b, const Tensor& y) {
+  visit_float("where", y.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::EitherOf{}, y, Operand<uint8_t>(mask), Operand<T>(a), Operand<T>(b));
+  });
+}
+
+template <>
+void Power::cpu<target_isa>(const Tensor& x, double exponent, const Tensor& y) {
+  visit_float("pow", x.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::RaisedTo<T>{static_cast<T>(exponent)}, y, Operand<T>(x));
+  });
+}
+
+template <class F>
+template <Isa>
+void Compare<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
+  visit_comparable(a.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<uint8_t>(elementwise::Holds<F>{}, out, Operand<T>(a), Operand<T>(b));
+  });
+}
+
 /// count += number of i where x[i] is NaN or infinite, in parallel over runs along the inner axis.
 template <>
 void CountNonFinite::cpu<target_isa>(const Tensor& x, const Tensor& count) {
@@ -145,7 +167,12 @@ constexpr auto binary_kernels(FunctionList<F...>) {
   return std::tuple{&Zip<F>::template cpu<target_isa>...};
 }
 [[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
+template <class... F>
+constexpr auto comparison_kernels(FunctionList<F...>) {
+  return std::tuple{&Compare<F>::template cpu<target_isa>...};
+}
 [[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
+[[maybe_unused, gnu::used]] const auto compiled_comparisons = comparison_kernels(Comparisons{});
 
 }  // namespace
 

@@ -58,9 +58,9 @@ __global__ void apply_strided(StridedOffsets<1 + static_cast<int>(sizeof...(In))
   }
 }
 
-/// out = f(first, rest...) element by element. All tensors have one shape and hold T, except `first`, which
-/// holds First.
-template <class T, class First = T, class F, class... Tensors>
+/// out = f(first, rest...) element by element. All tensors have one shape; `out` holds T, `first` First, and
+/// the others Rest.
+template <class T, class First = T, class Rest = T, class F, class... Tensors>
 void apply_elementwise(F f, const Tensor& out, const Tensor& first, const Tensors&... rest) {
   const auto elements = cuda::strided_offsets(out, first, rest...);
   T* to = out.data<T>();
@@ -72,7 +72,8 @@ void apply_elementwise(F f, const Tensor& out, const Tensor& first, const Tensor
     cuda::run(apply_strided<F, T, std::remove_cvref_t<decltype(*in)>...>, cuda::line(elements.size), elements,
               f, to, in...);
   };
-  start(static_cast<const First*>(first.data<First>()), static_cast<const T*>(rest.template data<T>())...);
+  start(static_cast<const First*>(first.data<First>()),
+        static_cast<const Rest*>(rest.template data<Rest>())...);
   Count::add(out.size());
 }
 
@@ -128,6 +129,25 @@ void Select::cuda(const Tensor& mask, const Tensor& x, double otherwise, const T
   });
 }
 
+void Choose::cuda(const Tensor& mask, const Tensor& a, const Tensor& b, const Tensor& y) {
+  visit_float("where", y.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T, uint8_t>(elementwise::EitherOf{}, y, mask, a, b);
+  });
+}
+
+void Power::cuda(const Tensor& x, double exponent, const Tensor& y) {
+  visit_float("pow", x.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<T>(elementwise::RaisedTo<T>{static_cast<T>(exponent)}, y, x);
+  });
+}
+
+template <class F>
+void Compare<F>::cuda(const Tensor& a, const Tensor& b, const Tensor& out) {
+  visit_comparable(a.dtype(), [&]<class T>(Type<T>) {
+    apply_elementwise<uint8_t, T, T>(elementwise::Holds<F>{}, out, a, b);
+  });
+}
+
 void CountNonFinite::cuda(const Tensor& x, const Tensor& count) {
   visit_float("count_non_finite", x.dtype(), [&]<class T>(Type<T>) {
     const StridedOffsets<1> elements = cuda::strided_offsets(x);
@@ -148,7 +168,12 @@ constexpr auto binary_kernels(FunctionList<F...>) {
   return std::tuple{&Zip<F>::cuda...};
 }
 [[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
+template <class... F>
+constexpr auto comparison_kernels(FunctionList<F...>) {
+  return std::tuple{&Compare<F>::cuda...};
+}
 [[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
+[[maybe_unused, gnu::used]] const auto compiled_comparisons = comparison_kernels(Comparisons{});
 
 }  // namespace
 

@@ -129,6 +129,16 @@ struct NotLess {
   }
 };
 
+struct Equal {
+  HEED_BOTH static bool value(auto a, auto b) { return a == b; }
+};
+struct Less {
+  HEED_BOTH static bool value(auto a, auto b) { return a < b; }
+};
+struct LessEqual {
+  HEED_BOTH static bool value(auto a, auto b) { return a <= b; }
+};
+
 template <class... F>
 struct FunctionList {};
 /// The functions that Map and MapBack are compiled for.
@@ -136,5 +146,7 @@ using UnaryFunctions = FunctionList<Exp, Log, Tanh, Sigmoid, Relu, Gelu, GeluTan
                                     Cosine, Square, Sqrt, Reciprocal, Abs>;
 /// The functions that Zip is compiled for.
 using BinaryFunctions = FunctionList<Add, Subtract, Multiply, Divide, Maximum, Minimum, NotLess>;
+/// The functions that Compare is compiled for. Any comparison with NaN is false.
+using Comparisons = FunctionList<Equal, Less, LessEqual>;
 
 }  // namespace heed
