@@ -133,6 +133,28 @@ void move_to(Module& module, Device device) {
   module.fields(constants);
 }
 
+void freeze(Module& module, const TensorChoice& choice) {
+  std::unordered_set<const Node*> frozen;
+  for (const Named& named : parameters(module)) {
+    if (!choice || choice(named.name, *named.tensor)) frozen.insert(named.tensor->node().get());
+  }
+  visit_tensors(module, [&](const std::string&, Tensor& tensor) {
+    if (frozen.contains(tensor.node().get())) tensor = tensor.detach();
+  });
+}
+
+void unfreeze(Module& module, const TensorChoice& choice) {
+  std::unordered_map<const void*, Tensor> parameters;
+  for (const Named& named : tensors(module)) {
+    if (!named.tensor->node() && choice(named.name, *named.tensor))
+      parameters[identity(*named.tensor)] = leaf(*named.tensor);
+  }
+  visit_tensors(module, [&](const std::string&, Tensor& tensor) {
+    const auto found = parameters.find(identity(tensor));
+    if (found != parameters.end()) tensor = found->second;
+  });
+}
+
 Bf16Weights narrow_weights(Module& module) {
   std::vector<Tensor> all;
   for (const Named& named : parameters(module)) all.push_back(*named.tensor);

@@ -46,6 +46,13 @@ std::string name_of(Module& root, const void* module);
 void move_to(Module& module, Device device);
 /// Converts parameters to another float dtype; ties stay ties. Gradient checks convert to f64.
 void convert(Module& module, DType dtype);
+/// Chooses tensors of a module by dotted name and value.
+using TensorChoice = std::function<bool(const std::string& name, const Tensor& tensor)>;
+/// Makes buffers of all parameters, or of the chosen ones: they get no gradient and are left as they are, but
+/// saved, moved and counted among tensors(). Call it before making an optimizer.
+void freeze(Module& module, const TensorChoice& choice = {});
+/// Makes parameters of the chosen tensors, such as those that freeze() has frozen.
+void unfreeze(Module& module, const TensorChoice& choice);
 /// Rounds the matrices of a trained f32 model to bf16 in place and returns bf16 copies, for faster decoding.
 Bf16Weights narrow_weights(Module& module);
 /// A text table of parameter counts by the first two parts of their names, with the total.

@@ -121,6 +121,8 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   train.precision = options.precision;
   train.schedule = options.schedule;
   train.optimizer = options.optimizer;
+  check_groups(options.optimizer.groups);
+  train.groups = to_string(options.optimizer.groups);
   train.keep_checkpoints = options.keep_checkpoints;
   train.patience = options.patience;
   train.time_limit = options.time_limit;

@@ -185,6 +185,38 @@ TEST_CASE("fit: a run that a signal stops goes on when it is called again, with 
   CHECK(list_checkpoints(options.folder).back() == 52);
 }
 
+TEST_CASE("fit: groups, a moving average and a schedule of one's own are resumed with the same bits") {
+  FitOptions options = quick();
+  options.optimizer.ema = 0.9;
+  options.optimizer.groups = {{.match = "classes.*", .weight_decay = 0.1, .rate = 0.5}};
+  options.schedule.rate_of_step = [](int64_t t, int64_t total) {
+    return 1e-2 * (1 - static_cast<double>(t) / static_cast<double>(total));
+  };
+  const std::string whole = trained(options);
+  const Scratch scratch;
+  options.folder = scratch / "run";
+  {
+    const HandlesSigterm handles;
+    Counting stop;
+    stop.signal_at = 17;
+    options.callbacks = {&stop};
+    trained(options);
+    CHECK(stop.rates[2] == Approx(1e-2 * (1 - 3.0 / 39)));
+  }
+  options.callbacks = {};
+  CHECK((trained(options) == whole));
+  CHECK((io::read(options.folder / "ckpt" / "step_000039" / "model.safetensors") == whole));
+  FitOptions other = options;
+  other.optimizer.ema = 0.8;
+  CHECK_THROWS_WITH(trained(other), containing("ema = 0.8, before 0.9"));
+  other = options;
+  other.optimizer.groups[0].rate = 2;
+  CHECK_THROWS_WITH(trained(other), containing("classes.*: weight_decay=0.1, rate=2"));
+  options.folder = Path();
+  options.schedule.rate_of_step = [](int64_t, int64_t) { return -1.0; };
+  CHECK_THROWS_WITH(trained(options), containing("rate_of_step(1, 39) gives -1"));
+}
+
 TEST_CASE("fit: the run folder holds metrics, events and the best weights") {
   const Scratch scratch;
   Net net(5);

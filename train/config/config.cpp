@@ -127,6 +127,27 @@ std::string value_text(const toml::node& node, const std::string& where, const s
 /// Which names of settings a text may use.
 enum class Names { present, of_any_version };
 
+/// The tables of [[train.groups]] as the text of the setting train.groups.
+std::string groups_text(const toml::array& groups, const std::string& name) {
+  std::string out;
+  for (const toml::node& node : groups) {
+    const toml::table* group = node.as_table();
+    const toml::node* match = group == nullptr ? nullptr : group->get("match");
+    if (match == nullptr || !match->is_string())
+      fail(place_of(node, name),
+           "a group of parameters begins with the names it is for: match = \"*.bias\".");
+    out += (out.empty() ? "" : "; ") + match->as_string()->get() + ":";
+    bool is_first = true;
+    for (const auto& [key, value] : *group) {
+      if (key.str() == "match") continue;
+      const std::string option(key.str());
+      out += (std::exchange(is_first, false) ? " " : ", ") + option + "=" +
+             value_text(value, place_of(value, name), option);
+    }
+  }
+  return out;
+}
+
 void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name,
            Names names = Names::present) {
   const std::vector<OptionText> options = options_of(config);
@@ -141,7 +162,8 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
       path = now;
     if (prefix.empty() && (path == "preset" || path == "task" || path == "recipe" || path == "about"))
       continue;
-    const std::string value = value_text(node, where, path);
+    const auto* groups = path == "train.groups" ? node.as_array() : nullptr;
+    const std::string value = groups != nullptr ? groups_text(*groups, name) : value_text(node, where, path);
     const auto known =
         std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
     // Text where a number belongs is a slip worth its own words.

@@ -73,6 +73,8 @@ struct TrainOptions {
   Schedule schedule;                     ///< learning rate of each step
   /// The defaults of presets: no weight decay, and the gradient clipped.
   OptimizerOptions optimizer{.beta2 = 0.98, .epsilon = 1e-9, .weight_decay = 0, .grad_clip = 1};
+  /// Groups of parameters as text, where `optimizer` has none: see parse_groups().
+  std::string groups = {};
   int64_t validate_every = 0;    ///< steps between validations; 0: by `validate_each_epoch`
   int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: one with each validation
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best

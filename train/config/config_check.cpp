@@ -123,6 +123,8 @@ void check_values(const Config& config) {
   share("beta1", train.optimizer.beta1);
   share("beta2", train.optimizer.beta2);
   share("momentum", train.optimizer.momentum);
+  share("ema", train.optimizer.ema);
+  check_groups(parse_groups(train.groups, text(of_train("groups"), ": ")));
   share("label_smoothing", train.label_smoothing);
   if (!(train.optimizer.epsilon > 0))
     fail(of_train("epsilon"), " = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");

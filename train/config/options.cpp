@@ -35,6 +35,10 @@ void TrainOptions::fields(Fields& f) {
   f("pretrain_rate", pretrain_rate, "learning rate of pre-training; 0: train.learning_rate");
   schedule.fields(f);
   optimizer.fields(f);
+  f("groups", groups,
+    "parameters with a decay or rate of their own, \"*.bias: weight_decay=0; encoder.*: rate=0.1\"; in a "
+    "file also "
+    "as [[train.groups]]");
   f("validate_every", validate_every, {0, max_integer},
     "steps between validations; 0: ten per run, or as validate_each_epoch says");
   f("validate_each_epoch", validate_each_epoch,

@@ -35,6 +35,8 @@ constexpr FitSetting fit_settings[] = {
     {"decay_vectors", "optimizer.decay_vectors"},
     {"grad_clip", "optimizer.grad_clip"},
     {"grad_clip_value", "optimizer.grad_clip_value"},
+    {"ema", "optimizer.ema"},
+    {"groups", "optimizer.groups"},
     {"validate_every", "validate_every"},
     {"keep_checkpoints", "keep_checkpoints"},
     {"patience", "patience"},

@@ -43,6 +43,13 @@ bool goes_on(std::string_view all, size_t at) {
   return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
 }
 
+/// Whether the `[` at `at` is the second of a line that begins [[name, a table of a list.
+bool begins_list_table(std::string_view all, size_t line_begin, size_t at) {
+  if (at == 0 || at + 1 >= all.size() || all[at - 1] != '[') return false;
+  const bool is_first = all.substr(line_begin, at - 1 - line_begin).find_first_not_of(" \t\r") == all.npos;
+  return is_first && (is_ascii_alphanumeric(all[at + 1]) || all[at + 1] == '_');
+}
+
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
 /// The part of a line: blanks before the name, the name, after the equals sign, the value, after the value.
@@ -88,10 +95,10 @@ void check_toml(const std::string& all, const std::string& name) {
     } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
       refuse(
           "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
-    } else if (bare &&
-               (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && part != Part::start))) {
+    } else if (bare && (letter == '{' || letter == '}' || letter == ',' ||
+                        (letter == '[' && part != Part::start && !begins_list_table(all, begin, at)))) {
       refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
-    } else if (letter == '[' && bare && !names_a_table(all, at)) {
+    } else if (letter == '[' && bare && !names_a_table(all, at) && !begins_list_table(all, begin, at + 1)) {
       refuse("'[' is followed by no name. Write a group as [train].");
     } else if (bare && part == Part::end && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");

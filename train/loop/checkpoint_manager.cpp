@@ -109,7 +109,10 @@ void CheckpointManager::write() {
   state_.tick = rng_.tick();
   state_.draws = rng_.draws();
   std::vector<NamedBytes> files = config_.task->artifacts();
-  files.push_back({"model.safetensors", save_bytes(model_)});
+  {
+    const AveragedWeights averaged(optimizer_);
+    files.push_back({"model.safetensors", save_bytes(model_)});
+  }
   files.push_back({"optim.safetensors", optimizer_.save()});
   files.push_back({"state.json", to_json(state_)});
   write_checkpoint(folder_.path(), state_.step, files);

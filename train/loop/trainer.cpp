@@ -30,7 +30,9 @@ std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool
 std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
   try {
     const MemoryScope owned(MemoryKind::weights);
-    return std::make_unique<Optimizer>(model, config.train.optimizer);
+    OptimizerOptions options = config.train.optimizer;
+    if (options.groups.empty()) options.groups = parse_groups(config.train.groups, "train.groups: ");
+    return std::make_unique<Optimizer>(model, options);
   } catch (...) {
     explain_memory(config, nullptr, "while the model was made");
   }
@@ -81,6 +83,7 @@ TrainResult Trainer::run() {
 
 TrainResult Trainer::train() {
   const StopSignals signals;
+  optimizer_->check_updates(*model_);
   checkpoints_.check_same_weights();
   step_.synchronize();
   checkpoints_.truncate();
@@ -128,6 +131,7 @@ TrainResult Trainer::train() {
   if (request.out_of_time && result.early && config_.task->has_validation() &&
       state_.validated != state_.step)
     evaluate_late(result);
+  optimizer_->swap_average();  // the model is left as it was scored
   return result;
 }
 
@@ -154,6 +158,7 @@ bool Trainer::validation_due() const {
 
 Scores Trainer::validate() {
   const ProgressScope shown(progress_, "validation");
+  const AveragedWeights averaged(*optimizer_);
   const Scores scores = validation_.run();
   std::vector<Scalar> numbers;
   for (const auto& [name, value] : scores.list) numbers.emplace_back(text(score_prefix, name), value);

@@ -1,13 +1,18 @@
 // Contiguous parameters and their updates.
 #include "heed/train/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
+#include <utility>
 
+#include "heed/core/io/hash.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/core/kernels/elementwise/adamw.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/elementwise/moving_average.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
 
@@ -22,6 +27,7 @@ void OptimizerOptions::fields(Fields& f) {
   f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices alone unless decay_vectors");
   f("decay_vectors", decay_vectors, "weight decay of biases, norms and other vectors, too");
   f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
+  f("ema", ema, "decay of the moving average of weights that is validated and kept; 0: none");
   f("grad_clip_value", grad_clip_value,
     "maximum absolute value of each element of the gradient; 0: no clipping");
 }
@@ -42,38 +48,127 @@ int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 
 }  // namespace
 
+namespace {
+
+/// Fails for a parameter that another optimizer has.
+void check_free(const Named& parameter) {
+  if (parameter.tensor->node()->in_arena)
+    fail("optimizer: the parameter ", parameter.name,
+         " belongs to another optimizer, which would no longer change it. Use one optimizer with groups "
+         "(OptimizerOptions::groups), or end the other one first.");
+}
+
+/// A parameter, and where it belongs.
+struct Grouped {
+  const Named* parameter;
+  int64_t group;  // -1: none
+  bool is_vector;
+};
+
+/// Fails for a group to which no tensor of the module belongs; one that is frozen already counts.
+void check_used(const std::vector<Named>& tensors, const std::vector<ParameterGroup>& groups) {
+  std::vector<bool> used(groups.size());
+  for (const Named& one : tensors) {
+    const int64_t group = group_of(groups, one.name, *one.tensor);
+    if (group >= 0) used[static_cast<size_t>(group)] = true;
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!used[i])
+      fail("optimizer: the group ", shown(groups[i].match),
+           " chooses no parameter that no group before it has. The model's are: ", tensors.front().name,
+           " to ", tensors.back().name, "; heed::summary(model) lists them.");
+  }
+}
+
+/// The parameters: those without a group first, of each group the matrices first.
+std::vector<Grouped> grouped(const std::vector<Named>& parameters,
+                             const std::vector<ParameterGroup>& groups) {
+  std::vector<Grouped> out;
+  for (const Named& one : parameters)
+    out.push_back({&one, group_of(groups, one.name, *one.tensor), one.tensor->rank() < 2});
+  std::stable_sort(out.begin(), out.end(), [](const Grouped& a, const Grouped& b) {
+    return std::pair(a.group, a.is_vector) < std::pair(b.group, b.is_vector);
+  });
+  return out;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
+  check_groups(options.groups);
+  if (!options.groups.empty()) {
+    check_used(tensors(module), options.groups);
+    freeze(module, [&](const std::string& name, const Tensor& parameter) {
+      const int64_t group = group_of(options.groups, name, parameter);
+      return group >= 0 && options.groups[static_cast<size_t>(group)].frozen;
+    });
+  }
   const std::vector<Named> named = parameters(module);
   if (named.empty()) fail("optimizer: the module has no parameters. List them in its fields().");
-  const DType dtype = named[0].tensor->dtype();
-  const Device device = named[0].tensor->device();
-  std::vector<const Named*> order;
-  for (const bool matrices : {true, false}) {
-    for (const Named& one : named) {
-      if ((one.tensor->rank() >= 2) == matrices) order.push_back(&one);
-    }
-    if (matrices || options.decay_vectors) {
-      decayed_ = 0;
-      for (const Named* one : order) decayed_ += padded(one->tensor->size());
+  std::vector<const Named*> parameters;
+  std::string names;
+  states_.emplace_back();
+  rates_.push_back(1);
+  int64_t end = 0;
+  for (const Grouped& one : grouped(named, options.groups)) {
+    check_free(*one.parameter);
+    parameters.push_back(one.parameter);
+    names += one.parameter->name + "\n";
+    const int64_t begin = std::exchange(end, end + padded(one.parameter->tensor->size()));
+    const bool decays = !one.is_vector || options.decay_vectors;
+    if (one.group < 0) {
+      add_range(begin, end, decays ? options.decay() : 0, 1);
+      if (decays) decayed_ = end;
+    } else {
+      const ParameterGroup& group = options.groups[static_cast<size_t>(one.group)];
+      add_range(begin, end, group.weight_decay.value_or(decays ? options.decay() : 0), group.rate);
     }
   }
-  int64_t total = 0;
-  for (const Named* one : order) total += padded(one->tensor->size());
+  if (!options.groups.empty()) layout_ = static_cast<int64_t>(crc32c(names)) + 1;
+  move(module, parameters);
+}
+
+Optimizer::~Optimizer() {
+  for (const Tensor& leaf : leaves_) {
+    leaf.node()->in_arena = leaf.node()->fresh = false;
+    leaf.node()->grad = Tensor();
+  }
+}
+
+void Optimizer::add_range(int64_t begin, int64_t end, double decay, double rate) {
+  size_t state = 0;
+  while (state < rates_.size() && rates_[state] != rate) ++state;
+  if (state == rates_.size()) {
+    rates_.push_back(rate);
+    states_.emplace_back();
+  }
+  Range* last = ranges_.empty() ? nullptr : &ranges_.back();
+  if (last != nullptr && last->decay == decay && last->state == state)
+    last->end = end;
+  else
+    ranges_.push_back({begin, end, decay, state});
+}
+
+void Optimizer::move(Module& module, const std::vector<const Named*>& parameters) {
+  const DType dtype = parameters[0]->tensor->dtype();
+  const Device device = parameters[0]->tensor->device();
+  const Shape all{ranges_.back().end};
   {
     const MemoryScope owned(MemoryKind::weights);
-    values_ = Tensor::zeros(Shape{total}, dtype, device);
+    values_ = Tensor::zeros(all, dtype, device);
+    if (options_.ema > 0) average_ = Tensor::zeros(all, dtype, device);
   }
   {
     const MemoryScope owned(MemoryKind::gradients);
-    gradients_ = Tensor::zeros(Shape{total}, dtype, device);
+    gradients_ = Tensor::zeros(all, dtype, device);
   }
   const MemoryScope owned(MemoryKind::moments);
-  first_ = Tensor::zeros(Shape{total}, dtype, device);
-  second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
-  state_ = Tensor::zeros(Shape{4}, DType::f64, device);
+  first_ = Tensor::zeros(all, dtype, device);
+  second_ = Tensor::zeros(options_.kind == OptimizerKind::sgd ? Shape{0} : all, dtype, device);
+  for (Tensor& state : states_) state = Tensor::zeros(Shape{4}, DType::f64, device);
   std::vector<std::pair<const Node*, Tensor>> moved;
   int64_t at = 0;
-  for (const Named* one : order) {
+  for (const Named* one : parameters) {
     const Tensor old = *one->tensor;
     Tensor place = values_.seen_as(old.shape(), Strides::contiguous(old.shape()), at);
     launch<kernel::Copy>(device, old.detach(), place);
@@ -95,6 +190,7 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
       }
     }
   });
+  if (average_) launch<kernel::Copy>(device, values_, average_);
 }
 
 void Optimizer::step(double rate, std::span<const Tensor> losses) {
@@ -105,10 +201,15 @@ void Optimizer::step(double rate, std::span<const Tensor> losses) {
 
 void Optimizer::begin_step(double rate, std::optional<double> momentum) {
   const Device device = values_.device();
-  launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
-  launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
   const double default_momentum = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
-  launch<kernel::Fill>(device, view::slice(state_, 0, 3, 4), momentum.value_or(default_momentum));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const auto write = [&](int64_t place, double value) {
+      launch<kernel::Fill>(device, view::slice(states_[i], 0, place, place + 1), value);
+    };
+    write(0, rate * rates_[i]);
+    write(1, static_cast<double>(steps_));
+    write(3, momentum.value_or(default_momentum));
+  }
 }
 
 void Optimizer::end_step() {
@@ -124,7 +225,7 @@ void Optimizer::update(std::span<const Tensor> losses) {
     // No gradient was computed: the buffer still holds that of an earlier step.
     if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
   }
-  const Tensor squares = view::slice(state_, 0, 2, 3);
+  const Tensor squares = squared_norm();
   launch<kernel::SquareSum>(device, gradients_, squares);
   for (const Tensor& loss : losses) {  // adds 0, or NaN
     const Tensor zero(Shape{1}, DType::f64, device);
@@ -132,25 +233,49 @@ void Optimizer::update(std::span<const Tensor> losses) {
     launch<kernel::Affine>(device, zero, 0.0, 0.0, zero);
     launch<kernel::Accumulate>(device, zero, squares);
   }
+  for (size_t i = 1; i < states_.size(); ++i)
+    launch<kernel::Copy>(device, squares, view::slice(states_[i], 0, 2, 3));
   // Non-finite elements are already in the sum of squares, so they may be clipped now.
   if (options_.grad_clip_value > 0) clamp(gradients_, options_.grad_clip_value);
-  const auto run = [&](int64_t begin, int64_t end, double decay) {
-    if (begin == end) return;
-    const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };
-    if (options_.kind == OptimizerKind::sgd) {
-      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, decay,
-                          options_.grad_clip);
-    } else {
-      launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state_,
-                            kernel::AdamWConstants{.beta2 = options_.beta2,
-                                                   .epsilon = options_.epsilon,
-                                                   .decay = decay,
-                                                   .decoupled = options_.kind == OptimizerKind::adamw,
-                                                   .clip = options_.grad_clip});
-    }
-  };
-  run(0, decayed_, options_.decay());
-  run(decayed_, values_.size(), 0);
+  for (const Range& range : ranges_) update(range);
+  if (average_) launch<kernel::MovingAverage>(device, values_, states_[0], options_.ema, average_);
+}
+
+void Optimizer::update(const Range& range) {
+  const Device device = values_.device();
+  const Tensor& state = states_[range.state];
+  const auto part = [&](const Tensor& x) { return view::slice(x, 0, range.begin, range.end); };
+  if (options_.kind == OptimizerKind::sgd) {
+    launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state, range.decay,
+                        options_.grad_clip);
+  } else {
+    launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state,
+                          kernel::AdamWConstants{.beta2 = options_.beta2,
+                                                 .epsilon = options_.epsilon,
+                                                 .decay = range.decay,
+                                                 .decoupled = options_.kind == OptimizerKind::adamw,
+                                                 .clip = options_.grad_clip});
+  }
+}
+
+void Optimizer::swap_average() {
+  if (!average_) return;
+  const Tensor values = empty_like(values_);
+  launch<kernel::Copy>(values_.device(), values_, values);
+  launch<kernel::Copy>(values_.device(), average_, values_);
+  launch<kernel::Copy>(values_.device(), values, average_);
+  ++values_.storage()->version;
+}
+
+void Optimizer::check_updates(Module& module) const {
+  std::unordered_set<const Node*> known;
+  for (const Tensor& leaf : leaves_) known.insert(leaf.node().get());
+  for (const Named& one : parameters(module)) {
+    if (known.contains(one.tensor->node().get()) && one.tensor->storage() == values_.storage()) continue;
+    fail("optimizer: the parameter ", one.name,
+         " was replaced or added after the optimizer was made, which does not change it. Make the optimizer "
+         "last, and set weights with copy_().");
+  }
 }
 
 void Optimizer::reset() {
@@ -164,7 +289,7 @@ void Optimizer::clear() {
   for (const Tensor& leaf : leaves_) leaf.node()->fresh = true;
 }
 
-Tensor Optimizer::squared_norm() const { return view::slice(state_, 0, 2, 3); }
+Tensor Optimizer::squared_norm() const { return view::slice(states_[0], 0, 2, 3); }
 
 double Optimizer::gradient_norm() const { return std::sqrt(squared_norm().item()); }
 
@@ -178,7 +303,7 @@ std::string Optimizer::save() const {
   const int64_t count = steps_;
   std::vector<TensorBytes> list;
   std::vector<Tensor> kept;
-  kept.reserve(2);
+  kept.reserve(3);
   const auto add = [&](const char* name, const Tensor& x) {
     if (x.size() == 0) return;
     const Tensor& here = kept.emplace_back(x.to(Device::cpu));
@@ -189,6 +314,8 @@ std::string Optimizer::save() const {
   };
   add("first", first_);
   add("second", second_);
+  if (average_) add("values", values_);
+  if (layout_ != 0) list.push_back({"layout", "i64", {1}, std::as_bytes(std::span(&layout_, 1))});
   list.push_back({"steps", "i64", {1}, std::as_bytes(std::span(&count, 1))});
   return encode_safetensors(list);
 }
@@ -210,6 +337,21 @@ void Optimizer::load(const std::string& bytes) {
          " are second moments, which sgd does not have. Resume with the configuration "
          "of the run.");
   check("steps", sizeof steps_);
+  const bool has_values = file.find("values") != nullptr;
+  if (has_values != static_cast<bool>(average_))
+    fail(Fault::data, "optim.safetensors: it is of a run ", has_values ? "with" : "without",
+         " a moving average of weights, and this one is ", has_values ? "without" : "with",
+         " (ema). Resume with the configuration of the run.");
+  if (average_) check("values", values_.bytes());
+  int64_t layout = 0;
+  if (file.find("layout") != nullptr) {
+    check("layout", sizeof layout);
+    std::memcpy(&layout, file.bytes(file.at("layout")).data(), sizeof layout);
+  }
+  if (layout != layout_)
+    fail(Fault::data,
+         "optim.safetensors: its groups of parameters are not those of this optimizer. Resume with "
+         "the configuration of the run.");
   const auto put = [&](const char* name, const Tensor& to) {
     if (to.size() == 0) return;
     const Tensor saved(to.shape(), to.dtype(), Device::cpu);
@@ -218,6 +360,10 @@ void Optimizer::load(const std::string& bytes) {
   };
   put("first", first_);
   put("second", second_);
+  if (average_) {
+    launch<kernel::Copy>(values_.device(), values_, average_);  // the model's file has the averaged weights
+    put("values", values_);
+  }
   std::memcpy(&steps_, file.bytes(file.at("steps")).data(), sizeof steps_);
 }
 

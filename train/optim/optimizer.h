@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/nn/module.h"
+#include "heed/train/optim/parameter_groups.h"
 
 namespace heed {
 
@@ -27,17 +28,24 @@ struct OptimizerOptions {
   bool decay_vectors = false;  ///< weight decay of parameters with one axis, too, such as biases and norms
   double grad_clip = 0;        ///< maximum norm of the whole gradient; 0: no clipping
   double grad_clip_value = 0;  ///< clips each element of the gradient to +-grad_clip_value; 0: no clipping
-  void fields(Fields& f);      ///< names every field with its help: settings of [train]
+  double ema = 0;              ///< decay of the moving average of weights that is kept beside them; 0: none
+  std::vector<ParameterGroup> groups =
+      {};                  ///< parameters with a decay or rate of their own; clipped with all
+  void fields(Fields& f);  ///< names every field with its help: settings of [train]
   /// The weight decay in effect.
   double decay() const { return weight_decay.value_or(kind == OptimizerKind::adamw ? 0.01 : 0); }
 };
 
-/// Moves all parameters of a module into one contiguous tensor and their gradients into another, decayed ones
-/// first, so that clipping, updating, clearing and saving are one pass each. The module must outlive the
-/// optimizer and keep its parameters.
-class Optimizer {
+/// Moves all parameters of a module into one contiguous tensor and their gradients into another, those
+/// without a group first and of these the decayed ones, so that clipping, clearing and saving are one pass
+/// each, and updating one for each decay and rate. The module must keep its parameters while the optimizer
+/// lives.
+class Optimizer : NonCopyable {
  public:
-  Optimizer(Module& module, const OptimizerOptions& options);  ///< moves the parameters; moments begin at 0
+  /// Moves the parameters; moments begin at 0. Freezes those of frozen groups: freeze(). Fails where another
+  /// optimizer has a parameter already, and for a group that chooses none.
+  Optimizer(Module& module, const OptimizerOptions& options);
+  ~Optimizer();  ///< gives the parameters free for another optimizer
 
   /// Clips gradients, updates parameters with learning rate `rate`, clears gradients. Does not wait for the
   /// device. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
@@ -70,8 +78,18 @@ class Optimizer {
 
   /// All parameters, as views of values(), in its order.
   std::span<const Tensor> leaves() const { return leaves_; }
-  /// The first elements of values() that get weight decay: those of matrices, or all.
+  /// [n]: the moving average of values(), as torch.optim.swa_utils has it: a copy after the first step, then
+  /// ema average + (1 - ema) values after each. Empty without OptimizerOptions::ema.
+  const Tensor& average() const { return average_; }
+  /// The first elements of values(): the matrices without a group, or with decay_vectors all parameters
+  /// without one.
   int64_t decayed() const { return decayed_; }
+  /// The model gets the averaged weights, and average() the others; twice changes nothing. See
+  /// AveragedWeights.
+  void swap_average();
+  /// Fails where a parameter of `module` is not the one that this optimizer updates: it was replaced, or
+  /// added, after the optimizer was made. The trainer calls it before its first step.
+  void check_updates(Module& module) const;
 
   /// Bytes of the first and second moments.
   int64_t moment_bytes() const { return first_.bytes() + second_.bytes(); }
@@ -82,12 +100,39 @@ class Optimizer {
   void load(const std::string& bytes);
 
  private:
+  /// Adjacent elements of values_ that are updated alike.
+  struct Range {
+    int64_t begin, end;
+    double decay;
+    size_t state;  // index in states_
+  };
+  void add_range(int64_t begin, int64_t end, double decay, double rate);
+  void move(Module& module, const std::vector<const Named*>& parameters);
+  void update(const Range& range);
+
   OptimizerOptions options_;
-  std::vector<Tensor> leaves_;                  // views of values_, in its order
-  int64_t decayed_ = 0;                         // elements with weight decay: the first ones
-  Tensor values_, gradients_, first_, second_;  // [n]
-  Tensor state_;  // f64 [4] on the device: rate, steps done, sum of squares, momentum
+  std::vector<Tensor> leaves_;  // views of values_, in its order
+  int64_t decayed_ = 0;         // see decayed()
+  std::vector<Range> ranges_;
+  Tensor values_, gradients_, first_, second_, average_;  // [n]
+  // For each rate f64 [4] on the device: rate, steps done, sum of squares of the whole gradient, momentum.
+  // The first is without a factor.
+  std::vector<Tensor> states_;
+  std::vector<double> rates_;  // factor on the learning rate, for each of states_
+  int64_t layout_ = 0;         // a hash of which parameters lie where; 0 without groups
   int64_t steps_ = 0;
+};
+
+/// While one lives, the model has the averaged weights, for scoring it; nothing without
+/// OptimizerOptions::ema.
+class AveragedWeights : NonCopyable {
+ public:
+  /// The optimizer must outlive it, and take no step meanwhile.
+  explicit AveragedWeights(Optimizer& optimizer) : optimizer_(optimizer) { optimizer_.swap_average(); }
+  ~AveragedWeights() { optimizer_.swap_average(); }
+
+ private:
+  Optimizer& optimizer_;
 };
 
 }  // namespace heed

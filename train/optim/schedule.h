@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <optional>
 
@@ -21,6 +22,9 @@ struct Schedule {
   int64_t warmup_steps = 100;                ///< steps
   double min_lr_ratio = 0;                   ///< last rate as a fraction of the peak (cosine, linear)
   bool cycle_momentum = false;               ///< one_cycle moves the optimizer's momentum, too
+  /// The learning rate of step 1 <= t <= total, in place of all above; programs alone can set it. Resuming
+  /// calls it for the steps that are left: give the same one.
+  std::function<double(int64_t t, int64_t total)> rate_of_step = {};
 
   /// Names every field with its help: settings of [train].
   void fields(Fields& f) {
@@ -37,6 +41,7 @@ struct Schedule {
   /// with peak `learning_rate`. one_cycle: Smith and Topin 2019 with linear legs, from rate / 25 at step 1 up
   /// to `learning_rate` at step warmup_steps, then down to rate / 250,000: the rates of PyTorch's OneCycleLR.
   double at(int64_t t, int64_t total, int64_t width) const {
+    if (rate_of_step) return checked(rate_of_step(t, total), t, total);
     const double step = static_cast<double>(t);
     const double ramp = static_cast<double>(std::max<int64_t>(warmup_steps, 1));
     const double rise = std::min(1.0, step / ramp);
@@ -77,6 +82,11 @@ struct Schedule {
   }
 
  private:
+  static double checked(double rate, int64_t t, int64_t total) {
+    if (rate >= 0 && std::isfinite(rate)) return rate;
+    fail("schedule: rate_of_step(", t, ", ", total, ") gives ", rate,
+         ". A learning rate must be at least 0 and finite.");
+  }
   /// The share of the way up that one_cycle has gone at step t of its warmup: 0 at step 1, 1 at its last one.
   double cycle_rise(int64_t t) const {
     return static_cast<double>(t - 1) / static_cast<double>(std::max<int64_t>(warmup_steps - 1, 1));

@@ -1,6 +1,8 @@
 // Files of a loop's checkpoint: model.safetensors, optim.safetensors and loop.json.
 #include "heed/train/run/own_loop_checkpoint.h"
 
+#include <optional>
+
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 
@@ -32,7 +34,12 @@ void save_checkpoint(const Path& folder, const TrainingState& state, int64_t kee
   if (state.step < 0 || keep < 1)
     fail("save_checkpoint: step = ", state.step, ", keep = ", keep, ". They must be at least 0 and 1.");
   Json json = Json::object({{"step", state.step}});
-  std::vector<NamedBytes> files{{"model.safetensors", save_bytes(state.model)}};
+  std::vector<NamedBytes> files;
+  {
+    std::optional<AveragedWeights> averaged;
+    if (state.optimizer != nullptr) averaged.emplace(*state.optimizer);
+    files.push_back({"model.safetensors", save_bytes(state.model)});
+  }
   if (state.optimizer != nullptr) files.push_back({"optim.safetensors", state.optimizer->save()});
   if (state.loader != nullptr) {
     const LoaderPosition at = state.loader->position();

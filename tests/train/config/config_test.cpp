@@ -544,6 +544,28 @@ TEST_CASE("config: a group without a name is refused with its place") {
   CHECK_NOTHROW(read_config("task = \"lm\"\n  [ train ] # [,\nsteps = 3\n[\"model\"]\n['data']\n", "a.toml"));
 }
 
+TEST_CASE("config: groups of parameters are tables of a list, or one text") {
+  const std::string tables =
+      "task = \"recall\"\ntrain.max_steps = 1\ntrain.batch_size = 2\n[[train.groups]]\nmatch = "
+      "\"*.bias\"\nweight_decay = 0\n"
+      "[[train.groups]]\nmatch = \"blocks.*\"\nrate = 0.5\nfrozen = false\n";
+  Config config = read_config(tables, "a.toml");
+  CHECK(config.train.groups == "*.bias: weight_decay=0; blocks.*: frozen=false, rate=0.5");
+  config.check();
+  CHECK(read_config(to_toml(config), "b.toml").train.groups == config.train.groups);
+  CHECK_THROWS_WITH(read_config("task = \"recall\"\n[[train.groups]]\nrate = 1\n", "a.toml"),
+                    containing("a.toml:2:1: a group of parameters begins with the names"));
+  CHECK_THROWS_WITH(read_config("task = \"recall\"\n[[train.other]]\nrate = 1\n", "a.toml"),
+                    containing("train.other"));
+  for (const char* wrong :
+       {"[[]]", "[[", "[[a", "[[a]", "[[ a]]", "[ [a]]", "[[a]]]", "[[[a]]]", "x = [[1]]", "[[a.]]"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(read_config(text("task = \"recall\"\n", wrong, "\n"), "a.toml"), Error);
+  }
+  config.set("train.groups", "*.bias: rat=2", "--set ");
+  CHECK_THROWS_WITH(config.check(), containing("train.groups: group *.bias: ") && containing("'rate'"));
+}
+
 TEST_CASE("config: a file that names no optimizer setting has the program's defaults, not the library's") {
   const Scratch scratch;
   Config config = make_config(scratch.file("plain.toml", "task = \"recall\"\n").string());

@@ -1,0 +1,116 @@
+// Texts of parameter groups, and which group a parameter belongs to.
+#include "heed/train/optim/parameter_groups.h"
+
+#include <cmath>
+#include <string_view>
+
+#include "heed/attention/spec.h"
+#include "heed/core/io/number_text.h"
+
+namespace heed {
+namespace {
+
+/// Whether `name` is what `pattern` says, with * for any letters and ? for one.
+bool matches(std::string_view pattern, std::string_view name) {
+  size_t p = 0, n = 0, star = pattern.npos, retry = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      retry = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != pattern.npos) {  // the last * takes one letter more
+      p = star + 1;
+      n = ++retry;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == pattern.npos;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == text.npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
+
+/// Calls f with each part of `text` between separators, without the blanks around it.
+template <class F>
+void each_part(std::string_view text, char separator, F f) {
+  while (true) {
+    const size_t end = text.find(separator);
+    f(trimmed(text.substr(0, end)));
+    if (end == text.npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+void ParameterGroup::fields(Fields& f) {
+  f("weight_decay", weight_decay, Followed{"weight_decay", 0}, "weight decay of all parameters of the group");
+  f("rate", rate, "factor on the learning rate");
+  f("frozen", frozen, "leave the parameters as they are");
+}
+
+std::string to_string(const std::vector<ParameterGroup>& groups) {
+  std::string out;
+  for (const ParameterGroup& group : groups) {
+    out += (out.empty() ? "" : "; ") + group.match + ":";
+    if (group.weight_decay) out += " weight_decay=" + exact_number(*group.weight_decay) + ",";
+    if (group.rate != 1) out += " rate=" + exact_number(group.rate) + ",";
+    if (group.frozen) out += " frozen=true,";
+    if (out.ends_with(',')) out.pop_back();
+  }
+  return out;
+}
+
+std::vector<ParameterGroup> parse_groups(const std::string& groups, const std::string& where) {
+  std::vector<ParameterGroup> out;
+  if (trimmed(groups).empty()) return out;
+  each_part(groups, ';', [&](std::string_view group_text) {
+    const size_t colon = group_text.find(':');
+    const std::string match(trimmed(group_text.substr(0, colon)));
+    if (match.empty() || colon == group_text.npos)
+      fail(where, "'", shown(group_text),
+           "' is no group of parameters. Write NAMES: key=value, key=value; such as \"*.bias: "
+           "weight_decay=0\".");
+    ParameterGroup& group = out.emplace_back(ParameterGroup{.match = match});
+    each_part(group_text.substr(colon + 1), ',', [&](std::string_view option) {
+      if (option.empty()) return;
+      const size_t equals = option.find('=');
+      if (equals == option.npos)
+        fail(where, "'", shown(option), "' of the group ", shown(match), " is not key=value.");
+      set_option(group, std::string(trimmed(option.substr(0, equals))),
+                 std::string(trimmed(option.substr(equals + 1))), text(where, "group ", shown(match), ": "));
+    });
+  });
+  return out;
+}
+
+void check_groups(const std::vector<ParameterGroup>& groups) {
+  const auto check = [](const ParameterGroup& group, const char* what, double value) {
+    if (!(value >= 0 && std::isfinite(value)))
+      fail("parameter group ", shown(group.match), ": ", what, " = ", value, ". It must be at least 0.");
+  };
+  for (const ParameterGroup& group : groups) {
+    check(group, "rate", group.rate);
+    check(group, "weight_decay", group.weight_decay.value_or(0));
+    if (group.match.empty()) fail("a parameter group has no name. Set ParameterGroup::match.");
+    if (group.match.find_first_of(";:") != group.match.npos)
+      fail("parameter group ", shown(group.match), ": its name contains ';' or ':'. Leave them out.");
+  }
+}
+
+int64_t group_of(const std::vector<ParameterGroup>& groups, const std::string& name,
+                 const Tensor& parameter) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const ParameterGroup& group = groups[i];
+    if (group.predicate ? group.predicate(name, parameter) : matches(group.match, name))
+      return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+}  // namespace heed
