@@ -167,7 +167,7 @@ TEST_CASE("optimizer: a parameter replaced after it was made is found") {
   CHECK_THROWS_WITH(optimizer.check_updates(model), containing("first.bias was replaced"));
 }
 
-TEST_CASE("moving average: a copy after the first step, then a mix; kept for the model while it is scored") {
+TEST_CASE("moving average: a copy after the first step, then a mix, kept for the model while it is scored") {
   const DefaultDevice device(any_device());
   TwoLayers model;
   Optimizer optimizer(model, {.ema = 0.9});
