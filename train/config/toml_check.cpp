@@ -43,11 +43,20 @@ bool goes_on(std::string_view all, size_t at) {
   return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
 }
 
-/// Whether the `[` at `at` is the second of a line that begins [[name, a table of a list.
-bool begins_list_table(std::string_view all, size_t line_begin, size_t at) {
-  if (at == 0 || at + 1 >= all.size() || all[at - 1] != '[') return false;
-  const bool is_first = all.substr(line_begin, at - 1 - line_begin).find_first_not_of(" \t\r") == all.npos;
-  return is_first && (is_ascii_alphanumeric(all[at + 1]) || all[at + 1] == '_');
+/// Whether the `[` at `at` is the second one of a line [[name]] and nothing else but a comment, where the
+/// name has at most 64 letters, digits, underscores and dots. The parser reads longer names only in part.
+bool is_second_of_list_table(std::string_view all, size_t line_begin, size_t at) {
+  constexpr size_t max_name = 64;
+  if (at == 0 || all[at - 1] != '[') return false;
+  if (all.substr(line_begin, at - 1 - line_begin).find_first_not_of(" \t\r") != all.npos) return false;
+  const std::string_view rest = all.substr(at + 1, all.find('\n', at) - at - 1);
+  const auto is_of_name = [](char letter) {
+    return is_ascii_alphanumeric(letter) || letter == '_' || letter == '.';
+  };
+  const auto end = static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_of_name) - rest.begin());
+  if (end == 0 || end > max_name || rest.substr(end, 2) != "]]") return false;
+  const size_t next = rest.find_first_not_of(" \t\r", end + 2);
+  return next == rest.npos || rest[next] == '#';
 }
 
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
@@ -96,9 +105,10 @@ void check_toml(const std::string& all, const std::string& name) {
       refuse(
           "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
     } else if (bare && (letter == '{' || letter == '}' || letter == ',' ||
-                        (letter == '[' && part != Part::start && !begins_list_table(all, begin, at)))) {
+                        (letter == '[' && part != Part::start && !is_second_of_list_table(all, begin, at)))) {
       refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
-    } else if (letter == '[' && bare && !names_a_table(all, at) && !begins_list_table(all, begin, at + 1)) {
+    } else if (letter == '[' && bare && !names_a_table(all, at) &&
+               !is_second_of_list_table(all, begin, at + 1)) {
       refuse("'[' is followed by no name. Write a group as [train].");
     } else if (bare && part == Part::end && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");
