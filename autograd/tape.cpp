@@ -25,7 +25,6 @@ constexpr bool watch_versions = true;
 
 std::atomic<int64_t> alive{0};
 std::atomic<uint64_t> created{0};
-thread_local bool is_recording = true;
 thread_local std::vector<Trace::Name> traces;
 
 std::string place(const void* module) {
@@ -124,8 +123,6 @@ Tensor grad_of(const Tensor& x) {
     fail("grad_of: not a leaf. Mark it with leaf(x) before computing from it.");
   return x.node()->fresh ? Tensor() : x.node()->grad;
 }
-
-bool recording() { return is_recording; }
 
 namespace {
 
@@ -351,9 +348,6 @@ void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
   }
   if (y.node()) run_backward(y, dy, first, borders);
 }
-
-NoGrad::NoGrad() : recording_(is_recording, false) {}
-EnableGrad::EnableGrad() : recording_(is_recording, true) {}
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }
 Trace::~Trace() { traces.pop_back(); }

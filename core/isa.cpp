@@ -6,7 +6,7 @@
 #include <string>
 
 #include "heed/core/error.h"
-#include "heed/core/instruction_check.h"
+#include "heed/core/startup_cpu_check.h"
 
 namespace heed {
 

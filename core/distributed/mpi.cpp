@@ -22,7 +22,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/scope.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "heed/core/io/atomic_write.h"
 #include "heed/core/io/file_descriptor.h"
 #include "heed/core/io/gzip.h"
 #include "heed/core/io/no_follow_files.h"
@@ -33,22 +34,6 @@ bool find_target(const Path& path, struct stat& found) {
   refuse("look at", path, errno);
 }
 
-void write_all(const Descriptor& file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t piece = std::min(bytes.size(), size_t{1} << 30);
-    const ssize_t count = again([&] { return ::write(file.number(), bytes.data(), piece); });
-    if (count < 0) refuse("write", file.path(), errno);
-    if (count == 0) refuse("write", file.path(), ENOSPC);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-}
-
-void sync(const Descriptor& file) {
-  // Pipes, terminals and some devices cannot be synced and need not be.
-  if (again([&] { return ::fsync(file.number()); }) != 0 && errno != EINVAL && errno != EROFS)
-    refuse("sync", file.path(), errno);
-}
-
 /// Reads up to `count` bytes from the current position; fewer only at the end of the file.
 size_t read_up_to(const Descriptor& file, char* into, size_t count) {
   size_t have = 0;
@@ -60,11 +45,6 @@ size_t read_up_to(const Descriptor& file, char* into, size_t count) {
     have += static_cast<size_t>(got);
   }
   return have;
-}
-
-Path folder_of(const Path& path) {
-  const Path parent = path.parent_path();
-  return parent.empty() ? Path(".") : parent;
 }
 
 void check_cap(const Path& path, int64_t size, int64_t cap) {
@@ -104,33 +84,6 @@ std::string inflated(std::string bytes, const Path& path, int64_t cap) {
   return bytes;
 }
 
-/// Creates a file with this mode, writes the bytes and syncs it.
-void create_synced(const Path& path, std::string_view bytes, std::optional<mode_t> mode) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
-  if (mode && again([&] { return ::fchmod(file.number(), *mode); }) != 0)
-    refuse("set the permissions of", path, errno);
-  write_all(file, bytes);
-  sync(file);
-  file.close();
-}
-
-void replace(const Path& path, std::string_view bytes) {
-  const Path folder = folder_of(path);
-  const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
-  struct stat old {};
-  std::optional<mode_t> mode;  // permissions of the replaced file
-  if (find_status(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
-  try {
-    create_synced(temporary, bytes, mode);
-    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
-      refuse("put into place", path, errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_directory(folder);
-}
-
 /// Follows links at the end of the path; the result need not exist.
 Path without_links(Path path) {
   constexpr int max_links = 40;  // the limit of Linux
@@ -167,15 +120,8 @@ void write(const Path& path, std::string_view bytes) {
     write_plain(path, std::span(&bytes, 1));  // a device or a pipe cannot be replaced by a file
     return;
   }
-  replace(without_links(path), bytes);
+  replace_file(without_links(path), bytes);
 }
-
-void write_own(const Path& path, std::string_view bytes) {
-  check_regular(path);
-  replace(path, bytes);
-}
-
-void write_new(const Path& path, std::string_view bytes) { create_synced(path, bytes, std::nullopt); }
 
 void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");

@@ -9,7 +9,7 @@
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/cuda/runtime/stream.h"
 #include "heed/core/memory/storage.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed::cuda {
 namespace {

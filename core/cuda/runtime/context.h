@@ -26,8 +26,8 @@ const std::string& why_not();
 std::string why_idle();
 /// Waits until the device has finished all queued work. Fails while a step is captured.
 void synchronize();
-/// Queues a copy of the invalid indices of kernels (core/cuda/runtime/device_error.h) to pinned_readback();
-/// false where no kernel that checks indices has run.
+/// Queues a copy of the invalid indices of kernels (core/cuda/runtime/index_error_record.h) to
+/// pinned_readback(); false where no kernel that checks indices has run.
 bool request_device_errors();
 /// Fails with the first invalid index, once the device has finished the copy.
 void check_device_errors();

@@ -7,7 +7,7 @@
 #include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/scatter_add.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/cuda/runtime/index_error_record.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/operation_count.h"
 

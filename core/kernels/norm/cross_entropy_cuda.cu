@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "heed/core/cuda/device/row_threads.h"
-#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/cuda/runtime/index_error_record.h"
 #include "heed/core/kernels/simd/math.h"
 #include "heed/core/operation_count.h"
 

@@ -1,7 +1,7 @@
 // Ends a program that was compiled for another CPU. This file is compiled for every x86-64 and calls no
 // inline function, template or constructor of the library, since the linker might choose a copy for the wrong
 // CPU.
-#include "heed/core/instruction_check.h"
+#include "heed/core/startup_cpu_check.h"
 
 #include <string.h>
 #include <unistd.h>

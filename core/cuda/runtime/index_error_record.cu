@@ -1,5 +1,5 @@
 // Invalid indices found by kernels: the records on the device, read by the host.
-#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/cuda/runtime/index_error_record.h"
 
 #include <cstring>
 #include <mutex>
