@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// The rows [B, H, n, width] to add and the target [B H, length, width], as cuda::add_runs() needs them.
+/// The rows [B, H, n, width] to add and the target [B H, length, width], as cuda::add_sorted_rows() needs
+/// them.
 template <class T>
 struct ScatterSource {
   HeadIds ids;
@@ -99,7 +100,9 @@ void scatter_add(const ScatterSource<T>& source, int64_t num_heads, cuda::IndexO
   cuda::run(make_sort_keys, cuda::line(num_heads * n), source.ids, num_heads * n, cuda::device_error(op),
             rule, sort_keys);
   cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(source.length), order.data<int32_t>());
-  cuda::add_runs<T>(source, {order.data<int32_t>(), num_heads, 1, n, source.width});
+  cuda::add_sorted_rows<T>(
+      source,
+      {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = source.width});
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     choose_top_queries(const T* measure, Extent x, int64_t factor, int64_t row_width, int32_t* which) {
-  __shared__ cuda::Choice shared;
+  __shared__ cuda::TopKScratch shared;
   const int64_t row = blockIdx.x, length = x.length_of(row / x.heads, x.queries);
   cuda::choose_largest(measure + row * x.queries, length, logarithmic(factor, length),
                        which + row * row_width, row_width, shared);

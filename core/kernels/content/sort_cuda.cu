@@ -36,7 +36,7 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
 /// which[row, :k] = indices of the k largest of x[row, :n] in ascending order, then -1. One block per row.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) choose(const T* x, int64_t n, int64_t k, int32_t* which) {
-  __shared__ cuda::Choice shared;
+  __shared__ cuda::TopKScratch shared;
   cuda::choose_largest(x + blockIdx.x * n, n, k, which + blockIdx.x * k, k, shared);
 }
 

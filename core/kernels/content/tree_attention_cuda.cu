@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 /// The gradients of nodes [B H, rows, width] as sums of factor times row over the entries of a head, where
-/// rows are queries or dout; as cuda::add_runs() needs them.
+/// rows are queries or dout; as cuda::add_sorted_rows() needs them.
 template <class T>
 struct EntryGradients {
   const int32_t* ids;
@@ -245,7 +245,11 @@ void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* ord
                                     call.entries,
                                     width,
                                     call.rows};
-  cuda::add_runs<T>(gradients, {order, num_heads, call.heads, call.queries * call.entries, width});
+  cuda::add_sorted_rows<T>(gradients, {.order = order,
+                                       .lists = num_heads,
+                                       .sharing = call.heads,
+                                       .n = call.queries * call.entries,
+                                       .width = width});
   cuda::run(push_down_to_leaves<T>, cuda::warps(num_heads * leaves.extent(2)),
             static_cast<const T*>(nodes.data<T>()), num_heads, call.heads, leaves.extent(2), width,
             HeadView<T>(leaves));
