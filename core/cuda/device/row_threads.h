@@ -23,11 +23,11 @@ __device__ inline int64_t grid_warp() {
 __device__ inline int64_t grid_warps() { return int64_t{gridDim.x} * (blockDim.x / lanes); }
 
 /// A grid with one warp per row.
-inline Grid warps(int64_t rows) {
+inline Grid warp_per_row(int64_t rows) {
   return {.blocks = dim3(static_cast<unsigned>(ceil_div(rows, block / lanes))), .threads = dim3(block)};
 }
 /// A grid with one block per row.
-inline Grid blocks(int64_t rows, int threads = block) {
+inline Grid block_per_row(int64_t rows, int threads = block) {
   return {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(static_cast<unsigned>(threads))};
 }
 /// -infinity

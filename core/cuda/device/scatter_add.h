@@ -141,7 +141,7 @@ template <class T, class Source>
 void add_sorted_rows(const Source& source, const SortedRows& rows) {
   if (rows.lists == 0 || rows.n == 0 || rows.width == 0) return;
   const Tensor partial_sums(Shape{rows.lists, rows.pieces(), 2, rows.width}, dtype_of<T>, Device::cuda);
-  const Grid grid = warps(rows.lists * rows.pieces() * rows.column_chunks());
+  const Grid grid = warp_per_row(rows.lists * rows.pieces() * rows.column_chunks());
   run(add_pieces<T, Source>, grid, source, rows, partial_sums.data<T>());
   if (rows.pieces() > 1)
     run(join_pieces<T, Source>, grid, source, rows, static_cast<const T*>(partial_sums.data<T>()));

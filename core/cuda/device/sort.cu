@@ -173,7 +173,7 @@ void sort(const Key* keys, int64_t rows, int64_t n, int bits, int32_t* order) {
   if (rows == 0 || n == 0) return;
   if (n <= max_block_keys) {
     const int size = static_cast<int>(power_of_two(static_cast<uint64_t>(std::max<int64_t>(n, 2))));
-    Grid grid = blocks(rows, std::clamp(size / 2, lanes, 1024));
+    Grid grid = block_per_row(rows, std::clamp(size / 2, lanes, 1024));
     grid.shared_bytes = size * static_cast<int>(sizeof(Key) + sizeof(int32_t));
     return run(sort_in_block<Key>, grid, keys, n, size, order);
   }

@@ -127,7 +127,7 @@ class BudGrowth {
     return bud;
   }
 
-  /// The next random number of this query, uniform in [0, 1).
+  /// Draws a random number for this query, uniform in [0, 1).
   __device__ double next_draw() {
     const int64_t n = num_draws_++;
     if (call_.draws != nullptr) return call_.draws[i_ * call_.draws_per_query + n];
@@ -182,8 +182,8 @@ class BudGrowth {
 
   const BudCall& call_;
   const Masses& masses_;
-  double* bud_mass_;          // of each bud
-  kernel::SumHeapView heap_;  // the same masses, 0 for buds that are drawn
+  double* bud_mass_;          // mass of each bud
+  kernel::SumHeapView heap_;  // masses of the buds for draws: 0 for one that is drawn
   int32_t* rows_;             // row of the node of each bud
   int32_t* drawn_;            // slots drawn at a time
   int64_t b_, i_, leaves_;

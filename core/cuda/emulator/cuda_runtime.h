@@ -64,7 +64,7 @@ void finish_all();
 /// Limits the memory of the device; 0, as at first: no limit.
 void size_memory(size_t bytes);
 /// Maximum shared memory of a block: HEED_EMULATED_SHARED in bytes, or that of devices of compute 9.0.
-int block_room();
+int max_shared_bytes();
 /// True for an address of allocated device memory, and for null.
 bool on_device(const volatile void* at);
 /// The error of calls that CUDA refuses during a capture, which they invalidate; success where none is under
@@ -152,7 +152,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int bytes) {
-  return bytes <= heed::emulated::block_room() ? cudaSuccess : cudaErrorInvalidValue;
+  return bytes <= heed::emulated::max_shared_bytes() ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 template <class... Parameters, class... Args>
@@ -162,7 +162,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const dim3 blocks = config->gridDim, threads = config->blockDim;
   if (all(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
       all(threads) == 0 || all(threads) > 1024 || threads.z > 64 ||
-      static_cast<int>(config->dynamicSmemBytes) > heed::emulated::block_room()) {
+      static_cast<int>(config->dynamicSmemBytes) > heed::emulated::max_shared_bytes()) {
     return cudaErrorInvalidValue;
   }
   (heed::emulated::check_argument(args), ...);

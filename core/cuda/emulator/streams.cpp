@@ -142,7 +142,7 @@ cudaError_t break_capture(Stream* stream) {
   return cudaErrorStreamCaptureUnsupported;
 }
 
-int block_room() {
+int max_shared_bytes() {
   static const int room = [] {
     const char* bytes = std::getenv("HEED_EMULATED_SHARED");
     return bytes != nullptr ? std::atoi(bytes) : 232448;
@@ -204,7 +204,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
            : attribute == cudaDevAttrComputeCapabilityMinor ? 0
-                                                            : block_room();
+                                                            : max_shared_bytes();
   return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaDeviceSynchronize() {
