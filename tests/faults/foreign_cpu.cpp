@@ -3,6 +3,7 @@
 
 #include "heed/core/startup_cpu_check.h"
 
-const char* const heed::needed_instructions[] = {"sse4.2", "abacus", nullptr};
+static constexpr const char* names[] = {"sse4.2", "abacus", nullptr};
+const char* const* const heed::needed_instructions = names;
 
 int main() { std::puts("main() has run"); }
