@@ -42,8 +42,8 @@ struct ModuleScope : NonCopyable {
   static const void* innermost();  ///< the module of the innermost scope of this thread; null outside of any
 };
 
-/// "first bad value in WHERE (inf): WHAT, 3 of 4096 values, shape [2, 64, 32]" for the first value of x that
-/// is not finite; empty when there is none. Waits for the device.
+/// A sentence on the first value of x that is not finite: "first bad value in WHERE (inf): WHAT, 3 of 4096
+/// values, shape [2, 64, 32]"; empty when there is none. Waits for the device.
 std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what);
 
 /// The error that Trace throws (Fault::numeric).
@@ -70,10 +70,10 @@ class Trace : NonCopyable {
 };
 
 namespace detail {
-/// The order that the next recorded node will have, or a lower one.
+/// A lower bound of Node::order of all nodes that will be recorded.
 uint64_t next_order();
-/// backward() through nodes of order `first` and later only. Gradients of older nodes are kept there for the
-/// backward() in progress; those nodes must be leaves or among `inputs`.
+/// backward() through nodes of order `first` and later only. Older nodes must be leaves or among `inputs`;
+/// they keep their gradients for the backward() in progress.
 void backward_since(uint64_t first, const Tensor& y, const Tensor& dy, std::span<const Tensor> inputs);
 }  // namespace detail
 
