@@ -32,7 +32,7 @@ struct Node : NonCopyable {
   const void* module = nullptr;  ///< module of the innermost ModuleScope when it was recorded
   bool leaf = false;             ///< made by leaf(): the gradient stays after backward()
   bool in_arena = false;  ///< the gradient of this leaf is a part of an optimizer's buffer, never replaced
-  bool fresh = false;     ///< the next gradient overwrites the part of the buffer; later ones are added
+  bool fresh = false;  ///< in_arena: a gradient overwrites the buffer and clears this; later ones are added
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 

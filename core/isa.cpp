@@ -15,7 +15,7 @@ namespace {
 
 struct InstructionSet {
   const char* name;
-  const char* expansion;  ///< of the macro that compilers define as 1 where they may use the set
+  const char* expansion;  ///< text of a macro that compilers define as 1 where they may use the set
 };
 #define HEED_TEXT(macro) #macro
 #define HEED_INSTRUCTION_SET(name, macro) \

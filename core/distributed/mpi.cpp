@@ -125,7 +125,7 @@ class Heartbeat : NonCopyable {
   }
 
  private:
-  static constexpr int tag = 7;  // of heartbeats, the only messages with a tag
+  static constexpr int tag = 7;  // marks heartbeats, the only messages with a tag
 
   void beat() {
     std::unique_lock lock(mutex_);

@@ -76,7 +76,7 @@ class InputLines {
 
  private:
   std::string unread_;       // bytes that were read and not returned
-  int64_t line_number_ = 0;  // of the last line that was returned
+  int64_t line_number_ = 0;  // number of the last line that was returned
   bool is_at_end_ = false;
 };
 

@@ -50,7 +50,7 @@ class Copies {
   struct Copy {
     void* to;
     const void* from;
-    int size, bytes;  // of `size` bytes the first `bytes` are copied, the others zeroed
+    int size, bytes;  // the first `bytes` of `size` bytes are copied, the others zeroed
   };
   std::vector<Copy> open_;  // the group that commit() ends
   std::deque<std::vector<Copy>> groups_;

@@ -51,7 +51,7 @@ struct Block {
   std::vector<std::byte> memory;                // dynamic shared memory and its guard
   const std::function<void()>* body = nullptr;
   Thread* running = nullptr;
-  size_t position = 0;  // of the running thread in running order
+  size_t position = 0;  // place of the running thread in running order
   size_t warp_end = 0;  // position behind the running warp
   bool backward = false;
   std::exception_ptr failure;
