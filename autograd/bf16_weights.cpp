@@ -14,12 +14,12 @@ thread_local const Bf16Weights* current = nullptr;
 Bf16Weights::Bf16Weights(std::span<const Tensor> weights) {
   for (const Tensor& weight : weights) {
     if (!weight || weight.dtype() != DType::f32 || weight.rank() != 2 || !weight.contiguous()) continue;
-    const auto [place, fresh] = copies_.try_emplace(weight.raw());
-    if (!fresh) continue;  // a tied weight is copied once
-    const Tensor from = weight.detach();
-    place->second = Tensor(weight.shape(), DType::bf16, weight.device());
-    launch<kernel::Copy>(weight.device(), from, place->second);
-    launch<kernel::Copy>(weight.device(), place->second, from);
+    const auto [entry, is_new] = copies_.try_emplace(weight.raw());
+    if (!is_new) continue;  // a tied weight is copied once
+    const Tensor original = weight.detach();
+    entry->second = Tensor(weight.shape(), DType::bf16, weight.device());
+    launch<kernel::Copy>(weight.device(), original, entry->second);
+    launch<kernel::Copy>(weight.device(), entry->second, original);
   }
 }
 

@@ -15,7 +15,7 @@ namespace heed {
 class Bf16Weights {
  public:
   Bf16Weights() = default;
-  /// Copies every f32 matrix among `weights`; ignores others.
+  /// Copies every f32 matrix among `weights`, and rounds it in place; ignores others.
   explicit Bf16Weights(std::span<const Tensor> weights);
 
   /// The bf16 copy of a weight [out, in], or null.
@@ -32,7 +32,7 @@ class Bf16Weights {
   };
 
  private:
-  std::unordered_map<const void*, Tensor> copies_;  // by where the weight begins
+  std::unordered_map<const void*, Tensor> copies_;  // by the address of the weight
 };
 
 /// The copy that linear() of this thread should read for `weight`; null when there is none.

@@ -22,28 +22,28 @@ bool same_bits(const Doubles& a, const Doubles& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-/// Access to one element of a tensor on any device; restores its value when destroyed.
+/// One element of a tensor on any device, which set() changes; restores its value when destroyed.
 class Element : NonCopyable {
  public:
-  Element(const Tensor& x, int64_t index) : place_(x.detach()) {
+  Element(const Tensor& x, int64_t index) {
     int64_t offset = x.offset();
     for (int64_t axis = x.rank() - 1; axis >= 0; --axis) {
       offset += index % x.extent(axis) * x.strides()[axis];
       index /= x.extent(axis);
     }
-    place_ = x.seen_as(Shape{}, Strides{}, offset);
-    value_ = place_.item();
+    view_ = x.seen_as(Shape{}, Strides{}, offset);
+    value_ = view_.item();
   }
   ~Element() { set(value_); }
 
   double value() const { return value_; }
   void set(double value) const {
-    launch<kernel::Fill>(place_.device(), place_, value);
-    ++place_.storage()->version;
+    launch<kernel::Fill>(view_.device(), view_, value);
+    ++view_.storage()->version;
   }
 
  private:
-  Tensor place_;
+  Tensor view_;
   double value_ = 0;
 };
 
@@ -57,6 +57,7 @@ void clear(const Tensor& leaf) {
   }
 }
 
+/// The elements of f(), which is not recorded.
 Doubles evaluate(const std::function<Tensor()>& f) {
   const NoGrad no_grad;
   return f().to_doubles();
@@ -73,11 +74,11 @@ std::vector<Doubles> backward_gradients(const std::function<Tensor()>& f, std::s
   const Tensor y = f();
   if (y.dtype() != DType::f64)
     fail("gradcheck: the function returns ", y.dtype(), ". It must compute in f64.");
-  const Tensor along = empty_like(y);
+  const Tensor dy = empty_like(y);
   Rng rng(seed, y.device());
-  fill_uniform(along, 0.5, 1.5, rng);  // away from 0, so that every element counts
-  *direction = along.to_doubles();
-  if (y.node()) backward(y, along);
+  fill_uniform(dy, 0.5, 1.5, rng);  // away from 0, so that every element counts
+  *direction = dy.to_doubles();
+  if (y.node()) backward(y, dy);
   std::vector<Doubles> out;
   for (const Tensor& leaf : leaves) {
     const Tensor gradient = grad_of(leaf);
@@ -86,7 +87,8 @@ std::vector<Doubles> backward_gradients(const std::function<Tensor()>& f, std::s
   return out;
 }
 
-std::vector<int64_t> chosen(int64_t size, int64_t samples, Rng& rng) {
+/// `samples` of the indices 0 to size - 1, drawn without repetition; all of them for 0.
+std::vector<int64_t> drawn_indices(int64_t size, int64_t samples, Rng& rng) {
   std::vector<int64_t> all(static_cast<size_t>(size));
   std::iota(all.begin(), all.end(), 0);
   if (samples <= 0 || samples >= size) return all;
@@ -117,6 +119,8 @@ double difference(const std::function<Tensor()>& f, const Tensor& leaf, int64_t 
   return total / (above - below);
 }
 
+/// Counts an element in the report, and makes it the worst one where its error is larger. `largest` is the
+/// largest derivative of the tensor.
 void compare(GradcheckReport& report, int64_t input, const Tensor& leaf, int64_t element, double numeric,
              double taped, double largest) {
   const double absolute = std::abs(numeric - taped);
@@ -170,7 +174,7 @@ GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tens
     report.repeats = report.repeats && same_bits(taped[i], again[i]);
     double largest = 0;
     for (const double value : taped[i]) largest = std::max(largest, std::abs(value));
-    for (const int64_t element : chosen(leaves[i].size(), options.samples, rng)) {
+    for (const int64_t element : drawn_indices(leaves[i].size(), options.samples, rng)) {
       const double numeric = difference(f, leaves[i], element, direction, options.step);
       compare(report, static_cast<int64_t>(i), leaves[i], element, numeric,
               taped[i][static_cast<size_t>(element)], largest);
@@ -183,17 +187,17 @@ GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tens
 GradcheckReport gradcheck(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
                           const GradcheckOptions& options) {
   std::vector<Tensor> leaves;
-  std::vector<int64_t> places;
+  std::vector<int64_t> input_of_leaf;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i] || !is_float(inputs[i].dtype())) continue;
-    const Tensor own(inputs[i].shape(), DType::f64, inputs[i].device());
-    launch<kernel::Copy>(own.device(), inputs[i], own);
-    inputs[i] = leaf(own);
+    const Tensor copy(inputs[i].shape(), DType::f64, inputs[i].device());
+    launch<kernel::Copy>(copy.device(), inputs[i], copy);
+    inputs[i] = leaf(copy);
     leaves.push_back(inputs[i]);
-    places.push_back(static_cast<int64_t>(i));
+    input_of_leaf.push_back(static_cast<int64_t>(i));
   }
   GradcheckReport report = gradcheck([&] { return f(inputs); }, leaves, options);
-  if (report.input >= 0) report.input = places[static_cast<size_t>(report.input)];
+  if (report.input >= 0) report.input = input_of_leaf[static_cast<size_t>(report.input)];
   return report;
 }
 

@@ -13,10 +13,10 @@ namespace heed {
 
 /// Settings of a gradient check.
 struct GradcheckOptions {
-  double step = 1e-6;       ///< step of a central difference, times the element's size where that is above 1
+  double step = 1e-6;       ///< step of a central difference, times |element| where that is above 1
   double tolerance = 1e-6;  ///< largest relative error that passes
-  int64_t samples = 0;      ///< elements tried of each tensor, drawn without repetition; 0: all
-  uint64_t seed = 1;        ///< seed of the output's direction and the sample
+  int64_t samples = 0;      ///< number of elements checked of each tensor, drawn without repetition; 0: all
+  uint64_t seed = 1;        ///< seed of the combination of f's results and of the drawn elements
 };
 
 /// Result of a gradient check. Errors are relative to the larger of both derivatives, but to no less than a
@@ -30,7 +30,7 @@ struct GradcheckReport {
   int64_t element = -1;  ///< index of the element in that tensor, in row-major order
   double numeric = 0;    ///< derivative by central differences
   double taped = 0;      ///< derivative by the tape
-  int64_t checked = 0;   ///< elements compared
+  int64_t checked = 0;   ///< number of elements compared
   Shape shape;           ///< shape of the tensor with the worst error
 };
 

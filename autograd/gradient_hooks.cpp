@@ -12,7 +12,7 @@ thread_local int depth = 0;  // nested backward passes
 
 }  // namespace
 
-GradientHooks::GradientHooks(Hook arrived) { hooks.push_back(std::move(arrived)); }
+GradientHooks::GradientHooks(Hook hook) { hooks.push_back(std::move(hook)); }
 GradientHooks::~GradientHooks() { hooks.pop_back(); }
 
 PendingUses::PendingUses(const std::vector<std::shared_ptr<Node>>& order) {
@@ -29,7 +29,7 @@ PendingUses::PendingUses(const std::vector<std::shared_ptr<Node>>& order) {
 
 PendingUses::~PendingUses() { --depth; }
 
-void PendingUses::passed(const Node& node) {
+void PendingUses::gradients_added(const Node& node) {
   if (uses_.empty()) return;
   for (const auto& input : node.inputs) {
     if (input && input->leaf && --uses_.at(input.get()) == 0) hooks.back()(*input);

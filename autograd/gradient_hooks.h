@@ -17,22 +17,24 @@ namespace heed {
 class GradientHooks : NonCopyable {
  public:
   using Hook = std::function<void(const Node& leaf)>;  ///< takes the leaf, whose gradient is in leaf.grad
-  explicit GradientHooks(Hook arrived);                ///< nests: the innermost one is called
+  explicit GradientHooks(Hook hook);                   ///< nests: the innermost hook is called
   ~GradientHooks();
 };
 
-/// The name of the op whose gradient reaches leaves that are not among its inputs.
+/// Name of the op of recompute.h, whose gradient reaches leaves that are not among its inputs.
 inline constexpr const char* recompute_op = "checkpoint";
 
-/// Counts the pending uses of each leaf during one backward() over the nodes in `order`.
+/// Calls the gradient hook during one backward(): counts the uses of each leaf whose gradient is not added
+/// yet.
 class PendingUses : NonCopyable {
  public:
   /// `order`: nodes as backward() will visit them.
   explicit PendingUses(const std::vector<std::shared_ptr<Node>>& order);
   ~PendingUses();
 
-  /// To be called when the gradients of `node` have been added to its inputs.
-  void passed(const Node& node);
+  /// Counts the uses by `node`, whose gradients have been added to its inputs; calls the hook for leaves
+  /// without other uses.
+  void gradients_added(const Node& node);
 
  private:
   std::unordered_map<const Node*, int64_t> uses_;  // pending uses of leaves; empty where there is no hook

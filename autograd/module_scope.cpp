@@ -1,4 +1,4 @@
-// Tracks which module computes: ops and memory belong to the innermost one, and a Timeline gets a slice for
+// The stack of modules that compute: ops and memory belong to the innermost, and a Timeline gets a slice for
 // each.
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,11 @@
 namespace heed {
 namespace {
 
-/// A module that computes, and its start time; 0 without a Timeline.
-struct Computing {
+struct RunningModule {
   const void* module;
-  int64_t since;
+  int64_t start;  // time by Timeline::now(); 0 without a Timeline
 };
-thread_local std::vector<Computing> modules;
+thread_local std::vector<RunningModule> modules;
 
 }  // namespace
 
@@ -26,11 +25,11 @@ ModuleScope::ModuleScope(const void* module) {
   memory_owner = module;
 }
 ModuleScope::~ModuleScope() {
-  const Computing ended = modules.back();
+  const RunningModule ended = modules.back();
   modules.pop_back();
   memory_owner = innermost();
-  if (Timeline* timeline = Timeline::active(); timeline != nullptr && ended.since > 0) {
-    timeline->slice("module", nullptr, ended.module, ended.since);
+  if (Timeline* timeline = Timeline::active(); timeline != nullptr && ended.start > 0) {
+    timeline->slice("module", nullptr, ended.module, ended.start);
     timeline->mark();
     timeline->counter("tensors", memory_use().live);
   }

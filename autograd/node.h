@@ -22,19 +22,17 @@ struct Node : NonCopyable {
   Node();
   ~Node();
 
-  const char* op = "leaf";                    ///< for errors, Trace and summaries
-  std::vector<std::shared_ptr<Node>> inputs;  ///< null where no gradient is wanted
-  Vjp vjp;                                    ///< empty for a leaf
-  Tensor grad;                                ///< kept by leaves; freed by others during backward()
-  uint64_t order = 0;                         ///< creation order is already topological
-  Shape shape;                                ///< shape of the result and its gradient
-  DType dtype = DType::f32;                   ///< dtype of the result and its gradient
-  const void* module = nullptr;               ///< the innermost ModuleScope when it was recorded
-  bool leaf = false;                          ///< made by leaf(): the gradient stays after backward()
-  /// True for a leaf whose gradient lies in an optimizer's buffer: written there, never replaced. While
-  /// `fresh`, the next gradient overwrites the buffer; later ones are added.
-  bool in_arena = false;
-  bool fresh = false;  ///< see in_arena; cleared with the first gradient
+  const char* op = "leaf";                    ///< name of the op, for errors, Trace and summaries
+  std::vector<std::shared_ptr<Node>> inputs;  ///< nodes of the op's inputs; null where no gradient is wanted
+  Vjp vjp;                                    ///< empty for a leaf, and after backward()
+  Tensor grad;                   ///< gradient so far: leaves keep it, others drop it in backward()
+  uint64_t order = 0;            ///< position in the order of creation, which is topological
+  Shape shape;                   ///< shape of the result and its gradient
+  DType dtype = DType::f32;      ///< dtype of the result and its gradient
+  const void* module = nullptr;  ///< module of the innermost ModuleScope when it was recorded
+  bool leaf = false;             ///< made by leaf(): the gradient stays after backward()
+  bool in_arena = false;  ///< the gradient of this leaf is a part of an optimizer's buffer, never replaced
+  bool fresh = false;  ///< in_arena: a gradient overwrites the buffer and clears this; later ones are added
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 
@@ -43,7 +41,7 @@ struct Node : NonCopyable {
   std::vector<std::pair<std::weak_ptr<Storage>, uint64_t>> seen;
 };
 
-/// The number of nodes alive in the program; zero after training means that nothing leaks.
+/// Number of nodes in the program; not zero after training means a leak.
 int64_t live_nodes();
 
 }  // namespace heed

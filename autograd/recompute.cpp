@@ -23,16 +23,16 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
   }
   // The node of the checkpoint owns the nodes of the inputs. Owning them in vjp too would destroy chains of
   // checkpoints recursively.
-  std::vector<Tensor> values;
+  std::vector<Tensor> detached;
   std::vector<std::weak_ptr<Node>> nodes;
   for (const Tensor& input : inputs) {
-    values.push_back(input.detach());
+    detached.push_back(input.detach());
     nodes.emplace_back(input.node());
   }
-  const auto vjp = [f, values, nodes, rng, rng_state, module = ModuleScope::innermost(),
+  const auto vjp = [f, detached, nodes, rng, rng_state, module = ModuleScope::innermost(),
                     rounding = product_rounding()](const Tensor& dy) -> Gradients {
-    std::vector<Tensor> again = values;
-    for (size_t i = 0; i < again.size(); ++i) again[i].set_node(nodes[i].lock());
+    std::vector<Tensor> inputs_again = detached;
+    for (size_t i = 0; i < inputs_again.size(); ++i) inputs_again[i].set_node(nodes[i].lock());
     if (rng != nullptr && !rng->at_tick_of(*rng_state)) {
       fail(
           "checkpoint: the random source was advanced before the gradient was taken. Call advance() after "
@@ -46,14 +46,14 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
       if (rng != nullptr) forward_rng.emplace(*rng, *rng_state);
       const EnableGrad enable_grad;
       const ModuleScope scope(module);
-      result = f(again);
+      result = f(inputs_again);
     }
     if (!(result.shape() == dy.shape())) {
       fail("the function gave ", dy.shape(), " at first and now ", result.shape(),
            ". Both calls must agree.");
     }
-    detail::backward_since(first, result, dy, again);
-    return Gradients(values.size());  // empty: the inner backward pass has added them
+    detail::backward_since(first, result, dy, inputs_again);
+    return Gradients(detached.size());  // empty: the inner backward pass has added them
   };
   return record_always(recompute_op, y, inputs, vjp);
 }

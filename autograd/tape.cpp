@@ -17,65 +17,66 @@
 namespace heed {
 namespace {
 
-std::atomic<int64_t> alive{0};
-std::atomic<uint64_t> created{0};
-thread_local bool is_recording = true;
+std::atomic<int64_t> num_alive{0};     // nodes of the program
+std::atomic<uint64_t> num_created{0};  // gives Node::order
 thread_local std::vector<Trace::Name> traces;
 
-std::string place(const void* module) {
+/// The path of a module as the innermost Trace names it; empty without a Trace or a module.
+std::string module_path(const void* module) {
   if (module == nullptr || traces.empty() || !traces.back()) return "";
   return traces.back()(module);
 }
 
-std::string in_place(const void* module) {
-  const std::string where = place(module);
-  return where.empty() ? "" : " in " + where;
+/// " in PATH" for messages; empty where the path is.
+std::string in_module(const void* module) {
+  const std::string path = module_path(module);
+  return path.empty() ? "" : " in " + path;
 }
 
-bool computes(const Tensor& x) { return x && (x.dtype() == DType::f32 || x.dtype() == DType::f64); }
-
+/// Number of NaN and infinite elements; 0 for types other than f32 and f64.
 int64_t count_non_finite(const Tensor& x) {
-  if (!computes(x) || x.size() == 0) return 0;
+  if (!x || (x.dtype() != DType::f32 && x.dtype() != DType::f64) || x.size() == 0) return 0;
   const Tensor count = Tensor::zeros(Shape{1}, DType::i64, x.device());
   launch<kernel::CountNonFinite>(x.device(), x.detach(), count);
   return static_cast<int64_t>(count.item());
 }
 
-/// True when all values of x that are not finite are -inf, as in masks, and op is where() or has an input
-/// with -inf.
-bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* const> inputs) {
-  const auto masked = [](double value) { return value == -HUGE_VAL; };
+/// Whether the values of x that are not finite come from a mask: they are -inf, and the op is where() or has
+/// an input with -inf.
+bool is_only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* const> inputs) {
+  const auto is_masked = [](double value) { return value == -HUGE_VAL; };
   for (const double value : x.to_doubles()) {
-    if (!std::isfinite(value) && !masked(value)) return false;
+    if (!std::isfinite(value) && !is_masked(value)) return false;
   }
   return op == "where" || std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
            if (count_non_finite(*input) == 0) return false;
            const std::vector<double> values = input->to_doubles();
-           return std::any_of(values.begin(), values.end(), masked);
+           return std::any_of(values.begin(), values.end(), is_masked);
          });
 }
 
+/// Throws NotFinite unless x is finite; `what` and `op` name it in the error.
 void check_finite(const char* what, const char* op, const Tensor& x, const void* module) {
-  const std::string where = place(module);
-  const std::string found =
-      first_bad_value(x, where.empty() ? "what no module computed" : where, text(what, op));
-  if (!found.empty()) throw NotFinite(found);
+  const std::string path = module_path(module);
+  const std::string sentence =
+      first_bad_value(x, path.empty() ? "what no module computed" : path, text(what, op));
+  if (!sentence.empty()) throw NotFinite(sentence);
 }
 
 }  // namespace
 
 std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what) {
-  const int64_t bad = count_non_finite(x);
-  if (bad == 0) return "";
+  const int64_t num_bad = count_non_finite(x);
+  if (num_bad == 0) return "";
   const std::vector<double> values = x.to_doubles();
   const auto first =
       std::find_if_not(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
-  return text("first bad value in ", where, " (", *first, "): ", what, ", ", bad, " of ", x.size(),
+  return text("first bad value in ", where, " (", *first, "): ", what, ", ", num_bad, " of ", x.size(),
               " values, shape ", x.shape());
 }
 
-Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
-  alive.fetch_add(1, std::memory_order_relaxed);
+Node::Node() : order(num_created.fetch_add(1, std::memory_order_relaxed)) {
+  num_alive.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Destroying a long chain of nodes recursively would overflow the stack. Nodes without other owners are
@@ -97,10 +98,10 @@ Node::~Node() {
     dying = std::move(node->next);
     release(node->inputs);
   }
-  alive.fetch_sub(1, std::memory_order_relaxed);
+  num_alive.fetch_sub(1, std::memory_order_relaxed);
 }
 
-int64_t live_nodes() { return alive.load(); }
+int64_t live_nodes() { return num_alive.load(); }
 
 Tensor leaf(const Tensor& x) {
   if (!is_float(x.dtype())) fail("leaf: a tensor of ", x.dtype(), " has no gradient. Use f32 or f64.");
@@ -119,12 +120,11 @@ Tensor grad_of(const Tensor& x) {
   return x.node()->fresh ? Tensor() : x.node()->grad;
 }
 
-bool recording() { return is_recording; }
-
 namespace {
 
-Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> inputs, Vjp vjp,
-            std::span<const Tensor* const> read) {
+/// A handle on y whose history is a new node of the op. `read` are the tensors that the op read.
+Tensor with_node(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> inputs, Vjp vjp,
+                 std::span<const Tensor* const> read) {
   Tensor out = y.detach();
   auto node = std::make_shared<Node>();
   node->op = op;
@@ -141,10 +141,11 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
   return out;
 }
 
-Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
-                bool always) {
+/// record(): also adds the op to the Timeline, and checks its result for a Trace.
+Tensor record_op(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
+                 bool always = false) {
   if (Timeline* timeline = Timeline::active()) timeline->slice_since_mark("op", op, ModuleScope::innermost());
-  if (!traces.empty() && count_non_finite(y) > 0 && !only_masked(op, y, inputs)) {
+  if (!traces.empty() && count_non_finite(y) > 0 && !is_only_masked(op, y, inputs)) {
     check_finite("the result of ", op, y, ModuleScope::innermost());
   }
   if (!recording()) return y;
@@ -153,7 +154,7 @@ Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> 
   std::vector<std::shared_ptr<Node>> nodes;
   nodes.reserve(inputs.size());
   for (const Tensor* input : inputs) nodes.push_back(input->node());
-  return note(op, y, std::move(nodes), std::move(vjp), inputs);
+  return with_node(op, y, std::move(nodes), std::move(vjp), inputs);
 }
 
 std::vector<const Tensor*> pointers(std::span<const Tensor> tensors) {
@@ -166,15 +167,15 @@ std::vector<const Tensor*> pointers(std::span<const Tensor> tensors) {
 }  // namespace
 
 Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tensor*> inputs, Vjp vjp) {
-  return recorded(op, y, std::span(inputs.begin(), inputs.size()), std::move(vjp), false);
+  return record_op(op, y, std::span(inputs.begin(), inputs.size()), std::move(vjp));
 }
 
 Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp) {
-  return recorded(op, y, pointers(inputs), std::move(vjp), false);
+  return record_op(op, y, pointers(inputs), std::move(vjp));
 }
 
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp) {
-  return recorded(op, y, pointers(inputs), std::move(vjp), true);
+  return record_op(op, y, pointers(inputs), std::move(vjp), /*always=*/true);
 }
 
 namespace {
@@ -185,19 +186,18 @@ Tensor copy_of(const Tensor& x) {
   return out;
 }
 
+/// Adds a gradient to that of the node.
 void add_to(Node& node, Tensor gradient) {
-  const bool alone = gradient.storage().use_count() == 1 && gradient.contiguous();
+  const auto is_unshared = [](const Tensor& x) { return x.storage().use_count() == 1 && x.contiguous(); };
   if (node.in_arena && node.fresh) {
     launch<kernel::Copy>(gradient.device(), gradient, node.grad);
   } else if (node.in_arena) {
     launch<kernel::Accumulate>(gradient.device(), gradient, node.grad);
   } else if (!node.grad) {
     // A leaf keeps a dense gradient of its own, because an op may pass one gradient to several inputs.
-    node.grad = node.leaf && !alone ? copy_of(gradient) : std::move(gradient);
+    node.grad = node.leaf && !is_unshared(gradient) ? copy_of(gradient) : std::move(gradient);
   } else {
-    // Add in place when nothing else uses the buffer.
-    const bool unshared = node.grad.storage().use_count() == 1 && node.grad.contiguous();
-    Tensor sum = unshared ? node.grad : copy_of(node.grad);
+    Tensor sum = is_unshared(node.grad) ? node.grad : copy_of(node.grad);
     launch<kernel::Accumulate>(sum.device(), gradient, sum);
     node.grad = std::move(sum);
   }
@@ -212,9 +212,9 @@ using Nodes = std::vector<std::shared_ptr<Node>>;
 Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
                 const std::unordered_set<const Node*>& borders) {
   Nodes found;
-  std::unordered_set<const Node*> known;
+  std::unordered_set<const Node*> visited;
   const auto visit = [&](const std::shared_ptr<Node>& node) {
-    if (!node || node->leaf || !known.insert(node.get()).second) return;
+    if (!node || node->leaf || !visited.insert(node.get()).second) return;
     if (!node->vjp) {
       fail("backward: ", node->op,
            " was already swept. Compute the loss anew for each backward(), and detach() what is ",
@@ -236,17 +236,19 @@ Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
   return found;
 }
 
+/// Fails where a tensor that the op read or made has changed since it was recorded.
 void check_unchanged(const Node& node) {
   for (const auto& [weak, version] : node.seen) {
     const auto storage = weak.lock();
     if (storage && storage->version != version) {
-      fail("backward: a tensor that ", node.op, in_place(node.module),
+      fail("backward: a tensor that ", node.op, in_module(node.module),
            " has read or made was overwritten before its gradient was taken. ",
            "Step the optimizer or change a memory after backward().");
     }
   }
 }
 
+/// Fails unless a gradient has the shape and dtype of its input.
 void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
   const Node& input = *node.inputs[index];
   if (!(gradient.shape() == input.shape) || gradient.dtype() != input.dtype) {
@@ -255,14 +257,15 @@ void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
   }
 }
 
+/// The gradients of the node's inputs from that of its result. Errors name the op and its module.
 Gradients gradients_of(const Node& node, const Tensor& dy) {
   check_unchanged(node);
-  const MemoryScope owned(node.module);
+  const MemoryScope memory_scope(node.module);
   Timeline* timeline = Timeline::active();
-  const int64_t began = timeline != nullptr ? Timeline::now() : 0;
+  const int64_t start = timeline != nullptr ? Timeline::now() : 0;
   if (timeline != nullptr) timeline->mark();  // recomputed ops begin here
   const AtScopeEnd slice([&] {
-    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, began);
+    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, start);
   });
   Gradients gradients;
   try {
@@ -270,7 +273,7 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   } catch (const NotFinite&) {
     throw;
   } catch (const Error& error) {
-    throw Error(error.fault(), text("backward of ", node.op, in_place(node.module), ": ", error.what()));
+    throw Error(error.fault(), text("backward of ", node.op, in_module(node.module), ": ", error.what()));
   }
   if (gradients.size() != node.inputs.size()) {
     fail(Fault::internal, "backward of ", node.op, ": ", gradients.size(), " gradients for ",
@@ -279,6 +282,8 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   return gradients;
 }
 
+/// Adds the gradients of the leaves and of `borders` that y depends on through nodes of order `first` or
+/// later.
 void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
                   const std::unordered_set<const Node*>& borders) {
   if (!dy || !(dy.shape() == y.shape()) || dy.dtype() != y.dtype()) {
@@ -307,7 +312,7 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
         add_to(*node.inputs[i], std::move(gradients[i]));
       }
     }
-    pending_uses.passed(node);
+    pending_uses.gradients_added(node);
     node.vjp = nullptr;
     node.inputs.clear();
     node.seen.clear();
@@ -333,7 +338,7 @@ void backward(const Tensor& loss) {
   backward(loss, Tensor::full(loss.shape(), 1.0, loss.dtype(), loss.device()));
 }
 
-uint64_t detail::next_order() { return created.load(std::memory_order_relaxed); }
+uint64_t detail::next_order() { return num_created.load(std::memory_order_relaxed); }
 
 void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
                             std::span<const Tensor> inputs) {
@@ -343,9 +348,6 @@ void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
   }
   if (y.node()) run_backward(y, dy, first, borders);
 }
-
-NoGrad::NoGrad() : recording_(is_recording, false) {}
-EnableGrad::EnableGrad() : recording_(is_recording, true) {}
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }
 Trace::~Trace() { traces.pop_back(); }

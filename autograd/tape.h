@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "heed/autograd/no_grad.h"
 #include "heed/autograd/node.h"
 #include "heed/core/scope.h"
 
@@ -24,8 +25,6 @@ Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tenso
 Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
 /// record() for an op that holds parameters of its own: it is recorded even when no input needs a gradient.
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
-/// True unless a NoGrad is active in this thread.
-bool recording();
 
 /// Adds d loss / d leaf to the gradient of every leaf that `loss` (one element) depends on, and frees each
 /// node after visiting it. Fails when nothing was recorded, when a part of the graph was visited before, and
@@ -33,24 +32,6 @@ bool recording();
 void backward(const Tensor& loss);
 /// backward() from a result of any shape and the gradient dy of its elements.
 void backward(const Tensor& y, const Tensor& dy);
-
-/// While one lives, this thread records nothing (PyTorch: no_grad).
-class NoGrad {
- public:
-  NoGrad();
-
- private:
-  ScopedValue<bool> recording_;
-};
-
-/// While one lives, this thread records, even inside a NoGrad: for recomputation inside a gradient.
-class EnableGrad {
- public:
-  EnableGrad();
-
- private:
-  ScopedValue<bool> recording_;
-};
 
 /// While one lives, recorded ops and allocated memory belong to `module`: Trace, errors of backward() and the
 /// memory report name it.
@@ -61,8 +42,8 @@ struct ModuleScope : NonCopyable {
   static const void* innermost();  ///< the module of the innermost scope of this thread; null outside of any
 };
 
-/// "first bad value in WHERE (inf): WHAT, 3 of 4096 values, shape [2, 64, 32]" for the first value of x that
-/// is not finite; empty when there is none. Waits for the device.
+/// A sentence on the first value of x that is not finite: "first bad value in WHERE (inf): WHAT, 3 of 4096
+/// values, shape [2, 64, 32]"; empty when there is none. Waits for the device.
 std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what);
 
 /// The error that Trace throws (Fault::numeric).
@@ -89,10 +70,10 @@ class Trace : NonCopyable {
 };
 
 namespace detail {
-/// The order that the next recorded node will have, or a lower one.
+/// A lower bound of Node::order of all nodes that will be recorded.
 uint64_t next_order();
-/// backward() through nodes of order `first` and later only. Gradients of older nodes are kept there for the
-/// backward() in progress; those nodes must be leaves or among `inputs`.
+/// backward() through nodes of order `first` and later only. Older nodes must be leaves or among `inputs`;
+/// they keep their gradients for the backward() in progress.
 void backward_since(uint64_t first, const Tensor& y, const Tensor& dy, std::span<const Tensor> inputs);
 }  // namespace detail
 

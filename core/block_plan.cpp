@@ -1,4 +1,4 @@
-// Plans the tiles of sparse patterns by their cost.
+// Finds the cheapest groups and steps for a sparse pattern.
 #include "heed/core/block_plan.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int64_t smallest = BlockPlan::lanes;
-/// At most so many queries (decoding) are computed one by one: vectors of them would be mostly empty.
+constexpr int64_t min_group = BlockPlan::lanes;
+/// Up to 3 queries (decoding) are computed one by one: vectors of them would be mostly empty.
 constexpr int64_t few_queries = 3;
 /// Step::begin and Step::end are multiples of this, the rows of a block in products.
 constexpr int64_t block = 8;
@@ -30,12 +30,14 @@ int32_t gap_of(const int32_t* numbers, int64_t count) {
 
 }  // namespace
 
-/// Finds the cheapest groups for the pattern of each head.
+/// Finds the cheapest groups for the pattern of each head. A head has one or two orders of its queries: as
+/// they are, and by the columns of a stride. In an order, each tile of 64 queries is cut into the cheapest
+/// groups of 64, 32 or 16 queries, or queries by themselves.
 class BlockPlanner {
  public:
   using Part = BlockPlan::Part;
   using Step = BlockPlan::Step;
-  /// An order of all queries of a head. No group contains queries on both sides of an index in `classes`.
+  /// An order of all queries of a head. `classes` has ascending ends of classes, which no group crosses.
   struct Order {
     std::vector<int32_t> queries;
     std::vector<int64_t> classes = {};
@@ -60,7 +62,7 @@ class BlockPlanner {
       for (int64_t head = 0; head < pattern_.heads; ++head) one_by_one(head);
       return;
     }
-    for (int i = 0; i < 7; ++i) sets_.emplace_back(pattern_.keys);
+    for (int i = 0; i < num_sets; ++i) sets_.emplace_back(pattern_.keys);
     std::vector<bool> has_two_passes(static_cast<size_t>(pattern_.heads));
     std::vector<Order> order(has_two_passes.size());
     Order plain{std::vector<int32_t>(static_cast<size_t>(pattern_.queries))};
@@ -68,7 +70,7 @@ class BlockPlanner {
     for (int64_t head = 0; head < pattern_.heads; ++head) {
       const auto h = static_cast<size_t>(head);
       bool all_short = true;
-      if (!lattice(head, order[h], all_short) || order[h].queries == plain.queries) {
+      if (!order_by_stride(head, order[h], all_short) || order[h].queries == plain.queries) {
         order[h] = plain;
         continue;
       }
@@ -98,16 +100,7 @@ class BlockPlanner {
   /// Plans one group whose queries are computed by themselves.
   void one_by_one(int64_t head) {
     const auto count = static_cast<int32_t>(pattern_.queries);
-    BlockPlan::Group all{.queries = 0,
-                         .count = count,
-                         .gap = 1,
-                         .alone = true,
-                         .part = Part::all,
-                         .first_step = 0,
-                         .last_step = 0,
-                         .kept = 0,
-                         .begin = 0,
-                         .end = 0};
+    BlockPlan::Group all{.count = count, .alone = true};
     for (int32_t i = 0; i < count; ++i) {
       if (head == 0) plan_.queries_.push_back(i);
       each_run(pattern_, Part::all, head, i, pattern_.keys, [&](int64_t begin, int64_t end) {
@@ -122,9 +115,10 @@ class BlockPlanner {
     plan_.max_groups_ = 1;
   }
 
-  /// Orders queries by the residue of their scattered keys modulo the distance between these, as in columns
-  /// of a stride. False where there is no such distance. Clears `all_short` where a query has a long run.
-  bool lattice(int64_t head, Order& order, bool& all_short) const {
+  /// Orders queries by (first scattered key) mod (distance between scattered keys): in a pattern of strides,
+  /// queries of one residue attend to the same columns. False where most queries have no such distance.
+  /// Clears `all_short` where a query has a long run.
+  bool order_by_stride(int64_t head, Order& order, bool& all_short) const {
     const int64_t queries = pattern_.queries;
     // The distance between scattered keys that most queries have, by majority vote.
     int64_t gap = 0, votes = 0;
@@ -149,90 +143,95 @@ class BlockPlanner {
     for (size_t i = 0; i < first.size(); ++i) residue[i] = first[i] < 0 ? -1 : first[i] % gap;
     order.queries.resize(first.size());
     std::iota(order.queries.begin(), order.queries.end(), 0);
-    const auto of = [&](int64_t i) { return residue[static_cast<size_t>(order[i])]; };
+    const auto residue_at = [&](int64_t i) { return residue[static_cast<size_t>(order[i])]; };
     std::stable_sort(order.queries.begin(), order.queries.end(), [&](int32_t a, int32_t b) {
       return residue[static_cast<size_t>(a)] < residue[static_cast<size_t>(b)];
     });
     int64_t begin = 0;
     for (int64_t i = 1; i <= queries; ++i) {
-      if (i < queries && of(i) == of(begin)) continue;
+      if (i < queries && residue_at(i) == residue_at(begin)) continue;
       // Small classes share groups.
-      if (i - begin >= smallest) order.classes.push_back(i);
+      if (i - begin >= min_group) order.classes.push_back(i);
       begin = i;
     }
     return true;
   }
 
-  /// Collects the keys that queries [begin, end) of the order attend to in `set`; returns the number of
-  /// pairs.
-  int64_t mark(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, KeyBits& set) const {
+  /// set = the keys that queries [begin, end) of the order attend to; returns the number of pairs.
+  int64_t collect_keys(int64_t head, const Order& order, Part part, int64_t begin, int64_t end,
+                       KeyBits& set) const {
     int64_t kept = 0;
     set.clear();
     for (int64_t i = begin; i < end; ++i) {
-      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t from, int64_t to) {
-        if (to <= from) return;
-        set.add(from, to);
-        kept += to - from;
+      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t first_key, int64_t end_key) {
+        if (end_key <= first_key) return;
+        set.add(first_key, end_key);
+        kept += end_key - first_key;
       });
     }
     return kept;
   }
 
-  /// The cost of one group with the keys `all`, made of the queries of sets_[from] to sets_[to - 1], 16 each.
-  /// `level`: index in PlanCosts::pair of the group's size.
-  double cost_of(const KeyBits& all, int64_t from, int64_t to, int level) const {
+  /// The cost of one group that attends to the keys `all`. Its queries are 16 for each of the sets
+  /// sets_[first_set] to sets_[end_set - 1]; `level` is the index of its size in PlanCosts::pair.
+  double cost_of(const KeyBits& all, int64_t first_set, int64_t end_set, int level) const {
     int64_t keys = 0, runs = 0, pairs = 0;
     all.count(keys, runs);
     if (costs_.whole_tiles)
       return static_cast<double>(ceil_div(keys, BlockPlan::tile) * BlockPlan::tile * BlockPlan::tile);
-    for (int64_t g = from; g < to; ++g) {
+    for (int64_t g = first_set; g < end_set; ++g) {
       const KeyBits& set = sets_[static_cast<size_t>(g)];
-      if (set.last() >= 0) pairs += smallest * (all.upto(set.last()) - all.upto(set.first() - 1));
+      if (set.last() >= 0) pairs += min_group * (all.upto(set.last()) - all.upto(set.first() - 1));
     }
     const double gathered = runs > 1 && keys < BlockPlan::tile * runs ? costs_.gathering : 0;
     return static_cast<double>(pairs) * costs_.pair[level] + static_cast<double>(keys) * gathered;
   }
 
-  /// The cost of the cheapest cut of queries [begin, all) of the order, a tile at most, into groups. Writes
+  /// The cost of the cheapest cut of queries [begin, end) of the order, a tile at most, into groups. Writes
   /// their `sizes`: 64, 32, 16, or -16 for queries that are computed by themselves.
-  double cut(int64_t head, const Order& order, Part part, int64_t begin, int64_t all,
+  double cut(int64_t head, const Order& order, Part part, int64_t begin, int64_t end,
              std::vector<int64_t>& sizes) {
-    double quarter[4] = {}, half[2] = {};
-    bool alone[4] = {}, joined[2] = {};
+    double quarter[4] = {}, half[2] = {};  // cheapest costs of 16 and of 32 queries
+    bool alone[4] = {}, is_group[2] = {};  // how they are reached
     for (int64_t g = 0; g < 4; ++g) {
-      const int64_t from = std::min(begin + g * smallest, all), to = std::min(from + smallest, all);
-      const int64_t kept = mark(head, order, part, from, to, set(3 + g));
+      const int64_t first = std::min(begin + g * min_group, end), behind = std::min(first + min_group, end);
+      const int64_t set_index = first_quarter + g;
+      const int64_t kept = collect_keys(head, order, part, first, behind, set(set_index));
       const double single = costs_.whole_tiles ? HUGE_VAL : costs_.alone * static_cast<double>(kept);
-      quarter[g] = cost_of(set(3 + g), 3 + g, 4 + g, 2);
+      quarter[g] = cost_of(set(set_index), set_index, set_index + 1, 2);
       alone[g] = single < quarter[g];
       quarter[g] = std::min(single, quarter[g]);
     }
     for (int64_t s = 0; s < 2; ++s) {
-      set(1 + s).clear();
-      set(1 + s).join(set(3 + 2 * s));
-      set(1 + s).join(set(4 + 2 * s));
+      const int64_t left = first_quarter + 2 * s;
+      unite(set(first_half + s), set(left), set(left + 1));
       const double apart = quarter[2 * s] + quarter[2 * s + 1];
-      half[s] = cost_of(set(1 + s), 3 + 2 * s, 5 + 2 * s, 1);
-      joined[s] = half[s] <= apart;
+      half[s] = cost_of(set(first_half + s), left, left + 2, 1);
+      is_group[s] = half[s] <= apart;
       half[s] = std::min(half[s], apart);
     }
-    set(0).clear();
-    set(0).join(set(1));
-    set(0).join(set(2));
-    const double whole = cost_of(set(0), 3, 7, 0);
+    unite(set(whole), set(first_half), set(first_half + 1));
+    const double whole_cost = cost_of(set(whole), first_quarter, num_sets, 0);
     sizes.clear();
-    if (whole <= half[0] + half[1]) {
+    if (whole_cost <= half[0] + half[1]) {
       sizes.push_back(BlockPlan::tile);
-      return whole;
+      return whole_cost;
     }
     for (int64_t s = 0; s < 2; ++s) {
-      if (joined[s]) {
-        sizes.push_back(2 * smallest);
+      if (is_group[s]) {
+        sizes.push_back(2 * min_group);
       } else {
-        for (int64_t g = 2 * s; g < 2 * s + 2; ++g) sizes.push_back(alone[g] ? -smallest : smallest);
+        for (int64_t g = 2 * s; g < 2 * s + 2; ++g) sizes.push_back(alone[g] ? -min_group : min_group);
       }
     }
     return half[0] + half[1];
+  }
+
+  /// to = a united with b.
+  static void unite(KeyBits& to, const KeyBits& a, const KeyBits& b) {
+    to.clear();
+    to.join(a);
+    to.join(b);
   }
 
   /// The cost of the cheapest groups of all queries in this order.
@@ -254,11 +253,11 @@ class BlockPlanner {
     plan_.queries_.insert(plan_.queries_.end(), order.queries.begin(), order.queries.end());
     std::vector<int64_t> sizes;
     for (int64_t begin = 0; begin < order.size();) {
-      const int64_t all = order.end_of_tile(begin);
-      cut(head, order, part, begin, all, sizes);
+      const int64_t tile_end = order.end_of_tile(begin);
+      cut(head, order, part, begin, tile_end, sizes);
       for (const int64_t size : sizes) {
-        const int64_t end = std::min(begin + std::abs(size), all);
-        if (begin < end) group(head, order, part, begin, end, size < 0, queries + begin);
+        const int64_t end = std::min(begin + std::abs(size), tile_end);
+        if (begin < end) append_group(head, order, part, begin, end, size < 0, queries + begin);
         begin = end;
       }
     }
@@ -269,10 +268,10 @@ class BlockPlanner {
 
   /// Appends the group of queries [begin, end) of the order. `queries`: index of the first in the list of
   /// queries.
-  void group(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, bool alone,
-             int64_t queries) {
-    KeyBits& seen = set(0);
-    const int64_t kept = mark(head, order, part, begin, end, seen);
+  void append_group(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, bool alone,
+                    int64_t queries) {
+    KeyBits& seen = set(whole);
+    const int64_t kept = collect_keys(head, order, part, begin, end, seen);
     // The second pass adds nothing to queries without scattered keys.
     if (kept == 0 && part == Part::short_runs) return;
     const auto count = static_cast<int32_t>(end - begin);
@@ -282,72 +281,76 @@ class BlockPlanner {
                           .alone = alone,
                           .part = part,
                           .first_step = static_cast<int64_t>(plan_.steps_.size()),
-                          .last_step = 0,
-                          .kept = kept,
-                          .begin = 0,
-                          .end = 0};
+                          .kept = kept};
     keys_.clear();
     seen.list(keys_);
     if (!keys_.empty()) {
       made.begin = keys_.front();
       made.end = keys_.back() + 1;
     }
-    if (!alone) steps(head, order, part, begin, end, seen);
+    if (!alone) append_steps(head, order, part, begin, end, seen);
     made.last_step = static_cast<int64_t>(plan_.steps_.size());
     plan_.groups_.push_back(made);
   }
 
   /// Appends the steps of the group of queries [begin, end), which attends to the keys `seen`, listed in
   /// keys_.
-  void steps(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, const KeyBits& seen) {
+  void append_steps(int64_t head, const Order& order, Part part, int64_t begin, int64_t end,
+                    const KeyBits& seen) {
     constexpr int64_t tile = BlockPlan::tile;
-    const auto all = static_cast<int64_t>(keys_.size());
-    const int64_t count = end - begin, steps = ceil_div(all, tile);
+    const auto num_keys = static_cast<int64_t>(keys_.size());
+    const int64_t count = end - begin, num_steps = ceil_div(num_keys, tile);
     const auto first_key = static_cast<int64_t>(plan_.keys_.size());
     plan_.keys_.insert(plan_.keys_.end(), keys_.begin(), keys_.end());
-    words_.assign(static_cast<size_t>(steps * count), 0);
+    words_.assign(static_cast<size_t>(num_steps * count), 0);
     for (int64_t i = begin; i < end; ++i) {
-      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t from, int64_t to) {
-        if (to <= from) return;
-        const int64_t low = seen.place(from), high = seen.place(to - 1) + 1;
+      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t first_of_run, int64_t end_of_run) {
+        if (end_of_run <= first_of_run) return;
+        // Positions of the run's keys in keys_, and of its bits in the word of each step.
+        const int64_t low = seen.place(first_of_run), high = seen.place(end_of_run - 1) + 1;
         for (int64_t s = low / tile; s * tile < high; ++s) {
-          const int64_t a = std::max<int64_t>(low - s * tile, 0), b = std::min(high - s * tile, tile);
-          words_[static_cast<size_t>(s * count + i - begin)] |= (~uint64_t{0} >> (64 - (b - a))) << a;
+          const int64_t first_bit = std::max<int64_t>(low - s * tile, 0),
+                        end_bit = std::min(high - s * tile, tile);
+          words_[static_cast<size_t>(s * count + i - begin)] |= (~uint64_t{0} >> (64 - (end_bit - first_bit)))
+                                                                << first_bit;
         }
       });
     }
-    for (int64_t s = 0; s < steps; ++s) {
-      const int64_t at = s * tile, length = std::min(tile, all - at);
+    for (int64_t s = 0; s < num_steps; ++s) {
+      const int64_t position = s * tile, length = std::min(tile, num_keys - position);
       const uint64_t full = ~uint64_t{0} >> (64 - length);
-      const auto word = words_.begin() + s * count;
-      const bool is_full = std::all_of(word, word + count, [full](uint64_t bits) { return bits == full; });
-      Step step{.keys = first_key + at,
+      const auto step_words = words_.begin() + s * count;
+      const bool is_full =
+          std::all_of(step_words, step_words + count, [full](uint64_t bits) { return bits == full; });
+      Step step{.keys = first_key + position,
                 .pairs = is_full ? -1 : static_cast<int64_t>(plan_.pairs_.size()),
                 .count = static_cast<int32_t>(length),
-                .gap = gap_of(keys_.data() + at, length),
+                .gap = gap_of(keys_.data() + position, length),
                 .begin = {},
                 .end = {}};
-      for (int64_t g = 0; g * smallest < count; ++g) {
+      for (int64_t g = 0; g * min_group < count; ++g) {
         uint64_t bits = 0;
-        for (int64_t i = g * smallest; i < std::min((g + 1) * smallest, count); ++i) bits |= word[i];
+        for (int64_t i = g * min_group; i < std::min((g + 1) * min_group, count); ++i) bits |= step_words[i];
         if (bits == 0) continue;
         const int64_t first = std::countr_zero(bits), past = 64 - std::countl_zero(bits);
         step.begin[g] = static_cast<uint8_t>(first / block * block);
         step.end[g] = static_cast<uint8_t>(std::min(ceil_div(past, block) * block, length));
       }
       plan_.steps_.push_back(step);
-      if (!is_full) plan_.pairs_.insert(plan_.pairs_.end(), word, word + count);
+      if (!is_full) plan_.pairs_.insert(plan_.pairs_.end(), step_words, step_words + count);
     }
   }
 
+  /// Indices of sets_: the keys of a whole tile of queries, of its halves and of its quarters.
+  static constexpr int64_t whole = 0, first_half = 1, first_quarter = 3, num_sets = 7;
   KeyBits& set(int64_t index) { return sets_[static_cast<size_t>(index)]; }
 
   const Pattern& pattern_;
   const PlanCosts& costs_;
   BlockPlan& plan_;
   std::vector<KeyBits> sets_;
-  std::vector<int32_t> keys_;
-  std::vector<uint64_t> words_;
+  std::vector<int32_t> keys_;    // keys of the group that is appended, ascending
+  std::vector<uint64_t> words_;  // see BlockPlan::pairs(): [steps, queries of the group]
 };
 
 BlockPlan::BlockPlan(const Pattern& pattern, const PlanCosts& costs) {

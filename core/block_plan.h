@@ -30,7 +30,7 @@ class BlockPlan {
 
   /// At most a tile of keys that queries of a group attend to.
   struct Step {
-    int64_t keys;   ///< index in key_list() of the first of its `count` key numbers, which ascend
+    int64_t keys;   ///< index in key_list() of the first of its `count` keys, which ascend
     int64_t pairs;  ///< index in pair_list() of a word for each query: bit n is set where it attends to the
                     ///< step's key n; -1: all queries attend to all keys
     int32_t count;  ///< number of keys, at most a tile
@@ -43,16 +43,16 @@ class BlockPlan {
   enum class Part : uint8_t { all, long_runs, short_runs };
   /// Queries that share steps.
   struct Group {
-    int64_t queries;     ///< index in query_list() of the first of its `count` query numbers
-    int32_t count;       ///< number of queries, at most a tile
-    int32_t gap;         ///< distance from query to query; 0: distances differ
-    bool alone;          ///< each query is computed by itself over its runs; there are no steps
-    Part part;           ///< the runs that this group covers
-    int64_t first_step;  ///< first index of its steps
-    int64_t last_step;   ///< index behind its last step
-    int64_t kept;        ///< number of pairs
-    int32_t begin;       ///< first key of the group
-    int32_t end;         ///< behind the last key of the group
+    int64_t queries = 0;     ///< index in query_list() of the first of its `count` queries
+    int32_t count = 0;       ///< number of queries, at most a tile
+    int32_t gap = 1;         ///< distance from query to query; 0: distances differ
+    bool alone = false;      ///< each query is computed by itself over its runs; there are no steps
+    Part part = Part::all;   ///< the runs that this group covers
+    int64_t first_step = 0;  ///< first index of its steps
+    int64_t last_step = 0;   ///< index behind its last step
+    int64_t kept = 0;        ///< number of pairs
+    int32_t begin = 0;       ///< first key of the group
+    int32_t end = 0;         ///< behind the last key of the group
   };
   /// Groups [begin, end). Those of the second pass add to the result of the first.
   struct Pass {
@@ -63,7 +63,7 @@ class BlockPlan {
   /// The cheapest plan found by these costs of the device that will compute it.
   explicit BlockPlan(const Pattern& pattern, const PlanCosts& costs = {});
 
-  int64_t heads() const { return heads_; }  ///< as the pattern has them
+  int64_t heads() const { return heads_; }  ///< number of heads of the pattern; 1: all heads share it
   /// 2 where the short runs of some queries form groups of their own, else 1.
   int64_t passes() const { return passes_; }
   /// The groups of one pass and head; together those of pass 0 hold every query of the head once.
@@ -76,9 +76,11 @@ class BlockPlan {
   const Group& group(int64_t index) const { return groups_[static_cast<size_t>(index)]; }
   /// A step of a group: first_step <= index < last_step.
   const Step& step(int64_t index) const { return steps_[static_cast<size_t>(index)]; }
-  /// `group.count` numbers.
+  /// The `group.count` queries of a group.
   const int32_t* queries(const Group& group) const { return queries_.data() + group.queries; }
-  const int32_t* keys(const Step& step) const { return keys_.data() + step.keys; }  ///< `step.count` numbers
+  const int32_t* keys(const Step& step) const {
+    return keys_.data() + step.keys;
+  }  ///< the `step.count` keys of a step
   /// A word for each query of the step's group; see Step::pairs.
   const uint64_t* pairs(const Step& step) const { return pairs_.data() + step.pairs; }
 

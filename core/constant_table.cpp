@@ -1,4 +1,4 @@
-// A cache of constant tables on a device.
+// Caches constant tables on a device.
 #include "heed/core/constant_table.h"
 
 #include <list>
@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-/// The tables used last, found by their dtype and bytes.
+/// The most recently used tables of a device, found by their dtype and bytes.
 class TableCache {
  public:
   /// The table on this device, copied there unless it is cached.
@@ -23,18 +23,18 @@ class TableCache {
     std::string key(1, static_cast<char>(table.dtype()));
     key.append(static_cast<const char*>(table.raw()), static_cast<size_t>(table.bytes()));
     const std::lock_guard lock(mutex_);
-    if (const auto found = places_.find(key); found != places_.end()) {
-      last_first_.splice(last_first_.begin(), last_first_, found->second);
+    if (const auto found = entries_.find(key); found != entries_.end()) {
+      by_recency_.splice(by_recency_.begin(), by_recency_, found->second);
       return found->second->table;
     }
-    last_first_.push_front({std::move(key), view::reshape(table, Shape{table.size()}).to(device)});
-    places_.emplace(last_first_.front().key, last_first_.begin());
+    by_recency_.push_front({std::move(key), view::reshape(table, Shape{table.size()}).to(device)});
+    entries_.emplace(by_recency_.front().key, by_recency_.begin());
     bytes_ += table.bytes();
-    for (; bytes_ > max_bytes && last_first_.size() > 1; last_first_.pop_back()) {
-      bytes_ -= last_first_.back().table.bytes();
-      places_.erase(last_first_.back().key);
+    for (; bytes_ > max_bytes && by_recency_.size() > 1; by_recency_.pop_back()) {
+      bytes_ -= by_recency_.back().table.bytes();
+      entries_.erase(by_recency_.back().key);
     }
-    return last_first_.front().table;
+    return by_recency_.front().table;
   }
 
  private:
@@ -44,8 +44,8 @@ class TableCache {
     Tensor table;
   };
   std::mutex mutex_;
-  std::list<Entry> last_first_;
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> places_;
+  std::list<Entry> by_recency_;
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> entries_;
   int64_t bytes_ = 0;
 };
 

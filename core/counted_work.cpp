@@ -1,4 +1,4 @@
-// Counted loops, and the scope of each thread that shows them.
+// Computes the progress of loops and reports it to the scope of each thread.
 #include "heed/core/counted_work.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "heed/core/dtype.h"
 #include "heed/core/error.h"
 #include "heed/core/gpu_info.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 

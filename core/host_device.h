@@ -1,4 +1,4 @@
-// Marks what both compilers build: the host's and, where there is one, the device's.
+// HEED_BOTH marks functions that run on the host and, under nvcc, on the device.
 #pragma once
 
 #ifdef __CUDACC__

@@ -32,7 +32,7 @@ class KeyBits {
       word(w) |= bits;
     }
   }
-  /// Adds all keys of `other`, a set over as many keys.
+  /// Adds all keys of `other`, a set with the same `keys`.
   void join(const KeyBits& other) {
     if (other.low_ > other.high_) return;
     low_ = std::min(low_, other.low_);
@@ -60,7 +60,7 @@ class KeyBits {
     if (low_ > high_) return -1;
     return high_ * 64 + 63 - std::countl_zero(words_[static_cast<size_t>(high_)]);
   }
-  /// Counts the keys up to `key`.
+  /// Number of keys of the set up to `key`.
   int64_t upto(int64_t key) const {
     int64_t keys = 0;
     for (int64_t w = low_; w <= high_ && w * 64 <= key; ++w) {
@@ -69,7 +69,7 @@ class KeyBits {
     }
     return keys;
   }
-  /// Appends the keys to `out` in ascending order, and prepares place().
+  /// Appends the keys to `out` in ascending order, and lets place() be called until the set changes.
   void list(std::vector<int32_t>& out) {
     const size_t begin = out.size();
     for (int64_t w = low_; w <= high_; ++w) {
@@ -78,7 +78,7 @@ class KeyBits {
         out.push_back(static_cast<int32_t>(w * 64 + std::countr_zero(bits)));
     }
   }
-  /// Counts the keys below `key`; needs list() before.
+  /// Number of keys of the set below `key`. list() must have been called since the last change.
   int64_t place(int64_t key) const {
     const auto w = static_cast<size_t>(key / 64);
     return before_[w] + std::popcount(words_[w] & ((uint64_t{1} << (key % 64)) - 1));
@@ -87,9 +87,9 @@ class KeyBits {
  private:
   uint64_t& word(int64_t w) { return words_[static_cast<size_t>(w)]; }
 
-  std::vector<uint64_t> words_;
-  std::vector<int64_t> before_;
-  int64_t low_ = 0, high_ = -1;
+  std::vector<uint64_t> words_;  // bit k % 64 of word k / 64 stands for key k
+  std::vector<int64_t> before_;  // number of keys in earlier words
+  int64_t low_ = 0, high_ = -1;  // first and last word that may have keys; low_ > high_ in an empty set
 };
 
 }  // namespace heed::kernel

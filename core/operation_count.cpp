@@ -14,8 +14,8 @@ std::atomic<int64_t>& PairCount::total() {
 }
 
 std::atomic<ProductLog*>& ProductLog::open() {
-  static std::atomic<ProductLog*> one{nullptr};
-  return one;
+  static std::atomic<ProductLog*> log{nullptr};
+  return log;
 }
 
 void ProductLog::note(const Product& product) {

@@ -34,8 +34,8 @@ struct Philox {
   }
 };
 
-/// The random numbers of one op: those of (seed, stream) at the tick, which is in device memory so that a
-/// step replayed as a CUDA graph draws new numbers each time.
+/// The random numbers of one op: Philox with key `seed` at counters that depend on `stream` and the tick. The
+/// tick is in device memory, so that a step replayed as a CUDA graph draws new numbers each time.
 struct Draw {
   uint64_t seed = 0;    ///< the key of Philox
   uint64_t stream = 0;  ///< number of the op within its step
@@ -67,7 +67,7 @@ class Rng {
   bool past(int64_t tick) const { return tick_host_ > tick || this->tick() > tick; }
   /// True when both are in the same step.
   bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
-  int64_t draws() const { return static_cast<int64_t>(draws_); }  ///< ops that have drawn since the last tick
+  int64_t draws() const { return static_cast<int64_t>(draws_); }  ///< calls of next() since the last tick
   void restore(int64_t tick, int64_t draws);  ///< restores the state that tick() and draws() returned
   void skip_to(int64_t draws) { draws_ = static_cast<uint64_t>(draws); }  ///< sets draws() within the tick
 

@@ -1,4 +1,4 @@
-// Extents, and the rule of broadcasting.
+// Extents, sizes, contiguous strides and broadcasting of shapes.
 #include "heed/core/shape.h"
 
 #include <algorithm>

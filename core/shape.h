@@ -37,7 +37,7 @@ class Extents {
     if (rank_ == max_rank) fail("shape: more than ", max_rank, " dimensions. Merge some with reshape.");
     values_[static_cast<size_t>(rank_++)] = value;
   }
-  void insert(int64_t axis, int64_t value);                ///< before `axis`, 0 <= axis <= rank
+  void insert(int64_t axis, int64_t value);                ///< inserts before `axis`, 0 <= axis <= rank
   void erase(int64_t axis);                                ///< removes one; negative axes count from the end
   const int64_t* begin() const { return values_.data(); }  ///< the first extent
   const int64_t* end() const { return values_.data() + rank_; }  ///< behind the last extent
@@ -69,7 +69,7 @@ class Shape : public Extents {
 class Strides : public Extents {
  public:
   using Extents::Extents;                         ///< from a list of distances
-  static Strides contiguous(const Shape& shape);  ///< row major
+  static Strides contiguous(const Shape& shape);  ///< strides of a dense row-major tensor
 };
 
 std::string to_string(const Extents& extents);  ///< "[2, 8, 64]"

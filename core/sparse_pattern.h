@@ -10,8 +10,8 @@ namespace heed::kernel {
 class BlockPlan;
 struct PlanOnDevice;
 
-/// The keys that each query attends to, as runs [begin, end) in order and without overlap. Query i of head h
-/// has the runs from first[h Tq + i] up to first[h Tq + i + 1]. With heads = 1 all heads share the pattern.
+/// The keys that each query attends to, as ascending runs [begin, end) that do not overlap. Query i of head h
+/// has runs[r] for first[h Tq + i] <= r < first[h Tq + i + 1]. With heads = 1 all heads share the pattern.
 struct Pattern {
   int64_t heads = 1;           ///< 1: one pattern for all heads
   int64_t queries = 0;         ///< Tq

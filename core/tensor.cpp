@@ -1,4 +1,4 @@
-// Making, viewing and reading tensors.
+// Creates tensors, copies them between devices, prints them, and makes views.
 #include "heed/core/tensor.h"
 
 #include <cstring>
@@ -75,15 +75,20 @@ double Tensor::item() const {
 
 namespace {
 
+/// x without history, contiguous and of this dtype: x itself or a copy on its device.
+Tensor dense_as(DType dtype, const Tensor& x) {
+  if (x.dtype() == dtype && x.contiguous()) return x.detach();
+  const Tensor out(x.shape(), dtype, x.device());
+  launch<kernel::Copy>(x.device(), x.detach(), out);
+  return out;
+}
+
+/// The elements of x on the host, in row-major order, converted to T.
 template <class T>
 std::vector<T> values_of(const Tensor& x) {
   std::vector<T> out(static_cast<size_t>(x.size()));
   if (out.empty()) return out;
-  Tensor dense = x.detach();
-  if (x.dtype() != dtype_of<T> || !x.contiguous()) {
-    dense = Tensor(x.shape(), dtype_of<T>, x.device());
-    launch<kernel::Copy>(x.device(), x.detach(), dense);
-  }
+  const Tensor dense = dense_as(dtype_of<T>, x);
   copy_bytes(out.data(), Device::cpu, dense.raw(), x.device(), dense.bytes());
   return out;
 }
@@ -95,13 +100,9 @@ std::vector<float> Tensor::to_host() const { return values_of<float>(*this); }
 
 Tensor Tensor::to(Device device) const {
   if (!storage_ || device == this->device()) return *this;
-  Tensor from = detach();
-  if (!contiguous()) {
-    from = Tensor(shape_, dtype_, this->device());
-    launch<kernel::Copy>(this->device(), detach(), from);
-  }
+  const Tensor dense = dense_as(dtype_, *this);
   Tensor out(shape_, dtype_, device);
-  if (size_ > 0) copy_bytes(out.raw(), device, from.raw(), from.device(), out.bytes());
+  if (size_ > 0) copy_bytes(out.raw(), device, dense.raw(), dense.device(), out.bytes());
   return out;
 }
 
@@ -130,6 +131,8 @@ Tensor empty_like(const Tensor& x, const Shape& shape) { return Tensor(shape, x.
 
 namespace {
 
+/// Appends the elements from `offset` on that the axes from `axis` on index, in brackets: of an axis with
+/// more than 8 elements the first 4 and the last 4.
 void print(std::string& out, const std::vector<double>& values, const Shape& shape, int64_t axis,
            int64_t offset) {
   if (axis == shape.rank()) {
@@ -177,12 +180,12 @@ Tensor permute(const Tensor& x, std::span<const int64_t> axes) {
   Strides strides;
   uint64_t seen = 0;
   for (int64_t axis : axes) {
-    const int64_t from = x.shape().checked(axis);
-    if ((seen >> from) & 1U)
+    const int64_t source = x.shape().checked(axis);
+    if ((seen >> source) & 1U)
       fail("permute: axis ", axis, " of ", x.shape(), " is named twice. Name each axis once.");
-    seen |= uint64_t{1} << from;
-    shape.push_back(x.shape()[from]);
-    strides.push_back(x.strides()[from]);
+    seen |= uint64_t{1} << source;
+    shape.push_back(x.shape()[source]);
+    strides.push_back(x.strides()[source]);
   }
   return x.seen_as(shape, strides, x.offset());
 }
@@ -204,8 +207,8 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   }
   Strides strides;
   for (int64_t axis = -shape.rank(); axis < 0; ++axis) {
-    const bool given = -axis <= x.rank() && (x.extent(axis) != 1 || shape[axis] == 1);
-    strides.push_back(given ? x.strides()[axis] : 0);
+    const bool has_own_stride = -axis <= x.rank() && (x.extent(axis) != 1 || shape[axis] == 1);
+    strides.push_back(has_own_stride ? x.strides()[axis] : 0);
   }
   return x.seen_as(shape, strides, x.offset());
 }

@@ -54,7 +54,7 @@ class Tensor {
   DType dtype() const { return dtype_; }                                         ///< type of the elements
   Device device() const { return storage_ ? storage_->device() : Device::cpu; }  ///< where the numbers lie
   int64_t size() const { return size_; }                                         ///< number of elements
-  /// Bytes of its elements: a view counts what it shows.
+  /// Bytes of size() elements, however many the storage of a view holds.
   int64_t bytes() const { return size_ * bytes_of(dtype_); }
   bool contiguous() const;  ///< row major without gaps
 
@@ -78,7 +78,7 @@ class Tensor {
   /// A dense copy on a device, without history; the tensor itself where it is on that device.
   Tensor to(Device device) const;
 
-  const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
+  const std::shared_ptr<Node>& node() const { return node_; }  ///< history for autograd; null without one
   /// Used by record(): gives this handle its history.
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
 
@@ -109,8 +109,8 @@ Tensor empty_like(const Tensor& x, const Shape& shape);  ///< keeps dtype and de
 /// Numbers, shape and dtype as text, long axes shortened.
 std::string to_string(const Tensor& x);
 
-/// Views: the same numbers seen otherwise, without history (the ops of the same names in autograd/ops.h keep
-/// it).
+/// Views: tensors that share the numbers of x, without history. The ops of the same names in autograd/ops.h
+/// keep the history.
 namespace view {
 Tensor transpose(const Tensor& x, int64_t a, int64_t b);  ///< swaps axes a and b
 /// Axis i of the result is axis axes[i] of x.

@@ -1,4 +1,4 @@
-// Events of all threads in one list.
+// Collects the events of all threads in one list.
 #include "heed/core/timeline.h"
 
 #include <atomic>
@@ -10,8 +10,8 @@ namespace heed {
 namespace {
 
 std::atomic<Timeline*> living{nullptr};
-std::atomic<int> known_threads{0};
-thread_local int this_thread = -1;
+std::atomic<int> num_threads{0};     // threads that have recorded an event
+thread_local int thread_index = -1;  // -1: this thread has recorded none
 thread_local int64_t last_mark = 0;
 
 }  // namespace
@@ -60,8 +60,8 @@ void Timeline::counter(const char* name, int64_t value) {
 }
 
 void Timeline::add(TimelineEvent event) {
-  if (this_thread < 0) this_thread = known_threads.fetch_add(1);
-  event.thread = this_thread;
+  if (thread_index < 0) thread_index = num_threads.fetch_add(1);
+  event.thread = thread_index;
   const std::lock_guard lock(mutex_);
   if (events_.size() < max_events_)
     events_.push_back(event);

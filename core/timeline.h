@@ -13,7 +13,7 @@ namespace heed {
 /// clock.
 struct TimelineEvent {
   const char* kind;              ///< "module", "op", "gradient", "threads", "step", "memory"
-  const char* name;              ///< lives as long as the program; null: that of the module
+  const char* name;              ///< lives as long as the program; null: the name of `module`
   const void* module = nullptr;  ///< the module that computes
   int64_t begin = 0;             ///< start; the moment of a counter
   int64_t end = 0;               ///< end; the same moment for a counter
@@ -21,8 +21,8 @@ struct TimelineEvent {
   int thread = 0;                ///< counted from 0, as threads first appear
 };
 
-/// Records the work of all threads while it lives. One may live at a time; a second is an internal error. It
-/// is created and destroyed between calls of parallel_for.
+/// Records slices and counters of all threads while it lives. One may live at a time; a second is an internal
+/// error. It must be created and destroyed outside of parallel_for().
 class Timeline : NonCopyable {
  public:
   /// Keeps the first `max_events` events and counts the others.
@@ -31,7 +31,7 @@ class Timeline : NonCopyable {
 
   /// The events until now, in the order in which slices ended.
   std::vector<TimelineEvent> events() const;
-  /// The number of events behind the first `max_events`.
+  /// Number of events that were not kept.
   int64_t dropped() const;
 
   /// The living Timeline; null: nothing is recorded.
@@ -39,7 +39,7 @@ class Timeline : NonCopyable {
   /// The present moment, in nanoseconds.
   static int64_t now();
 
-  /// Adds a slice from `begin` to now, and leaves the mark.
+  /// Adds a slice from `begin` to now; does not move this thread's mark.
   void slice(const char* kind, const char* name, const void* module, int64_t begin);
   /// Adds a slice from this thread's last mark to now, and sets the mark to now.
   void slice_since_mark(const char* kind, const char* name, const void* module);

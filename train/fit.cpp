@@ -11,7 +11,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/temporary_folder.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/data/text/text.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/fit_run.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 

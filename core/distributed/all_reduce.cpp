@@ -1,4 +1,4 @@
-// AllReduce over a group: by a thread of the CPU, by NCCL, or through the host.
+// AllReduce over a group: by a thread of the CPU, by NCCL, or by copies through the host.
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -15,10 +15,10 @@
 namespace heed {
 namespace {
 
-/// AllReduce of tensors of the CPU. Only its thread calls the group between the first start() and finish().
+/// AllReduce of tensors of the CPU by a thread, which alone calls the group between start() and finish().
 class HostAllReduce final : public AllReduce {
  public:
-  explicit HostAllReduce(ProcessGroup& group) : group_(group), thread_([this] { work(); }) {}
+  explicit HostAllReduce(ProcessGroup& group) : group_(group), thread_([this] { sum_tensors(); }) {}
 
   ~HostAllReduce() override {
     {
@@ -33,19 +33,19 @@ class HostAllReduce final : public AllReduce {
     {
       const std::lock_guard lock(mutex_);
       waiting_.push_back(x);
-      ++open_;
+      ++unfinished_;
     }
     wake_.notify_all();
   }
 
   void finish() override {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return open_ == 0; });
+    done_.wait(lock, [&] { return unfinished_ == 0; });
     if (const std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
   }
 
  private:
-  void work() {
+  void sum_tensors() {
     std::vector<std::byte> scratch;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -62,7 +62,7 @@ class HostAllReduce final : public AllReduce {
       }
       lock.lock();
       if (error && !error_) error_ = error;
-      if (--open_ == 0) done_.notify_all();
+      if (--unfinished_ == 0) done_.notify_all();
     }
   }
 
@@ -70,7 +70,7 @@ class HostAllReduce final : public AllReduce {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::deque<Tensor> waiting_;
-  int64_t open_ = 0;  // started and not finished
+  int64_t unfinished_ = 0;  // tensors that are started and not summed
   bool stop_ = false;
   std::exception_ptr error_;
   std::thread thread_;  // last, since it uses the other members
@@ -101,7 +101,7 @@ class StagedAllReduce final : public AllReduce {
   std::vector<std::byte> scratch_;
 };
 
-/// AllReduce of a group of one.
+/// AllReduce of a group of one, which has nothing to do.
 class NoReduce final : public AllReduce {
  public:
   void start(const Tensor&) override {}

@@ -1,5 +1,5 @@
-// The rows that each thread computes. The variable is in this file, since kernels are compiled once for each
-// instruction set and each would have its own copy of a variable in the header.
+// Keeps the rows of the batch that each thread computes: here and not in the header, since kernels are
+// compiled once for each instruction set and each would have its own copy of the variable.
 #include "heed/core/distributed/batch_shard.h"
 
 namespace heed {

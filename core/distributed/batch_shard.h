@@ -23,8 +23,8 @@ class SharedRows {
   ScopedValue<BatchRows> rows_;
 };
 
-/// Index of the first random number for `count` elements of this process's rows, behind the numbers of
-/// earlier rows. Dropout kernels call it.
+/// Number of random numbers that the rows before this process's rows take, when its own rows take `count`; 0
+/// for the whole batch. Dropout kernels begin behind them.
 uint64_t skipped_draws(int64_t count);
 
 }  // namespace heed

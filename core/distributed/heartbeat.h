@@ -24,8 +24,9 @@ class HeartbeatMonitor {
 
  private:
   int64_t rank_;
-  double limit_, looked_;
-  std::vector<double> heard_;
+  double limit_;                    // seconds without a heartbeat
+  double last_check_;               // time of the last silent()
+  std::vector<double> last_heard_;  // time of the last heartbeat of each process
 };
 
 /// "process 2 of 4", "processes 2 and 3 of 4", counted from 1.

@@ -22,11 +22,12 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/scope.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {
 
+/// The whole number in an environment variable; -1 where there is none.
 int64_t number_in(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr ? parsed_integer(value).value_or(-1) : -1;
@@ -58,18 +59,20 @@ struct MpiTable {
 constexpr int serialized = 2;  // MPI_THREAD_SERIALIZED
 
 /// Opens OpenMPI; null, with the reason in `why`, where that fails.
-const MpiTable* open_table(std::string& why) {
+const MpiTable* load_mpi(std::string& why) {
   static MpiTable table{};
+  bool is_complete = true;
   // RTLD_GLOBAL, since plugins of OpenMPI look for its symbols in the whole program.
   void* library = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     why = text("OpenMPI's library cannot be opened (", dlerror(), ")");
     return nullptr;
   }
-  const auto find = [&](const char* name, auto& to) {
+  const auto find = [&](const char* name, auto& symbol) {
     void* found = dlsym(library, name);
-    if (found == nullptr && why.empty()) why = text("libmpi.so.40 is not OpenMPI's: it has no ", name);
-    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
+    if (found == nullptr && is_complete) why = text("libmpi.so.40 is not OpenMPI's: it has no ", name);
+    is_complete = is_complete && found != nullptr;
+    symbol = reinterpret_cast<std::remove_reference_t<decltype(symbol)>>(found);
   };
   find("MPI_Init_thread", table.init_thread);
   find("MPI_Finalize", table.finalize);
@@ -87,10 +90,10 @@ const MpiTable* open_table(std::string& why) {
   find("MPI_Recv", table.receive);
   find("ompi_mpi_comm_world", table.world);
   find("ompi_mpi_byte", table.byte);
-  return why.empty() ? &table : nullptr;
+  return is_complete ? &table : nullptr;
 }
 
-double seconds_of_clock() {
+double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -98,14 +101,14 @@ double seconds_of_clock() {
 /// that no process waits longer than the limit, in MPI or for a device.
 class Heartbeat : NonCopyable {
  public:
-  /// `calls` is locked during calls of MPI.
+  /// `calls`: locked during calls of MPI, since one thread at a time may make them.
   Heartbeat(const MpiTable& table, std::mutex& calls, const ProcessGroup& group, double limit)
       : mpi_(table),
         calls_(calls),
         group_(group),
         limit_(limit),
-        monitor_(group.rank(), group.size(), limit, seconds_of_clock()),
-        sent_(static_cast<size_t>(group.size())),
+        monitor_(group.rank(), group.size(), limit, steady_seconds()),
+        last_sent_(static_cast<size_t>(group.size())),
         thread_([this] { beat(); }) {}
   ~Heartbeat() { stop(); }
   void stop() {
@@ -122,7 +125,7 @@ class Heartbeat : NonCopyable {
   }
 
  private:
-  static constexpr int tag = 7;
+  static constexpr int tag = 7;  // marks heartbeats, the only messages with a tag
 
   void beat() {
     std::unique_lock lock(mutex_);
@@ -132,12 +135,13 @@ class Heartbeat : NonCopyable {
         receive_from(i);
         send_to(i);
       }
-      if (const std::vector<int64_t> silent = monitor_.silent(seconds_of_clock()); !silent.empty())
-        end(silent);
+      if (const std::vector<int64_t> silent = monitor_.silent(steady_seconds()); !silent.empty())
+        end_job(silent);
       changed_.wait_for(lock, std::chrono::duration<double>(monitor_.period()), [this] { return stop_; });
     }
   }
 
+  /// Receives all heartbeats of a process that have arrived.
   void receive_from(int64_t rank) {
     const int from = static_cast<int>(rank);
     for (;;) {
@@ -147,21 +151,24 @@ class Heartbeat : NonCopyable {
       mpi_.probe(from, tag, mpi_.world, &has_message, nullptr);
       if (has_message == 0) return;
       mpi_.receive(&heartbeat, 1, mpi_.byte, from, tag, mpi_.world, nullptr);
-      monitor_.heard(rank, seconds_of_clock());
+      monitor_.heard(rank, steady_seconds());
     }
   }
 
+  /// Sends a heartbeat, unless the last one has not left yet: at most one waits for a process that receives
+  /// none.
   void send_to(int64_t rank) {
     const std::lock_guard lock(calls_);
-    Sent& sent = sent_[static_cast<size_t>(rank)];
+    Message& last = last_sent_[static_cast<size_t>(rank)];
     int done = 1;
-    if (sent.under_way) mpi_.test(&sent.request, &done, nullptr);
-    sent.under_way = true;
-    if (done == 0) return;  // at most one heartbeat waits for a process that receives none
-    mpi_.send(&heartbeat_byte_, 1, mpi_.byte, static_cast<int>(rank), tag, mpi_.world, &sent.request);
+    if (last.is_under_way) mpi_.test(&last.request, &done, nullptr);
+    last.is_under_way = true;
+    if (done == 0) return;
+    mpi_.send(&heartbeat_byte_, 1, mpi_.byte, static_cast<int>(rank), tag, mpi_.world, &last.request);
   }
 
-  [[noreturn]] void end(const std::vector<int64_t>& silent) {
+  /// Names the silent processes on standard error and ends the job.
+  [[noreturn]] void end_job(const std::vector<int64_t>& silent) {
     io::print_error(text("error: ", describe_rank(group_), ": ", names_of_members(silent, group_.size()),
                          " gave no sign of life for ", formatted("%.0f", limit_), " s (",
                          advice("--collective-timeout", "the timeout of join_processes()"),
@@ -175,9 +182,9 @@ class Heartbeat : NonCopyable {
     std::_Exit(static_cast<int>(Fault::device));
   }
 
-  struct Sent {
+  struct Message {
     MpiTable::Handle request = nullptr;
-    bool under_way = false;
+    bool is_under_way = false;
   };
 
   const MpiTable& mpi_;
@@ -186,7 +193,7 @@ class Heartbeat : NonCopyable {
   const double limit_;
   const char heartbeat_byte_ = 1;
   HeartbeatMonitor monitor_;
-  std::vector<Sent> sent_;
+  std::vector<Message> last_sent_;  // to each process
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
@@ -246,8 +253,8 @@ class MpiProcessGroup final : public ProcessGroup {
     wait([&](MpiTable::Handle* request) { mpi_.barrier(mpi_.world, request); });
   }
 
-  /// Starts an operation and waits for its end. MPI itself would wait without sleep, on a core that a slower
-  /// process may need, so after a while we test now and then. The heartbeat limits the waiting time.
+  /// Starts an operation and waits for its end. MPI's own wait never sleeps and so takes a core that a slower
+  /// process may need: this one tests ever less often. The heartbeat limits the time.
   template <class Start>
   void wait(Start start) {
     using std::chrono::steady_clock;
@@ -256,7 +263,7 @@ class MpiProcessGroup final : public ProcessGroup {
       const std::lock_guard lock(calls_);
       start(&request);
     }
-    const auto began = steady_clock::now();
+    const auto start_time = steady_clock::now();
     for (;;) {
       int done = 0;
       {
@@ -264,7 +271,7 @@ class MpiProcessGroup final : public ProcessGroup {
         mpi_.test(&request, &done, nullptr);
       }
       if (done != 0) return;
-      const auto waited = steady_clock::now() - began;
+      const auto waited = steady_clock::now() - start_time;
       if (waited < std::chrono::microseconds(50)) continue;
       if (waited < std::chrono::milliseconds(5))
         std::this_thread::yield();
@@ -286,14 +293,14 @@ constexpr const char* not_built = "this heed was built without MPI (HEED_MPI=OFF
 
 std::optional<LaunchInfo> launch_info() {
   // srun sets SLURM_STEP_* for its processes, but not for the script of a job, which is one process.
-  for (const auto& [by, size, rank, place] :
+  for (const auto& [launcher, size, rank, local_rank] :
        {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
         std::tuple{"mpirun", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
         std::tuple{"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"}}) {
     const int64_t count = number_in(size), number = number_in(rank);
     if (count < 1 || number < 0) continue;
     if (count == 1) return {};
-    return LaunchInfo{by, number, count, number_in(place)};
+    return LaunchInfo{.by = launcher, .rank = number, .size = count, .place = number_in(local_rank)};
   }
   return {};
 }
@@ -301,7 +308,7 @@ std::optional<LaunchInfo> launch_info() {
 std::unique_ptr<ProcessGroup> join_by_mpi([[maybe_unused]] double timeout) {
 #if HEED_MPI
   std::string why;
-  const MpiTable* table = open_table(why);
+  const MpiTable* table = load_mpi(why);
   if (table == nullptr) {
     fail(Fault::device, "mpi: ", why,
          ". Install OpenMPI (Debian: libopenmpi3) on every machine, name its folder in LD_LIBRARY_PATH, or "
@@ -330,13 +337,13 @@ std::unique_ptr<ProcessGroup> join_by_mpi([[maybe_unused]] double timeout) {
 std::string mpi_words() {
 #if HEED_MPI
   std::string why;
-  const MpiTable* table = open_table(why);
+  const MpiTable* table = load_mpi(why);
   if (table == nullptr) return "no: " + why;
   char words[256 + 1] = "";  // MPI_MAX_LIBRARY_VERSION_STRING of OpenMPI
   int length = 0;
   table->library_version(words, &length);
-  const std::string_view all = words;
-  return std::string(all.substr(0, all.find(',')));
+  const std::string_view version = words;
+  return std::string(version.substr(0, version.find(',')));
 #else
   return text("no: ", not_built);
 #endif

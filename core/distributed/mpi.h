@@ -26,7 +26,7 @@ std::optional<LaunchInfo> launch_info();
 /// `timeout` seconds, all others end with Fault::device as their code and name it; 0: they wait for ever.
 std::unique_ptr<ProcessGroup> join_by_mpi(double timeout);
 
-/// "Open MPI v4.1.4", or "no: " and why not; joins nothing.
+/// The version of MPI, "Open MPI v4.1.4", or "no: " and the reason why there is none. Joins no group.
 std::string mpi_words();
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Collective operations that are built from those of the transport.
+// Collective operations built from all_to_all(), all_gather() and broadcast() of the transport.
 #include "heed/core/distributed/process_group.h"
 
 #include <unistd.h>
@@ -13,16 +13,18 @@
 namespace heed {
 namespace {
 
-/// Bytes of a cache line, where the pieces that members add up begin.
-constexpr int64_t line = 64;
+/// Bytes of a cache line: pieces that members add up begin at its multiples.
+constexpr int64_t cache_line = 64;
 
+/// sum [count] = the sum over members of pieces [members, count], in the order of the members.
 template <class T>
-void add_pieces(const std::byte* pieces, int64_t members, int64_t count, T* to) {
-  const T* from = reinterpret_cast<const T*>(pieces);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+void add_pieces(const std::byte* pieces, int64_t members, int64_t count, std::byte* sum) {
+  const T* piece = reinterpret_cast<const T*>(pieces);
+  T* out = reinterpret_cast<T*>(sum);
+  std::copy(piece, piece + count, out);
   for (int64_t member = 1; member < members; ++member) {
-    const T* more = from + member * count;
-    for (int64_t i = 0; i < count; ++i) to[i] += more[i];
+    piece += count;
+    for (int64_t i = 0; i < count; ++i) out[i] += piece[i];
   }
 }
 
@@ -55,9 +57,9 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) {
   const int64_t max_count = *std::max_element(counts.begin(), counts.end());
   std::vector<std::string> out(members);
   if (max_count == 0) return out;
-  std::string own = bytes, all(members * static_cast<size_t>(max_count), '\0');
-  own.resize(static_cast<size_t>(max_count));
-  all_gather(own.data(), all.data(), max_count);
+  std::string padded = bytes, all(members * static_cast<size_t>(max_count), '\0');
+  padded.resize(static_cast<size_t>(max_count));
+  all_gather(padded.data(), all.data(), max_count);
   for (size_t i = 0; i < members; ++i)
     out[i] = all.substr(i * static_cast<size_t>(max_count), static_cast<size_t>(counts[i]));
   return out;
@@ -76,7 +78,7 @@ void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& scratch) {
   }
   if (size_ == 1 || x.size() == 0) return;
   // Reduce-scatter and all-gather: member i adds piece i of all members, in their order, and sends it to all.
-  const int64_t piece = ceil_div(x.bytes(), size_ * line) * line;
+  const int64_t piece = ceil_div(x.bytes(), size_ * cache_line) * cache_line;
   const int64_t all = piece * size_;
   scratch.resize(static_cast<size_t>(2 * all + piece));
   std::byte *padded = scratch.data(), *pieces = padded + all, *own_piece = pieces + all;
@@ -84,9 +86,9 @@ void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& scratch) {
   std::memset(padded + x.bytes(), 0, static_cast<size_t>(all - x.bytes()));
   all_to_all(padded, pieces, piece);
   if (x.dtype() == DType::f32)
-    add_pieces(pieces, size_, piece / 4, reinterpret_cast<float*>(own_piece));
+    add_pieces<float>(pieces, size_, piece / 4, own_piece);
   else
-    add_pieces(pieces, size_, piece / 8, reinterpret_cast<double*>(own_piece));
+    add_pieces<double>(pieces, size_, piece / 8, own_piece);
   all_gather(own_piece, padded, piece);
   std::memcpy(x.raw(), padded, static_cast<size_t>(x.bytes()));
 }
@@ -104,8 +106,8 @@ void ProcessGroup::together(const std::function<void()>& work) {
   const std::vector<std::string> all = all_gather(error_bytes);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
-    const std::string who = i == 0 ? "" : text("process ", i + 1, " of ", size_, ": ");
-    throw CollectiveError(static_cast<Fault>(all[i][0]), who + all[i].substr(1));
+    const std::string member = i == 0 ? "" : text("process ", i + 1, " of ", size_, ": ");
+    throw CollectiveError(static_cast<Fault>(all[i][0]), member + all[i].substr(1));
   }
 }
 

@@ -63,13 +63,13 @@ class ProcessGroup : NonCopyable {
 
 /// The members on this machine.
 struct LocalRanks {
-  int64_t place = 0;  ///< number of this member among them
-  int64_t count = 1;  ///< with this member
+  int64_t place = 0;  ///< number of members on this machine with a lower rank
+  int64_t count = 1;  ///< number of members on this machine
 };
 /// Counts members with this one's host name. Collective: every member calls it.
 LocalRanks local_ranks(ProcessGroup& group);
 
-/// The first message of any member that is not empty, behind the name of that member; empty where all are.
+/// "MEMBER: MESSAGE" for the first message that is not empty, by rank; empty where all messages are.
 /// Collective: every member calls it with its own message.
 std::string first_message(ProcessGroup& group, const std::string& message);
 

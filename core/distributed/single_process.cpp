@@ -1,4 +1,4 @@
-// Collective operations of one process, which are copies.
+// Collective operations of a group of one process: copies.
 #include "heed/core/distributed/single_process.h"
 
 #include <cstdlib>

@@ -22,14 +22,15 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
+/// Fault::file for a path of another kind than `wanted`, "a file" or "a folder".
 [[noreturn]] void refuse_kind(const Path& path, mode_t mode, std::string_view wanted) {
   if (!S_ISLNK(mode)) {
     fail(Fault::file, path, " is ", kind_of(mode), ", where heed writes ", wanted,
          ". Remove it, or give it another name.");
   }
   std::error_code ignored;
-  const Path to = std::filesystem::read_symlink(path, ignored);
-  fail(Fault::file, path, " is a link to ", shown(to.native(), 200), ", where heed writes ", wanted,
+  const Path target = std::filesystem::read_symlink(path, ignored);
+  fail(Fault::file, path, " is a link to ", shown(target.native(), 200), ", where heed writes ", wanted,
        ". It is not followed, since it could lead anywhere. Remove it, or put in its place what it leads to; "
        "the folder that it is in may be a link.");
 }
@@ -56,9 +57,9 @@ Descriptor::Descriptor(Descriptor&& other) noexcept
     : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  Descriptor taken(std::move(other));
-  std::swap(path_, taken.path_);
-  std::swap(number_, taken.number_);
+  Descriptor moved(std::move(other));  // closes the old file at the end
+  std::swap(path_, moved.path_);
+  std::swap(number_, moved.number_);
   return *this;
 }
 

@@ -1,4 +1,4 @@
-// Locks by flock.
+// Locks files by flock().
 #include "heed/core/io/file_lock.h"
 
 #include <fcntl.h>
@@ -19,8 +19,8 @@ std::optional<FileLock> FileLock::try_lock(const Path& path, bool create) {
       fail(Fault::file, "cannot lock ", path, ": ", std::strerror(errno),
            ". Does its file system know locks?");
     }
-    // Another process may have removed the file, while it held the lock, between our open and flock: then we
-    // have locked a file without a name.
+    // The process that held the lock may have removed the file between open and flock: a lock on a file
+    // without a name locks nobody out.
     const struct stat locked = status_of(lock.file_);
     struct stat named {};
     if (find_status(path, named) && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino)
@@ -31,11 +31,11 @@ std::optional<FileLock> FileLock::try_lock(const Path& path, bool create) {
 
 bool FileLock::note(std::string_view text) {
   if (file_.number() < 0 || ::ftruncate(file_.number(), 0) != 0) return false;
-  for (off_t at = 0; !text.empty();) {
-    const ssize_t count = ::pwrite(file_.number(), text.data(), text.size(), at);
+  for (off_t offset = 0; !text.empty();) {
+    const ssize_t count = ::pwrite(file_.number(), text.data(), text.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
-    at += count;
+    offset += count;
     text.remove_prefix(static_cast<size_t>(count));
   }
   return true;

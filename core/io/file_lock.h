@@ -16,8 +16,8 @@ class FileLock {
   /// it. Fault::file when it cannot be opened, is no regular file or its file system has no locks.
   static std::optional<FileLock> try_lock(const Path& path, bool create);
 
-  /// Makes `text` the content of the file, for people who ask who holds it. Returns whether that worked; the
-  /// lock holds either way.
+  /// Replaces the content of the file by `text`, which tells people who holds the lock. Returns whether that
+  /// worked; the lock holds either way.
   bool note(std::string_view text);
 
  private:

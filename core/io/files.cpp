@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "heed/core/io/atomic_write.h"
 #include "heed/core/io/file_descriptor.h"
 #include "heed/core/io/gzip.h"
 #include "heed/core/io/no_follow_files.h"
@@ -22,6 +23,7 @@
 namespace heed::io {
 namespace {
 
+/// stat() of what the path, or the link of that name, leads to; false with errno where it fails.
 bool stat_of(const Path& path, struct stat& found) {
   return again([&] { return ::stat(path.c_str(), &found); }) == 0;
 }
@@ -33,40 +35,20 @@ bool find_target(const Path& path, struct stat& found) {
   refuse("look at", path, errno);
 }
 
-void write_all(const Descriptor& file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t piece = std::min(bytes.size(), size_t{1} << 30);
-    const ssize_t count = again([&] { return ::write(file.number(), bytes.data(), piece); });
-    if (count < 0) refuse("write", file.path(), errno);
-    if (count == 0) refuse("write", file.path(), ENOSPC);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-}
-
-void sync(const Descriptor& file) {
-  // Pipes, terminals and some devices cannot be synced and need not be.
-  if (again([&] { return ::fsync(file.number()); }) != 0 && errno != EINVAL && errno != EROFS)
-    refuse("sync", file.path(), errno);
-}
-
 /// Reads up to `count` bytes from the current position; fewer only at the end of the file.
-size_t read_up_to(const Descriptor& file, char* into, size_t count) {
-  size_t have = 0;
-  while (have < count) {
-    const size_t piece = std::min(count - have, size_t{1} << 30);
-    const ssize_t got = again([&] { return ::read(file.number(), into + have, piece); });
-    if (got < 0) refuse("read", file.path(), errno);
-    if (got == 0) break;
-    have += static_cast<size_t>(got);
+size_t read_up_to(const Descriptor& file, char* buffer, size_t count) {
+  size_t total = 0;
+  while (total < count) {
+    const size_t max_bytes = std::min(count - total, size_t{1} << 30);
+    const ssize_t bytes_read = again([&] { return ::read(file.number(), buffer + total, max_bytes); });
+    if (bytes_read < 0) refuse("read", file.path(), errno);
+    if (bytes_read == 0) break;
+    total += static_cast<size_t>(bytes_read);
   }
-  return have;
+  return total;
 }
 
-Path folder_of(const Path& path) {
-  const Path parent = path.parent_path();
-  return parent.empty() ? Path(".") : parent;
-}
-
+/// Fault::data where `size` exceeds a `cap` above 0.
 void check_cap(const Path& path, int64_t size, int64_t cap) {
   if (cap > 0 && size > cap) {
     fail(Fault::data, path, " is larger than the ", cap,
@@ -82,18 +64,15 @@ std::string read_open(const Descriptor& file, int64_t cap) {
   check_cap(path, found.st_size, cap);
   // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
   std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
-  size_t have = read_up_to(file, bytes.data(), bytes.size());
-  char more[65536];
-  if (have == bytes.size()) {
-    for (;;) {
-      const size_t got = read_up_to(file, more, sizeof more);
-      bytes.append(more, got);
-      have += got;
-      check_cap(path, static_cast<int64_t>(have), cap);
-      if (got < sizeof more) break;
-    }
+  const size_t count = read_up_to(file, bytes.data(), bytes.size());
+  bool is_at_end = count < bytes.size();
+  bytes.resize(count);
+  for (char buffer[65536]; !is_at_end;) {
+    const size_t more = read_up_to(file, buffer, sizeof buffer);
+    bytes.append(buffer, more);
+    check_cap(path, static_cast<int64_t>(bytes.size()), cap);
+    is_at_end = more < sizeof buffer;
   }
-  bytes.resize(have);
   return bytes;
 }
 
@@ -104,33 +83,6 @@ std::string inflated(std::string bytes, const Path& path, int64_t cap) {
   return bytes;
 }
 
-/// Creates a file with this mode, writes the bytes and syncs it.
-void create_synced(const Path& path, std::string_view bytes, std::optional<mode_t> mode) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
-  if (mode && again([&] { return ::fchmod(file.number(), *mode); }) != 0)
-    refuse("set the permissions of", path, errno);
-  write_all(file, bytes);
-  sync(file);
-  file.close();
-}
-
-void replace(const Path& path, std::string_view bytes) {
-  const Path folder = folder_of(path);
-  const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
-  struct stat old {};
-  std::optional<mode_t> mode;  // permissions of the replaced file
-  if (find_status(path, old) && S_ISREG(old.st_mode)) mode = old.st_mode & 0777;
-  try {
-    create_synced(temporary, bytes, mode);
-    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
-      refuse("put into place", path, errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_directory(folder);
-}
-
 /// Follows links at the end of the path; the result need not exist.
 Path without_links(Path path) {
   constexpr int max_links = 40;  // the limit of Linux
@@ -138,9 +90,9 @@ Path without_links(Path path) {
   for (int links = 0; find_status(path, found) && S_ISLNK(found.st_mode); ++links) {
     if (links == max_links) refuse("write", path, ELOOP);
     std::error_code code;
-    const Path to = std::filesystem::read_symlink(path, code);
+    const Path target = std::filesystem::read_symlink(path, code);
     if (code) refuse("read the link", path, code.value());
-    path = folder_of(path) / to;  // an absolute path takes the place of the whole
+    path = folder_of(path) / target;  // an absolute target replaces the whole path
   }
   return path;
 }
@@ -167,15 +119,8 @@ void write(const Path& path, std::string_view bytes) {
     write_plain(path, std::span(&bytes, 1));  // a device or a pipe cannot be replaced by a file
     return;
   }
-  replace(without_links(path), bytes);
+  replace_file(without_links(path), bytes);
 }
-
-void write_own(const Path& path, std::string_view bytes) {
-  check_regular(path);
-  replace(path, bytes);
-}
-
-void write_new(const Path& path, std::string_view bytes) { create_synced(path, bytes, std::nullopt); }
 
 void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
   Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
@@ -186,9 +131,9 @@ void write_plain(const Path& path, std::span<const std::string_view> parts, bool
 
 Appender::Appender(const Path& path) {
   constexpr int flags = O_RDWR | O_APPEND;
-  const bool made = !is_there(path);
-  file_ = open_regular(path, made ? flags | O_CREAT : flags, "open");
-  if (made) sync_directory(folder_of(path));
+  const bool is_new = !is_there(path);
+  file_ = open_regular(path, is_new ? flags | O_CREAT : flags, "open");
+  if (is_new) sync_directory(folder_of(path));
 }
 
 void Appender::line(std::string_view text) {
@@ -206,20 +151,20 @@ void Appender::sync() {
   if (file_.number() >= 0) io::sync(file_);
 }
 
-int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
+int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& is_past) {
   check_regular(path);
   if (!io::exists(path)) return 0;
   const std::string bytes = read(path);
   int64_t lines = 0;
-  size_t keep = 0;
-  while (keep < bytes.size()) {
-    const size_t end = bytes.find('\n', keep);
+  size_t kept = 0;  // bytes of the lines that remain
+  while (kept < bytes.size()) {
+    const size_t end = bytes.find('\n', kept);
     if (end == std::string::npos) break;
-    if (past(std::string_view(bytes).substr(keep, end - keep))) break;
-    keep = end + 1;
+    if (is_past(std::string_view(bytes).substr(kept, end - kept))) break;
+    kept = end + 1;
     ++lines;
   }
-  if (keep < bytes.size()) write_own(path, std::string_view(bytes).substr(0, keep));
+  if (kept < bytes.size()) write_own(path, std::string_view(bytes).substr(0, kept));
   return lines;
 }
 

@@ -51,7 +51,7 @@ void write_plain(const Path& path, std::span<const std::string_view> parts, bool
 class Appender {
  public:
   Appender() = default;
-  /// Opens or creates the file; what is in it stays. Refuses what is no regular file
+  /// Opens or creates the file and keeps its content. Refuses what is no regular file
   /// (core/io/no_follow_files.h).
   explicit Appender(const Path& path);
 
@@ -75,9 +75,9 @@ class InputLines {
   std::optional<std::string> next();
 
  private:
-  std::string have_;
-  int64_t line_ = 0;
-  bool ended_ = false;
+  std::string unread_;       // bytes that were read and not returned
+  int64_t line_number_ = 0;  // number of the last line that was returned
+  bool is_at_end_ = false;
 };
 
 /// Thrown where the reader of standard output has closed it, as `| head` does. It is no Error, since nothing
@@ -89,7 +89,7 @@ struct OutputClosed {};
 /// from other people's files and logs are read on terminals. Functions that write to standard output throw
 /// Fault::file when it cannot be written, OutputClosed when its reader has closed it.
 
-/// Writes text for people to standard output: whole lines, folded to its columns by folded_lines()
+/// Writes text for people to standard output: whole lines, wrapped to its columns by folded_lines()
 /// (core/io/table_text.h).
 void print(std::string_view text);
 
@@ -107,17 +107,17 @@ void print_styled(std::string_view text);
 /// Flushes standard output.
 void flush_output();
 
-/// Writes text for people to standard error, at once; false when it cannot be written. Lines are folded as
-/// print() does where standard error is a terminal or COLUMNS is set: in a log a message stays one line.
+/// Writes text for people to standard error, at once; false when it cannot be written. Wraps lines as print()
+/// does where standard error is a terminal or COLUMNS is set: in a log a message stays one line.
 bool print_error(std::string_view text);
 
 /// Replaces the last line on the terminal of standard error, without ending the line; false when it cannot be
 /// written.
 bool rewrite_error_line(std::string_view line);
 
-/// Removes the first line for which `past` is true and everything after it, and an incomplete last line, by
-/// an atomic write. Returns the number of remaining lines, 0 for a missing file.
-int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past);
+/// Removes the first line for which `is_past` is true and everything behind it, and an incomplete last line,
+/// by an atomic write. Returns the number of remaining lines, 0 for a missing file.
+int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& is_past);
 
 /// Shortens the file to `size` bytes and syncs it.
 void truncate(const Path& path, int64_t size);

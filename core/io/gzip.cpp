@@ -1,4 +1,4 @@
-// Inflates gzip files by zlib.
+// Inflates gzip files with zlib.
 #include "heed/core/io/gzip.h"
 
 #include <zlib.h>
@@ -46,33 +46,36 @@ std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::st
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream.avail_out = static_cast<uInt>(buffer.size());
     const int state = ::inflate(&stream, Z_NO_FLUSH);
-    const size_t made = buffer.size() - stream.avail_out;
-    const size_t at = bytes.size() - rest.size() - stream.avail_in;
-    const auto size = static_cast<int64_t>(out.size() + made);
-    if (bounds.ratio > 0 && size > std::max(min_checked_bytes, bounds.ratio * static_cast<int64_t>(at))) {
-      fail(Fault::data, name, " inflates to more than ", bounds.ratio, " times its size (at byte ", at,
+    const size_t inflated = buffer.size() - stream.avail_out;
+    const size_t position = bytes.size() - rest.size() - stream.avail_in;
+    const auto size = static_cast<int64_t>(out.size() + inflated);
+    if (bounds.ratio > 0 &&
+        size > std::max(min_checked_bytes, bounds.ratio * static_cast<int64_t>(position))) {
+      fail(Fault::data, name, " inflates to more than ", bounds.ratio, " times its size (at byte ", position,
            " of ", bytes.size(),
            "), which is beyond the cap for text. Is it the right file? Unpack it first, if it is.");
     }
     if (size > bounds.cap) {
       fail(Fault::data, name, " inflates to more than the ", bounds.cap,
-           " bytes that are accepted here (at byte ", at, " of ", bytes.size(), "). Is it the right file?");
+           " bytes that are accepted here (at byte ", position, " of ", bytes.size(),
+           "). Is it the right file?");
     }
-    out.append(buffer, 0, made);
+    out.append(buffer, 0, inflated);
     if (out.size() >= bounds.start) return out.substr(0, bounds.start);
     if (state == Z_STREAM_END) {
-      const std::string_view next = bytes.substr(at);
+      const std::string_view next = bytes.substr(position);
       // Zeros may pad a file, as on tapes; anything else after a member must be another member.
       if (next.find_first_not_of('\0') == std::string_view::npos) return out;
       if (!is_gzip(next)) {
-        fail(Fault::data, name, " has bytes after its end, from byte ", at, " on. Fetch or pack it again.");
+        fail(Fault::data, name, " has bytes after its end, from byte ", position,
+             " on. Fetch or pack it again.");
       }
       if (inflateReset(&stream) != Z_OK) fail(Fault::internal, "gzip: cannot reset the decoder");
       continue;
     }
     if (state == Z_MEM_ERROR) fail(Fault::memory, "gzip: no memory to inflate ", name);
     if (state != Z_OK && state != Z_BUF_ERROR) {
-      fail(Fault::data, name, " is damaged near byte ", at, " (",
+      fail(Fault::data, name, " is damaged near byte ", position, " (",
            stream.msg != nullptr ? stream.msg : "bad data", "). Fetch or pack it again.");
     }
     if (stream.avail_in == 0 && rest.empty() && stream.avail_out != 0) {

@@ -14,8 +14,8 @@ bool is_gzip(std::string_view bytes);
 /// more than `cap` bytes; `name` stands in the error.
 std::string inflate(std::string_view bytes, int64_t cap, std::string_view name = "gzip data");
 
-/// Inflates text, which packs to about a fifth: Fault::data, too, as soon as more than 1 MiB has come out
-/// that is more than a hundred times its packed size, long before it fills the memory.
+/// inflate() for text, which packs to about a fifth: Fault::data also as soon as the result exceeds both 1
+/// MiB and a hundred times the packed bytes read, long before it fills the memory.
 std::string inflate_text(std::string_view bytes, int64_t cap, std::string_view name = "gzip data");
 
 /// Inflates the first `count` bytes of the file, or all where it has fewer.

@@ -18,6 +18,7 @@ void check_openssl(int status) {
   if (status != 1) fail(Fault::internal, "sha256: OpenSSL cannot compute it.");
 }
 
+/// CRC of each byte, without the inversions at both ends.
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -29,16 +30,16 @@ constexpr std::array<uint32_t, 256> crc_table() {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t crc32c_sse(std::string_view bytes, uint32_t before) {
-  uint64_t sum = ~before;
+__attribute__((target("sse4.2"))) uint32_t crc32c_sse(std::string_view bytes, uint32_t previous) {
+  uint64_t sum = ~previous;
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data(), 8);
     sum = _mm_crc32_u64(sum, word);
   }
-  auto narrow = static_cast<uint32_t>(sum);
-  for (const char byte : bytes) narrow = _mm_crc32_u8(narrow, static_cast<uint8_t>(byte));
-  return ~narrow;
+  auto crc = static_cast<uint32_t>(sum);
+  for (const char byte : bytes) crc = _mm_crc32_u8(crc, static_cast<uint8_t>(byte));
+  return ~crc;
 }
 #endif
 
@@ -76,19 +77,19 @@ std::string sha256_hex(std::string_view bytes) {
   return sum.hex();
 }
 
-uint32_t detail::crc32c_table(std::string_view bytes, uint32_t before) {
+uint32_t detail::crc32c_table(std::string_view bytes, uint32_t previous) {
   static constexpr std::array<uint32_t, 256> table = crc_table();
-  uint32_t sum = ~before;
+  uint32_t sum = ~previous;
   for (const char byte : bytes) sum = sum >> 8 ^ table[(sum ^ static_cast<uint8_t>(byte)) & 0xff];
   return ~sum;
 }
 
-uint32_t crc32c(std::string_view bytes, uint32_t before) {
+uint32_t crc32c(std::string_view bytes, uint32_t previous) {
 #if defined(__x86_64__)
-  static const bool fast = __builtin_cpu_supports("sse4.2") != 0;
-  if (fast) return crc32c_sse(bytes, before);
+  static const bool has_crc32 = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_crc32) return crc32c_sse(bytes, previous);
 #endif
-  return detail::crc32c_table(bytes, before);
+  return detail::crc32c_table(bytes, previous);
 }
 
 std::string crc32c_hex(std::string_view bytes) {

@@ -33,9 +33,9 @@ class Sha256 {
 /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 
-/// CRC-32C (Castagnoli) of the bytes, continuing from the checksum `before` of the bytes before them;
+/// CRC-32C (Castagnoli) of the bytes, continued from `previous`, the checksum of the bytes before them.
 /// 0xE3069283 for "123456789".
-uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
+uint32_t crc32c(std::string_view bytes, uint32_t previous = 0);
 /// CRC-32C of the bytes as 8 lower-case hexadecimal digits.
 std::string crc32c_hex(std::string_view bytes);
 
@@ -43,8 +43,8 @@ std::string crc32c_hex(std::string_view bytes);
 std::string hexadecimal(std::string_view bytes);
 
 namespace detail {
-/// The portable version of `crc32c`, for comparison.
-uint32_t crc32c_table(std::string_view bytes, uint32_t before);
+/// crc32c() by a table, on any CPU.
+uint32_t crc32c_table(std::string_view bytes, uint32_t previous);
 }  // namespace detail
 
 }  // namespace heed

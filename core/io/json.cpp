@@ -1,4 +1,4 @@
-// JSON: nlohmann's parser reads the grammar; the tree of values and the writer are ours.
+// JSON: nlohmann's parser reads the grammar; this file has the tree of values and the writer.
 #include "heed/core/io/json.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ std::string plain_message(std::string what) {
   for (char& letter : what) {
     if (letter < ' ' || letter > '~') letter = '?';
   }
-  constexpr size_t longest = 200;
-  if (what.size() > longest) what.replace(longest / 2, what.size() - longest, " ... ");
+  constexpr size_t max_bytes = 200;
+  if (what.size() > max_bytes) what.replace(max_bytes / 2, what.size() - max_bytes, " ... ");
   return what;
 }
 
@@ -115,7 +115,7 @@ class TreeBuilder {
 
   static constexpr int64_t key_bytes = 80;  // memory of a node of the set and its bucket
 
-  /// Bytes that a text takes on the heap.
+  /// Bytes of heap memory of a text; short ones lie in the object.
   static int64_t on_heap(const std::string& value) {
     return value.capacity() <= 15 ? 0 : static_cast<int64_t>(value.capacity()) + 1;
   }
@@ -141,10 +141,12 @@ class TreeBuilder {
     return reserve(std::max<int64_t>(size, sizeof(items[0])), size);
   }
 
+  /// Counts a value; false, with an error, beyond the limit.
   bool count() {
     return ++values_ <= limits_.values || refuse(text("more than ", limits_.values, " values"));
   }
 
+  /// Puts a complete value into the innermost open list or object, or makes it the root.
   bool place(Json value) {
     if (open_.empty()) {
       root_ = std::move(value);
@@ -161,11 +163,13 @@ class TreeBuilder {
     return true;
   }
 
+  /// Adds a value without children.
   bool add(Json value) {
     if (!count() || (value.is_text() && !reserve(on_heap(value.text())))) return false;
     return place(std::move(value));
   }
 
+  /// Begins a list or an object, whose items follow.
   bool open(Json value) {
     if (!count()) return false;
     if (static_cast<int64_t>(open_.size()) >= limits_.depth) {
@@ -183,10 +187,10 @@ class TreeBuilder {
   }
 
   std::string_view text_;
-  const char* reached_;
+  const char* reached_;  // how far the parser has read
   JsonLimits limits_;
-  int64_t values_ = 0;
-  int64_t reserved_ = 0;
+  int64_t values_ = 0;    // number of values so far
+  int64_t reserved_ = 0;  // bytes of memory of the values so far
   std::vector<Open> open_;
   Json root_;
   int64_t position_ = 0;

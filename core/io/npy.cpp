@@ -14,7 +14,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr size_t largest_header = 64 << 10;
+constexpr size_t max_header_bytes = 64 << 10;
 constexpr size_t max_extents = 32;
 
 struct Header {
@@ -94,6 +94,7 @@ class HeaderParser {
     return word;
   }
 
+  /// Reads True or False.
   bool truth() {
     skip();
     for (const bool value : {false, true}) {
@@ -131,20 +132,21 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-struct Code {
+/// NumPy's name of a type, and that of an Array.
+struct TypeCode {
   std::string_view npy;
   std::string_view dtype;
 };
-constexpr std::array<Code, 7> codes = {{{"<f4", "f32"},
-                                        {"<f8", "f64"},
-                                        {"<i4", "i32"},
-                                        {"<i8", "i64"},
-                                        {"|u1", "u8"},
-                                        {"<u1", "u8"},
-                                        {"|b1", "u8"}}};
+constexpr std::array<TypeCode, 7> codes = {{{"<f4", "f32"},
+                                            {"<f8", "f64"},
+                                            {"<i4", "i32"},
+                                            {"<i8", "i64"},
+                                            {"|u1", "u8"},
+                                            {"<u1", "u8"},
+                                            {"|b1", "u8"}}};
 
 std::string dtype_of_descr(const std::string& descr, std::string_view name) {
-  for (const Code& code : codes) {
+  for (const TypeCode& code : codes) {
     if (code.npy == descr) return std::string(code.dtype);
   }
   fail(Fault::data, name, " holds numbers of the type '", shown(descr),
@@ -153,16 +155,17 @@ std::string dtype_of_descr(const std::string& descr, std::string_view name) {
 }
 
 /// The bytes of a column-major array in row-major order.
-std::vector<std::byte> row_major(std::string_view from, const std::vector<int64_t>& shape, size_t item) {
-  std::vector<std::byte> to(from.size());
+std::vector<std::byte> row_major(std::string_view column_major, const std::vector<int64_t>& shape,
+                                 size_t item) {
+  std::vector<std::byte> out(column_major.size());
   std::vector<int64_t> index(shape.size(), 0);
   std::vector<size_t> stride(shape.size(), item);
   for (size_t axis = 1; axis < shape.size(); ++axis) {
     stride[axis] = stride[axis - 1] * static_cast<size_t>(shape[axis - 1]);
   }
   size_t source = 0;
-  for (size_t target = 0; target < to.size(); target += item) {
-    std::memcpy(to.data() + target, from.data() + source, item);
+  for (size_t target = 0; target < out.size(); target += item) {
+    std::memcpy(out.data() + target, column_major.data() + source, item);
     for (size_t axis = shape.size(); axis-- > 0;) {
       source += stride[axis];
       if (++index[axis] < shape[axis]) break;
@@ -170,7 +173,7 @@ std::vector<std::byte> row_major(std::string_view from, const std::vector<int64_
       index[axis] = 0;
     }
   }
-  return to;
+  return out;
 }
 
 }  // namespace
@@ -190,7 +193,7 @@ Array decode_npy(std::string_view bytes, std::string_view name) {
     fail(Fault::data, name, " is cut short in its header (at byte ", bytes.size(), ").");
   const size_t length =
       version == 1 ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
-  if (length > largest_header || length > bytes.size() - start) {
+  if (length > max_header_bytes || length > bytes.size() - start) {
     fail(Fault::data, name, " claims a header of ", static_cast<int64_t>(length),
          " bytes (at byte 8); it has ", static_cast<int64_t>(bytes.size()),
          " in all, and at most 65536 are accepted.");
@@ -221,7 +224,7 @@ std::string encode_npy(const Array& array) { return encode_npy(array.dtype, arra
 std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape,
                        std::span<const std::byte> bytes) {
   std::string_view descr;
-  for (const Code& code : codes) {
+  for (const TypeCode& code : codes) {
     if (descr.empty() && code.dtype == dtype) descr = code.npy;
   }
   if (descr.empty()) fail("npy: a .npy file cannot hold ", dtype, ". Convert to f32 first.");

@@ -1,4 +1,4 @@
-// Safetensors: eight bytes of length, a JSON header, then the numbers without a gap.
+// Safetensors: eight bytes with the length of the header, a JSON header, then the numbers without gaps.
 #include "heed/core/io/safetensors.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class HeaderReader {
     if (length > file_.size() - 8) {
       refuse(0, "it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow");
     }
-    begin_ = 8 + static_cast<int64_t>(length);
+    data_begin_ = 8 + static_cast<int64_t>(length);
     const std::string_view header = file_.substr(8, length);
     if (header.empty() || header.front() != '{') refuse(8, "its header does not begin with '{'");
     Json parsed;
@@ -113,6 +113,7 @@ class HeaderReader {
     refuse(8, "tensor '", tensor, "' has no ", key);
   }
 
+  /// The entry of a tensor, from its object in the header.
   TensorEntry entry(const std::string& tensor, const Json& value) const {
     const std::string name = shown(tensor);
     if (!is_valid_name(tensor)) {
@@ -138,11 +139,12 @@ class HeaderReader {
     if (span.size() != 2 || span[0] > span[1]) {
       refuse(8, "the data_offsets of tensor '", name, "' are not a begin and an end");
     }
-    const int64_t room = length_of(file_) - begin_;
-    if (span[1] > room) {
-      refuse(begin_, "tensor '", name, "' ends at byte ", span[1], " of the data, which has ", room);
+    const int64_t data_bytes = length_of(file_) - data_begin_;
+    if (span[1] > data_bytes) {
+      refuse(data_begin_, "tensor '", name, "' ends at byte ", span[1], " of the data, which has ",
+             data_bytes);
     }
-    made.offset = begin_ + span[0];
+    made.offset = data_begin_ + span[0];
     made.size = span[1] - span[0];
     const int64_t needed = array_bytes(made.shape, array_item_bytes(made.dtype));
     if (needed < 0) refuse(made.offset, "the extents of tensor '", name, "' multiply out of range");
@@ -152,8 +154,9 @@ class HeaderReader {
     return made;
   }
 
+  /// Fails unless the tensors, sorted by offset, cover the data without holes and overlaps.
   void check_cover(const std::vector<TensorEntry>& entries) const {
-    int64_t at = begin_;
+    int64_t at = data_begin_;
     for (const TensorEntry& entry : entries) {
       if (entry.offset != at) {
         refuse(at, "tensor '", shown(entry.name), "' ",
@@ -168,7 +171,7 @@ class HeaderReader {
 
   std::string_view file_;
   std::string_view name_;
-  int64_t begin_ = 0;
+  int64_t data_begin_ = 0;  // byte behind the header
 };
 
 }  // namespace
@@ -285,17 +288,17 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
     return a.width != b.width ? a.width > b.width : a.tensor->name < b.tensor->name;
   });
 
-  const auto letters = [](std::span<const std::byte> bytes) {
+  const auto as_text = [](std::span<const std::byte> bytes) {
     return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
-  std::map<std::string, std::string> notes = metadata;
+  std::map<std::string, std::string> all_metadata = metadata;
   for (const Item& item : items) {
-    notes[text(crc_prefix, item.tensor->name)] = crc32c_hex(letters(item.tensor->bytes));
+    all_metadata[text(crc_prefix, item.tensor->name)] = crc32c_hex(as_text(item.tensor->bytes));
   }
   Json header = Json::object();
-  if (!notes.empty()) {
+  if (!all_metadata.empty()) {
     Json lines = Json::object();
-    for (const auto& [key, line] : notes) lines.append(key, Json(line));
+    for (const auto& [key, line] : all_metadata) lines.append(key, Json(line));
     header.append("__metadata__", std::move(lines));
   }
   int64_t at = 0;
@@ -307,13 +310,13 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
                                                    {"data_offsets", Json(Json::List{at, end})}}));
     at = end;
   }
-  std::string head = header.dump();
-  head.append((8 - head.size() % 8) % 8, ' ');  // the numbers begin at a multiple of 8
+  std::string header_text = header.dump();
+  header_text.append((8 - header_text.size() % 8) % 8, ' ');  // the numbers begin at a multiple of 8
   std::string out;
-  out.reserve(8 + head.size() + static_cast<size_t>(at));
-  for (size_t shift = 0; shift < 64; shift += 8) out += static_cast<char>(head.size() >> shift & 0xff);
-  out += head;
-  for (const Item& item : items) out += letters(item.tensor->bytes);
+  out.reserve(8 + header_text.size() + static_cast<size_t>(at));
+  for (size_t shift = 0; shift < 64; shift += 8) out += static_cast<char>(header_text.size() >> shift & 0xff);
+  out += header_text;
+  for (const Item& item : items) out += as_text(item.tensor->bytes);
   return out;
 }
 

@@ -28,42 +28,44 @@ bool is_reader_gone() {
        code == ENOSPC ? " Free some space there, or write elsewhere." : "");
 }
 
+/// Writes to standard output through its buffer.
 void put(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse(errno);
 }
 
+/// Writes to standard error at once; false where that fails.
 bool put_error(std::string_view text) {
-  const bool whole = std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
-  return std::fflush(stderr) == 0 && whole;
+  const bool is_complete = std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
+  return std::fflush(stderr) == 0 && is_complete;
 }
 
 }  // namespace
 
 std::optional<std::string> InputLines::next() {
-  static constexpr size_t longest = size_t{1} << 20;
-  size_t seen = 0;
+  static constexpr size_t max_line_bytes = size_t{1} << 20;
+  size_t searched = 0;  // bytes of unread_ without a line end
   for (;;) {
-    const size_t end = have_.find('\n', seen);
-    if (end != std::string::npos || ended_) {
-      if (have_.empty()) return std::nullopt;
-      ++line_;
-      std::string line = have_.substr(0, end);
-      have_.erase(0, end == std::string::npos ? end : end + 1);
+    const size_t end = unread_.find('\n', searched);
+    if (end != std::string::npos || is_at_end_) {
+      if (unread_.empty()) return std::nullopt;
+      ++line_number_;
+      std::string line = unread_.substr(0, end);
+      unread_.erase(0, end == std::string::npos ? end : end + 1);
       if (line.ends_with('\r')) line.pop_back();
       return line;
     }
-    seen = have_.size();
-    if (seen > longest) {
-      fail(Fault::data, "standard input:", line_ + 1, ": the line has more than the ", longest,
+    searched = unread_.size();
+    if (searched > max_line_bytes) {
+      fail(Fault::data, "standard input:", line_number_ + 1, ": the line has more than the ", max_line_bytes,
            " bytes that are accepted. Is this text with one sentence a line?");
     }
     char more[4096];
     const ssize_t count = ::read(STDIN_FILENO, more, sizeof more);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(Fault::file, "cannot read standard input: ", std::strerror(errno), ".");
-    ended_ = count == 0;
-    have_.append(more, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    is_at_end_ = count == 0;
+    unread_.append(more, static_cast<size_t>(std::max<ssize_t>(count, 0)));
   }
 }
 

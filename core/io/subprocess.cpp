@@ -34,10 +34,10 @@ struct StartError {
   bool is_refused = false;  // by SubprocessOptions::prepare
 };
 
-/// Becomes the program, in the new process; writes a StartError to `start_error` where that fails.
-[[noreturn]] void become(const SubprocessOptions& options, char* const* arguments, int output,
-                         int start_error) {
-  int input[2];  // an empty pipe: its end is reached at once
+/// Replaces the new process by the program; writes a StartError to `start_error` where that fails.
+[[noreturn]] void execute(const SubprocessOptions& options, char* const* arguments, int output,
+                          int start_error) {
+  int input[2];  // standard input of the program: an empty pipe
   StartError error;
   error.code = ::pipe2(input, O_CLOEXEC) != 0 || ::dup2(input[0], STDIN_FILENO) < 0 ||
                        ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0
@@ -57,11 +57,11 @@ struct StartError {
 }
 
 /// Reads output for at most 200 ms; false at its end.
-bool read_output(const Descriptor& from, std::string& output) {
-  pollfd one{from.number(), POLLIN, 0};
-  if (::poll(&one, 1, 200) <= 0) return true;
+bool read_output(const Descriptor& pipe, std::string& output) {
+  pollfd awaited{pipe.number(), POLLIN, 0};
+  if (::poll(&awaited, 1, 200) <= 0) return true;
   std::array<char, 4096> buffer;
-  const ssize_t count = ::read(from.number(), buffer.data(), buffer.size());
+  const ssize_t count = ::read(pipe.number(), buffer.data(), buffer.size());
   if (count < 0) return errno == EINTR;
   output.append(buffer.data(), static_cast<size_t>(count));
   if (output.size() > max_output) output.erase(0, output.size() - max_output);
@@ -72,11 +72,12 @@ bool read_output(const Descriptor& from, std::string& output) {
 
 SubprocessEnd run_subprocess(const SubprocessOptions& options) {
   std::vector<char*> arguments;
-  for (const std::string& one : options.arguments) arguments.push_back(const_cast<char*>(one.c_str()));
+  for (const std::string& argument : options.arguments)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   Pipe output = make_pipe(), start_error = make_pipe();
   const pid_t id = ::fork();
-  if (id == 0) become(options, arguments.data(), output.write_end.number(), start_error.write_end.number());
+  if (id == 0) execute(options, arguments.data(), output.write_end.number(), start_error.write_end.number());
   if (id < 0) fail(Fault::internal, "subprocess: no process can be made: ", std::strerror(errno), ".");
   output.write_end.close();
   start_error.write_end.close();

@@ -1,4 +1,4 @@
-// Programs that run as subprocesses.
+// Runs programs as subprocesses.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@ struct SubprocessEnd {
   bool is_refused = false;  ///< whether SubprocessOptions::prepare gave start_error
   int code = 0;             ///< exit code; 0 where a signal ended it
   int signal = 0;           ///< the signal that ended it, else 0
-  std::string output;       ///< the last 8 KiB of its standard output and error, without line ends at the end
+  std::string output;       ///< last 8 KiB of its standard output and error, without line ends at the end
 };
 
 /// Runs a program without input and waits for its end and for the end of its output, which programs that it

@@ -1,4 +1,4 @@
-// Text laid out in columns.
+// Wraps text at words and lays out tables.
 #include "heed/core/io/table_text.h"
 
 #include <algorithm>
@@ -27,9 +27,8 @@ std::string without_trailing_blanks(std::string line) {
   return line;
 }
 
-/// The lines that folding makes of a text: the first of at most `columns` columns, the others of `hanging`
-/// fewer.
-std::vector<std::string> fold(std::string_view text, int64_t columns, int64_t hanging = 0) {
+/// The text wrapped at words: the first line of at most `columns` columns, the others of `hanging` fewer.
+std::vector<std::string> wrap(std::string_view text, int64_t columns, int64_t hanging = 0) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   std::vector<std::string> lines(1);
   int64_t used = 0;
@@ -41,11 +40,11 @@ std::vector<std::string> fold(std::string_view text, int64_t columns, int64_t ha
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find_first_of(" \n", at), text.size());
     std::string_view word = text.substr(at, end - at);
-    for (bool begun = false; !begun || !word.empty(); begun = true) {
+    for (bool is_continued = false; !is_continued || !word.empty(); is_continued = true) {
       const std::string_view part = word.substr(0, breakable_part(word, columns - hanging));
       word.remove_prefix(part.size());
       const int64_t width = display_width(part);
-      int64_t blank = lines.back().empty() || begun ? 0 : 1;
+      int64_t blank = lines.back().empty() || is_continued ? 0 : 1;
       const int64_t room = columns - (lines.size() > 1 ? hanging : 0);
       if (!lines.back().empty() && width > room - used - blank) {
         end_line();
@@ -71,7 +70,7 @@ std::string blanks(int64_t count) {
   return std::string(static_cast<size_t>(std::max<int64_t>(0, count)), ' ');
 }
 
-/// One line of folded_lines(), without its end. What is not folded, its label or indent, stays before it.
+/// One line of folded_lines(), without its end. Its label or indent is not wrapped and stays before the text.
 std::string folded_line(std::string_view line, int64_t columns) {
   if (display_width(line) <= columns) return std::string(line);
   const size_t first = std::min(line.find_first_not_of(' '), line.size());
@@ -80,18 +79,18 @@ std::string folded_line(std::string_view line, int64_t columns) {
   const std::string_view label = line.substr(0, is_labelled ? second : first);
   const int64_t column = display_width(label), hanging = column > 0 ? 0 : 2;
   std::string out(label);
-  for (const std::string& part : fold(line.substr(label.size()), columns - column, hanging))
+  for (const std::string& part : wrap(line.substr(label.size()), columns - column, hanging))
     out += (out.size() > label.size() ? "\n" + blanks(column + hanging) : "") + part;
   return out;
 }
 
-/// A row, and whether its last cell extends over the columns that it has no cells for.
+/// A row of a table; `extends` where its last cell takes the columns that it has no cells for, too.
 struct LaidRow {
   TableRow cells;
   bool extends;
 };
 
-/// The widths of the columns of a table: as they are, and folded as far as words allow.
+/// The widths of the columns of a table: `natural` without wrapping, `least` wrapped at each word.
 struct ColumnWidths {
   std::vector<int64_t> natural, least;
 
@@ -99,9 +98,9 @@ struct ColumnWidths {
       : natural(alignment.size()), least(alignment.size()) {
     for (const LaidRow& row : rows) {
       for (size_t i = 0; i + (row.extends ? 1 : 0) < row.cells.size(); ++i) {
-        const bool folds = alignment[i] == 'l' || &row == &rows.front();
-        natural[i] = std::max(natural[i], widest(fold(row.cells[i], unlimited_columns)));
-        least[i] = std::max(least[i], widest(fold(row.cells[i], folds ? 1 : unlimited_columns)));
+        const bool wraps = alignment[i] == 'l' || &row == &rows.front();
+        natural[i] = std::max(natural[i], widest(wrap(row.cells[i], unlimited_columns)));
+        least[i] = std::max(least[i], widest(wrap(row.cells[i], wraps ? 1 : unlimited_columns)));
       }
     }
   }
@@ -138,7 +137,7 @@ std::string row_text(const LaidRow& row, const std::vector<int64_t>& width, cons
   int64_t begin = 0;
   for (size_t i = 0; i < row.cells.size(); ++i) {
     const bool extends = row.extends && i + 1 == row.cells.size();
-    cells.push_back(fold(row.cells[i], extends ? columns - begin : width[i]));
+    cells.push_back(wrap(row.cells[i], extends ? columns - begin : width[i]));
     height = std::max(height, cells.back().size());
     begin += width[i] + gap;
   }
@@ -185,7 +184,7 @@ std::string table_text(std::vector<LaidRow> rows, const std::string& alignment, 
 
 std::string folded(std::string_view text, int64_t columns, std::string_view indent) {
   std::string out;
-  for (const std::string& line : fold(text, columns, display_width(indent)))
+  for (const std::string& line : wrap(text, columns, display_width(indent)))
     out += (out.empty() || line.empty() ? "" : std::string(indent)) + line + "\n";
   return out;
 }

@@ -1,4 +1,4 @@
-// Text laid out in columns: lines folded at words, aligned tables, and tables in Markdown.
+// Text laid out in columns: lines wrapped at words, aligned tables, and tables in Markdown.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ inline constexpr int64_t unlimited_columns = std::numeric_limits<int64_t>::max()
 /// and bars; one without them stays whole.
 std::string folded(std::string_view text, int64_t columns, std::string_view indent = "");
 
-/// Folds each line of `text` that is wider than `columns`. What is folded hangs under the second column of
-/// the line, where two blanks or more set one off ("  name    what it is"), else under its first letter, or
-/// two columns to the right where the line is not indented.
+/// Wraps each line of `text` that is wider than `columns`. Continuation lines begin under the second column
+/// of the line, where two blanks or more set one off ("  name    what it is"), else under its first letter,
+/// or two columns to the right where the line is not indented.
 std::string folded_lines(std::string_view text, int64_t columns);
 
 /// The cells of one row. Cells may have several lines.
@@ -36,7 +36,7 @@ struct TableLayout {
 
 /// Rows as lines, with two blanks between columns; the first row has the headings. The last cell of a row
 /// with fewer cells than others extends to the end of the line. Where the lines are too wide, cells of
-/// columns aligned to the left are folded, the widest first; where that is not enough, the columns that do
+/// columns aligned to the left are wrapped, the widest first; where that is not enough, the columns that do
 /// not fit follow below as a table of their own, with the first column repeated.
 std::string aligned_table(const std::vector<TableRow>& rows, const TableLayout& layout = {});
 

@@ -26,21 +26,22 @@ bool is_in(std::span<const CodeRange> ranges, char32_t code) {
                      [code](const CodeRange& range) { return code >= range.first && code <= range.last; });
 }
 
-std::string escaped(std::string_view text, bool one_line) {
+/// terminal_text(), or terminal_word() where `is_one_line`.
+std::string escaped(std::string_view text, bool is_one_line) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
-    const Utf8 one = utf8_at(text, at);
+    const Utf8 sequence = utf8_at(text, at);
     const auto byte = static_cast<unsigned char>(text[at]);
-    const bool layout = !one_line && (byte == '\n' || byte == '\t');
-    if (one.bytes == 0) {
+    const bool is_layout = !is_one_line && (byte == '\n' || byte == '\t');
+    if (sequence.bytes == 0) {
       out += formatted("\\x%02x", byte);
-    } else if (is_terminal_control(one.code) && !layout) {
-      out += formatted("\\u%04x", static_cast<unsigned>(one.code));
+    } else if (is_terminal_control(sequence.code) && !is_layout) {
+      out += formatted("\\u%04x", static_cast<unsigned>(sequence.code));
     } else {
-      out += text.substr(at, one.bytes);
+      out += text.substr(at, sequence.bytes);
     }
-    at += one.bytes == 0 ? 1 : one.bytes;
+    at += sequence.bytes == 0 ? 1 : sequence.bytes;
   }
   return out;
 }
@@ -70,8 +71,8 @@ int64_t display_width(std::string_view utf8) {
   return columns;
 }
 
-std::string terminal_text(std::string_view text) { return escaped(text, false); }
-std::string terminal_word(std::string_view text) { return escaped(text, true); }
+std::string terminal_text(std::string_view text) { return escaped(text, /*is_one_line=*/false); }
+std::string terminal_word(std::string_view text) { return escaped(text, /*is_one_line=*/true); }
 
 int64_t terminal_columns(int file, int64_t otherwise) {
   if (const char* asked = std::getenv("COLUMNS")) {

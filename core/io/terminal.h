@@ -26,8 +26,8 @@ int64_t display_width(char32_t code);
 /// The columns that a text takes on a terminal.
 int64_t display_width(std::string_view utf8);
 
-/// Columns of the terminal that this file is: COLUMNS where it is a number above 0, else what the terminal
-/// says, else `otherwise`.
+/// Columns of the terminal behind a file descriptor: COLUMNS where it is a number above 0, else what the
+/// terminal reports, else `otherwise`.
 int64_t terminal_columns(int file, int64_t otherwise);
 /// Columns of standard output; 80 where it is no terminal and COLUMNS is not set.
 int64_t output_columns();

@@ -1,6 +1,6 @@
 # What is installed: the headers of every room but the internal ones below, and whatever those include.
 set(internal_rooms core/cuda core/kernels core/memory core/package data/synthetic/phrasebook train/bench train/commands train/pages train/presets train/session)
-set(internal_headers core/instruction_check.h core/launch.h data/synthetic/embedded_table.h train/fit_run.h)
+set(internal_headers core/io/atomic_write.h core/startup_cpu_check.h core/launch.h data/synthetic/embedded_table.h train/fit_run.h)
 set(public_headers_of_internal_rooms data/synthetic/phrasebook/phrasebook.h data/synthetic/phrasebook/word_alignment.h
     train/commands/command.h)  # run_program()
 

@@ -2,7 +2,7 @@
 # local to them names of their own. Alone stay the kernels, which have options of their own; the trainer, which is edited most; and
 # files of core/io of which tests link single objects.
 set(units_alone train/loop/trainer.cpp)
-set(linked_alone "core/io/(file_descriptor|number_text|gzip|hash|files|json|terminal)[.]cpp|core/(error|settings_source)[.]cpp")
+set(linked_alone "core/io/(file_descriptor|number_text|gzip|hash|files|atomic_write|json|terminal)[.]cpp|core/(error|settings_in_errors)[.]cpp")
 set(files_per_unit 24)
 
 # Groups the SOURCES of TARGET by folder.

@@ -275,12 +275,12 @@ END
     done | verdict "A kernel is NAME.h with NAME_cpu.cpp, and NAME_cuda.cu where CUDA is built."
     ;;
   files) # touched in one place; tests may do as they like
-    sources | grep -vE '^(tests/|core/io/(files|file_descriptor|file_lock|temporary_folder)\.cpp$|core/io/file_descriptor\.h$)' | while read -r file; do
+    sources | grep -vE '^(tests/|core/io/(files|atomic_write|file_descriptor|file_lock|temporary_folder)\.cpp$|core/io/file_descriptor\.h$)' | while read -r file; do
       grep -HnE '^ *# *include *<(fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h)>' "$file"
       grep -HnE '(^|[^A-Za-z0-9_.>:])(::|std::)?(fopen|freopen|fdopen|tmpfile|mkstemp|mkdtemp|creat|openat|opendir|unlink|rmdir|symlink|fsync)\(' "$file"
       grep -HnE '(^|[^A-Za-z0-9_:])::(open|rename|remove|mkdir|stat|lstat|truncate|ftruncate|chmod|link)\(|std::(rename|remove)\([^,]*\)' "$file"
       grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"
-    done | verdict "Files are touched by core/io/files.cpp and core/io/file_descriptor.cpp alone, locked by core/io/file_lock.cpp, and temporary ones removed by core/io/temporary_folder.cpp: use core/io/files.h."
+    done | verdict "Files are touched by core/io/files.cpp, core/io/atomic_write.cpp and core/io/file_descriptor.cpp alone, locked by core/io/file_lock.cpp, and temporary ones removed by core/io/temporary_folder.cpp: use core/io/files.h."
     ;;
   streams) # printed in one place, which makes visible what a terminal would obey; device code has none of it
     sources | grep -vE '^(tests/|core/cuda/|core/io/standard_streams\.cpp$)' |

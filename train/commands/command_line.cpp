@@ -12,7 +12,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/storage.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/core/version.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"

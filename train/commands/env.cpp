@@ -2,12 +2,12 @@
 #include "heed/core/device.h"
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/gpu_info.h"
-#include "heed/core/instruction_check.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/table_text.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/startup_cpu_check.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/run/run_folder.h"
 

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "heed/core/device.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/config/config.h"
 #include "heed/train/config/setting_name.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heed/core/error.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "heed/core/counted_work.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/train/metrics/bleu.h"
 #include "heed/train/progress/progress.h"

@@ -9,7 +9,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/core/memory/storage.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/config/setting_name.h"
 #include "heed/train/loop/find_non_finite.h"
 #include "heed/train/loop/machine_memory.h"

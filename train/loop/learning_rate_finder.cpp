@@ -6,7 +6,7 @@
 
 #include "heed/autograd/autocast.h"
 #include "heed/core/distributed/single_process.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/loop/batch_stream.h"
 #include "heed/train/loop/forward_backward.h"
 #include "heed/train/loop/run_estimate.h"

@@ -5,7 +5,7 @@
 
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/config/setting_name.h"
 #include "heed/train/loop/find_non_finite.h"
 

@@ -13,7 +13,7 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/config/setting_name.h"
 #include "heed/train/loop/checkpoint_manager.h"
 #include "heed/train/loop/find_non_finite.h"

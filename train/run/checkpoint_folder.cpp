@@ -10,7 +10,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/core/version.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/program_name.h"

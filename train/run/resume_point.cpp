@@ -2,7 +2,7 @@
 #include "heed/train/run/resume_point.h"
 
 #include "heed/core/io/files.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/run/initial_weights.h"
 
 namespace heed {

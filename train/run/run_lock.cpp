@@ -9,7 +9,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {

@@ -10,16 +10,18 @@
 
 namespace heed::cuda {
 
-/// Starts to copy `size` bytes (4, 8 or 16, to which both addresses are aligned): the first `bytes` of them
-/// come from `from`, the others are zero. With bytes = 0 nothing is read.
+/// Starts to copy `bytes` bytes from device memory to shared memory and to fill up to `size` with zeros.
+/// `size` is 4, 8 or 16, and both addresses are multiples of it. With bytes = 0 nothing is read.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
 #ifdef __CUDACC__
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  const auto shared_address = static_cast<unsigned>(__cvta_generic_to_shared(to));
   if constexpr (size == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address), "l"(from), "r"(bytes)
+                 : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(size), "r"(bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address), "l"(from), "n"(size),
+                 "r"(bytes)
                  : "memory");
   }
 #else

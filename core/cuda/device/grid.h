@@ -23,8 +23,8 @@ T* pointer(const Tensor& x) {
   return x ? x.data<T>() : nullptr;
 }
 
-/// Starts the kernel on stream(). A grid without blocks or threads does nothing. Raises the kernel's limit of
-/// shared memory where it needs more than the default of 48 KiB.
+/// Launches the kernel on stream(); does nothing where the grid has no blocks or threads. Raises the kernel's
+/// limit of shared memory where it needs more than the default of 48 KiB.
 template <class... Parameters, class... Args>
 void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || grid.threads.x == 0 ||
@@ -38,7 +38,7 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   config.stream = stream();
   constexpr int default_limit = 47 * 1024;  // leaves 1 KiB for static shared memory
   if (grid.shared_bytes > default_limit &&
-      raises_limit(reinterpret_cast<const void*>(kernel), grid.shared_bytes)) {
+      needs_higher_limit(reinterpret_cast<const void*>(kernel), grid.shared_bytes)) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.shared_bytes),
           "shared memory of a kernel");
   }
@@ -46,9 +46,9 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   count_launches(1);
 }
 
-/// A one-dimensional grid for n items, for kernels that loop in steps of the grid: at most as many blocks as
-/// fill any current device.
-inline Grid line(int64_t n, int threads = 256, int64_t max_blocks = 4096) {
+/// A one-dimensional grid for n items, for kernels that loop in steps of the grid. 4096 blocks fill any
+/// current device.
+inline Grid grid_over(int64_t n, int threads = 256, int64_t max_blocks = 4096) {
   const int64_t blocks = ceil_div(n, threads);
   return {dim3(static_cast<unsigned>(blocks < max_blocks ? blocks : max_blocks)),
           dim3(static_cast<unsigned>(threads))};

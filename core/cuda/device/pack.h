@@ -1,4 +1,4 @@
-// Consecutive numbers that are read or written at once.
+// Packs: consecutive numbers that one instruction loads or stores.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Sorting rows of unsigned integers on the device, and a map from numbers to such integers.
+// Sorts rows of unsigned integers on the device, and maps other numbers to integers of the same order.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace heed::cuda {
 
-/// Maps a number to an unsigned integer of the same order; NaN comes last.
+/// Maps a number to an unsigned integer: x < y where ordered(x) < ordered(y). NaN maps to the largest.
 HEED_BOTH inline uint32_t ordered(int32_t x) { return static_cast<uint32_t>(x) ^ 0x80000000U; }
 HEED_BOTH inline uint32_t ordered(float x) {
   if (x != x) return ~0U;
@@ -24,7 +24,7 @@ HEED_BOTH inline uint64_t ordered(double x) {
 }
 
 /// order [rows, n] = the permutation that sorts each row of keys [rows, n] in ascending order; equal keys
-/// keep their order. Bits of a key from `bits` on must be zero.
+/// keep their order. Keys are below 2^bits.
 void sort_rows(const uint32_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 void sort_rows(const uint64_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 

@@ -17,9 +17,9 @@ __device__ int64_t warp_argmax(int64_t n, F value_of) {
     max_value = value;
     index = i;
   }
-  for (int offset = lanes / 2; offset > 0; offset /= 2) {
-    const T other = __shfl_xor_sync(all_lanes, max_value, offset);
-    const int64_t other_index = __shfl_xor_sync(all_lanes, index, offset);
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    const T other = __shfl_xor_sync(all_lanes, max_value, distance);
+    const int64_t other_index = __shfl_xor_sync(all_lanes, index, distance);
     if (other > max_value || (other == max_value && other_index < index)) {
       max_value = other;
       index = other_index;

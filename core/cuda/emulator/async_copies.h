@@ -1,4 +1,4 @@
-// Asynchronous copies into shared memory: they are done when the thread waits for them, and no sooner.
+// Asynchronous copies into shared memory, which run when the thread waits for them, and no sooner.
 #pragma once
 
 #include <array>
@@ -15,13 +15,14 @@ namespace heed::emulated {
 /// The pending copies of one thread of a block, in groups.
 class Copies {
  public:
+  /// copy_async(): adds a copy to the group that commit() ends. Fails where an address is not aligned.
   void begin(void* to, const void* from, int size, int bytes) {
-    const auto aligned = [size](const void* at) {
-      return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(size) == 0;
+    const auto is_aligned = [size](const void* address) {
+      return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(size) == 0;
     };
-    if (!aligned(to) || !aligned(from)) {
+    if (!is_aligned(to) || !is_aligned(from)) {
       fail(Fault::internal, "emulated device: an asynchronous copy of ", size, " bytes ",
-           aligned(to) ? "from" : "to", " an address that is no multiple of that.");
+           is_aligned(to) ? "from" : "to", " an address that is no multiple of that.");
     }
     open_.push_back({to, from, size, bytes});
   }
@@ -29,12 +30,12 @@ class Copies {
     groups_.push_back(std::move(open_));
     open_ = {};
   }
-  /// Does the copies of all groups but the last `open` ones.
-  void wait(size_t open) {
-    for (; groups_.size() > open; groups_.pop_front()) {
-      for (const One& one : groups_.front()) {
-        std::memset(one.to, 0, static_cast<size_t>(one.size));
-        std::memcpy(one.to, one.from, static_cast<size_t>(one.bytes));
+  /// Runs the copies of all groups but the `pending` newest ones.
+  void wait(size_t pending) {
+    for (; groups_.size() > pending; groups_.pop_front()) {
+      for (const Copy& copy : groups_.front()) {
+        std::memset(copy.to, 0, static_cast<size_t>(copy.size));
+        std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.bytes));
       }
     }
   }
@@ -46,13 +47,13 @@ class Copies {
   }
 
  private:
-  struct One {
+  struct Copy {
     void* to;
     const void* from;
-    int size, bytes;
+    int size, bytes;  // the first `bytes` of `size` bytes are copied, the others zeroed
   };
-  std::vector<One> open_;
-  std::deque<std::vector<One>> groups_;
+  std::vector<Copy> open_;  // the group that commit() ends
+  std::deque<std::vector<Copy>> groups_;
 };
 
 }  // namespace heed::emulated

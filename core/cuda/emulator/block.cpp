@@ -17,17 +17,19 @@
 namespace heed::emulated {
 namespace {
 
-enum class State : uint8_t { fresh, ready, in_warp, in_block, ended };
+enum class State : uint8_t { fresh, ready, waits_for_warp, waits_for_block, ended };
 
-/// A barrier of the lanes of a mask at one op, and the values that they exchange.
+/// A barrier of the lanes of a mask at one op, and the values that they exchange. Lanes are bits of the
+/// masks.
 struct WarpBarrier {
-  const char* what;
-  unsigned mask, arrived = 0, left = 0;
+  const char* op;
+  unsigned mask, arrived = 0, has_left = 0;
   alignas(16) std::byte values[warp * slot];
 };
 
 struct Worker;
 
+/// A thread of the block, which runs on a worker between its first instruction and its end.
 struct Thread {
   uint3 index;
   State state = State::fresh;
@@ -35,7 +37,7 @@ struct Thread {
   Worker* worker = nullptr;
 };
 
-constexpr size_t guard = 64;
+constexpr size_t guard_bytes = 64;        // behind shared memory: a kernel that writes there fails
 constexpr unsigned char nan_byte = 0xff;  // fills memory with NaN of every float type
 
 /// The block that a thread of the pool runs.
@@ -48,25 +50,26 @@ struct Block {
   std::vector<std::vector<WarpBarrier*>> open;  // incomplete barriers of each warp
   std::vector<std::byte> memory;                // dynamic shared memory and its guard
   const std::function<void()>* body = nullptr;
-  Thread* now = nullptr;
-  size_t last = 0;  // end of the running warp, in running order
-  size_t position = 0;
+  Thread* running = nullptr;
+  size_t position = 0;  // place of the running thread in running order
+  size_t warp_end = 0;  // position behind the running warp
   bool backward = false;
   std::exception_ptr failure;
 
-  size_t at(size_t place) const { return backward ? threads.size() - 1 - place : place; }
-  Thread& thread(size_t place) { return threads[at(place)]; }
+  size_t index_at(size_t place) const { return backward ? threads.size() - 1 - place : place; }
+  Thread& thread(size_t place) { return threads[index_at(place)]; }
   size_t number(const Thread& thread) const { return static_cast<size_t>(&thread - threads.data()); }
 
   void run(uint3 index, size_t shared_bytes);
   void run_warp(size_t first, size_t end);
   void resume(Thread& thread);
-  void start(Thread& thread);
-  void wait();
+  void make_current(Thread& thread);
+  void pause();
+  WarpBarrier* new_barrier(const char* op, unsigned mask);
   void reset_workers();
   void prepare_memory(size_t bytes);
   void check_memory(size_t bytes) const;
-  [[noreturn]] void stuck(size_t first, size_t end);
+  [[noreturn]] void fail_at_warp_barrier(size_t first, size_t end);
 };
 
 thread_local Block* current = nullptr;
@@ -79,11 +82,13 @@ Block& block() {
 
 /// A fiber that runs threads of the block, one after the other.
 struct Worker {
-  explicit Worker(Block& of) : block(of), fiber([this] { work(); }) {}
+  explicit Worker(Block& of) : block(of), fiber([this] { run_threads(); }) {}
 
-  [[noreturn]] void work() {
+  /// Runs the block's current thread to its end, then, without a switch of fibers, the next one of its warp
+  /// if that is fresh; else pauses until Block::resume() hands it another thread.
+  [[noreturn]] void run_threads() {
     for (;;) {
-      Thread& thread = *block.now;
+      Thread& thread = *block.running;
       try {
         (*block.body)();
       } catch (...) {
@@ -91,13 +96,12 @@ struct Worker {
       }
       thread.state = State::ended;
       thread.worker = nullptr;
-      // Starts the next thread of the warp on this fiber, without a switch.
-      if (block.failure == nullptr && block.position + 1 < block.last &&
+      if (block.failure == nullptr && block.position + 1 < block.warp_end &&
           block.thread(block.position + 1).state == State::fresh) {
         ++block.position;
         Thread& next = block.thread(block.position);
         next.worker = this;
-        block.start(next);
+        block.make_current(next);
         continue;
       }
       block.idle.push_back(this);
@@ -109,11 +113,13 @@ struct Worker {
   Fiber fiber;
 };
 
-void Block::start(Thread& thread) {
-  now = &thread;
+void Block::make_current(Thread& thread) {
+  running = &thread;
   threadIdx = thread.index;
 }
 
+/// Runs the thread, and fresh ones behind it, until one waits or the worker has none left. Takes an idle
+/// worker for a fresh thread, and throws what the thread has thrown.
 void Block::resume(Thread& thread) {
   if (thread.worker == nullptr) {
     if (idle.empty()) {
@@ -123,13 +129,26 @@ void Block::resume(Thread& thread) {
     thread.worker = idle.back();
     idle.pop_back();
   }
-  start(thread);
+  make_current(thread);
   thread.worker->fiber.resume();
   if (failure != nullptr) {
-    const std::exception_ptr what = std::exchange(failure, nullptr);
+    const std::exception_ptr error = std::exchange(failure, nullptr);
     reset_workers();
-    std::rethrow_exception(what);
+    std::rethrow_exception(error);
   }
+}
+
+/// A barrier that no lane has reached, for the lanes of `mask`; the values of all lanes are NaN.
+WarpBarrier* Block::new_barrier(const char* op, unsigned mask) {
+  if (unused.empty()) {
+    barriers.push_back(std::make_unique<WarpBarrier>());
+    unused.push_back(barriers.back().get());
+  }
+  WarpBarrier* barrier = unused.back();
+  unused.pop_back();
+  *barrier = WarpBarrier{.op = op, .mask = mask, .values = {}};
+  std::memset(barrier->values, nan_byte, sizeof barrier->values);
+  return barrier;
 }
 
 /// Makes all workers idle after a failure; waiting threads are never resumed.
@@ -141,69 +160,72 @@ void Block::reset_workers() {
   }
   unused.clear();
   for (auto& barrier : barriers) unused.push_back(barrier.get());
-  for (auto& list : open) list.clear();
+  for (auto& barriers_of_warp : open) barriers_of_warp.clear();
   for (Thread& thread : threads) thread.worker = nullptr;
 }
 
 /// Pauses the running thread until run_warp() resumes it.
-void Block::wait() { now->worker->fiber.pause(); }
+void Block::pause() { running->worker->fiber.pause(); }
 
-/// Fails where lanes of a warp wait at a barrier that others of its mask do not reach.
-void Block::stuck(size_t first, size_t end) {
+/// Fails since lanes of a warp wait at a barrier that others of its mask do not reach.
+void Block::fail_at_warp_barrier(size_t first, size_t end) {
   std::string waiting, others;
-  const char* what = "";
-  unsigned mask = 0;
-  for (size_t i = std::min(at(first), at(end - 1)); i <= std::max(at(first), at(end - 1)); ++i) {
-    if (threads[i].state == State::in_warp) {
-      what = threads[i].barrier->what;
-      mask |= threads[i].barrier->mask;
+  const char* op = "";
+  const auto [lowest, highest] = std::minmax({index_at(first), index_at(end - 1)});
+  for (size_t i = lowest; i <= highest; ++i) {
+    if (threads[i].state == State::waits_for_warp) {
+      op = threads[i].barrier->op;
       waiting += text(waiting.empty() ? "" : ", ", i);
     } else {
       others += text(others.empty() ? "" : ", ", i,
-                     threads[i].state == State::in_block ? " (waits for the block)" : " (has ended)");
+                     threads[i].state == State::waits_for_block ? " (waits for the block)" : " (has ended)");
     }
   }
   reset_workers();
-  fail(Fault::internal, "emulated device: ", what, " is not reached by every lane of its mask: thread ",
+  fail(Fault::internal, "emulated device: ", op, " is not reached by every lane of its mask: thread ",
        waiting, " of block [", blockIdx.x, ", ", blockIdx.y, ", ", blockIdx.z, "] waits",
        others.empty() ? std::string() : text(", but not thread ", others),
        ". Let every lane of the mask reach it, or name only those that do.");
 }
 
+/// Runs the threads of a warp until each has ended or waits for the block.
 void Block::run_warp(size_t first, size_t end) {
-  last = end;
-  for (;;) {
-    bool moved = false, waits = false;
+  warp_end = end;
+  for (bool has_run = true; has_run;) {
+    bool waits = false;
+    has_run = false;
     for (position = first; position < end; ++position) {
-      Thread& one = thread(position);
-      const bool is_complete = one.state == State::in_warp && one.barrier->arrived == one.barrier->mask;
-      if (one.state == State::fresh || one.state == State::ready || is_complete) {
-        resume(one);
-        moved = true;
-      } else if (one.state == State::in_warp) {
+      Thread& next = thread(position);
+      const bool waits_for_warp = next.state == State::waits_for_warp;
+      const bool is_complete = waits_for_warp && next.barrier->arrived == next.barrier->mask;
+      if (next.state == State::fresh || next.state == State::ready || is_complete) {
+        resume(next);
+        has_run = true;
+      } else if (waits_for_warp) {
         waits = true;
       }
     }
-    if (moved) continue;
-    if (waits) stuck(first, end);
-    return;
+    if (!has_run && waits) fail_at_warp_barrier(first, end);
   }
 }
 
+/// Fills shared memory and the guard bytes behind it with NaN.
 void Block::prepare_memory(size_t bytes) {
-  memory.resize(bytes + guard + 16);
+  memory.resize(bytes + guard_bytes + 16);
   std::fill(memory.begin(), memory.end(), std::byte{nan_byte});
 }
 
+/// Fails where the guard bytes have changed.
 void Block::check_memory(size_t bytes) const {
   const auto* end = static_cast<const std::byte*>(block_memory()) + bytes;
-  for (size_t i = 0; i < guard - 16; ++i) {
+  for (size_t i = 0; i < guard_bytes - 16; ++i) {
     if (end[i] != std::byte{nan_byte})
       fail(Fault::internal, "emulated device: a kernel writes behind its ", bytes,
            " bytes of shared memory.");
   }
 }
 
+/// Runs all threads of a block, warp by warp, from one barrier of the block to the next.
 void Block::run(uint3 index, size_t shared_bytes) {
   blockIdx = index;
   prepare_memory(shared_bytes);
@@ -220,7 +242,7 @@ void Block::run(uint3 index, size_t shared_bytes) {
     size_t waiting = 0;
     const Thread* absent = nullptr;
     for (const Thread& thread : threads) {
-      if (thread.state == State::in_block)
+      if (thread.state == State::waits_for_block)
         ++waiting;
       else
         absent = &thread;
@@ -236,12 +258,6 @@ void Block::run(uint3 index, size_t shared_bytes) {
     for (Thread& thread : threads) thread.state = State::ready;
   }
   check_memory(shared_bytes);
-}
-
-/// The block of this thread of the pool.
-Block& own_block() {
-  thread_local Block one;
-  return one;
 }
 
 /// Makes `block` the current one of this thread, for a grid of `blocks` of `threads`.
@@ -276,61 +292,51 @@ void run_grid(dim3 blocks, dim3 threads, size_t shared_bytes, const std::functio
   const int64_t count = int64_t{blocks.x} * blocks.y * blocks.z;
   const int64_t size = int64_t{threads.x} * threads.y * threads.z;
   parallel_rows(count, std::max<int64_t>(1, 2048 / size), [&](int64_t begin, int64_t end) {
-    Block& one = own_block();
-    one.backward = backward;
-    begin_grid(one, blocks, threads, body);
+    thread_local Block block;  // reused for all blocks of this thread of the pool
+    block.backward = backward;
+    begin_grid(block, blocks, threads, body);
     const AtScopeEnd end_grid([] { current = nullptr; });
     for (int64_t i = begin; i < end; ++i) {
       const int64_t place = backward ? begin + end - 1 - i : i;
       const auto row = place / blocks.x;
-      one.run({static_cast<unsigned>(place % blocks.x), static_cast<unsigned>(row % blocks.y),
-               static_cast<unsigned>(row / blocks.y)},
-              shared_bytes);
+      block.run({static_cast<unsigned>(place % blocks.x), static_cast<unsigned>(row % blocks.y),
+                 static_cast<unsigned>(row / blocks.y)},
+                shared_bytes);
     }
   });
 }
 
 void* block_memory() {
-  const auto at = reinterpret_cast<uintptr_t>(block().memory.data());
-  return reinterpret_cast<void*>((at + 15) / 16 * 16);
+  const auto address = reinterpret_cast<uintptr_t>(block().memory.data());
+  return reinterpret_cast<void*>((address + 15) / 16 * 16);
 }
 
 void wait_for_block() {
-  Block& own = block();
-  own.now->state = State::in_block;
-  own.wait();
+  block().running->state = State::waits_for_block;
+  block().pause();
 }
 
-const std::byte* wait_for_warp(const char* what, unsigned mask, const void* value, size_t bytes) {
-  Block& own = block();
-  Thread& thread = *own.now;
-  const size_t number = own.number(thread), first = number / warp * warp;
-  const size_t lanes = std::min<size_t>(warp, own.threads.size() - first);
+const std::byte* wait_for_warp(const char* op, unsigned mask, const void* value, size_t bytes) {
+  Block& here = block();
+  Thread& thread = *here.running;
+  const size_t number = here.number(thread), first = number / warp * warp;
+  const size_t lanes = std::min<size_t>(warp, here.threads.size() - first);
   const unsigned bit = 1U << (number % warp);
   if ((mask & bit) == 0)
-    fail(Fault::internal, "emulated device: ", what, ": lane ", number % warp, " is not in its own mask.");
+    fail(Fault::internal, "emulated device: ", op, ": lane ", number % warp, " is not in its own mask.");
   if (lanes < warp && (mask >> lanes) != 0)
-    fail(Fault::internal, "emulated device: ", what, ": the mask names lanes past the ", lanes,
+    fail(Fault::internal, "emulated device: ", op, ": the mask names lanes past the ", lanes,
          " of this warp.");
-  auto& open = own.open[number / warp];
+  auto& open = here.open[number / warp];
   const auto found =
-      std::find_if(open.begin(), open.end(), [&](const WarpBarrier* m) { return m->mask == mask; });
+      std::find_if(open.begin(), open.end(), [&](const WarpBarrier* other) { return other->mask == mask; });
   WarpBarrier* barrier = found == open.end() ? nullptr : *found;
   if (barrier == nullptr) {
-    if (own.unused.empty()) {
-      own.barriers.push_back(std::make_unique<WarpBarrier>());
-      own.unused.push_back(own.barriers.back().get());
-    }
-    barrier = own.unused.back();
-    own.unused.pop_back();
-    *barrier = WarpBarrier{};
-    barrier->what = what;
-    barrier->mask = mask;
-    std::memset(barrier->values, nan_byte, sizeof barrier->values);
+    barrier = here.new_barrier(op, mask);
     open.push_back(barrier);
-  } else if (std::strcmp(barrier->what, what) != 0) {
-    fail(Fault::internal, "emulated device: lane ", number % warp, " is at ", what,
-         " while others of its mask are at ", barrier->what, ".");
+  } else if (std::strcmp(barrier->op, op) != 0) {
+    fail(Fault::internal, "emulated device: lane ", number % warp, " is at ", op,
+         " while others of its mask are at ", barrier->op, ".");
   }
   if (bytes > 0) std::memcpy(barrier->values + number % warp * slot, value, bytes);
   barrier->arrived |= bit;
@@ -340,19 +346,17 @@ const std::byte* wait_for_warp(const char* what, unsigned mask, const void* valu
     thread.state = State::ready;
     return barrier->values;  // the last lane does not wait
   }
-  thread.state = State::in_warp;
-  own.wait();
+  thread.state = State::waits_for_warp;
+  here.pause();
   thread.state = State::ready;
   return barrier->values;
 }
 
 void leave_warp() {
-  Block& own = block();
-  Thread& thread = *own.now;
-  WarpBarrier* barrier = thread.barrier;
-  thread.barrier = nullptr;
-  barrier->left |= 1U << (own.number(thread) % warp);
-  if (barrier->left == barrier->mask) own.unused.push_back(barrier);
+  Thread& thread = *block().running;
+  WarpBarrier* barrier = std::exchange(thread.barrier, nullptr);
+  barrier->has_left |= 1U << (block().number(thread) % warp);
+  if (barrier->has_left == barrier->mask) block().unused.push_back(barrier);
 }
 
 }  // namespace heed::emulated

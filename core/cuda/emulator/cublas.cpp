@@ -12,59 +12,62 @@
 namespace heed::emulated {
 namespace {
 
+/// The product by OpenBLAS, in the type of the factors.
 template <class T>
-void by_blas(const MatrixProduct& call, const T* a, const T* b, T* c) {
+void multiply_exact(const MatrixProduct& call, const T* a, const T* b, T* c) {
   // c = a b by columns is c^T = b^T a^T by rows.
   blas::gemm(call.n, call.m, call.k, static_cast<T>(call.alpha), {b, call.ldb, call.transposed_b},
              {a, call.lda, call.transposed_a}, static_cast<T>(call.beta), c, call.ldc);
 }
 
-/// x rounded to 10 bits of mantissa, ties away from zero.
-float tf32_of(float x) {
+/// x rounded to tf32, which has 10 bits of mantissa; ties away from zero.
+float rounded_tf32(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7f800000U) == 0x7f800000U) return x;  // infinite, or no number
   return std::bit_cast<float>((bits + 0x1000U) & 0xffffe000U);
 }
 
-/// A matrix as floats, rounded as tensor cores round it.
+/// A stored column-major matrix [rows, columns] as floats, with the same ld; f32 is rounded to tf32.
 template <class T>
-std::vector<float> read(const void* from, bool transposed, int64_t rows, int64_t columns, int64_t step) {
-  const int64_t lines = transposed ? rows : columns, line = transposed ? columns : rows;
-  std::vector<float> out(static_cast<size_t>(lines == 0 ? 0 : (lines - 1) * step + line));
-  const auto* numbers = static_cast<const T*>(from);
-  for (int64_t i = 0; i < lines; ++i) {
-    for (int64_t j = 0; j < line; ++j) {
-      const float x = numbers[i * step + j];
-      out[static_cast<size_t>(i * step + j)] = std::is_same_v<T, float> ? tf32_of(x) : x;
+std::vector<float> rounded(const void* matrix, int64_t rows, int64_t columns, int64_t ld) {
+  std::vector<float> out(static_cast<size_t>(columns == 0 ? 0 : (columns - 1) * ld + rows));
+  const auto* numbers = static_cast<const T*>(matrix);
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) {
+      const float x = numbers[j * ld + i];
+      out[static_cast<size_t>(j * ld + i)] = std::is_same_v<T, float> ? rounded_tf32(x) : x;
     }
   }
   return out;
 }
 
+/// The product of factors of type T, rounded, with sums in f32.
 template <class T>
-void rounded(const MatrixProduct& call, const void* a, const void* b, void* c) {
-  const auto read_a = read<T>(a, call.transposed_a, call.m, call.k, call.lda);
-  const auto read_b = read<T>(b, call.transposed_b, call.k, call.n, call.ldb);
-  by_blas(call, read_a.data(), read_b.data(), static_cast<float*>(c));
+void multiply_rounded(const MatrixProduct& call, const void* a, const void* b, void* c) {
+  const auto rounded_a =
+      call.transposed_a ? rounded<T>(a, call.k, call.m, call.lda) : rounded<T>(a, call.m, call.k, call.lda);
+  const auto rounded_b =
+      call.transposed_b ? rounded<T>(b, call.n, call.k, call.ldb) : rounded<T>(b, call.k, call.n, call.ldb);
+  multiply_exact(call, rounded_a.data(), rounded_b.data(), static_cast<float*>(c));
 }
 
 }  // namespace
 
 bool MatrixProduct::is_valid() const {
-  const bool types = factors == CUDA_R_64F ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
-                                           : result == CUDA_R_32F && compute != CUBLAS_COMPUTE_64F;
-  return types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, transposed_a ? k : m) &&
+  const bool has_valid_types = factors == CUDA_R_64F ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
+                                                     : result == CUDA_R_32F && compute != CUBLAS_COMPUTE_64F;
+  return has_valid_types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, transposed_a ? k : m) &&
          ldb >= std::max<int64_t>(1, transposed_b ? n : k) && ldc >= std::max<int64_t>(1, m);
 }
 
 void multiply(const MatrixProduct& call, const void* a, const void* b, void* c) {
   if (call.factors == CUDA_R_64F) {
-    return by_blas(call, static_cast<const double*>(a), static_cast<const double*>(b),
-                   static_cast<double*>(c));
+    return multiply_exact(call, static_cast<const double*>(a), static_cast<const double*>(b),
+                          static_cast<double*>(c));
   }
-  if (call.factors == CUDA_R_16BF) return rounded<bf16>(call, a, b, c);
-  if (call.compute == CUBLAS_COMPUTE_32F_FAST_TF32) return rounded<float>(call, a, b, c);
-  by_blas(call, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
+  if (call.factors == CUDA_R_16BF) return multiply_rounded<bf16>(call, a, b, c);
+  if (call.compute == CUBLAS_COMPUTE_32F_FAST_TF32) return multiply_rounded<float>(call, a, b, c);
+  multiply_exact(call, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
 }
 
 }  // namespace heed::emulated
@@ -74,36 +77,37 @@ using heed::emulated::multiply;
 
 namespace {
 
-double scalar(const void* at, cublasComputeType_t compute) {
-  return compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(at)
-                                       : static_cast<double>(*static_cast<const float*>(at));
+/// alpha or beta, which cuBLAS takes in the type of the sums.
+double scalar(const void* pointer, cublasComputeType_t compute) {
+  return compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(pointer)
+                                       : static_cast<double>(*static_cast<const float*>(pointer));
 }
 
 MatrixProduct product(cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m, int n, int k,
-                      const void* alpha, const void* beta, cudaDataType_t from, cudaDataType_t to, int lda,
-                      int ldb, int ldc, cublasComputeType_t compute) {
-  return {transpose_a == CUBLAS_OP_T,
-          transpose_b == CUBLAS_OP_T,
-          m,
-          n,
-          k,
-          scalar(alpha, compute),
-          scalar(beta, compute),
-          from,
-          to,
-          lda,
-          ldb,
-          ldc,
-          compute};
+                      const void* alpha, const void* beta, cudaDataType_t factors, cudaDataType_t result,
+                      int lda, int ldb, int ldc, cublasComputeType_t compute) {
+  return {.transposed_a = transpose_a == CUBLAS_OP_T,
+          .transposed_b = transpose_b == CUBLAS_OP_T,
+          .m = m,
+          .n = n,
+          .k = k,
+          .alpha = scalar(alpha, compute),
+          .beta = scalar(beta, compute),
+          .factors = factors,
+          .result = result,
+          .lda = lda,
+          .ldb = ldb,
+          .ldc = ldc,
+          .compute = compute};
 }
 
 cublasStatus_t status_of(cudaError_t status) {
   return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-const void* element_at(const void* from, cudaDataType_t type, int64_t elements) {
+const void* element_at(const void* matrix, cudaDataType_t type, int64_t index) {
   const int64_t size = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-  return static_cast<const std::byte*>(from) + elements * size;
+  return static_cast<const std::byte*>(matrix) + index * size;
 }
 
 }  // namespace
@@ -168,9 +172,11 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t tran
   return status_of(heed::emulated::enqueue(handle->stream, [=] {
     const heed::emulated::Open open;
     // cuBLAS chooses kernels without the addresses, which are on the device, and may assume their alignment.
-    const bool rounds = type_a == CUDA_R_16BF || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    const auto is_aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
-    for (int i = 0; i < batch && rounds; ++i) {
+    const bool uses_tensor_cores = type_a == CUDA_R_16BF || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const auto is_aligned = [](const void* pointer) {
+      return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+    };
+    for (int i = 0; i < batch && uses_tensor_cores; ++i) {
       if (is_aligned(a[i]) && is_aligned(b[i]) && is_aligned(c[i])) continue;
       std::fprintf(stderr, "heed: emulated device: matrix %d of a list does not begin at 16 bytes\n", i);
       std::abort();  // no caller would catch an exception of a stream

@@ -3,13 +3,22 @@
 
 #include "heed/core/cuda/emulator/cublas_v2.h"
 
+/// Bits of CUDA's numbers of epilogues: the bias, its gradient, GELU, its gradient, and the matrix "aux" of
+/// what GELU is applied to.
+enum CublasLtEpilogueBits {
+  bias_bit = 4,
+  bias_grad_bit = 16,
+  gelu_bit = 32,
+  gelu_grad_bit = 64,
+  aux_bit = 128
+};
 enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
-  CUBLASLT_EPILOGUE_BIAS = 4,
-  CUBLASLT_EPILOGUE_GELU_AUX = 32 | 128,
-  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 32 | 128 | 4,
-  CUBLASLT_EPILOGUE_DGELU = 64 | 128,
-  CUBLASLT_EPILOGUE_DGELU_BGRAD = 64 | 128 | 16,
+  CUBLASLT_EPILOGUE_BIAS = bias_bit,
+  CUBLASLT_EPILOGUE_GELU_AUX = gelu_bit | aux_bit,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = gelu_bit | aux_bit | bias_bit,
+  CUBLASLT_EPILOGUE_DGELU = gelu_grad_bit | aux_bit,
+  CUBLASLT_EPILOGUE_DGELU_BGRAD = gelu_grad_bit | aux_bit | bias_grad_bit,
   CUBLASLT_EPILOGUE_BGRADB = 512
 };
 enum cublasLtMatmulDescAttributes_t {
@@ -35,12 +44,12 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute;
   cublasOperation_t transpose_a, transpose_b;
   cublasLtEpilogue_t epilogue;
-  void *bias, *before;
-  int64_t before_step;
+  void *bias, *before_gelu;
+  int64_t before_gelu_ld;
 };
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type;
-  int64_t rows, columns, step;
+  int64_t rows, columns, ld;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
   uint64_t value[16];
@@ -65,7 +74,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* call, cublasComput
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t call, cublasLtMatmulDescAttributes_t what,
                                               const void* value, size_t bytes);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, uint64_t rows,
-                                          uint64_t columns, int64_t step);
+                                          uint64_t columns, int64_t ld);
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference);
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t what,

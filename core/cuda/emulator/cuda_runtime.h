@@ -42,11 +42,11 @@ struct Stream;
 struct Graph;
 struct Event;
 
-/// When streams do their queued work.
+/// When streams run their tasks (kernels, copies, waits).
 enum class StreamOrder {
-  at_once,  ///< when it is queued
-  late,     ///< when the host or a stream waits for it
-  early,    ///< on the first stream when the host or a stream waits for it, on others at once
+  at_once,  ///< when a task is queued
+  late,     ///< when the host or another stream waits for the task
+  early,    ///< `late` on the first stream, `at_once` on others
   never     ///< not at all: for counting operations
 };
 /// Sets the order, which is first that of HEED_EMULATED_STREAMS (at_once, late, early or never), and returns
@@ -54,19 +54,19 @@ enum class StreamOrder {
 /// last.
 StreamOrder order_streams(StreamOrder order);
 
-/// Queues `work` on the stream, or adds it to the graph while the stream is being captured.
-cudaError_t enqueue(Stream* stream, std::function<void()> work);
-/// Queues `work` on the stream; while the stream is being captured, does it now, after all queued work,
+/// Queues a task on the stream, or adds it to the graph while the stream is being captured.
+cudaError_t enqueue(Stream* stream, std::function<void()> task);
+/// Queues a task on the stream; while the stream is being captured, runs it now, behind all queued tasks,
 /// instead of adding it to the graph.
-void enqueue_beside(Stream* stream, std::function<void()> work);
-/// Does the queued work of all streams.
+void enqueue_beside(Stream* stream, std::function<void()> task);
+/// Runs the queued tasks of all streams.
 void finish_all();
-/// Limits the memory of the device; 0, as at first: no limit.
+/// Limits the memory of the device to `bytes`; 0 lifts the limit.
 void size_memory(size_t bytes);
 /// Maximum shared memory of a block: HEED_EMULATED_SHARED in bytes, or that of devices of compute 9.0.
-int block_room();
+int max_shared_bytes();
 /// True for an address of allocated device memory, and for null.
-bool on_device(const volatile void* at);
+bool on_device(const volatile void* address);
 /// The error of calls that CUDA refuses during a capture, which they invalidate; success where none is under
 /// way or this thread has the relaxed mode.
 cudaError_t unless_captured();
@@ -81,9 +81,10 @@ struct Open : NonCopyable {
   ~Open();
 };
 
-/// Throws unless `at` is an address of device memory.
-void need_device_pointer(const volatile void* at);
+/// Fails unless on_device() is true of the pointer.
+void need_device_pointer(const volatile void* pointer);
 
+/// Fails where an argument of a kernel is a pointer to memory of the host.
 template <class T>
 void check_argument(const T& argument) {
   if constexpr (std::is_pointer_v<T>) need_device_pointer(argument);
@@ -152,17 +153,17 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int bytes) {
-  return bytes <= heed::emulated::block_room() ? cudaSuccess : cudaErrorInvalidValue;
+  return bytes <= heed::emulated::max_shared_bytes() ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 template <class... Parameters, class... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Args&&... args) {
-  const auto all = [](const dim3& extent) { return uint64_t{extent.x} * extent.y * extent.z; };
+  const auto count = [](const dim3& extent) { return uint64_t{extent.x} * extent.y * extent.z; };
   const dim3 blocks = config->gridDim, threads = config->blockDim;
-  if (all(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
-      all(threads) == 0 || all(threads) > 1024 || threads.z > 64 ||
-      static_cast<int>(config->dynamicSmemBytes) > heed::emulated::block_room()) {
+  if (count(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
+      count(threads) == 0 || count(threads) > 1024 || threads.z > 64 ||
+      static_cast<int>(config->dynamicSmemBytes) > heed::emulated::max_shared_bytes()) {
     return cudaErrorInvalidValue;
   }
   (heed::emulated::check_argument(args), ...);

@@ -29,7 +29,8 @@ constexpr size_t guard_bytes = 4096;
 
 #if defined(__x86_64__)
 
-// Saves the callee-saved registers, changes the stack, and returns to the other side.
+// Pushes the registers that a called function keeps, stores the stack pointer to `save`, and returns on the
+// stack `load`, which was left by an earlier call.
 extern "C" void heed_emulated_switch(void** save, void* load);
 asm(R"(
 .text
@@ -57,7 +58,7 @@ heed_emulated_switch:
 
 namespace {
 
-// The argument of Fiber::enter on a new stack, which gets none in registers.
+// The argument of Fiber::enter(): a new stack passes none in registers.
 thread_local Fiber* starting = nullptr;
 
 }  // namespace

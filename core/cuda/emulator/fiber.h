@@ -24,7 +24,7 @@ class Fiber : NonCopyable {
   std::function<void()> entry_;
   void* stack_;                                  // lowest address
   void *inside_ = nullptr, *outside_ = nullptr;  // saved stack pointers
-  // Stacks of both sides, for the address sanitizer.
+  // What the address sanitizer keeps of both sides at a switch.
   void *fake_inside_ = nullptr, *fake_outside_ = nullptr;
   const void* outer_stack_ = nullptr;
   size_t outer_bytes_ = 0;

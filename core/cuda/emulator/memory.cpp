@@ -18,41 +18,47 @@ namespace {
 
 constexpr size_t page = 4096;
 constexpr size_t huge_page = size_t{2} << 20;  // large blocks have huge pages, which are protected faster
-constexpr size_t range = size_t{1} << 40;
+constexpr size_t range = size_t{1} << 40;      // bytes of addresses
 
-size_t pages(size_t bytes) { return (std::max<size_t>(bytes, 1) + page - 1) / page * page; }
+/// `bytes` rounded up to whole pages.
+size_t page_bytes(size_t bytes) { return (std::max<size_t>(bytes, 1) + page - 1) / page * page; }
 
 struct Memory {
   std::mutex mutex;
-  std::byte* first = nullptr;   // begin of the range, which is never unmapped
-  std::byte* unused = nullptr;  // begin of addresses that were never allocated
-  std::map<std::byte*, size_t> taken, freed;
-  std::map<std::byte*, size_t> pinned;
-  int open = 0;
-  size_t bytes = 0, max_bytes = 0;  // allocated; limit, or 0 for none
-  bool guarded = true;
+  std::byte* first = nullptr;                         // start of the range, which is never unmapped
+  std::byte* unused = nullptr;                        // start of the addresses that were never allocated
+  std::map<std::byte*, size_t> taken, freed, pinned;  // address and bytes of each block
+  int open = 0;                                       // number of living Open objects
+  size_t bytes = 0, max_bytes = 0;                    // allocated; limit, or 0 for none
+  bool guarded = true;                                // protects blocks while `open` is 0
 
   Memory() {
     const char* mode = std::getenv("HEED_EMULATED_GUARD");
     guarded = mode == nullptr || std::string(mode) != "off";
-    void* at = mmap(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    void* mapped = mmap(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
       fail(Fault::memory, "emulated device: no addresses for its memory; lift the limit on them.");
-    first = unused = static_cast<std::byte*>(at);
+    first = unused = static_cast<std::byte*>(mapped);
   }
 
-  void protect(std::byte* at, size_t size) const {
-    mprotect(at, size, open > 0 || !guarded ? PROT_READ | PROT_WRITE : PROT_NONE);
+  void protect(std::byte* block, size_t size) const {
+    mprotect(block, size, open > 0 || !guarded ? PROT_READ | PROT_WRITE : PROT_NONE);
   }
   void protect_all() const {
-    for (const auto& [at, size] : taken) protect(at, size);
+    for (const auto& [block, size] : taken) protect(block, size);
   }
-  bool holds(const void* at) const { return at >= first && at < first + range; }
 };
 
 Memory& memory() {
-  static auto* one = new Memory;
-  return *one;
+  static auto* memory = new Memory;  // never destroyed: static objects may free memory at the end
+  return *memory;
+}
+
+/// The last block that begins at or before the address; null where there is none.
+const std::pair<std::byte* const, size_t>* block_before(const std::map<std::byte*, size_t>& blocks,
+                                                        const volatile void* address) {
+  const auto next = blocks.upper_bound(static_cast<std::byte*>(const_cast<void*>(address)));
+  return next == blocks.begin() ? nullptr : &*std::prev(next);
 }
 
 }  // namespace
@@ -69,15 +75,12 @@ Open::~Open() {
   if (--m.open == 0 && m.guarded) m.protect_all();
 }
 
-bool on_device(const volatile void* at) {
-  if (at == nullptr) return true;
+bool on_device(const volatile void* address) {
+  if (address == nullptr) return true;
   Memory& m = memory();
   const std::lock_guard lock(m.mutex);
-  auto* place = static_cast<std::byte*>(const_cast<void*>(at));
-  auto next = m.taken.upper_bound(place);
-  if (next == m.taken.begin()) return false;
-  --next;
-  return place <= next->first + next->second;
+  const auto* block = block_before(m.taken, address);
+  return block != nullptr && address <= block->first + block->second;
 }
 
 void size_memory(size_t bytes) {
@@ -86,8 +89,8 @@ void size_memory(size_t bytes) {
   m.max_bytes = bytes;
 }
 
-void need_device_pointer(const volatile void* at) {
-  if (!on_device(at)) {
+void need_device_pointer(const volatile void* pointer) {
+  if (!on_device(pointer)) {
     fail(Fault::internal,
          "emulated device: a kernel is given a pointer to the host's memory, or to memory that was "
          "freed. Hand over device pointers, or values.");
@@ -102,14 +105,14 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  const size_t size = pages(bytes);
+  const size_t size = page_bytes(bytes);
   if (m.max_bytes > 0 && m.bytes + size > m.max_bytes) return cudaErrorMemoryAllocation;
   std::byte* place = nullptr;
-  for (auto one = m.freed.begin(); one != m.freed.end(); ++one) {
-    if (one->second < size) continue;
-    place = one->first;
-    const size_t rest = one->second - size;
-    m.freed.erase(one);
+  for (auto block = m.freed.begin(); block != m.freed.end(); ++block) {
+    if (block->second < size) continue;
+    place = block->first;
+    const size_t rest = block->second - size;
+    m.freed.erase(block);
     if (rest > 0) m.freed[place + size] = rest;
     break;
   }
@@ -146,7 +149,7 @@ cudaError_t cudaFree(void* at) {
 
 cudaError_t cudaMallocHost(void** at, size_t bytes) {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
-  const size_t size = pages(bytes);
+  const size_t size = page_bytes(bytes);
   *at = std::aligned_alloc(page, size);
   if (*at == nullptr) return cudaErrorMemoryAllocation;
   auto& m = memory();
@@ -176,14 +179,11 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 
 namespace {
 
-bool pinned(const void* at, size_t bytes) {
+bool is_pinned(const void* address, size_t bytes) {
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  auto* place = static_cast<std::byte*>(const_cast<void*>(at));
-  auto next = m.pinned.upper_bound(place);
-  if (next == m.pinned.begin()) return false;
-  --next;
-  return place + bytes <= next->first + next->second;
+  const auto* block = block_before(m.pinned, address);
+  return block != nullptr && static_cast<const std::byte*>(address) + bytes <= block->first + block->second;
 }
 
 }  // namespace
@@ -198,20 +198,20 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   cudaStreamIsCapturing(stream, &status);
   // A graph copies from the address at each replay, also from pageable memory.
   const bool captured = status == cudaStreamCaptureStatusActive;
-  if (captured || !to_device || from_device || pinned(from, bytes)) {
+  if (captured || !to_device || from_device || is_pinned(from, bytes)) {
     const cudaError_t queued = enqueue(stream, [=] {
       const Open open;
       std::memmove(to, from, bytes);
     });
     // The host waits for copies to pageable memory.
-    const bool waits = queued == cudaSuccess && !captured && !to_device && !pinned(to, bytes);
+    const bool waits = queued == cudaSuccess && !captured && !to_device && !is_pinned(to, bytes);
     return waits ? cudaStreamSynchronize(stream) : queued;
   }
   // Pageable memory may be changed once this returns, so its bytes are copied now.
   const auto* first = static_cast<const std::byte*>(from);
-  return enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
+  return enqueue(stream, [to, copied = std::vector<std::byte>(first, first + bytes)] {
     const Open open;
-    std::memcpy(to, kept.data(), kept.size());
+    std::memcpy(to, copied.data(), copied.size());
   });
 }
 

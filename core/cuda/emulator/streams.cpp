@@ -1,5 +1,5 @@
-// Streams, events and graphs of an emulated device. Work is done at once, or as late or early as the waits of
-// a program allow; while a stream is captured, it becomes part of the graph.
+// Streams, events and graphs of an emulated device. Tasks (kernels, copies, waits) run at once, or as late or
+// early as the waits of a program allow; tasks of a captured stream become part of the graph.
 #include <atomic>
 #include <cstdlib>
 #include <deque>
@@ -16,28 +16,28 @@ namespace heed::emulated {
 struct Stream;
 
 struct Graph {
-  std::vector<std::function<void()>> work;
-  std::vector<Stream*> streams;  // those captured into it
-  std::thread::id thread;        // that began the capture
+  std::vector<std::function<void()>> tasks;
+  std::vector<Stream*> streams;  // streams that are captured into it
+  std::thread::id thread;        // thread that began the capture
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool is_invalid = false;
 };
 struct Stream {
-  Graph* captured = nullptr;
+  Graph* graph = nullptr;  // the graph that the stream is captured into
   bool is_origin = false;  // the capture began on this stream
   bool is_first = false;   // created before all other streams
   std::deque<std::function<void()>> waiting;
-  uint64_t queued = 0, begun = 0;  // counts of work
+  uint64_t num_queued = 0, num_started = 0;  // tasks since the stream was created
 };
 struct Event {
-  Graph* captured = nullptr;
-  Stream* stream = nullptr;  // on which it was recorded, behind the first `place` pieces of work
-  uint64_t place = 0;
+  Graph* graph = nullptr;    // the graph that its stream was captured into
+  Stream* stream = nullptr;  // the stream on which it was recorded
+  uint64_t num_tasks = 0;    // the first tasks of the stream, which it waits for
 };
 
 namespace {
 
-StreamOrder order_at_first() {
+StreamOrder order_of_environment() {
   const char* requested = std::getenv("HEED_EMULATED_STREAMS");
   const std::string name = requested == nullptr ? "at_once" : requested;
   if (name == "late") return StreamOrder::late;
@@ -49,45 +49,46 @@ StreamOrder order_at_first() {
 }
 
 std::atomic<StreamOrder>& order() {
-  static std::atomic<StreamOrder> one{order_at_first()};
-  return one;
+  static std::atomic<StreamOrder> current{order_of_environment()};
+  return current;
 }
 
-/// Held while queued work is done. Never destroyed, like the list of streams, since static objects may queue
-/// work until the end of the program.
+/// Held while tasks run. Never destroyed, like the list of streams, since static objects may queue tasks
+/// until the end of the program.
 std::recursive_mutex& device() {
-  static auto* one = new std::recursive_mutex;
-  return *one;
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
 }
 std::vector<Stream*>& all_streams() {
-  static auto* one = new std::vector<Stream*>;
-  return *one;
+  static auto* streams = new std::vector<Stream*>;
+  return *streams;
 }
 
-/// Does the first `place` pieces of a stream's work, and the work of other streams for which they wait.
-void finish(Stream& stream, uint64_t place) {
+/// Runs the first `num_tasks` tasks of a stream that have not run, and those of other streams that they wait
+/// for.
+void finish(Stream& stream, uint64_t num_tasks) {
   const std::lock_guard lock(device());
-  while (stream.begun < place) {
-    const std::function<void()> work = std::move(stream.waiting.front());
+  while (stream.num_started < num_tasks) {
+    const std::function<void()> task = std::move(stream.waiting.front());
     stream.waiting.pop_front();
-    ++stream.begun;
-    work();
+    ++stream.num_started;
+    task();
   }
 }
 
-/// Queues work on a stream that is not being captured.
-void queue(Stream& stream, std::function<void()> work) {
-  const StreamOrder now = order();
-  if (now == StreamOrder::at_once) return work();
-  if (now == StreamOrder::never) return;
+/// Queues a task on a stream that is not being captured.
+void queue(Stream& stream, std::function<void()> task) {
+  const StreamOrder current_order = order();
+  if (current_order == StreamOrder::at_once) return task();
+  if (current_order == StreamOrder::never) return;
   const std::lock_guard lock(device());
-  stream.waiting.push_back(std::move(work));
-  ++stream.queued;
-  if (now == StreamOrder::early && !stream.is_first) finish(stream, stream.queued);
+  stream.waiting.push_back(std::move(task));
+  ++stream.num_queued;
+  if (current_order == StreamOrder::early && !stream.is_first) finish(stream, stream.num_queued);
 }
 
 std::mutex mutex;
-std::vector<Graph*> captures;  // those under way
+std::vector<Graph*> captures;  // captures that have begun and not ended
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 }  // namespace
@@ -97,39 +98,40 @@ cudaError_t unless_captured() {
   if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   cudaError_t status = cudaSuccess;
   for (Graph* graph : captures) {
-    const bool own =
+    const bool is_refused_here =
         graph->thread == std::this_thread::get_id() && graph->mode != cudaStreamCaptureModeRelaxed;
-    const bool all = graph->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
-    if (!own && !all) continue;
+    const bool is_refused_everywhere =
+        graph->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
+    if (!is_refused_here && !is_refused_everywhere) continue;
     graph->is_invalid = true;
     status = cudaErrorStreamCaptureUnsupported;
   }
   return status;
 }
 
-cudaError_t enqueue(Stream* stream, std::function<void()> work) {
+cudaError_t enqueue(Stream* stream, std::function<void()> task) {
   if (stream == nullptr) {  // the default stream waits for all others
     if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
     finish_all();
-    work();
-  } else if (stream->captured != nullptr) {
-    stream->captured->work.push_back(std::move(work));
+    task();
+  } else if (stream->graph != nullptr) {
+    stream->graph->tasks.push_back(std::move(task));
   } else {
-    queue(*stream, std::move(work));
+    queue(*stream, std::move(task));
   }
   return cudaSuccess;
 }
 
-void enqueue_beside(Stream* stream, std::function<void()> work) {
-  if (stream->captured == nullptr) return queue(*stream, std::move(work));
+void enqueue_beside(Stream* stream, std::function<void()> task) {
+  if (stream->graph == nullptr) return queue(*stream, std::move(task));
   finish_all();
-  work();
+  task();
 }
 
 void finish_all() {
   if (order() == StreamOrder::at_once) return;
   const std::lock_guard lock(device());
-  for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->queued);
+  for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->num_queued);
 }
 
 StreamOrder order_streams(StreamOrder wanted) {
@@ -138,19 +140,19 @@ StreamOrder order_streams(StreamOrder wanted) {
 }
 
 cudaError_t break_capture(Stream* stream) {
-  stream->captured->is_invalid = true;
+  stream->graph->is_invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
-int block_room() {
-  static const int room = [] {
+int max_shared_bytes() {
+  static const int limit = [] {
     const char* bytes = std::getenv("HEED_EMULATED_SHARED");
     return bytes != nullptr ? std::atoi(bytes) : 232448;
   }();
-  return room;
+  return limit;
 }
 
-size_t size(const Graph* graph) { return graph->work.size(); }
+size_t size(const Graph* graph) { return graph->tasks.size(); }
 
 }  // namespace heed::emulated
 
@@ -204,7 +206,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
            : attribute == cudaDevAttrComputeCapabilityMinor ? 0
-                                                            : block_room();
+                                                            : max_shared_bytes();
   return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -230,25 +232,26 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  finish(*stream, stream->queued);
+  finish(*stream, stream->num_queued);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr) return cudaDeviceSynchronize();
-  if (stream->captured == nullptr) {
-    finish(*stream, stream->queued);
+  if (stream->graph == nullptr) {
+    finish(*stream, stream->num_queued);
     return cudaSuccess;
   }
   return break_capture(stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   // Waiting for a captured event adds the stream to the capture.
-  if (event->captured != nullptr && stream->captured == nullptr) {
-    stream->captured = event->captured;
-    event->captured->streams.push_back(stream);
+  if (event->graph != nullptr && stream->graph == nullptr) {
+    stream->graph = event->graph;
+    event->graph->streams.push_back(stream);
   }
-  if (event->captured != nullptr || event->stream == nullptr) return cudaSuccess;
-  return enqueue(stream, [from = event->stream, place = event->place] { finish(*from, place); });
+  if (event->graph != nullptr || event->stream == nullptr) return cudaSuccess;
+  return enqueue(stream,
+                 [awaited = event->stream, num_tasks = event->num_tasks] { finish(*awaited, num_tasks); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new Event;
@@ -260,23 +263,23 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(device());
-  event->captured = stream != nullptr ? stream->captured : nullptr;
+  event->graph = stream != nullptr ? stream->graph : nullptr;
   event->stream = stream;
-  event->place = stream != nullptr ? stream->queued : 0;
+  event->num_tasks = stream != nullptr ? stream->num_queued : 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
   const std::lock_guard lock(device());
-  const bool done = event->stream == nullptr || event->stream->begun >= event->place;
+  const bool done = event->stream == nullptr || event->stream->num_started >= event->num_tasks;
   return done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (event->captured == nullptr) {
-    if (event->stream != nullptr) finish(*event->stream, event->place);
+  if (event->graph == nullptr) {
+    if (event->stream != nullptr) finish(*event->stream, event->num_tasks);
     return cudaSuccess;
   }
-  event->captured->is_invalid = true;
+  event->graph->is_invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
@@ -285,19 +288,19 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  if (stream == nullptr || stream->captured != nullptr) return cudaErrorInvalidValue;
+  if (stream == nullptr || stream->graph != nullptr) return cudaErrorInvalidValue;
   const std::lock_guard lock(mutex);
-  stream->captured =
-      new Graph{.work = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
+  stream->graph =
+      new Graph{.tasks = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
   stream->is_origin = true;
-  captures.push_back(stream->captured);
+  captures.push_back(stream->graph);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (stream == nullptr || !stream->is_origin) return cudaErrorInvalidValue;
   const std::lock_guard lock(mutex);
-  *graph = stream->captured;
-  for (cudaStream_t one : (*graph)->streams) one->captured = nullptr;
+  *graph = stream->graph;
+  for (cudaStream_t stream_of_graph : (*graph)->streams) stream_of_graph->graph = nullptr;
   stream->is_origin = false;
   std::erase(captures, *graph);
   if (!(*graph)->is_invalid) return cudaSuccess;
@@ -306,8 +309,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaErrorStreamCaptureInvalidated;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = stream != nullptr && stream->captured != nullptr ? cudaStreamCaptureStatusActive
-                                                             : cudaStreamCaptureStatusNone;
+  *status = stream != nullptr && stream->graph != nullptr ? cudaStreamCaptureStatusActive
+                                                          : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
@@ -317,7 +320,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return enqueue(stream, [exec] {
-    for (const auto& work : exec->work) work();
+    for (const auto& task : exec->tasks) task();
   });
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {

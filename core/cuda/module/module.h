@@ -5,7 +5,7 @@
 #include <string>
 
 #include "heed/core/error.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed::cuda {
 

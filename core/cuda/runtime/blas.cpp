@@ -1,4 +1,4 @@
-// Opens cuBLAS, and calls it.
+// Opens cuBLAS and calls its matrix products.
 #include "heed/core/cuda/runtime/blas.h"
 
 #include <dlfcn.h>
@@ -21,6 +21,7 @@ BlasTable open_table() {
 
 #else
 
+/// Sets `function` to the function of that name. Fault::device where the library lacks it.
 template <class F>
 void find(void* library, const char* name, F*& function) {
   function = reinterpret_cast<F*>(dlsym(library, name));
@@ -48,7 +49,7 @@ BlasTable open_table() {
 
 #endif
 
-/// The handle of a thread.
+/// A thread's cuBLAS handle, the stream it is set to, and its workspace.
 struct Handle {
   cublasHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
@@ -56,39 +57,43 @@ struct Handle {
 };
 thread_local Handle* thread_handle = nullptr;  // never destroyed: the device may be gone before the thread is
 
-/// The arguments that all forms of a call share.
-struct Arguments {
-  explicit Arguments(const BlasProduct& p)
+/// Arguments that all forms of cuBLAS's products share; checks that extents fit its 32-bit integers.
+struct GemmArguments {
+  explicit GemmArguments(const BlasProduct& p)
       : transpose_a(p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
         transpose_b(p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
         is_f64(p.factors == CUDA_R_64F),
         compute(is_f64                                                      ? CUBLAS_COMPUTE_64F
                 : p.exactness == Exactness::tf32 && p.factors == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                             : CUBLAS_COMPUTE_32F),
-        factors_f64{p.alpha, p.beta},
-        factors_f32{static_cast<float>(p.alpha), static_cast<float>(p.beta)} {
-    for (const int64_t extent : {p.m, p.n, p.k, p.batch, p.a.step, p.b.step, p.c_step}) {
+        alpha_beta_f64{p.alpha, p.beta},
+        alpha_beta_f32{static_cast<float>(p.alpha), static_cast<float>(p.beta)} {
+    for (const int64_t extent : {p.m, p.n, p.k, p.batch, p.a.ld, p.b.ld, p.ldc}) {
       if (extent > INT_MAX)
         fail("gemm: an extent or a row of ", extent, " elements is more than cuBLAS takes (", INT_MAX, ").");
     }
   }
-  const void* alpha() const { return is_f64 ? static_cast<const void*>(factors_f64) : factors_f32; }
-  const void* beta() const { return is_f64 ? static_cast<const void*>(factors_f64 + 1) : factors_f32 + 1; }
+  // cuBLAS reads alpha and beta in the type of the sums.
+  const void* alpha() const { return is_f64 ? static_cast<const void*>(alpha_beta_f64) : alpha_beta_f32; }
+  const void* beta() const {
+    return is_f64 ? static_cast<const void*>(alpha_beta_f64 + 1) : alpha_beta_f32 + 1;
+  }
 
   cublasOperation_t transpose_a, transpose_b;
   bool is_f64;
   cublasComputeType_t compute;
-  double factors_f64[2];
-  float factors_f32[2];
+  double alpha_beta_f64[2];
+  float alpha_beta_f32[2];
 };
 
+/// An extent that GemmArguments has checked.
 int narrow(int64_t extent) { return static_cast<int>(extent); }
 
 }  // namespace
 
 #if !defined(HEED_CUDA_EMULATED) || !HEED_CUDA_EMULATED
 void* open_library(const std::string& name, std::string& why) {
-  // The paths of the loader, then the folder of the toolkit that Heed was built with.
+  // The paths of the loader, then the folder of the toolkit that Heed was built shared.
   for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {
     for (const char* version : {".13", ".12"}) {
       if (void* library = dlopen((folder + name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -112,10 +117,10 @@ void check(cublasStatus_t status, const char* what) {
 cublasHandle_t blas_handle() {
   const cudaStream_t current = stream();
   if (thread_handle == nullptr) {
-    auto made = std::make_unique<Handle>();
-    check(blas_table().create(&made->handle), "opening cuBLAS");
-    made->workspace = std::make_unique<Storage>(workspace_bytes, Device::cuda);
-    thread_handle = made.release();
+    auto new_handle = std::make_unique<Handle>();
+    check(blas_table().create(&new_handle->handle), "opening cuBLAS");
+    new_handle->workspace = std::make_unique<Storage>(workspace_bytes, Device::cuda);
+    thread_handle = new_handle.release();
   }
   if (thread_handle->stream != current) {
     check(blas_table().set_stream(thread_handle->handle, current), "choosing a stream");
@@ -134,32 +139,33 @@ void* blas_workspace() {
 }
 
 void multiply(const BlasProduct& p) {
-  const Arguments with(p);
+  const GemmArguments shared(p);
   const cublasHandle_t handle = blas_handle();
   count_launches(1);
   if (p.batch == 1) {
-    return check(blas_table().gemm_one(handle, with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n),
-                                       narrow(p.k), with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.b.at,
-                                       p.factors, narrow(p.b.step), with.beta(), p.c, p.result,
-                                       narrow(p.c_step), with.compute, CUBLAS_GEMM_DEFAULT),
+    return check(blas_table().gemm_one(handle, shared.transpose_a, shared.transpose_b, narrow(p.m),
+                                       narrow(p.n), narrow(p.k), shared.alpha(), p.a.data, p.factors,
+                                       narrow(p.a.ld), p.b.data, p.factors, narrow(p.b.ld), shared.beta(),
+                                       p.c, p.result, narrow(p.ldc), shared.compute, CUBLAS_GEMM_DEFAULT),
                  "a product of matrices");
   }
-  check(blas_table().gemm(handle, with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n), narrow(p.k),
-                          with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.a.between, p.b.at, p.factors,
-                          narrow(p.b.step), p.b.between, with.beta(), p.c, p.result, narrow(p.c_step),
-                          p.c_between, narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
+  check(blas_table().gemm(handle, shared.transpose_a, shared.transpose_b, narrow(p.m), narrow(p.n),
+                          narrow(p.k), shared.alpha(), p.a.data, p.factors, narrow(p.a.ld), p.a.batch_stride,
+                          p.b.data, p.factors, narrow(p.b.ld), p.b.batch_stride, shared.beta(), p.c, p.result,
+                          narrow(p.ldc), p.c_batch_stride, narrow(p.batch), shared.compute,
+                          CUBLAS_GEMM_DEFAULT),
         "products of matrices");
 }
 
 void multiply_listed(const BlasProduct& p) {
-  const Arguments with(p);
-  check(
-      blas_table().gemm_listed(blas_handle(), with.transpose_a, with.transpose_b, narrow(p.m), narrow(p.n),
-                               narrow(p.k), with.alpha(), static_cast<const void* const*>(p.a.at), p.factors,
-                               narrow(p.a.step), static_cast<const void* const*>(p.b.at), p.factors,
-                               narrow(p.b.step), with.beta(), static_cast<void* const*>(p.c), p.result,
-                               narrow(p.c_step), narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
-      "a list of products of matrices");
+  const GemmArguments shared(p);
+  check(blas_table().gemm_listed(blas_handle(), shared.transpose_a, shared.transpose_b, narrow(p.m),
+                                 narrow(p.n), narrow(p.k), shared.alpha(),
+                                 static_cast<const void* const*>(p.a.data), p.factors, narrow(p.a.ld),
+                                 static_cast<const void* const*>(p.b.data), p.factors, narrow(p.b.ld),
+                                 shared.beta(), static_cast<void* const*>(p.c), p.result, narrow(p.ldc),
+                                 narrow(p.batch), shared.compute, CUBLAS_GEMM_DEFAULT),
+        "a list of products of matrices");
   count_launches(1);
 }
 

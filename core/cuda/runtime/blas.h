@@ -1,4 +1,4 @@
-// cuBLAS, opened at the first product: a table of its functions, and products by it.
+// Matrix products by cuBLAS, whose library is opened at the first product.
 #pragma once
 
 #include <cublas_v2.h>
@@ -10,7 +10,7 @@
 
 namespace heed::cuda {
 
-/// The functions of cuBLAS that Heed calls, found by name; on an emulated device our own, on OpenBLAS.
+/// The functions of cuBLAS that Heed calls, found by name. Those of an emulated device call OpenBLAS.
 struct BlasTable {
   using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                               const void*, const void*, cudaDataType_t, int, long long, const void*,
@@ -28,19 +28,21 @@ struct BlasTable {
   cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*set_workspace)(cublasHandle_t, void*, size_t);
   cublasStatus_t (*version)(cublasHandle_t, int*);
-  OneGemm* gemm_one;        // one matrix: the only form with split-k kernels
-  Gemm* gemm;               // matrices at equal distances
-  ListedGemm* gemm_listed;  // matrices at any addresses
+  OneGemm* gemm_one;        ///< one product: the only form with split-k kernels
+  Gemm* gemm;               ///< a batch of matrices at equal distances
+  ListedGemm* gemm_listed;  ///< a batch of matrices at any addresses
 };
 
-/// The table, made when first called. Fault::device naming what is missing where that fails.
+/// The functions of cuBLAS, found at the first call. Fault::device where the library or one of them is
+/// missing.
 const BlasTable& blas_table();
-/// Opens a library of CUDA 13 or 12, such as "libcublas.so"; null, with the reason in `why`, where there is
-/// none.
+/// Opens a library of CUDA 13 or 12, such as "libcublas.so". Null, with the reason in `why`, where it is
+/// missing.
 void* open_library(const std::string& name, std::string& why);
-/// The handle of this thread, with its products on stream().
+/// The cuBLAS handle of this thread, which queues products on stream().
 cublasHandle_t blas_handle();
-/// Size of cuBLAS's workspace, as NVIDIA recommends for Hopper. Ours, since cuBLAS's own cannot be captured.
+/// Size of cuBLAS's workspace, as NVIDIA recommends for Hopper. Heed allocates it, since memory that cuBLAS
+/// allocates itself cannot be part of a captured step.
 inline constexpr int64_t workspace_bytes = int64_t{32} << 20;
 /// The workspace of this thread's handle.
 void* blas_workspace();
@@ -50,23 +52,23 @@ void check(cublasStatus_t status, const char* what);
 /// The precision of the factors in a product of f32.
 enum class Exactness : uint8_t { f32, tf32 };
 
-/// A matrix stored by columns, `step` apart.
-struct Columns {
-  const void* at;
-  int64_t step;
-  bool transposed;
-  int64_t between;  ///< elements from one matrix of the batch to the next
+/// A batch of column-major matrices.
+struct ColumnMajorMatrix {
+  const void* data;      ///< the first matrix
+  int64_t ld;            ///< elements from one column to the next
+  bool transposed;       ///< the product takes the transpose of what is stored
+  int64_t batch_stride;  ///< elements from one matrix of the batch to the next
 };
 
-/// c = alpha a b + beta c, all by columns: c m x n. `factors` is the type of a and b, `result` that of c;
-/// sums are f32, or f64 for f64.
+/// c [m, n] = alpha a [m, k] b [k, n] + beta c for a batch of column-major matrices. Sums are f32, or f64 for
+/// factors of f64.
 struct BlasProduct {
   int64_t m, n, k, batch;
-  Columns a, b;
+  ColumnMajorMatrix a, b;
   void* c;
-  int64_t c_step, c_between;
+  int64_t ldc, c_batch_stride;
   double alpha, beta;
-  cudaDataType_t factors, result;
+  cudaDataType_t factors, result;  ///< types of a and b, and of c
   Exactness exactness = Exactness::f32;
 };
 /// Queues the product on stream().

@@ -1,4 +1,4 @@
-// Opens cuBLASLt, chooses its kernels once for each shape, and calls them.
+// Opens cuBLASLt, chooses a kernel once for each shape of a product, and calls it.
 #include "heed/core/cuda/runtime/blas_lt.h"
 
 #include <cublasLt.h>
@@ -41,6 +41,7 @@ std::optional<LtTable> open_table() {
 
 #else
 
+/// Sets `function` to the function of that name; false where the library lacks it.
 template <class F>
 bool find(void* library, const char* name, F*& function) {
   function = reinterpret_cast<F*>(dlsym(library, name));
@@ -71,42 +72,42 @@ const std::optional<LtTable>& lt_table() {
   return table;
 }
 
-/// cuBLASLt's names of Finish, in its order.
+/// cuBLASLt's names of the epilogues, in the order of Epilogue.
 constexpr cublasLtEpilogue_t epilogues[] = {CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_GELU_AUX,
                                             CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
                                             CUBLASLT_EPILOGUE_DGELU_BGRAD,   CUBLASLT_EPILOGUE_BGRADB};
-static_assert(std::size(epilogues) == static_cast<size_t>(Finish::sums_of_b) + 1);
-static_assert(epilogues[static_cast<size_t>(Finish::gelu_back)] == CUBLASLT_EPILOGUE_DGELU);
+static_assert(std::size(epilogues) == static_cast<size_t>(Epilogue::column_sums_of_b) + 1);
+static_assert(epilogues[static_cast<size_t>(Epilogue::gelu_back)] == CUBLASLT_EPILOGUE_DGELU);
 
 /// The largest power of two up to 256 that divides an address.
-int64_t alignment(const void* at) {
-  const auto address = reinterpret_cast<uintptr_t>(at) | 256U;
+int64_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer) | 256U;
   return static_cast<int64_t>(address & (~address + 1));
 }
 
 /// Everything on which the choice of a kernel depends.
-using Key = std::array<int64_t, 18>;
+using PlanKey = std::array<int64_t, 18>;
 
-Key key_of(const FinishedProduct& x) {
+PlanKey key_of(const ProductWithEpilogue& x) {
   const BlasProduct& p = x.product;
   return {p.m,
           p.n,
           p.k,
-          p.a.step,
-          p.b.step,
-          p.c_step,
+          p.a.ld,
+          p.b.ld,
+          p.ldc,
           p.a.transposed ? 1 : 0,
           p.b.transposed ? 1 : 0,
           p.beta != 0 ? 1 : 0,
           p.factors,
           p.result,
           p.exactness == Exactness::tf32 ? 1 : 0,
-          static_cast<int64_t>(x.finish),
-          alignment(p.a.at),
-          alignment(p.b.at),
+          static_cast<int64_t>(x.epilogue),
+          alignment(p.a.data),
+          alignment(p.b.data),
           alignment(p.c),
           alignment(x.bias),
-          alignment(x.before)};
+          alignment(x.before_gelu)};
 }
 
 /// The kernel for products of one key, and its descriptors.
@@ -118,54 +119,58 @@ struct Plan {
 };
 
 template <class T>
-void set(const LtTable& lt, cublasLtMatmulDesc_t call, cublasLtMatmulDescAttributes_t what, const T& value) {
-  check(lt.set_descriptor(call, what, &value, sizeof value), "describing a product");
+void set(const LtTable& lt, cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t attribute,
+         const T& value) {
+  check(lt.set_descriptor(descriptor, attribute, &value, sizeof value), "describing a product");
 }
 
-void point(const LtTable& lt, const Plan& plan, const FinishedProduct& x) {
+/// Gives the descriptor the addresses that the epilogue reads and writes.
+void set_epilogue_pointers(const LtTable& lt, const Plan& plan, const ProductWithEpilogue& x) {
   if (x.bias != nullptr) set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
-  if (x.before != nullptr) set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x.before);
+  if (x.before_gelu != nullptr)
+    set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x.before_gelu);
 }
 
-/// The layout of a matrix in memory, before it is transposed.
-cublasLtMatrixLayout_t layout(const LtTable& lt, const Columns& x, int64_t rows, int64_t columns,
+/// Describes a matrix [rows, columns] as it is stored, before the product transposes it.
+cublasLtMatrixLayout_t layout(const LtTable& lt, const ColumnMajorMatrix& x, int64_t rows, int64_t columns,
                               cudaDataType_t type) {
   cublasLtMatrixLayout_t made = nullptr;
   check(lt.make_layout(&made, type, static_cast<uint64_t>(x.transposed ? columns : rows),
-                       static_cast<uint64_t>(x.transposed ? rows : columns), x.step),
+                       static_cast<uint64_t>(x.transposed ? rows : columns), x.ld),
         "describing a matrix");
   return made;
 }
 
-Plan make_plan(const LtTable& lt, cublasLtHandle_t handle, const FinishedProduct& x) {
+/// Describes the product to cuBLASLt and lets its heuristic choose a kernel.
+Plan make_plan(const LtTable& lt, cublasLtHandle_t handle, const ProductWithEpilogue& x) {
   const BlasProduct& p = x.product;
   Plan plan;
   const cublasComputeType_t compute = p.exactness == Exactness::tf32 && p.factors == CUDA_R_32F
                                           ? CUBLAS_COMPUTE_32F_FAST_TF32
                                           : CUBLAS_COMPUTE_32F;
   check(lt.make_descriptor(&plan.descriptor, compute, CUDA_R_32F), "describing a product");
-  const cublasOperation_t turn_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                          turn_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_TRANSA, turn_a);
-  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_TRANSB, turn_b);
-  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<size_t>(x.finish)]);
-  if (x.before != nullptr) set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.c_step);
-  point(lt, plan, x);
+  const cublasOperation_t transpose_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          transpose_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
+  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
+  set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<size_t>(x.epilogue)]);
+  if (x.before_gelu != nullptr) set(lt, plan.descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.ldc);
+  set_epilogue_pointers(lt, plan, x);
   plan.a = layout(lt, p.a, p.m, p.k, p.factors);
   plan.b = layout(lt, p.b, p.k, p.n, p.factors);
-  plan.c = layout(lt, {p.c, p.c_step, false, 0}, p.m, p.n, p.result);
+  plan.c = layout(lt, {.data = p.c, .ld = p.ldc, .transposed = false, .batch_stride = 0}, p.m, p.n, p.result);
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(lt.make_preference(&preference), "choosing a product");
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
-    check(lt.set_preference(preference, what, &value, sizeof value), "choosing a product");
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check(lt.set_preference(preference, attribute, &value, sizeof value), "choosing a product");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace_bytes));
   // Split-k kernels add f32 partial sums, also for results in bf16.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(alignment(p.a.at)));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(alignment(p.b.at)));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(alignment(p.a.data)));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(alignment(p.b.data)));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(alignment(p.c)));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(alignment(p.c)));
   cublasLtMatmulHeuristicResult_t best{};
@@ -178,34 +183,34 @@ Plan make_plan(const LtTable& lt, cublasLtHandle_t handle, const FinishedProduct
   return plan;
 }
 
-/// The handle and the plans of a thread.
+/// A thread's cuBLASLt handle, and its plans.
 struct Handle {
   cublasLtHandle_t handle = nullptr;
-  std::map<Key, Plan> plans;
+  std::map<PlanKey, Plan> plans;
 };
 thread_local Handle* thread_handle = nullptr;  // never destroyed: the device may be gone before the thread is
 
 }  // namespace
 
-bool multiply(const FinishedProduct& x) {
+bool multiply(const ProductWithEpilogue& x) {
   const BlasProduct& p = x.product;
   if (!lt_table() || p.result == CUDA_R_64F) return false;
   const LtTable& lt = *lt_table();
   if (thread_handle == nullptr) {
-    auto* made = new Handle;
-    check(lt.create(&made->handle), "opening cuBLASLt");
-    thread_handle = made;
+    auto* new_handle = new Handle;
+    check(lt.create(&new_handle->handle), "opening cuBLASLt");
+    thread_handle = new_handle;
   }
-  const Key key = key_of(x);
-  auto at = thread_handle->plans.find(key);
-  if (at == thread_handle->plans.end())
-    at = thread_handle->plans.emplace(key, make_plan(lt, thread_handle->handle, x)).first;
-  Plan& plan = at->second;
+  const PlanKey key = key_of(x);
+  auto found = thread_handle->plans.find(key);
+  if (found == thread_handle->plans.end())
+    found = thread_handle->plans.emplace(key, make_plan(lt, thread_handle->handle, x)).first;
+  Plan& plan = found->second;
   if (!plan.is_possible) return false;
-  point(lt, plan, x);
+  set_epilogue_pointers(lt, plan, x);
   const auto alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
-  const cublasStatus_t status = lt.matmul(thread_handle->handle, plan.descriptor, &alpha, p.a.at, plan.a,
-                                          p.b.at, plan.b, &beta, p.c, plan.c, p.c, plan.c, &plan.algorithm,
+  const cublasStatus_t status = lt.matmul(thread_handle->handle, plan.descriptor, &alpha, p.a.data, plan.a,
+                                          p.b.data, plan.b, &beta, p.c, plan.c, p.c, plan.c, &plan.algorithm,
                                           blas_workspace(), static_cast<size_t>(workspace_bytes), stream());
   // A kernel may refuse the product when called: then the plan is impossible.
   plan.is_possible = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE &&

@@ -9,7 +9,7 @@
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/cuda/runtime/stream.h"
 #include "heed/core/memory/storage.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed::cuda {
 namespace {
@@ -17,9 +17,10 @@ namespace {
 std::atomic<int64_t> launch_count{0};
 thread_local cudaStream_t own_stream = nullptr;  // null: shared_stream()
 
+/// Whether a device can be used, and why not.
 struct Availability {
   std::string why_not;
-  bool is_idle = false;  // there is a GPU that we cannot use
+  bool is_idle = false;  // there is a GPU, which Heed cannot use
 };
 
 const Availability& availability() {
@@ -43,15 +44,16 @@ const Availability& availability() {
   return once;
 }
 
+/// The stream of all threads without one of their own. Opens the device when first called.
 cudaStream_t shared_stream() {
-  static const cudaStream_t one = [] {
+  static const cudaStream_t shared = [] {
     if (!why_not().empty()) fail(Fault::device, "device cuda: ", why_not(), ". ", device_advice());
-    cudaStream_t made = nullptr;
+    cudaStream_t created = nullptr;
     check(cudaSetDevice(0), "opening the device");
-    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
-    return made;
+    check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "making a stream");
+    return created;
   }();
-  return one;
+  return shared;
 }
 
 }  // namespace
@@ -73,17 +75,17 @@ void check(cudaError_t status, const char* what) {
 
 void synchronize() {
   refuse_capture("waiting for the device", "is no work that could be recorded");
-  const bool has_errors = request_device_errors();
+  const bool has_errors = request_index_errors();
   check(cudaStreamSynchronize(stream()), "waiting for the device");
-  if (has_errors) check_device_errors();
+  if (has_errors) check_index_errors();
 }
 
 std::byte* pinned_readback() {
   thread_local std::byte* memory = nullptr;  // kept: the device may be gone before a thread's objects are
   if (memory == nullptr) {
-    void* at = nullptr;
-    check(cudaMallocHost(&at, static_cast<size_t>(2 * readback_bytes)), "pinned memory of the host");
-    memory = static_cast<std::byte*>(at);
+    void* allocated = nullptr;
+    check(cudaMallocHost(&allocated, static_cast<size_t>(2 * readback_bytes)), "pinned memory of the host");
+    memory = static_cast<std::byte*>(allocated);
   }
   return memory;
 }
@@ -91,10 +93,10 @@ std::byte* pinned_readback() {
 int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
 void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }
 
-bool raises_limit(const void* kernel, int bytes) {
-  if (bytes > block_room()) {
+bool needs_higher_limit(const void* kernel, int bytes) {
+  if (bytes > max_shared_bytes()) {
     fail(Fault::device, "cuda: a kernel takes ", bytes, " bytes of shared memory a block, and this GPU has ",
-         block_room(), ". Use ", advice("--precision f32", "Precision::f32"), ", narrower heads, or ",
+         max_shared_bytes(), ". Use ", advice("--precision f32", "Precision::f32"), ", narrower heads, or ",
          advice("--device cpu.", "Device::cpu."));
   }
   static auto* mutex = new std::mutex;
@@ -106,15 +108,15 @@ bool raises_limit(const void* kernel, int bytes) {
   return true;
 }
 
-int block_room() {
-  static const int room = [] {
+int max_shared_bytes() {
+  static const int limit = [] {
     int bytes = 0;
     stream();  // opens the device
     check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
           "asking the device for its shared memory");
     return bytes;
   }();
-  return room;
+  return limit;
 }
 
 void copy_in(void* to, const void* from, int64_t bytes) {
@@ -126,12 +128,12 @@ void copy_in(void* to, const void* from, int64_t bytes) {
 
 void copy_out(void* to, const void* from, int64_t bytes) {
   refuse_capture("reading numbers of the device", "makes the host wait for what is only recorded");
-  const bool small = bytes <= readback_bytes;
-  void* const at = small ? pinned_readback() : to;
-  check(cudaMemcpyAsync(at, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
+  const bool is_small = bytes <= readback_bytes;
+  void* const target = is_small ? pinned_readback() : to;
+  check(cudaMemcpyAsync(target, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
         "copying from the device");
   synchronize();
-  if (small) std::memcpy(to, at, static_cast<size_t>(bytes));
+  if (is_small) std::memcpy(to, target, static_cast<size_t>(bytes));
 }
 
 Properties properties() {

@@ -1,4 +1,4 @@
-// Captures streams into graphs.
+// Captures what a stream queues into CUDA graphs, and gives up graphs whose memory is needed.
 #include "heed/core/cuda/runtime/graph.h"
 
 #include <algorithm>
@@ -23,10 +23,11 @@ struct EvictableGraphs {
   std::vector<CapturedGraph*> list;
 };
 EvictableGraphs& evictable_graphs() {
-  static auto* one = new EvictableGraphs;  // never destroyed: graphs in static objects may live longer
-  return *one;
+  static auto* graphs = new EvictableGraphs;  // never destroyed: graphs in static objects may live longer
+  return *graphs;
 }
 
+/// An instantiated graph, and the memory that its kernels use.
 class CapturedGraph final : public Graph {
  public:
   CapturedGraph(cudaGraph_t graph, int64_t launches, std::vector<std::shared_ptr<Storage>> held)
@@ -49,7 +50,7 @@ class CapturedGraph final : public Graph {
     }
     give_up();
   }
-  /// Waits for replays and frees the memory. Failures are ignored, since destructors call it.
+  /// Waits for replays and frees the memory. Ignores failures, since the destructor calls it.
   void give_up() {
     if (exec_ == nullptr) return;
     cudaStreamSynchronize(stream());
@@ -70,8 +71,8 @@ class CapturedGraph final : public Graph {
   int64_t kernels() const override { return kernels_; }
 
  private:
-  cudaGraphExec_t exec_ = nullptr;
-  std::vector<std::shared_ptr<Storage>> held_;
+  cudaGraphExec_t exec_ = nullptr;              // null once the graph is given up
+  std::vector<std::shared_ptr<Storage>> held_;  // memory from before the capture that kernels read
   int64_t launches_, kernels_ = 0;
   std::thread::id thread_ = std::this_thread::get_id();
   std::optional<CapturedKept> kept_{std::in_place};
@@ -106,7 +107,7 @@ Capture::Capture() : launches_(launches()) {
 }
 
 Capture::~Capture() {
-  if (!open_) return;
+  if (!is_open_) return;
   active_capture = nullptr;
   cudaGraph_t graph = nullptr;
   if (cudaStreamEndCapture(stream(), &graph) == cudaSuccess) cudaGraphDestroy(graph);
@@ -114,12 +115,12 @@ Capture::~Capture() {
 }
 
 std::unique_ptr<Graph> Capture::finish() {
-  open_ = false;
+  is_open_ = false;
   active_capture = nullptr;
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream(), &graph), "recording a step");
   const int64_t captured = launches() - launches_;
-  count_launches(-captured);  // they were not started
+  count_launches(-captured);  // captured kernels have not run
   return std::make_unique<CapturedGraph>(graph, captured, std::move(held_));
 }
 

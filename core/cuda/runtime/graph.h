@@ -1,4 +1,4 @@
-// CUDA graphs: work of the device that is captured once and replayed, without CUDA's headers.
+// CUDA graphs: steps that are captured once and replayed. Needs none of CUDA's headers.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace heed::cuda {
 
-/// Captured work of the device.
+/// A captured step.
 class Graph {
  public:
   virtual ~Graph() = default;
-  /// Queues the work, with the addresses of the capture.
+  /// Replays the step on stream(): it reads and writes the addresses of the capture.
   virtual void launch() = 0;
   /// Lets give_up_graphs() of the capturing thread destroy the graph.
   virtual void evictable() = 0;
-  virtual bool given_up() const = 0;    ///< destroyed by give_up_graphs(): it cannot be launched
-  virtual int64_t kernels() const = 0;  ///< kernels, copies and fills
+  virtual bool given_up() const = 0;    ///< whether give_up_graphs() has destroyed it: it cannot be launched
+  virtual int64_t kernels() const = 0;  ///< number of kernels, copies and fills
 };
 
 /// While one lives, work that this thread queues is captured instead of computed, and storage comes from the
@@ -39,16 +39,15 @@ class Capture : NonCopyable {
 
   CapturedMemory memory_;
   std::vector<std::shared_ptr<Storage>> held_;
-  bool open_ = true;
-  int64_t launches_;
+  bool is_open_ = true;  // neither finished nor discarded
+  int64_t launches_;     // launches() at the start of the capture
 };
 
 /// Destroys the evictable graphs of this thread, so that their memory can be freed. True when there were any.
 bool give_up_graphs();
 /// True while this thread captures.
 bool capturing();
-/// Fails while this thread captures: `what` names the call, `why` the reason, by default that its result
-/// would be the same in every replay.
+/// Fails while this thread captures. `what` names the call, and `why` completes the sentence with the reason.
 void refuse_capture(const char* what, const char* why = "is decided on the host, anew in every step");
 /// While this thread captures, keeps older memory that the captured work reads as long as the graph.
 void hold(const std::shared_ptr<Storage>& memory);

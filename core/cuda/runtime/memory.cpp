@@ -1,4 +1,4 @@
-// Memory of the device for the caching allocator, and guard bytes of an emulated device.
+// Allocates device memory for the caching allocator, and checks guard bytes on an emulated device.
 #include "heed/core/cuda/runtime/memory.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace heed::cuda {
 namespace {
 
 constexpr unsigned char nan_byte = 0xff;  // fills memory with NaN of every float type
-constexpr unsigned char guard = 0xa5;
+constexpr unsigned char guard_byte = 0xa5;
 
 /// Calls a function that CUDA refuses while a stream is captured, in the relaxed capture mode: allocations
 /// are not part of the captured work.
@@ -28,23 +28,23 @@ cudaError_t call_outside_capture(const Call& call) {
 
 char* map(char*, int64_t bytes) {
   stream();  // opens the device
-  void* at = nullptr;
+  void* memory = nullptr;
   const cudaError_t status =
-      call_outside_capture([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); });
+      call_outside_capture([&] { return cudaMalloc(&memory, static_cast<size_t>(bytes)); });
   if (status == cudaErrorMemoryAllocation) return nullptr;
   check(status, "taking memory");  // may report the error of an earlier kernel
-  return static_cast<char*>(at);
+  return static_cast<char*>(memory);
 }
 
-bool unmap(char* at, int64_t) {
-  return call_outside_capture([&] { return cudaFree(at); }) == cudaSuccess;
+bool unmap(char* memory, int64_t) {
+  return call_outside_capture([&] { return cudaFree(memory); }) == cudaSuccess;
 }
 
 }  // namespace
 
 const MemorySource& memory_source() {
-  static const MemorySource device{map, unmap, int64_t{32} << 20, false};
-  return device;
+  static const MemorySource source{map, unmap, int64_t{32} << 20, false};
+  return source;
 }
 
 int64_t free_bytes() {
@@ -56,13 +56,13 @@ int64_t free_bytes() {
 
 #if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
-// Both work in the order of the stream, behind work that still uses the memory.
+// Both are queued on the stream, behind kernels that still use the memory.
 
 void prepare(void* data, int64_t bytes, int64_t room) {
   heed::emulated::enqueue_beside(stream(), [=] {
     const heed::emulated::Open open;
     std::memset(data, nan_byte, static_cast<size_t>(bytes));
-    std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
+    std::memset(static_cast<char*>(data) + bytes, guard_byte, static_cast<size_t>(room - bytes));
   });
 }
 
@@ -70,7 +70,7 @@ void examine(const void* data, int64_t bytes, int64_t room) {
   heed::emulated::enqueue_beside(stream(), [=] {
     const heed::emulated::Open open;
     const auto* tail = static_cast<const unsigned char*>(data);
-    if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
+    if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard_byte; })) return;
     // No caller would catch an exception of a stream.
     std::fprintf(stderr, "heed: emulated device: a kernel has written behind a tensor of %lld bytes\n",
                  static_cast<long long>(bytes));

@@ -11,16 +11,16 @@ namespace heed::cuda {
 /// Guard bytes behind each storage, which no kernel may write; only on an emulated device.
 inline constexpr int64_t guard_bytes = emulated ? 64 : 0;
 
-/// Memory of the device for arenas.
+/// Allocates device memory for the page allocator.
 const MemorySource& memory_source();
 
-/// Free memory of the device, for all processes.
+/// Bytes of device memory that no process has allocated.
 int64_t free_bytes();
 
-/// On an emulated device, fills the first `bytes` of `room` with NaN and the guard bytes behind with a
-/// pattern. Does nothing on a real device, for which there is compute-sanitizer.
+/// On an emulated device, fills the first `bytes` of a block of `room` bytes with NaN and the guard bytes
+/// behind them with a pattern. Does nothing on a real device, for which there is compute-sanitizer.
 void prepare(void* data, int64_t bytes, int64_t room);
-/// On an emulated device, stops the program where the pattern of the guard bytes has changed.
+/// On an emulated device, ends the program where a kernel has changed the guard bytes of prepare().
 void examine(const void* data, int64_t bytes, int64_t room);
 
 }  // namespace heed::cuda

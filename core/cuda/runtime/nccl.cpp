@@ -1,4 +1,4 @@
-// Opens NCCL, and sums gradients by it.
+// Opens NCCL and sums tensors over processes by it.
 #include "heed/core/cuda/runtime/nccl.h"
 
 #include <dlfcn.h>
@@ -20,18 +20,19 @@ struct NcclId {
 };
 using NcclComm = void*;
 
+/// The functions of NCCL that Heed calls.
 struct NcclTable {
   int (*get_id)(NcclId*);
   int (*join)(NcclComm*, int, NcclId, int);
   int (*leave)(NcclComm);
   int (*all_reduce)(const void*, void*, size_t, int, int, NcclComm, cudaStream_t);
-  const char* (*words)(int);
+  const char* (*error_text)(int);
 };
 
-constexpr int nccl_f32 = 7, nccl_f64 = 8, nccl_sum = 0;
+constexpr int nccl_f32 = 7, nccl_f64 = 8, nccl_sum = 0;  // ncclFloat32, ncclFloat64, ncclSum
 
 /// Opens NCCL; null, with the reason in `why`, where that fails.
-const NcclTable* open_table(std::string& why) {
+const NcclTable* load_nccl(std::string& why) {
   static NcclTable table{};
   if constexpr (emulated) {
     why = "NCCL knows no emulated device";
@@ -42,19 +43,20 @@ const NcclTable* open_table(std::string& why) {
     why = text("NCCL cannot be opened (", dlerror(), ")");
     return nullptr;
   }
-  const auto find = [&](const char* name, auto& to) {
+  const auto find = [&](const char* name, auto& function) {
     void* found = dlsym(library, name);
     if (found == nullptr && why.empty()) why = text("this NCCL has no ", name);
-    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
   };
   find("ncclGetUniqueId", table.get_id);
   find("ncclCommInitRank", table.join);
   find("ncclCommDestroy", table.leave);
   find("ncclAllReduce", table.all_reduce);
-  find("ncclGetErrorString", table.words);
+  find("ncclGetErrorString", table.error_text);
   return why.empty() ? &table : nullptr;
 }
 
+/// AllReduce on a stream beside that of the computation.
 class NcclAllReduce final : public AllReduce {
  public:
   NcclAllReduce(const NcclTable& table, NcclComm comm) : nccl_(table), comm_(comm) {
@@ -78,7 +80,8 @@ class NcclAllReduce final : public AllReduce {
     const int type = x.dtype() == DType::f64 ? nccl_f64 : nccl_f32;
     const int status =
         nccl_.all_reduce(x.raw(), x.raw(), static_cast<size_t>(x.size()), type, nccl_sum, comm_, stream_);
-    if (status != 0) fail(Fault::device, "cuda: summing over processes: NCCL: ", nccl_.words(status), ".");
+    if (status != 0)
+      fail(Fault::device, "cuda: summing over processes: NCCL: ", nccl_.error_text(status), ".");
     count_launches(1);
   }
 
@@ -91,7 +94,8 @@ class NcclAllReduce final : public AllReduce {
   const NcclTable& nccl_;
   NcclComm comm_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t computed_ = nullptr, summed_ = nullptr;
+  cudaEvent_t computed_ = nullptr;  // behind the computation of the tensor to be summed
+  cudaEvent_t summed_ = nullptr;    // behind all sums
 };
 
 /// Host and bus address of this process's GPU, which are equal for processes that share it.
@@ -106,28 +110,28 @@ std::string gpu_address() {
 
 }  // namespace
 
-std::string why_not_apart(std::vector<std::string> gpus) {
+std::string why_gpus_are_shared(std::vector<std::string> gpus) {
   std::sort(gpus.begin(), gpus.end());
-  const auto twice = std::adjacent_find(gpus.begin(), gpus.end());
-  if (twice == gpus.end()) return "";
-  return text("processes share the GPU ", *twice, ", which NCCL refuses");
+  const auto shared = std::adjacent_find(gpus.begin(), gpus.end());
+  if (shared == gpus.end()) return "";
+  return text("processes share the GPU ", *shared, ", which NCCL refuses");
 }
 
 std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why) {
   // Registering buffers is collective and would happen during capture, which a member may have to abandon.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
-  const NcclTable* table = open_table(why);
-  // join() waits for all members, so no member calls it before all have agreed to.
-  for (const std::string& one : group.all_gather(why)) {
-    if (why.empty()) why = one;
+  const NcclTable* table = load_nccl(why);
+  // join() waits for all members, so either all call it or none does.
+  for (const std::string& reason : group.all_gather(why)) {
+    if (why.empty()) why = reason;
   }
   if (!why.empty() || table == nullptr) return nullptr;
-  std::string own;
+  std::string address;
   group.together([&] {
     stream();  // opens the device
-    own = gpu_address();
+    address = gpu_address();
   });
-  why = why_not_apart(group.all_gather(own));
+  why = why_gpus_are_shared(group.all_gather(address));
   if (!why.empty()) return nullptr;
   NcclId id{};
   if (group.is_main() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
@@ -139,7 +143,7 @@ std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why
   group.together([&] {
     const int status = table->join(&comm, static_cast<int>(group.size()), id, static_cast<int>(group.rank()));
     if (status != 0) {
-      fail(Fault::device, "cuda: joining the other processes: NCCL: ", table->words(status),
+      fail(Fault::device, "cuda: joining the other processes: NCCL: ", table->error_text(status),
            ". Give each process a GPU of its own; NCCL_DEBUG=INFO says more.");
     }
   });

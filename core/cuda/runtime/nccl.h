@@ -1,4 +1,4 @@
-// AllReduce by NCCL, which is opened when several processes with a GPU each train together.
+// AllReduce by NCCL, whose library is opened when several processes with a GPU each train together.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace heed::cuda {
 
-/// Why processes with these GPUs, each "HOST ADDRESS", cannot use NCCL: two of them share one. Empty where
-/// they can.
-std::string why_not_apart(std::vector<std::string> gpus);
+/// Says which GPU two processes share, for which NCCL refuses them; empty where each process has its own.
+/// `gpus` has "HOST ADDRESS" for each process.
+std::string why_gpus_are_shared(std::vector<std::string> gpus);
 
 /// AllReduce over the group's devices, one for each process, on a stream beside that of the computation: a
 /// sum begins once earlier work is finished, also inside a captured step. Collective: every process must call

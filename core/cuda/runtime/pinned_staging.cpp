@@ -1,4 +1,4 @@
-// Pinned memory, and the stream for copies of it.
+// Copies batches to the device through pinned memory, on a stream of their own.
 #include "heed/core/cuda/runtime/pinned_staging.h"
 
 #include <algorithm>
@@ -10,23 +10,27 @@
 namespace heed::cuda {
 namespace {
 
+/// The stream of all copies to the device.
 cudaStream_t copy_stream() {
-  static const cudaStream_t one = [] {
+  static const cudaStream_t shared = [] {
     stream();  // opens the device
-    cudaStream_t made = nullptr;
-    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream for copies");
-    return made;
+    cudaStream_t created = nullptr;
+    check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "making a stream for copies");
+    return created;
   }();
-  return one;
+  return shared;
 }
 
+/// A CUDA event: a place in a stream that other streams and the host can wait for.
 class Event : NonCopyable {
  public:
   Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
   ~Event() { cudaEventDestroy(event_); }
-  void record(cudaStream_t on) { check(cudaEventRecord(event_, on), "marking a place in a stream"); }
-  void hold(cudaStream_t later) { check(cudaStreamWaitEvent(later, event_, 0), "ordering two streams"); }
-  void wait() { check(cudaEventSynchronize(event_), "waiting for the device"); }
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "marking a place in a stream"); }
+  void make_wait(cudaStream_t stream) {
+    check(cudaStreamWaitEvent(stream, event_, 0), "ordering two streams");
+  }
+  void wait_on_host() { check(cudaEventSynchronize(event_), "waiting for the device"); }
 
  private:
   cudaEvent_t event_ = nullptr;
@@ -43,35 +47,35 @@ class PinnedStaging final : public Staging {
   }
 
   std::byte* room(int64_t bytes) override {
-    arrived_.wait();
+    arrived_.wait_on_host();
     bytes_ = bytes;
     if (bytes > room_) {
-      taken_.wait();
+      taken_.wait_on_host();
       free_both();
-      const auto more =
+      const auto new_room =
           static_cast<size_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(bytes, 4096))));
-      void* at = nullptr;
-      check(cudaMallocHost(&at, more), "pinned memory of the host");
-      host_ = static_cast<std::byte*>(at);
-      check(cudaMalloc(&at, more), "memory that batches arrive in");
-      device_ = static_cast<std::byte*>(at);
-      room_ = static_cast<int64_t>(more);
+      void* allocated = nullptr;
+      check(cudaMallocHost(&allocated, new_room), "pinned memory of the host");
+      host_ = static_cast<std::byte*>(allocated);
+      check(cudaMalloc(&allocated, new_room), "memory that batches arrive in");
+      device_ = static_cast<std::byte*>(allocated);
+      room_ = static_cast<int64_t>(new_room);
     }
     return host_;
   }
   void send() override {
-    taken_.hold(copy_stream());
+    taken_.make_wait(copy_stream());
     if (bytes_ > 0) {
       check(
           cudaMemcpyAsync(device_, host_, static_cast<size_t>(bytes_), cudaMemcpyHostToDevice, copy_stream()),
           "copying a batch to the device");
     }
     arrived_.record(copy_stream());
-    fresh_ = true;
+    must_wait_ = true;
   }
   void take(void* to, int64_t offset, int64_t bytes) override {
-    if (fresh_) arrived_.hold(stream());
-    fresh_ = false;
+    if (must_wait_) arrived_.make_wait(stream());
+    must_wait_ = false;
     if (bytes == 0) return;
     check(
         cudaMemcpyAsync(to, device_ + offset, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream()),
@@ -87,10 +91,11 @@ class PinnedStaging final : public Staging {
     room_ = 0;
   }
 
-  std::byte *host_ = nullptr, *device_ = nullptr;
-  int64_t room_ = 0, bytes_ = 0;
-  Event arrived_, taken_;  // recorded behind the last copy to the device, and behind the last take()
-  bool fresh_ = false;     // the computing stream does not wait for arrived_ yet
+  std::byte *host_ = nullptr, *device_ = nullptr;  // both buffers have room_ bytes
+  int64_t room_ = 0, bytes_ = 0;                   // allocated bytes, and those of the batch
+  Event arrived_;                                  // behind the last copy to the device
+  Event taken_;                                    // behind the last take()
+  bool must_wait_ = false;                         // the computing stream does not wait for arrived_ yet
 };
 
 }  // namespace

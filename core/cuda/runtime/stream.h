@@ -8,10 +8,11 @@
 
 namespace heed::cuda {
 
-/// The stream of this thread's work. Opens the device when first called; Fault::device when there is none.
+/// The stream on which this thread queues kernels and copies. Opens the device when first called;
+/// Fault::device where there is none.
 cudaStream_t stream();
 
-/// Queues this thread's work on another stream while one lives.
+/// While one lives, stream() of this thread is `stream`.
 class OnStream {
  public:
   explicit OnStream(cudaStream_t stream);

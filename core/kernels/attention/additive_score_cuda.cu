@@ -93,7 +93,7 @@ void AdditiveScore::cuda(const Tensor& left, const Tensor& right, const Tensor& 
   const AdditiveExtents x(left, right);
   visit_float("additive_score", left.dtype(), [&]<class T>(Type<T>) {
     const int64_t groups = ceil_div(x.queries, queries_per_thread);
-    cuda::run(score_keys<T>, cuda::blocks(ceil_div(x.keys, cuda::block) * groups * x.num_heads), x,
+    cuda::run(score_keys<T>, cuda::block_per_row(ceil_div(x.keys, cuda::block) * groups * x.num_heads), x,
               left.data<T>(), right.data<T>(), units.data<T>(), groups, score.data<T>());
   });
   Count::add(4 * x.num_heads * x.queries * x.units * x.keys);
@@ -108,11 +108,11 @@ void AdditiveScoreBack::cuda(const AdditiveInputs& in, const Tensor& dscore, con
   visit_float("additive_score", in.left.dtype(), [&]<class T>(Type<T>) {
     const T *l = in.left.data<T>(), *r = in.right.data<T>(), *u = in.units.data<T>(),
             *dscore_row = dscore.data<T>();
-    cuda::run(back_keys<T>, cuda::blocks(ceil_div(x.keys, cuda::block) * x.units * x.num_heads), x, l, r, u,
-              dscore_row, din.right.data<T>());
-    cuda::run(back_queries<T>, cuda::warps(in.left.size()), x, l, r, u, dscore_row, din.left.data<T>(),
+    cuda::run(back_keys<T>, cuda::block_per_row(ceil_div(x.keys, cuda::block) * x.units * x.num_heads), x, l,
+              r, u, dscore_row, din.right.data<T>());
+    cuda::run(back_queries<T>, cuda::warp_per_row(in.left.size()), x, l, r, u, dscore_row, din.left.data<T>(),
               parts.data<double>());
-    cuda::run(add_parts<T>, cuda::blocks(ceil_div(din.units.size(), cuda::block)), x,
+    cuda::run(add_parts<T>, cuda::block_per_row(ceil_div(din.units.size(), cuda::block)), x,
               static_cast<const double*>(parts.data<double>()), din.units.data<T>());
   });
   Count::add(10 * x.num_heads * x.units * x.queries * x.keys);

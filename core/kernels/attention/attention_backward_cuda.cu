@@ -349,7 +349,7 @@ void backward(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_tile_width<T>(std::max(call.d, call.dv), [&](auto width) { start<T, decltype(width)::value>(call); });
   if (!t.drelative) return;
   const int64_t entries = call.H * (call.Tq + call.Tk - 1);
-  cuda::run(sum_diagonals<T>, cuda::blocks(ceil_div(entries, cuda::block)),
+  cuda::run(sum_diagonals<T>, cuda::block_per_row(ceil_div(entries, cuda::block)),
             static_cast<const AttentionShape&>(call), static_cast<const T*>(diagonals.data<T>()),
             t.drelative.data<T>());
 }

@@ -24,7 +24,7 @@ template <class T>
 Tensor row_stats(const Tensor& out, const Tensor& lse, const Tensor& dout) {
   const int64_t H = out.extent(1), Tq = out.extent(2), num_rows = out.extent(0) * H * Tq;
   const Tensor stats(Shape{3 * num_rows}, out.dtype(), out.device());
-  cuda::run(make_row_stats<T>, cuda::warps(num_rows), HeadView<const T>(out), HeadView<const T>(dout),
+  cuda::run(make_row_stats<T>, cuda::warp_per_row(num_rows), HeadView<const T>(out), HeadView<const T>(dout),
             LseView<T>(lse, num_rows), num_rows, H, Tq, out.extent(3),
             reinterpret_cast<RowStats<T>*>(stats.data<T>()));
   return stats;

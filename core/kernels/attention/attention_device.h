@@ -204,7 +204,7 @@ void visit_tile_width(int64_t width, F&& f) {
     f(std::integral_constant<int, 32>());
   } else if (width <= 32) {
     f(std::integral_constant<int, 32>());
-  } else if (width <= 64 || !cuda::roomy()) {
+  } else if (width <= 64 || !cuda::has_large_shared_memory()) {
     f(std::integral_constant<int, 64>());
   } else {
     f(std::integral_constant<int, 128>());

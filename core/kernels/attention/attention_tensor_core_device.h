@@ -284,7 +284,7 @@ __device__ inline void store_warp_rows(const WarpThread& thread, const WarpAccum
 /// Largest width of heads on the tensor cores: shared memory limits it, and tf32 needs twice that of bf16.
 inline int64_t max_tensor_core_width(Rounding rounding) {
   if (rounding == Rounding::none) return 0;
-  return (rounding == Rounding::bf16 ? 128 : 64) / (cuda::roomy() ? 1 : 2);
+  return (rounding == Rounding::bf16 ? 128 : 64) / (cuda::has_large_shared_memory() ? 1 : 2);
 }
 
 /// True where the tensor cores can compute a call: f32 products that may be rounded.

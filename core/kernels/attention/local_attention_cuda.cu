@@ -194,7 +194,7 @@ int64_t flops_per_row(const LocalAttentionCall<T>& call) {
 /// A grid with as many warps as work at the same time on the rows of a call.
 template <class T>
 cuda::Grid query_grid(const LocalAttentionCall<T>& call) {
-  return cuda::warps(std::min(call.num_rows(), cuda::max_warps));
+  return cuda::warp_per_row(std::min(call.num_rows(), cuda::max_warps));
 }
 
 /// Working memory [4, max_keys] of each warp of a grid.
@@ -233,7 +233,7 @@ void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalPar
               t.dcentre.data<T>());
     cuda::sort_rows(reinterpret_cast<const uint32_t*>(begin), call.batch * call.heads, call.queries,
                     cuda::bits_of(call.keys), order);
-    cuda::run(back_keys<T>, cuda::warps(call.batch * call.heads * call.keys), call, dout, saved,
+    cuda::run(back_keys<T>, cuda::warp_per_row(call.batch * call.heads * call.keys), call, dout, saved,
               static_cast<const int32_t*>(order), HeadView<T>(t.dk), HeadView<T>(t.dv));
     Count::add(num_rows * (flops_per_row(call) + call.max_keys * 4 * (call.d + call.dv)));
   });

@@ -162,7 +162,8 @@ void NtmAddressing::cuda(const AddressingInputs& x, const AddressingParams& para
   visit_float("ntm_addressing", x.content.dtype(), [&]<class T>(Type<T>) {
     const NtmAddressingCall<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 2, call.keys});
-    cuda::run(address<T>, cuda::blocks(call.batch * call.heads), call, memory.data<T>(), out.data<T>());
+    cuda::run(address<T>, cuda::block_per_row(call.batch * call.heads), call, memory.data<T>(),
+              out.data<T>());
     Count::add(x.content.size() * (2 * call.shifts + 8));
   });
 }
@@ -173,7 +174,7 @@ void NtmAddressingBack::cuda(const AddressingInputs& x, const AddressingParams& 
   visit_float("ntm_addressing", x.content.dtype(), [&]<class T>(Type<T>) {
     const NtmAddressingCall<T> call(x, params);
     const Tensor memory = empty_like(x.content, Shape{call.batch * call.heads, 5, call.keys});
-    cuda::run(address_back<T>, cuda::blocks(call.batch * call.heads), call,
+    cuda::run(address_back<T>, cuda::block_per_row(call.batch * call.heads), call,
               static_cast<const T*>(out.data<T>()), static_cast<const T*>(dout.data<T>()), memory.data<T>(),
               NtmAddressingGradients<T>(dx));
     Count::add(x.content.size() * (6 * call.shifts + 20));

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(cuda::block)
 void Rotary::cuda(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y) {
   visit_float("rotary", x.dtype(), [&]<class T>(Type<T>) {
     const int64_t heads = x.extent(1), length = x.extent(2), rows = x.extent(0) * heads * length;
-    cuda::run(rotate<T>, cuda::warps(rows), HeadView<const T>(x), HeadView<T>(y),
+    cuda::run(rotate<T>, cuda::warp_per_row(rows), HeadView<const T>(x), HeadView<T>(y),
               static_cast<const T*>(table.data<T>()), table.strides()[0], heads, length, rows, x.extent(3),
               table.extent(1) / 2, pairs == RotaryPairs::halves, back ? T(-1) : T(1));
   });

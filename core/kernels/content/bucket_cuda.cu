@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 void clear(const Tensor& ids) {
-  cuda::run(fill, cuda::line(ids.size()), ids.data<int32_t>(), ids.size(), -1);
+  cuda::run(fill, cuda::grid_over(ids.size()), ids.data<int32_t>(), ids.size(), -1);
 }
 
 }  // namespace
@@ -248,7 +248,7 @@ void Buckets::cuda(const Tensor& scores, bool both_signs, const Tensor& lengths,
                    const Tensor& buckets) {
   const int64_t rows_per_sequence = buckets.size() / std::max<int64_t>(1, scores.extent(0));
   visit_float("buckets", scores.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(find_buckets<T>, cuda::warps(buckets.size()), scores.data<T>(), buckets.size(),
+    cuda::run(find_buckets<T>, cuda::warp_per_row(buckets.size()), scores.data<T>(), buckets.size(),
               scores.extent(-1), both_signs, cuda::pointer<int32_t>(lengths), first, scores.extent(3),
               rows_per_sequence, none, buckets.data<int32_t>());
   });
@@ -265,9 +265,9 @@ void BucketTiles::cuda(const BucketOrder& sorted, const BucketWindow& bucket_win
   clear(keys);
   clear(slots);
   if (bucket_window.by_bucket)
-    cuda::run(fill_by_bucket, cuda::blocks(rounds.num_heads * rounds.R), rounds, tiles);
+    cuda::run(fill_by_bucket, cuda::block_per_row(rounds.num_heads * rounds.R), rounds, tiles);
   else
-    cuda::run(fill_chunks, cuda::warps(rounds.num_heads * rounds.R * tiles.T), rounds, tiles,
+    cuda::run(fill_chunks, cuda::warp_per_row(rounds.num_heads * rounds.R * tiles.T), rounds, tiles,
               bucket_window.ring);
   Count::add(keys.size());
 }
@@ -282,14 +282,14 @@ void BucketBias::cuda(const BucketOrder& sorted, const BucketWindow& bucket_wind
   const Tensor places(Shape{bucket_window.once ? sorted.order.size() : 0}, DType::i32, Device::cuda);
   const Tensor sees_other(Shape{bucket_window.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
   if (bucket_window.once)
-    cuda::run(find_places, cuda::line(sorted.order.size()), rounds, places.data<int32_t>());
+    cuda::run(find_places, cuda::grid_over(sorted.order.size()), rounds, places.data<int32_t>());
   if (bucket_window.not_self) {
-    cuda::run(find_others, cuda::warps(rows.num_rows), rounds, bucket_window, rows,
+    cuda::run(find_others, cuda::warp_per_row(rows.num_rows), rounds, bucket_window, rows,
               sees_other.data<uint8_t>());
   }
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(make_bias<T>, cuda::warps(rows.num_rows), rounds, bucket_window, rows, places.data<int32_t>(),
-              sees_other.data<uint8_t>(), bias.data<T>());
+    cuda::run(make_bias<T>, cuda::warp_per_row(rows.num_rows), rounds, bucket_window, rows,
+              places.data<int32_t>(), sees_other.data<uint8_t>(), bias.data<T>());
   });
   Count::add(bias.size());
 }
@@ -301,7 +301,7 @@ void BucketLists::cuda(const Tensor& keys, const Tensor& slots, const Tensor& ti
   const int64_t heads = keys.extent(0) * keys.extent(1),
                 keys_per_head = keys.size() / std::max<int64_t>(heads, 1);
   visit_float("bucket_lists", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(list_keys<T>, cuda::warps(heads * N * R), keys.data<int32_t>(), slots.data<int32_t>(),
+    cuda::run(list_keys<T>, cuda::warp_per_row(heads * N * R), keys.data<int32_t>(), slots.data<int32_t>(),
               tile_bias.data<T>(), heads, N, R, width, tile_bias.extent(2), keys_per_head,
               ids.data<int32_t>(), bias.data<T>());
   });
@@ -312,7 +312,7 @@ void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none,
                           const BucketWindow& bucket_window, const Tensor& ids, const Tensor& bias) {
   const int64_t rows = ids.size() / std::max<int64_t>(ids.extent(3), 1);
   visit_float("recent_in_bucket", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(find_recent<T>, cuda::warps(rows), buckets.data<int32_t>(), rows, ids.extent(2),
+    cuda::run(find_recent<T>, cuda::warp_per_row(rows), buckets.data<int32_t>(), rows, ids.extent(2),
               buckets.extent(2), buckets.extent(3), first, none, bucket_window, ids.data<int32_t>(),
               bias.data<T>());
   });
@@ -322,7 +322,7 @@ void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none,
 void GroupBias::cuda(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
   const int64_t m = bias.extent(4), rows = bias.size() / std::max<int64_t>(m, 1);
   visit_float("group_bias", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(group_bias<T>, cuda::warps(rows), queries.data<int32_t>(), keys.data<int32_t>(), rows,
+    cuda::run(group_bias<T>, cuda::warp_per_row(rows), queries.data<int32_t>(), keys.data<int32_t>(), rows,
               bias.extent(3), queries.extent(3), m, causal, bias.data<T>());
   });
   Count::add(bias.size());

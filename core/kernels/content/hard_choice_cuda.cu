@@ -77,7 +77,7 @@ void HardChoice::cuda(const Tensor& weights, const Draw& draw, const Tensor& pic
   if (weights.size() == 0) return;
   visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
     const int64_t rows = weights.size() / width;
-    cuda::run(pick<T>, cuda::warps(rows), weights.data<T>(), rows, width, draw.seed, draw.stream,
+    cuda::run(pick<T>, cuda::warp_per_row(rows), weights.data<T>(), rows, width, draw.seed, draw.stream,
               cuda::pointer<int64_t>(draw.tick), skipped_draws(rows), picked.data<uint8_t>());
   });
   Count::add(weights.size());

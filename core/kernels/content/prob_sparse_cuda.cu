@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     choose_top_queries(const T* measure, Extent x, int64_t factor, int64_t row_width, int32_t* which) {
-  __shared__ cuda::Choice shared;
+  __shared__ cuda::TopKScratch shared;
   const int64_t row = blockIdx.x, length = x.length_of(row / x.heads, x.queries);
   cuda::choose_largest(measure + row * x.queries, length, logarithmic(factor, length),
                        which + row * row_width, row_width, shared);
@@ -133,8 +133,9 @@ void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& sampl
   const Extent x{q.extent(1), q.extent(2),       k.extent(2),
                  q.extent(3), samples.extent(1), cuda::pointer<int32_t>(lengths)};
   visit_float("sampled_spread", q.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(measure_queries<T>, cuda::warps(measure.size()), HeadView<const T>(q), HeadView<const T>(k),
-              static_cast<const T*>(samples.data<T>()), x, sampling, measure.size(), measure.data<T>());
+    cuda::run(measure_queries<T>, cuda::warp_per_row(measure.size()), HeadView<const T>(q),
+              HeadView<const T>(k), static_cast<const T*>(samples.data<T>()), x, sampling, measure.size(),
+              measure.data<T>());
   });
   Count::add(2 * measure.size() * x.samples * x.d);
 }
@@ -142,7 +143,7 @@ void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& sampl
 void TopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   const Extent x = extent_of(measure, lengths);
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(choose_top_queries<T>, cuda::blocks(measure.extent(0) * x.heads),
+    cuda::run(choose_top_queries<T>, cuda::block_per_row(measure.extent(0) * x.heads),
               static_cast<const T*>(measure.data<T>()), x, factor, which.extent(2), which.data<int32_t>());
   });
   Count::add(measure.size());
@@ -154,8 +155,9 @@ void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_
   const int64_t rows = measure.extent(0) * x.heads;
   const Tensor largest = empty_like(measure, Shape{rows, std::max<int64_t>(1, std::min(factor, x.queries))});
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(choose_causal_top_queries<T>, cuda::warps(rows), static_cast<const T*>(measure.data<T>()), x,
-              factor, rows, which.extent(2), largest.data<T>(), which.data<int32_t>());
+    cuda::run(choose_causal_top_queries<T>, cuda::warp_per_row(rows),
+              static_cast<const T*>(measure.data<T>()), x, factor, rows, which.extent(2), largest.data<T>(),
+              which.data<int32_t>());
   });
   Count::add(measure.size());
 }
@@ -163,8 +165,8 @@ void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_
 void PrefixBias::cuda(const Tensor& which, const Tensor& bias) {
   const int64_t keys = bias.extent(3);
   visit_float("look_back", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(prefix_bias<T>, cuda::warps(which.size()), static_cast<const int32_t*>(which.data<int32_t>()),
-              which.size(), keys, bias.data<T>());
+    cuda::run(prefix_bias<T>, cuda::warp_per_row(which.size()),
+              static_cast<const int32_t*>(which.data<int32_t>()), which.size(), keys, bias.data<T>());
   });
   Count::add(bias.size());
 }

@@ -50,7 +50,7 @@ void SegmentMean::cuda(const Tensor& x, const Tensor& lengths, const Tensor& max
   const SegmentBounds bounds(x, y.extent(2), lengths, max_segments);
   const int64_t num_rows = y.extent(0) * y.extent(1) * y.extent(2);
   visit_float("segment_mean", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(means<T>, cuda::warps(num_rows), bounds, HeadView<const T>(x), num_rows, x.extent(3),
+    cuda::run(means<T>, cuda::warp_per_row(num_rows), bounds, HeadView<const T>(x), num_rows, x.extent(3),
               y.data<T>());
   });
   Count::add(x.size());
@@ -61,7 +61,7 @@ void SegmentMeanBack::cuda(const Tensor& dy, const Tensor& lengths, const Tensor
   const SegmentBounds bounds(dx, dy.extent(2), lengths, max_segments);
   const int64_t num_rows = dx.extent(0) * dx.extent(1) * dx.extent(2);
   visit_float("segment_mean", dx.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(spread_gradients<T>, cuda::warps(num_rows), bounds, HeadView<const T>(dy), num_rows,
+    cuda::run(spread_gradients<T>, cuda::warp_per_row(num_rows), bounds, HeadView<const T>(dy), num_rows,
               dx.extent(3), dx.data<T>());
   });
   Count::add(dx.size());

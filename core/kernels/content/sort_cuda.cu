@@ -27,7 +27,7 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
   const int64_t n = keys.extent(-1), rows = n == 0 ? 0 : keys.size() / n;
   const Tensor as_keys(Shape{keys.size()}, sizeof(Key) == 8 ? DType::i64 : DType::i32, Device::cuda);
   Key* const key = static_cast<Key*>(as_keys.raw());
-  cuda::run(make_sort_keys<T, Key>, cuda::line(keys.size()), static_cast<const T*>(keys.data<T>()),
+  cuda::run(make_sort_keys<T, Key>, cuda::grid_over(keys.size()), static_cast<const T*>(keys.data<T>()),
             keys.size(), key);
   cuda::sort_rows(key, rows, n, 8 * static_cast<int>(sizeof(Key)), order.data<int32_t>());
   Count::add(keys.size() * levels(n));
@@ -36,7 +36,7 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
 /// which[row, :k] = indices of the k largest of x[row, :n] in ascending order, then -1. One block per row.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) choose(const T* x, int64_t n, int64_t k, int32_t* which) {
-  __shared__ cuda::Choice shared;
+  __shared__ cuda::TopKScratch shared;
   cuda::choose_largest(x + blockIdx.x * n, n, k, which + blockIdx.x * k, k, shared);
 }
 
@@ -51,7 +51,8 @@ void Argsort::cuda(const Tensor& keys, const Tensor& order) {
 void TopK::cuda(const Tensor& x, const Tensor& which) {
   const int64_t n = x.extent(-1), k = which.extent(-1), rows = k == 0 ? 0 : which.size() / k;
   visit_float("largest", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(choose<T>, cuda::blocks(rows), static_cast<const T*>(x.data<T>()), n, k, which.data<int32_t>());
+    cuda::run(choose<T>, cuda::block_per_row(rows), static_cast<const T*>(x.data<T>()), n, k,
+              which.data<int32_t>());
   });
   Count::add(x.size() + which.size() * levels(k));
 }

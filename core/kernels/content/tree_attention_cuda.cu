@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 /// The gradients of nodes [B H, rows, width] as sums of factor times row over the entries of a head, where
-/// rows are queries or dout; as cuda::add_runs() needs them.
+/// rows are queries or dout; as cuda::add_sorted_rows() needs them.
 template <class T>
 struct EntryGradients {
   const int32_t* ids;
@@ -245,8 +245,12 @@ void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* ord
                                     call.entries,
                                     width,
                                     call.rows};
-  cuda::add_runs<T>(gradients, {order, num_heads, call.heads, call.queries * call.entries, width});
-  cuda::run(push_down_to_leaves<T>, cuda::warps(num_heads * leaves.extent(2)),
+  cuda::add_sorted_rows<T>(gradients, {.order = order,
+                                       .lists = num_heads,
+                                       .sharing = call.heads,
+                                       .n = call.queries * call.entries,
+                                       .width = width});
+  cuda::run(push_down_to_leaves<T>, cuda::warp_per_row(num_heads * leaves.extent(2)),
             static_cast<const T*>(nodes.data<T>()), num_heads, call.heads, leaves.extent(2), width,
             HeadView<T>(leaves));
   Count::add(3 * leaves.size());
@@ -257,8 +261,9 @@ void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* ord
 void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), width = leaves.extent(3), num_heads = leaves.extent(0) * heads;
   visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(sum_nodes<T>, cuda::blocks(num_heads * ceil_div(width, cuda::lanes)), HeadView<const T>(leaves),
-              heads, first, leaves.extent(2), width, nodes.extent(2), nodes.data<T>());
+    cuda::run(sum_nodes<T>, cuda::block_per_row(num_heads * ceil_div(width, cuda::lanes)),
+              HeadView<const T>(leaves), heads, first, leaves.extent(2), width, nodes.extent(2),
+              nodes.data<T>());
   });
   Count::add(2 * leaves.size());
 }
@@ -266,7 +271,7 @@ void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
 void TreeAttention::cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
     const TreeAttentionCall<T> call(q, params);
-    const cuda::Grid grid = cuda::warps(std::min(call.num_queries(), cuda::max_warps));
+    const cuda::Grid grid = cuda::warp_per_row(std::min(call.num_queries(), cuda::max_warps));
     const Tensor memory =
         empty_like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
     cuda::run(attend<T>, grid, call, memory.data<T>(), HeadView<T>(out), lse.data<T>());
@@ -283,11 +288,11 @@ void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeParams
     const Tensor indices(Shape{3, call.batch, n}, DType::i32, Device::cuda);
     int32_t *const ids = indices.data<int32_t>(), *const order = ids + call.batch * n;
     auto* const sort_keys = reinterpret_cast<uint32_t*>(order + call.batch * n);
-    cuda::run(find_targets<T>, cuda::line(call.batch * call.queries), call, ids, sort_keys);
+    cuda::run(find_targets<T>, cuda::grid_over(call.batch * call.queries), call, ids, sort_keys);
     cuda::sort_rows(sort_keys, call.batch, n, cuda::bits_of(call.rows), order);
     const Tensor key_factors = empty_like(t.q, Shape{call.batch * call.heads, n}),
                  weights = empty_like(key_factors);
-    cuda::run(back_queries<T>, cuda::warps(call.num_queries()), call, HeadView<const T>(t.out),
+    cuda::run(back_queries<T>, cuda::warp_per_row(call.num_queries()), call, HeadView<const T>(t.out),
               static_cast<const T*>(t.lse.data<T>()), HeadView<const T>(t.dout), HeadView<T>(t.dq),
               key_factors.data<T>(), weights.data<T>());
     Count::add(call.num_queries() * call.capacity * (6 * call.d + 4 * call.dv + 8));

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 void grow(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   const Call<T> call(a, nodes, params, buds);
-  const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::max_warps));
+  const cuda::Grid grid = cuda::warp_per_row(std::min(call.all(), cuda::max_warps));
   const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.memory()}, DType::f64,
                       Device::cuda);
   cuda::run(grow_all<T>, grid, call, memory.data<double>(), call.memory(), buds.extent(2),

@@ -103,7 +103,7 @@ template <class T>
 void grow(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
   const Call<T> call(q, nodes, params, buds);
   const int64_t memory_per_warp = call.heads + call.memory();
-  const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::max_warps));
+  const cuda::Grid grid = cuda::warp_per_row(std::min(call.all(), cuda::max_warps));
   const Tensor memory(Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), memory_per_warp},
                       DType::f64, Device::cuda);
   cuda::run(grow_all<T>, grid, call, memory.data<double>(), memory_per_warp, buds.extent(2),

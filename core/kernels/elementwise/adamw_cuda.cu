@@ -76,8 +76,8 @@ void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& fir
     const T* grad = gradient.data<T>();
     const bool aligned = cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) &&
                          cuda::packs<pack_size>(m) && cuda::packs<pack_size>(v);
-    cuda::run(adamw_step<T>, cuda::line(ceil_div(values.size(), pack_size)), value, grad, m, v, values.size(),
-              optimizer_state(state), constants, aligned);
+    cuda::run(adamw_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, m, v,
+              values.size(), optimizer_state(state), constants, aligned);
   });
   Count::add(values.size());
 }
@@ -90,7 +90,7 @@ void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& veloc
     const T* grad = gradient.data<T>();
     const bool aligned =
         cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) && cuda::packs<pack_size>(velocities);
-    cuda::run(sgd_step<T>, cuda::line(ceil_div(values.size(), pack_size)), value, grad, velocities,
+    cuda::run(sgd_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, velocities,
               values.size(), optimizer_state(state), decay, clip, aligned);
   });
   Count::add(values.size());

@@ -67,10 +67,10 @@ void apply_elementwise(F f, const Tensor& out, const Tensor& first, const Tensor
   const auto start = [&](const auto*... in) {
     if (elements.all_contiguous() && cuda::packs<pack_size>(to) && (cuda::packs<pack_size>(in) && ...)) {
       return cuda::run(apply_contiguous<F, T, std::remove_cvref_t<decltype(*in)>...>,
-                       cuda::line(ceil_div(elements.size, pack_size)), elements.size, f, to, in...);
+                       cuda::grid_over(ceil_div(elements.size, pack_size)), elements.size, f, to, in...);
     }
-    cuda::run(apply_strided<F, T, std::remove_cvref_t<decltype(*in)>...>, cuda::line(elements.size), elements,
-              f, to, in...);
+    cuda::run(apply_strided<F, T, std::remove_cvref_t<decltype(*in)>...>, cuda::grid_over(elements.size),
+              elements, f, to, in...);
   };
   start(static_cast<const First*>(first.data<First>()),
         static_cast<const Rest*>(rest.template data<Rest>())...);
@@ -151,7 +151,7 @@ void Compare<F>::cuda(const Tensor& a, const Tensor& b, const Tensor& out) {
 void CountNonFinite::cuda(const Tensor& x, const Tensor& count) {
   visit_float("count_non_finite", x.dtype(), [&]<class T>(Type<T>) {
     const StridedOffsets<1> elements = cuda::strided_offsets(x);
-    cuda::run(count_non_finite<T>, cuda::line(elements.size, 256, 1024), elements, x.data<T>(),
+    cuda::run(count_non_finite<T>, cuda::grid_over(elements.size, 256, 1024), elements, x.data<T>(),
               reinterpret_cast<unsigned long long*>(count.data<int64_t>()));
   });
   Count::add(x.size());

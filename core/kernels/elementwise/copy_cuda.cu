@@ -97,10 +97,11 @@ void start_copy(const Tensor& from, const Tensor& to, const From* source, To* ta
   if (elements.all_contiguous()) {
     const bool packed = cuda::packs<pack_size>(source) && cuda::packs<pack_size>(target);
     const int64_t packs = packed ? elements.size / pack_size : 0;
-    return cuda::run(copy_dense<From, To>, cuda::line(std::max(packs, elements.size - packs * pack_size)),
-                     packs, elements.size, source, target);
+    return cuda::run(copy_dense<From, To>,
+                     cuda::grid_over(std::max(packs, elements.size - packs * pack_size)), packs,
+                     elements.size, source, target);
   }
-  cuda::run(copy<From, To>, cuda::line(elements.size), elements, source, target);
+  cuda::run(copy<From, To>, cuda::grid_over(elements.size), elements, source, target);
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ void start_copy(const Tensor& from, const Tensor& to, const From* source, To* ta
 void Fill::cuda(const Tensor& x, double value) {
   visit(x.dtype(), [&]<class T>(Type<T>) {
     const StridedOffsets<1> elements = cuda::strided_offsets(x);
-    cuda::run(fill<T>, cuda::line(elements.size), elements, x.data<T>(), converted<T>(value));
+    cuda::run(fill<T>, cuda::grid_over(elements.size), elements, x.data<T>(), converted<T>(value));
   });
 }
 

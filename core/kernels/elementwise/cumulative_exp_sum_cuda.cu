@@ -61,7 +61,7 @@ __global__ void back_exp_sums(Columns all, HeadView<const T> x, HeadView<const T
 void CumulativeExpSum::cuda(const Tensor& x, const Tensor& max, const Tensor& sum) {
   const Columns all(x);
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(sum_exponentials<T>, cuda::line(all.count, 128), all, HeadView<const T>(x), max.data<T>(),
+    cuda::run(sum_exponentials<T>, cuda::grid_over(all.count, 128), all, HeadView<const T>(x), max.data<T>(),
               sum.data<T>());
   });
   Count::add(2 * x.size());
@@ -70,7 +70,7 @@ void CumulativeExpSum::cuda(const Tensor& x, const Tensor& max, const Tensor& su
 void CumulativeExpSumBack::cuda(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tensor& dx) {
   const Columns all(x);
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(back_exp_sums<T>, cuda::line(all.count, 128), all, HeadView<const T>(x),
+    cuda::run(back_exp_sums<T>, cuda::grid_over(all.count, 128), all, HeadView<const T>(x),
               HeadView<const T>(dsum), static_cast<const T*>(max.data<T>()), dx.data<T>());
   });
   Count::add(2 * x.size());

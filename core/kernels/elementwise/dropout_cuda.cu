@@ -54,9 +54,10 @@ void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y)
     const bool aligned =
         skipped % block_size == 0 && cuda::packs<block_size>(from) && cuda::packs<block_size>(to);
     const auto offset = x.size() > 0 ? static_cast<int64_t>(skipped % block_size) : 0;
-    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(ceil_div(x.size() + offset, block_size)),
-              from, x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), skipped,
-              dropout_threshold(p), static_cast<T>(dropout_scale(p)), to);
+    cuda::run(aligned ? drop<T, true> : drop<T, false>,
+              cuda::grid_over(ceil_div(x.size() + offset, block_size)), from, x.size(), draw.seed,
+              draw.stream, draw.tick.data<int64_t>(), skipped, dropout_threshold(p),
+              static_cast<T>(dropout_scale(p)), to);
   });
   Count::add(x.size());
 }

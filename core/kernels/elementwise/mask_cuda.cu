@@ -46,14 +46,14 @@ void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, co
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     if (y.size() == 0) return;
-    const cuda::Grid grid = {cuda::line(rows, 1, 65536).blocks, dim3(keys > 128 ? 256 : 64)};
+    const cuda::Grid grid = {cuda::grid_over(rows, 1, 65536).blocks, dim3(keys > 128 ? 256 : 64)};
     cuda::run(dense_mask<T>, grid, rows, y.extent(2), keys, length, causal, first_query, y.data<T>());
   });
 }
 
 void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(kept_rows<T>, cuda::line(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
+    cuda::run(kept_rows<T>, cuda::grid_over(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
               y.data<T>());
   });
 }
@@ -61,7 +61,7 @@ void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
 void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(finite_padding<T>, cuda::line(x.size()), x.size(), x.extent(-1), x.extent(-2),
+    cuda::run(finite_padding<T>, cuda::grid_over(x.size()), x.size(), x.extent(-1), x.extent(-2),
               x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(max_magnitude),
               x.data<T>(), y.data<T>());
   });

@@ -39,7 +39,7 @@ __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t str
 template <class T, class Make>
 void start_fill(const Tensor& x, const Draw& draw, Make make) {
   const int64_t size = x.size();
-  cuda::run(fill_blocks<T, Make>, cuda::line(ceil_div(size * static_cast<int64_t>(sizeof(T)), 16)), size,
+  cuda::run(fill_blocks<T, Make>, cuda::grid_over(ceil_div(size * static_cast<int64_t>(sizeof(T)), 16)), size,
             make, draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
   Count::add(size);
 }

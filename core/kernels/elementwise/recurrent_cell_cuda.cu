@@ -26,7 +26,7 @@ struct Units {
   __device__ int64_t in_gates(int64_t unit, int gates) const {
     return unit / width * gates * width + unit % width;
   }
-  cuda::Grid grid() const { return cuda::blocks(ceil_div(size, cuda::block)); }
+  cuda::Grid grid() const { return cuda::block_per_row(ceil_div(size, cuda::block)); }
 };
 
 template <class T>

@@ -98,9 +98,9 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
   cuda::BlasProduct product = by_columns(a, b, c, alpha, beta, rounding);
   product.batch = loop.inner * loop.outer;
   // cuBLAS is column-major, so a and b are swapped.
-  product.a.between = loop.steps[1];
-  product.b.between = loop.steps[0];
-  product.c_between = loop.steps[2];
+  product.a.batch_stride = loop.steps[1];
+  product.b.batch_stride = loop.steps[0];
+  product.c_batch_stride = loop.steps[2];
   if (loop.axes == 1) {
     cuda::multiply(product);
   } else if ((is_bf16 || rounding == Rounding::tf32) && !(is_aligned(a) && is_aligned(b) && is_aligned(c))) {
@@ -118,10 +118,10 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     };
     const FirstMatrices first{static_cast<const char*>(a.raw()), static_cast<const char*>(b.raw()),
                               static_cast<const char*>(c.raw()), bytes_of(a.dtype()), bytes_of(c.dtype())};
-    cuda::run(list_matrices, cuda::line(product.batch), StridedOffsets<3>(loop), first, list(0), list(1),
+    cuda::run(list_matrices, cuda::grid_over(product.batch), StridedOffsets<3>(loop), first, list(0), list(1),
               list(2));
-    product.a.at = list(1);
-    product.b.at = list(0);
+    product.a.data = list(1);
+    product.b.data = list(0);
     product.c = list(2);
     cuda::multiply_listed(product);
   }

@@ -11,15 +11,15 @@ namespace heed::kernel {
 namespace {
 
 /// Computes c = a b with bias and GELU by one kernel; returns false and does nothing where cuBLASLt has none.
-bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish,
+bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Epilogue finish,
                     const Tensor& bias, const Tensor& before, Rounding rounding) {
   if (c.size() == 0 || a.extent(-1) == 0) return false;
   // The accuracy of cuBLASLt's tanh is not documented.
   if (before && rounding == Rounding::none) return false;
-  const cuda::FinishedProduct fused{.product = by_columns(a, b, c, 1, 0, rounding),
-                                    .finish = finish,
-                                    .bias = bias ? bias.raw() : nullptr,
-                                    .before = before ? before.raw() : nullptr};
+  const cuda::ProductWithEpilogue fused{.product = by_columns(a, b, c, 1, 0, rounding),
+                                        .epilogue = finish,
+                                        .bias = bias ? bias.raw() : nullptr,
+                                        .before_gelu = before ? before.raw() : nullptr};
   if (!cuda::multiply(fused)) return false;
   note(fused.product);
   return true;
@@ -51,9 +51,9 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const Tensor a = operand_of(x, x, y, rounding),
                b = view::transpose(operand_of(weight, x, y, rounding), 0, 1);
   if (bias || before) {
-    const cuda::Finish finish = !before ? cuda::Finish::bias
-                                : bias  ? cuda::Finish::gelu_bias
-                                        : cuda::Finish::gelu;
+    const cuda::Epilogue finish = !before ? cuda::Epilogue::bias
+                                  : bias  ? cuda::Epilogue::gelu_bias
+                                          : cuda::Epilogue::gelu;
     // cuBLASLt takes the bias in the type of the result.
     if (multiply_fused(a, b, y, finish, copy_as(y.dtype(), bias), before, rounding)) return;
   }
@@ -77,7 +77,7 @@ void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& befo
   if (!before) return Gemm::cuda(a, b, dx, 1, 0, rounding);
   // cuBLASLt would round the sums with a result in bf16.
   const bool is_bf16 = dx.dtype() == DType::bf16, with_sums = dbias && !is_bf16;
-  const cuda::Finish finish = with_sums ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
+  const cuda::Epilogue finish = with_sums ? cuda::Epilogue::gelu_back_row_sums : cuda::Epilogue::gelu_back;
   if (multiply_fused(a, b, dx, finish, with_sums ? dbias : Tensor(), before, rounding)) {
     if (dbias && is_bf16) sum_rows(dx, dbias);
     return;
@@ -99,7 +99,8 @@ void LinearWeightBack::cuda(const Tensor& dy, const Tensor& x, const Tensor& dwe
   const Tensor a = operand_of(dy_transposed, dy_transposed, dweight, rounding),
                b = operand_of(x, dy_transposed, dweight, rounding);
   // In column-major order the first operand is the second one.
-  if (dbias && multiply_fused(a, b, dweight, cuda::Finish::sums_of_b, dbias, Tensor(), rounding)) return;
+  if (dbias && multiply_fused(a, b, dweight, cuda::Epilogue::column_sums_of_b, dbias, Tensor(), rounding))
+    return;
   Gemm::cuda(a, b, dweight, 1, 0, rounding);
   if (dbias) sum_rows(dy, dbias);
 }

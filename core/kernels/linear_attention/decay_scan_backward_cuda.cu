@@ -320,7 +320,7 @@ void backward(const DecayInputs& in, const Tensor& residual, const Tensor& dout,
   // dbeta = du . residual, and the sums of dlog_decay.
   const int64_t positions = heads * call.length;
   if (call.delta) {
-    cuda::run(beta_grads<T>, cuda::warps(positions), call);
+    cuda::run(beta_grads<T>, cuda::warp_per_row(positions), call);
   }
   if (dx.log_decay && call.length > 0) {
     cuda::run(sum_decay_grads<T>,

@@ -174,7 +174,7 @@ bool variables_fit_in_shared(PolynomialShape<T> x) {
   x.variables_in_shared = true;
   bool fit = false;
   visit_slices(x, [&](auto W) {
-    fit = BackwardTiles<T, decltype(W)::value>::grid(x, true, 1, 1).shared_bytes <= cuda::block_room();
+    fit = BackwardTiles<T, decltype(W)::value>::grid(x, true, 1, 1).shared_bytes <= cuda::max_shared_bytes();
   });
   return fit;
 }
@@ -309,7 +309,7 @@ template <class T>
 void unmap_gradients(const PolynomialShape<T>& x, const Tensor& grads, const MappedRows<T>& rows, bool query,
                      const Tensor& to) {
   const int64_t length = to.extent(2), all = x.B * x.H * length;
-  cuda::run(unmap_rows<T>, cuda::warps(all), x, grads.data<T>(), rows.undropped.template data<T>(),
+  cuda::run(unmap_rows<T>, cuda::warp_per_row(all), x, grads.data<T>(), rows.undropped.template data<T>(),
             rows.inverse.template data<T>(), length, query, query ? x.prescale : T(1), HeadView<T>(to));
 }
 

@@ -157,7 +157,7 @@ MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& from, bool que
   const auto new_rows = [&] { return Tensor(Shape{rows, x.row_width}, from.dtype(), from.device()); };
   MappedRows<T> to{new_rows(), Tensor(), Tensor(Shape{rows}, from.dtype(), from.device())};
   to.undropped = x.drops_rows() ? new_rows() : to.rows;
-  cuda::run(apply_feature_map<T>, cuda::warps(rows), x, HeadView<const T>(from), length, query,
+  cuda::run(apply_feature_map<T>, cuda::warp_per_row(rows), x, HeadView<const T>(from), length, query,
             query ? x.prescale : T(1), to.rows.template data<T>(), to.undropped.template data<T>(),
             to.inverse.template data<T>());
   return to;

@@ -32,9 +32,9 @@ template <class T>
 void start_accumulate_segments(T* states, int64_t B, int64_t H, int64_t segments, int64_t rows,
                                int64_t columns, int64_t row_width, const Tensor& outside, const Tensor& total,
                                bool from_right) {
-  cuda::run(accumulate_segments<T>, cuda::blocks(ceil_div(B * H * rows * columns, cuda::block)), states,
-            B * H, H, segments, rows, columns, row_width, HeadView<const T>(outside), HeadView<T>(total),
-            from_right);
+  cuda::run(accumulate_segments<T>, cuda::block_per_row(ceil_div(B * H * rows * columns, cuda::block)),
+            states, B * H, H, segments, rows, columns, row_width, HeadView<const T>(outside),
+            HeadView<T>(total), from_right);
 }
 
 }  // namespace heed::kernel

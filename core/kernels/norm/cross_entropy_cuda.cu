@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "heed/core/cuda/device/row_threads.h"
-#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/cuda/runtime/index_error_record.h"
 #include "heed/core/kernels/simd/math.h"
 #include "heed/core/operation_count.h"
 
@@ -45,7 +45,7 @@ struct Targets {
 /// a warp or a block, read the row once. A target that is no class is noted as an error and gives NaN.
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
-    costs_of(const T* x, Targets targets, cuda::DeviceError* note, T* lse, double* costs) {
+    costs_of(const T* x, Targets targets, cuda::IndexErrorRecord* note, T* lse, double* costs) {
   __shared__ T scratch[lanes];
   __shared__ double wide[lanes];
   using Team = RowTeam<T, team>;
@@ -146,16 +146,16 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets call = targets_of(logits, targets, smoothing, ignore);
   const Tensor costs(Shape{std::max<int64_t>(call.rows, 1)}, DType::f64, Device::cuda);
-  cuda::DeviceError* const note = cuda::device_error(cuda::IndexOp::cross_entropy);
+  cuda::IndexErrorRecord* const note = cuda::index_error_record(cuda::IndexOp::cross_entropy);
   visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
     if (call.width <= short_width)
-      cuda::run(costs_of<T, lanes>, cuda::warps(call.rows), x, call, note, lse.data<T>(),
+      cuda::run(costs_of<T, lanes>, cuda::warp_per_row(call.rows), x, call, note, lse.data<T>(),
                 costs.data<double>());
     else
-      cuda::run(costs_of<T, cuda::block>, cuda::blocks(call.rows), x, call, note, lse.data<T>(),
+      cuda::run(costs_of<T, cuda::block>, cuda::block_per_row(call.rows), x, call, note, lse.data<T>(),
                 costs.data<double>());
-    cuda::run(mean_of<T>, cuda::blocks(1, 1024), costs.data<double>(), call, loss.data<T>(),
+    cuda::run(mean_of<T>, cuda::block_per_row(1, 1024), costs.data<double>(), call, loss.data<T>(),
               counted.data<T>());
   });
   Count::add(logits.size());
@@ -168,10 +168,10 @@ void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, 
     const T *x = t.logits.data<T>(), *sums = t.lse.data<T>(), *count = t.counted.data<T>(),
             *dloss = t.dloss.data<T>();
     if (call.width <= short_width)
-      cuda::run(gradients_of<T, lanes>, cuda::warps(call.rows), x, call, sums, count, dloss,
+      cuda::run(gradients_of<T, lanes>, cuda::warp_per_row(call.rows), x, call, sums, count, dloss,
                 t.dlogits.data<T>());
     else
-      cuda::run(gradients_of<T, cuda::block>, cuda::blocks(call.rows), x, call, sums, count, dloss,
+      cuda::run(gradients_of<T, cuda::block>, cuda::block_per_row(call.rows), x, call, sums, count, dloss,
                 t.dlogits.data<T>());
   });
   Count::add(t.logits.size());

@@ -206,10 +206,10 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
     const T *from = t.x.data<T>(), *g = t.gain.data<T>(), *b = cuda::pointer<T>(t.bias);
     T *to = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
     if (scaling.width > short_width)
-      return cuda::run(long_rows<T>, cuda::blocks(rows), from, g, b, scaling, to, means, rstds);
+      return cuda::run(long_rows<T>, cuda::block_per_row(rows), from, g, b, scaling, to, means, rstds);
     with_per_lane(scaling.width, [&](auto per_lane) {
-      cuda::run(short_rows<T, decltype(per_lane)::value>, cuda::warps(rows), from, g, b, rows, scaling, to,
-                means, rstds);
+      cuda::run(short_rows<T, decltype(per_lane)::value>, cuda::warp_per_row(rows), from, g, b, rows, scaling,
+                to, means, rstds);
     });
   });
   Count::add(t.x.size());
@@ -236,17 +236,17 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     T* sums = parts.data<T>();
     if (is_short) {
       with_per_lane(width, [&](auto per_lane) {
-        cuda::run(short_gradients<T, decltype(per_lane)::value>, cuda::blocks(count, block_warps * lanes), in,
-                  scaling, dx, sums);
+        cuda::run(short_gradients<T, decltype(per_lane)::value>,
+                  cuda::block_per_row(count, block_warps * lanes), in, scaling, dx, sums);
       });
     } else if (rows > 0) {
-      cuda::run(long_gradients<T>, cuda::blocks(rows), in, scaling, dx);
+      cuda::run(long_gradients<T>, cuda::block_per_row(rows), in, scaling, dx);
       const cuda::Grid grid{
           .blocks = dim3(static_cast<unsigned>(ceil_div(width, cuda::block)), static_cast<unsigned>(count)),
           .threads = dim3(cuda::block)};
       cuda::run(long_sums<T>, grid, in, rows_per_part, width, sums);
     }
-    cuda::run(add_partial_sums<T>, cuda::blocks(ceil_div(2 * width, lanes)), sums, count, width,
+    cuda::run(add_partial_sums<T>, cuda::block_per_row(ceil_div(2 * width, lanes)), sums, count, width,
               t.dgain.data<T>(), cuda::pointer<T>(t.dbias));
   });
   Count::add(t.x.size());

@@ -130,7 +130,7 @@ void sum(const ReductionAxes& axes, const T* x, Out* y) {
       return cuda::run(sum_columns<T, To>, grid, reduction, pieces, x, sums, into_y);
     }
     const bool whole_block = reduced / pieces >= 1024;
-    const dim3 blocks = cuda::line(kept * pieces, whole_block ? 1 : block_warps, 65536).blocks;
+    const dim3 blocks = cuda::grid_over(kept * pieces, whole_block ? 1 : block_warps, 65536).blocks;
     cuda::run(sum_adjacent<T, To>, {blocks, dim3(block_warps * lanes)}, reduction, pieces, whole_block, x,
               sums, into_y);
   };
@@ -288,7 +288,7 @@ void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
   const StridedOffsets<2> index_offsets(split_axes(x, index).kept);
   visit_float("max", x.dtype(), [&]<class T>(Type<T>) {
     const bool by_warp = axes.reduces_adjacent() && axes.reduced_size() > 4;
-    cuda::run(largest<T>, cuda::line(axes.kept_size() * (by_warp ? lanes : 1)), Reduction(axes),
+    cuda::run(largest<T>, cuda::grid_over(axes.kept_size() * (by_warp ? lanes : 1)), Reduction(axes),
               index_offsets, by_warp, x.data<T>(), y.data<T>(), index.data<int64_t>());
   });
   Count::add(x.size());
@@ -300,7 +300,7 @@ void MaxBack::cuda(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const ReductionAxes axes = split_axes(dx, dy);
   const StridedOffsets<2> index_offsets(split_axes(dx, index).kept);
   visit_float("max", dx.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(scatter_to_max<T>, cuda::line(axes.kept_size()), Reduction(axes), index_offsets,
+    cuda::run(scatter_to_max<T>, cuda::grid_over(axes.kept_size()), Reduction(axes), index_offsets,
               index.data<int64_t>(), dy.data<T>(), dx.data<T>());
   });
   Count::add(dx.size());
@@ -319,9 +319,9 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
   visit_float("cumulative_sum", x.dtype(), [&]<class T>(Type<T>) {
     const bool beside = sum_axis.x_stride != 1 && (loop.steps[0] == 1 || rows.size >= 4096);
     if (beside)
-      return cuda::run(cumulative_sum_by_thread<T>, cuda::line(rows.size, 128), rows, sum_axis, x.data<T>(),
-                       y.data<T>());
-    cuda::run(cumulative_sum_by_warp<T>, cuda::line(rows.size * lanes), rows, sum_axis, x.data<T>(),
+      return cuda::run(cumulative_sum_by_thread<T>, cuda::grid_over(rows.size, 128), rows, sum_axis,
+                       x.data<T>(), y.data<T>());
+    cuda::run(cumulative_sum_by_warp<T>, cuda::grid_over(rows.size * lanes), rows, sum_axis, x.data<T>(),
               y.data<T>());
   });
   Count::add(x.size());

@@ -153,9 +153,10 @@ void forward(const char* op, const Tensor& x, const Tensor& y) {
   visit_float(op, x.dtype(), [&]<class T>(Type<T>) {
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    if (width > short_width) return cuda::run(long_rows<T, logs>, cuda::blocks(rows), from, width, to);
+    if (width > short_width) return cuda::run(long_rows<T, logs>, cuda::block_per_row(rows), from, width, to);
     with_per_lane(width, [&](auto per_lane) {
-      cuda::run(short_rows<T, decltype(per_lane)::value, logs>, cuda::warps(rows), from, rows, width, to);
+      cuda::run(short_rows<T, decltype(per_lane)::value, logs>, cuda::warp_per_row(rows), from, rows, width,
+                to);
     });
   });
   Count::add(x.size());
@@ -172,10 +173,10 @@ void backward(const char* op, const Tensor& y, const Tensor& dy, const Tensor& d
     const T *ys = y.data<T>(), *dys = dy.data<T>();
     T* to = dx.data<T>();
     if (width > short_width)
-      return cuda::run(long_gradients<T, logs>, cuda::blocks(rows), ys, dys, width, to);
+      return cuda::run(long_gradients<T, logs>, cuda::block_per_row(rows), ys, dys, width, to);
     with_per_lane(width, [&](auto per_lane) {
-      cuda::run(short_gradients<T, decltype(per_lane)::value, logs>, cuda::warps(rows), ys, dys, rows, width,
-                to);
+      cuda::run(short_gradients<T, decltype(per_lane)::value, logs>, cuda::warp_per_row(rows), ys, dys, rows,
+                width, to);
     });
   });
   Count::add(y.size());

@@ -1,7 +1,7 @@
 // Retention, gated linear attention, the delta rule, state-space duality, differential and latent attention
 // against their formulas and known properties.
 #include "heed/tests/attention/reference/decay.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 #include <cmath>
 

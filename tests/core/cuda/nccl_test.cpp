@@ -6,7 +6,7 @@
 using namespace heed;
 
 TEST_CASE("nccl: processes that share a GPU are named by it, and those of two hosts share none") {
-  CHECK(cuda::why_not_apart({"a 0000:01", "a 0000:02", "b 0000:01"}).empty());
-  CHECK(cuda::why_not_apart({"a 0000:02", "a 0000:01", "a 0000:02"}) ==
+  CHECK(cuda::why_gpus_are_shared({"a 0000:01", "a 0000:02", "b 0000:01"}).empty());
+  CHECK(cuda::why_gpus_are_shared({"a 0000:02", "a 0000:01", "a 0000:02"}) ==
         "processes share the GPU a 0000:02, which NCCL refuses");
 }

@@ -235,7 +235,7 @@ TEST_CASE(
       {"a copy from ordinary memory", [&] { constant_bytes(never_seen, Device::cuda); }},
       {"reading numbers of the device", [&] { cuda::copy_out(here.data(), x.raw(), 16); }},
       {"waiting for the device", [] { cuda::synchronize(); }},
-      {"reading invalid indices", [] { cuda::request_device_errors(); }}};
+      {"reading invalid indices", [] { cuda::request_index_errors(); }}};
   for (const Violation& one : violations) {
     CAPTURE(one.why);
     {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/tests/catch.h"
 #include "heed/train/config/config.h"
 

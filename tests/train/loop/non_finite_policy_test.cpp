@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "heed/core/distributed/single_process.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/loop/find_non_finite.h"

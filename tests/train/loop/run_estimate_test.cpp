@@ -6,7 +6,7 @@
 
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/loop/machine_memory.h"

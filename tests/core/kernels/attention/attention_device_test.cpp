@@ -241,7 +241,7 @@ TEST_CASE("fastmax on devices: dropped monomials and sums that come from before 
       for (const double dropout : {0.0, 0.3}) {
         INFO("degree " << coefficients.size() - 1 << " causal " << causal << " dropout " << dropout);
         if constexpr (built_with_cuda) {  // f64 with dropout takes more than every device has
-          if (device_here() == Device::cuda && dropout > 0 && cuda::block_room() < 195'072) continue;
+          if (device_here() == Device::cuda && dropout > 0 && cuda::max_shared_bytes() < 195'072) continue;
         }
         const Inputs x({2, 1, 1, 150, 150, 6, 7}, DType::f64);
         const kernel::PolynomialParams params{.coefficients = coefficients,

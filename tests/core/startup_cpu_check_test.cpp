@@ -1,5 +1,5 @@
 // Which instruction sets a CPU lacks.
-#include "heed/core/instruction_check.h"
+#include "heed/core/startup_cpu_check.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Errors name settings as they are written where they were set.
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 #include "heed/core/device.h"
 #include "heed/core/error.h"

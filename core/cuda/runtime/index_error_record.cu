@@ -1,5 +1,5 @@
-// Invalid indices found by kernels: the records on the device, read by the host.
-#include "heed/core/cuda/runtime/device_error.h"
+// Keeps the records of invalid indices on the device, and throws the first of them on the host.
+#include "heed/core/cuda/runtime/index_error_record.h"
 
 #include <cstring>
 #include <mutex>
@@ -12,9 +12,10 @@
 namespace heed::cuda {
 namespace {
 
+/// The records of all ops, allocated when a kernel first checks indices.
 struct Records {
   std::mutex mutex;
-  DeviceError* device = nullptr;  ///< [num_index_ops]
+  IndexErrorRecord* device = nullptr;  ///< [num_index_ops]
 };
 
 Records& records() {
@@ -22,15 +23,16 @@ Records& records() {
   return all;
 }
 
-/// Clears all records.
-__global__ void clear_records(DeviceError* all) {
-  if (threadIdx.x < num_index_ops) all[threadIdx.x].first = ~0ULL;
+constexpr unsigned long long no_error = ~0ULL;
+
+__global__ void clear_records(IndexErrorRecord* all) {
+  if (threadIdx.x < num_index_ops) all[threadIdx.x].first = no_error;
 }
 
-void clear(DeviceError* all) { run(clear_records, Grid{.blocks = dim3(1), .threads = dim3(32)}, all); }
+void clear(IndexErrorRecord* all) { run(clear_records, Grid{.blocks = dim3(1), .threads = dim3(32)}, all); }
 
-/// Fails with the error of an op.
-[[noreturn]] void throw_error(IndexOp op, const DeviceError& error) {
+/// Throws the error that the op's CPU kernel throws for the recorded index.
+[[noreturn]] void throw_error(IndexOp op, const IndexErrorRecord& error) {
   const auto place = static_cast<int64_t>(error.first >> 32);
   const auto value = static_cast<int32_t>(static_cast<uint32_t>(error.first));
   const char* const name = op == IndexOp::gather        ? "gather"
@@ -46,43 +48,43 @@ void clear(DeviceError* all) { run(clear_records, Grid{.blocks = dim3(1), .threa
 
 }  // namespace
 
-DeviceError* device_error(IndexOp op) {
+IndexErrorRecord* index_error_record(IndexOp op) {
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   if (all.device == nullptr) {
     refuse_capture("the first op that checks indices", "allocates memory for its errors");
     void* memory = nullptr;
     stream();
-    check(cudaMalloc(&memory, sizeof(DeviceError) * num_index_ops), "memory for invalid indices");
-    all.device = static_cast<DeviceError*>(memory);
+    check(cudaMalloc(&memory, sizeof(IndexErrorRecord) * num_index_ops), "memory for invalid indices");
+    all.device = static_cast<IndexErrorRecord*>(memory);
     clear(all.device);
   }
   return all.device + static_cast<int>(op);
 }
 
-bool request_device_errors() {
+bool request_index_errors() {
   refuse_capture("reading invalid indices", "makes the host wait for what is only recorded");
-  static_assert(sizeof(DeviceError) * num_index_ops <= readback_bytes);
+  static_assert(sizeof(IndexErrorRecord) * num_index_ops <= readback_bytes);
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   if (all.device == nullptr) return false;
-  check(cudaMemcpyAsync(pinned_readback() + readback_bytes, all.device, sizeof(DeviceError) * num_index_ops,
-                        cudaMemcpyDeviceToHost, stream()),
+  check(cudaMemcpyAsync(pinned_readback() + readback_bytes, all.device,
+                        sizeof(IndexErrorRecord) * num_index_ops, cudaMemcpyDeviceToHost, stream()),
         "copying invalid indices");
   return true;
 }
 
-void check_device_errors() {
-  DeviceError found[num_index_ops];
+void check_index_errors() {
+  IndexErrorRecord found[num_index_ops];
   std::memcpy(found, pinned_readback() + readback_bytes, sizeof found);
-  for (const DeviceError& one : found) {
-    if (one.first == ~0ULL) continue;
+  for (const IndexErrorRecord& record : found) {
+    if (record.first == no_error) continue;
     const std::lock_guard lock(records().mutex);
     clear(records().device);
     break;
   }
   for (int op = 0; op < num_index_ops; ++op) {
-    if (found[op].first != ~0ULL) throw_error(static_cast<IndexOp>(op), found[op]);
+    if (found[op].first != no_error) throw_error(static_cast<IndexOp>(op), found[op]);
   }
 }
 

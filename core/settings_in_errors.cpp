@@ -1,5 +1,5 @@
 // Keeps where settings come from: one value for the whole process, since errors come from many threads.
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,7 @@
 // Ends a program that was compiled for another CPU. This file is compiled for every x86-64 and calls no
 // inline function, template or constructor of the library, since the linker might choose a copy for the wrong
 // CPU.
-#include "heed/core/instruction_check.h"
+#include "heed/core/startup_cpu_check.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -40,9 +40,9 @@ const char* missing_instruction([[maybe_unused]] const char* const* needed) {
       {"avx512bf16", __builtin_cpu_supports("avx512bf16") != 0},
   };
   for (; *needed != nullptr; ++needed) {
-    bool found = false;
-    for (const auto& one : known) found = found || (one.supported && strcmp(one.name, *needed) == 0);
-    if (!found) return *needed;
+    bool is_supported = false;
+    for (const auto& set : known) is_supported |= set.supported && strcmp(set.name, *needed) == 0;
+    if (!is_supported) return *needed;
   }
 #endif
   return nullptr;
@@ -50,19 +50,20 @@ const char* missing_instruction([[maybe_unused]] const char* const* needed) {
 
 namespace {
 
-void say(const char* words) {
-  if (write(STDERR_FILENO, words, strlen(words)) < 0) _exit(8);
+void print_error(const char* text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(8);
 }
 
 /// Runs before the constructors of other files, which may use these instructions.
 __attribute__((constructor(101))) void end_on_another_cpu() {
   const char* missing = missing_instruction(needed_instructions);
   if (missing == nullptr) return;
-  say("heed: this program was compiled for another CPU: it uses ");
-  say(missing);
-  say(", which this one lacks. Compile it on this machine (remove its build folder, then ./heed), or for "
+  print_error("heed: this program was compiled for another CPU: it uses ");
+  print_error(missing);
+  print_error(
+      ", which this one lacks. Compile it on this machine (remove its build folder, then ./heed), or for "
       "every ");
-  say("x86-64: cmake --preset package && cmake --build --preset package\n");
+  print_error("x86-64: cmake --preset package && cmake --build --preset package\n");
   _exit(8);
 }
 

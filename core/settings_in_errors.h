@@ -8,14 +8,14 @@
 
 namespace heed {
 
-/// Where the settings of what runs come from.
+/// Where a user writes the settings of the running code.
 enum class SettingsSource {
   cpp,           ///< objects of a C++ program: Config, DefaultDevice, cap_memory()
   fit,           ///< FitOptions and DataLoaderOptions of a C++ program
   command_line,  ///< options of run_program(), .toml files
 };
 
-/// Where the settings come from now: `cpp` unless a SettingsSourceScope lives.
+/// The source of settings that errors name: `cpp` unless a SettingsSourceScope lives.
 SettingsSource settings_source();
 
 /// While it lives, errors of this process name settings as they are written in `source`.
@@ -27,9 +27,10 @@ class SettingsSourceScope {
   ScopedValue<SettingsSource, std::atomic<SettingsSource>> source_;
 };
 
-/// The advice of an error, as it is given on the command line, in a C++ program, and in one that calls fit().
+/// The one of three wordings of an advice that fits settings_source(): an option of the command line, a field
+/// of C++, or a field of fit()'s options.
 std::string advice(const char* on_command_line, const char* in_cpp, const char* in_fit);
-/// advice() that is the same in a C++ program with and without fit().
+/// advice() with one wording for C++ programs with and without fit().
 std::string advice(const char* on_command_line, const char* in_cpp);
 /// What to do where a GPU was requested and is not available, as a sentence.
 std::string device_advice();
