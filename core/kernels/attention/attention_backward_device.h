@@ -15,7 +15,7 @@ __global__ void make_row_stats(HeadView<const T> outs, HeadView<const T> douts, 
   const int64_t b = row / Tq / H, h = row / Tq % H, i = row % Tq;
   const T delta = cuda::warp_dot(outs.at(b, h, i), douts.at(b, h, i), dv);
   if (cuda::lane() > 0) return;
-  const auto [base, factor] = lse.at(row).split();
+  const auto [base, factor] = lse.at(row).weight_base();
   stats[row] = {lse.log[row] == -infinity<T> ? infinity<T> : base, delta, factor};
 }
 
