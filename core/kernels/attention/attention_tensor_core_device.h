@@ -320,12 +320,12 @@ void with_pairs(const AttentionScores<float>& call, F&& f) {
 /// Number of keys of the tile [j, j + key_tile) that query i sees: its first ones.
 __device__ inline int keys_seen(const AttentionShape& x, int64_t i, int64_t j, int64_t keys) {
   const int64_t end = i >= x.Tq ? 0 : x.causal ? min(keys, i + x.first_query + 1) : keys;
-  return static_cast<int>(within(end - j, 0, key_tile));
+  return static_cast<int>(std::clamp<int64_t>(end - j, 0, key_tile));
 }
 
 /// Number of queries of the tile [i, i + key_tile) that do not see key j: its first ones.
 __device__ inline int queries_not_seeing(const AttentionShape& x, int64_t j, int64_t i) {
-  return static_cast<int>(within(x.first_query_of(j) - i, 0, key_tile));
+  return static_cast<int>(std::clamp<int64_t>(x.first_query_of(j) - i, 0, key_tile));
 }
 
 /// Attention and AttentionBack with inputs of products rounded to bf16 or tf32; sums and weights are f32.
