@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   const int64_t b = key_head / kv_heads, kv_head = key_head % kv_heads;
   const int64_t key_begin = blockIdx.x % num_tiles * tile_rows;  // early keys have the most queries
   const int64_t num_rows = min(x.Tk - key_begin, int64_t{tile_rows}), column_begin = int64_t{blockIdx.y} * D;
-  const int64_t num_keys = std::clamp<int64_t>(x.num_keys(b) - key_begin, 0, num_rows);
+  const int64_t num_keys = within(x.num_keys(b) - key_begin, 0, num_rows);
   const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows;
   const int64_t steps_per_head =
       num_keys == 0 || query_begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - query_begin);  // tiles of queries

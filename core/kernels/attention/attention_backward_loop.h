@@ -201,14 +201,14 @@ class BackwardLoop {
   /// Prefetches the inputs and outputs of a head that shares its keys with no other.
   void prefetch_head(int64_t b, int64_t h) const {
     const int64_t keys = call_.num_keys(b);
-    prefetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
-    prefetch_rows(tensors_.k.at(b, h, 0), tensors_.k.ld, keys, call_.d);
-    prefetch_rows(tensors_.v.at(b, h, 0), tensors_.v.ld, keys, call_.dv);
-    prefetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
-    prefetch_rows(tensors_.dout.at(b, h, 0), tensors_.dout.ld, call_.Tq, call_.dv);
-    prefetch_rows(tensors_.dq.at(b, h, 0), tensors_.dq.ld, call_.Tq, call_.d);
-    prefetch_rows(tensors_.dk.at(b, h, 0), tensors_.dk.ld, keys, call_.d);
-    prefetch_rows(tensors_.dv.at(b, h, 0), tensors_.dv.ld, keys, call_.dv);
+    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.k.at(b, h, 0), tensors_.k.ld, keys, call_.d);
+    fetch_rows(tensors_.v.at(b, h, 0), tensors_.v.ld, keys, call_.dv);
+    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.dout.at(b, h, 0), tensors_.dout.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.dq.at(b, h, 0), tensors_.dq.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.dk.at(b, h, 0), tensors_.dk.ld, keys, call_.d);
+    fetch_rows(tensors_.dv.at(b, h, 0), tensors_.dv.ld, keys, call_.dv);
   }
 
  private:

@@ -64,10 +64,10 @@ class ForwardLoop {
 
   /// Prefetches the inputs and outputs of a head.
   void prefetch_head(int64_t b, int64_t h) const {
-    prefetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
-    prefetch_rows(tensors_.k.at(b, h / call_.group, 0), tensors_.k.ld, call_.num_keys(b), call_.d);
-    prefetch_rows(tensors_.v.at(b, h / call_.group, 0), tensors_.v.ld, call_.num_keys(b), call_.dv);
-    prefetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.k.at(b, h / call_.group, 0), tensors_.k.ld, call_.num_keys(b), call_.d);
+    fetch_rows(tensors_.v.at(b, h / call_.group, 0), tensors_.v.ld, call_.num_keys(b), call_.dv);
+    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
   }
 
  private:

@@ -101,6 +101,11 @@ struct LseView {
   }
 };
 
+/// x clamped to [low, high].
+HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
 /// Extents of q [B, H, Tq, d], k [B, H / group, Tk, d] and v [B, H / group, Tk, dv], and which keys each
 /// query sees. `group` is the number of query heads that share the keys of one key head.
 struct AttentionShape {
@@ -122,17 +127,15 @@ struct AttentionShape {
 
   /// Number of keys of batch row b.
   HEED_BOTH int64_t num_keys(int64_t b) const {
-    return key_lengths == nullptr ? Tk : std::clamp<int64_t>(key_lengths[b], 0, Tk);
+    return key_lengths == nullptr ? Tk : within(key_lengths[b], 0, Tk);
   }
   /// Number of keys that the queries before `query_end` see: the last of them sees the most.
   HEED_BOTH int64_t num_keys_before(int64_t b, int64_t query_end) const {
     const int64_t keys = num_keys(b);
-    return causal ? std::clamp<int64_t>(query_end + first_query, 0, keys) : keys;
+    return causal ? within(query_end + first_query, 0, keys) : keys;
   }
   /// The first query that sees key j.
-  HEED_BOTH int64_t first_query_of(int64_t j) const {
-    return causal ? std::clamp<int64_t>(j - first_query, 0, Tq) : 0;
-  }
+  HEED_BOTH int64_t first_query_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
   /// True where the causal mask lets query i see key j; the caller checks j < num_keys().
   HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
   /// Index of the random number with which dropout decides on the pair (i, j).

@@ -40,8 +40,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   const int64_t tile = blockIdx.x % num_tiles,
                 row_begin = (keys_are_rows ? tile : num_tiles - 1 - tile) * block_rows;
   const int64_t num_rows = min(length - row_begin, int64_t{block_rows});
-  const int64_t num_present =
-      keys_are_rows ? std::clamp<int64_t>(x.num_keys(b) - row_begin, 0, num_rows) : num_rows;
+  const int64_t num_present = keys_are_rows ? within(x.num_keys(b) - row_begin, 0, num_rows) : num_rows;
   const int64_t columns_begin = keys_are_rows ? x.first_query_of(row_begin) / key_tile * key_tile : 0;
   const int64_t columns_end = !keys_are_rows     ? x.num_keys_before(b, row_begin + num_rows)
                               : num_present == 0 ? columns_begin

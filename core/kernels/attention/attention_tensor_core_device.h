@@ -329,12 +329,12 @@ void with_pairs(const AttentionScores<float>& call, F&& f) {
 /// query.
 __device__ inline int keys_seen(const AttentionShape& call, int64_t i, int64_t j, int64_t num_keys) {
   const int64_t end = i >= call.Tq ? 0 : call.causal ? min(num_keys, i + call.first_query + 1) : num_keys;
-  return static_cast<int>(std::clamp<int64_t>(end - j, 0, key_tile));
+  return static_cast<int>(within(end - j, 0, key_tile));
 }
 
 /// Number of queries of the tile [i, i + key_tile) that do not see key j, always the first ones.
 __device__ inline int queries_not_seeing(const AttentionShape& call, int64_t j, int64_t i) {
-  return static_cast<int>(std::clamp<int64_t>(call.first_query_of(j) - i, 0, key_tile));
+  return static_cast<int>(within(call.first_query_of(j) - i, 0, key_tile));
 }
 
 /// Attention and AttentionBack with operands of matrix products rounded to bf16 or tf32; sums are f32.

@@ -10,7 +10,7 @@ namespace heed::kernel {
 
 /// Prefetches rows x [rows, width], `ld` elements apart: strides of heads defeat the hardware prefetcher.
 template <class T>
-void prefetch_rows(const T* x, int64_t ld, int64_t rows, int64_t width) {
+void fetch_rows(const T* x, int64_t ld, int64_t rows, int64_t width) {
   constexpr int64_t elements_per_cache_line = 64 / static_cast<int64_t>(sizeof(T));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < width; c += elements_per_cache_line)

@@ -31,10 +31,10 @@ template <class T>
 void gather_rows(Rows<T> x, const TileRows& rows, int64_t width, T* gathered) {
   const int64_t padded_width = simd::padded<T>(width);
   for (int64_t n = 0; n < std::min(prefetch_distance, rows.count); ++n)
-    prefetch_rows(x.row(rows.index[n]), x.ld, 1, width);
+    fetch_rows(x.row(rows.index[n]), x.ld, 1, width);
   for (int64_t n = 0; n < rows.count; ++n) {
     if (n + prefetch_distance < rows.count)
-      prefetch_rows(x.row(rows.index[n + prefetch_distance]), x.ld, 1, width);
+      fetch_rows(x.row(rows.index[n + prefetch_distance]), x.ld, 1, width);
     simd::scaled(x.row(rows.index[n]), width, T(1), gathered + n * padded_width);
     std::fill(gathered + n * padded_width + width, gathered + (n + 1) * padded_width, T(0));
   }
@@ -61,10 +61,10 @@ template <class T>
 void scatter_rows(T* tile_sums, const TileRows& rows, int64_t padded_width, SumRows<T> sums) {
   constexpr int lanes = simd::Lanes<T>::count;
   for (int64_t r = 0; r < std::min(prefetch_distance, rows.count); ++r)
-    prefetch_rows(sums.row(rows.index[r]), padded_width, 1, padded_width);
+    fetch_rows(sums.row(rows.index[r]), padded_width, 1, padded_width);
   for (int64_t r = 0; r < rows.count; ++r) {
     if (r + prefetch_distance < rows.count)
-      prefetch_rows(sums.row(rows.index[r + prefetch_distance]), padded_width, 1, padded_width);
+      fetch_rows(sums.row(rows.index[r + prefetch_distance]), padded_width, 1, padded_width);
     T *addend = tile_sums + r * padded_width, *sum = sums.row(rows.index[r]);
     for (int64_t c = 0; c < padded_width; c += lanes) {
       simd::store(sum + c, simd::load(sum + c) + simd::load(addend + c));

@@ -46,9 +46,9 @@ class Forward {
              bool needs_state) {
     queries_.load(x.q.from(t).data, x.q.ld, count, x.index, t);
     if (needs_state) {
-      prefetch_rows(x.q.from(t + count).data, x.q.ld, count, plan_.d);
-      if (x.k.data != nullptr) prefetch_rows(x.k.from(t + count).data, x.k.ld, count, plan_.d);
-      if (x.k.data != nullptr) prefetch_rows(x.v.from(t + count).data, x.v.ld, count, plan_.dv);
+      fetch_rows(x.q.from(t + count).data, x.q.ld, count, plan_.d);
+      if (x.k.data != nullptr) fetch_rows(x.k.from(t + count).data, x.k.ld, count, plan_.d);
+      if (x.k.data != nullptr) fetch_rows(x.v.from(t + count).data, x.v.ld, count, plan_.dv);
     }
     const int64_t width = queries_.width();
     std::fill_n(sums_, width, T(0));

@@ -54,11 +54,11 @@ class PolynomialBackChunk {
 
   /// Prefetches the rows of a chunk.
   void fetch(const PolynomialHead<T>& x, const PolynomialGradients<T>& to, int64_t t, int64_t count) const {
-    prefetch_rows(x.q.from(t).data, x.q.ld, count, plan_.d);
-    prefetch_rows(x.k.from(t).data, x.k.ld, count, plan_.d);
-    prefetch_rows(x.v.from(t).data, x.v.ld, count, plan_.dv);
-    prefetch_rows(to.dout.from(t).data, to.dout.ld, count, plan_.dv);
-    prefetch_rows<T>(x.out + t * x.ld_out, x.ld_out, count, plan_.dv);
+    fetch_rows(x.q.from(t).data, x.q.ld, count, plan_.d);
+    fetch_rows(x.k.from(t).data, x.k.ld, count, plan_.d);
+    fetch_rows(x.v.from(t).data, x.v.ld, count, plan_.dv);
+    fetch_rows(to.dout.from(t).data, to.dout.ld, count, plan_.dv);
+    fetch_rows<T>(x.out + t * x.ld_out, x.ld_out, count, plan_.dv);
   }
   /// Loads queries [t, t + count) and computes their g, also transposed.
   void load_queries(const PolynomialHead<T>& x, const PolynomialGradients<T>& to, int64_t t, int64_t count) {
