@@ -20,23 +20,24 @@ void sum_rows(const Tensor& x, const Tensor& row_sum) {
 /// y = x weight^T + bias, or its GELU.
 template <>
 void Linear::cpu<target_isa>(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                             const Tensor& pre_gelu, const Tensor& y, Rounding rounding) {
-  const Tensor& product = pre_gelu ? pre_gelu : y;
+                             const Tensor& before_gelu, const Tensor& y, Rounding rounding) {
+  const Tensor& product = before_gelu ? before_gelu : y;
   if (bias) Copy::cpu<target_isa>(view::expand(bias, product.shape()), product);
   Gemm::cpu<target_isa>(x, view::transpose(weight, 0, 1), product, /*alpha=*/1, /*beta=*/bias ? 1 : 0,
                         rounding);
-  if (pre_gelu) Map<GeluTanh>::cpu<target_isa>(pre_gelu, y);
+  if (before_gelu) Map<GeluTanh>::cpu<target_isa>(before_gelu, y);
 }
 
-/// dx = dy weight, or the gradient dy weight GELU'(pre_gelu) of pre_gelu with dbias = its sum over rows.
+/// dx = dy weight, or the gradient dy weight GELU'(before_gelu) of before_gelu with dbias = its sum over
+/// rows.
 template <>
-void LinearBack::cpu<target_isa>(const Tensor& dy, const Tensor& weight, const Tensor& pre_gelu,
+void LinearBack::cpu<target_isa>(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu,
                                  const Tensor& dx, const Tensor& dbias, Rounding rounding) {
-  if (!pre_gelu) return Gemm::cpu<target_isa>(dy, weight, dx, /*alpha=*/1, /*beta=*/0, rounding);
+  if (!before_gelu) return Gemm::cpu<target_isa>(dy, weight, dx, /*alpha=*/1, /*beta=*/0, rounding);
   const Tensor dgelu_output = empty_like(dx);
   Gemm::cpu<target_isa>(dy, weight, dgelu_output, /*alpha=*/1, /*beta=*/0, rounding);
-  const Tensor& unused_gelu_output = pre_gelu;  // GELU's derivative follows from its input
-  MapBack<GeluTanh>::cpu<target_isa>(pre_gelu, unused_gelu_output, dgelu_output, dx);
+  const Tensor& unused_gelu_output = before_gelu;  // GELU's derivative follows from its input
+  MapBack<GeluTanh>::cpu<target_isa>(before_gelu, unused_gelu_output, dgelu_output, dx);
   if (dbias) sum_rows(dx, dbias);
 }
 

@@ -12,14 +12,14 @@ namespace {
 
 /// Computes c = a b with bias and GELU by one kernel; returns false and does nothing where cuBLASLt has none.
 bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish,
-                    const Tensor& bias, const Tensor& pre_gelu, Rounding rounding) {
+                    const Tensor& bias, const Tensor& before_gelu, Rounding rounding) {
   if (c.size() == 0 || a.extent(-1) == 0) return false;
   // The accuracy of cuBLASLt's tanh is not documented.
-  if (pre_gelu && rounding == Rounding::none) return false;
+  if (before_gelu && rounding == Rounding::none) return false;
   const cuda::FinishedProduct fused{.product = by_columns(a, b, c, 1, 0, rounding),
                                     .finish = finish,
                                     .bias = bias ? bias.raw() : nullptr,
-                                    .before = pre_gelu ? pre_gelu.raw() : nullptr};
+                                    .before = before_gelu ? before_gelu.raw() : nullptr};
   if (!cuda::multiply(fused)) return false;
   note(fused.product);
   return true;
@@ -46,53 +46,54 @@ Tensor empty_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dty
 
 }  // namespace
 
-/// y [N, out] = x weight^T + bias, or its GELU with `pre_gelu` = x weight^T + bias: by one kernel of cuBLASLt
-/// where it has one; else copies the bias to all rows, adds the matrix product, and applies the GELU.
-void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& pre_gelu,
+/// y [N, out] = x weight^T + bias, or its GELU with `before_gelu` = x weight^T + bias: by one kernel of
+/// cuBLASLt where it has one; else copies the bias to all rows, adds the matrix product, and applies the
+/// GELU.
+void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,
                   const Tensor& y, Rounding rounding) {
   const Tensor a = operand_of(x, x, y, rounding),
                b = view::transpose(operand_of(weight, x, y, rounding), 0, 1);
-  if (bias || pre_gelu) {
-    const cuda::Finish finish = !pre_gelu ? cuda::Finish::bias
-                                : bias    ? cuda::Finish::gelu_bias
-                                          : cuda::Finish::gelu;
+  if (bias || before_gelu) {
+    const cuda::Finish finish = !before_gelu ? cuda::Finish::bias
+                                : bias       ? cuda::Finish::gelu_bias
+                                             : cuda::Finish::gelu;
     // cuBLASLt takes the bias in the type of the result.
-    if (multiply_fused(a, b, y, finish, copy_as(y.dtype(), bias), pre_gelu, rounding)) return;
+    if (multiply_fused(a, b, y, finish, copy_as(y.dtype(), bias), before_gelu, rounding)) return;
   }
   if (y.dtype() == DType::bf16) {  // there is no fused kernel: compute in f32, then round
-    const Tensor before_f32 = empty_as(DType::f32, pre_gelu), y_f32 = empty_as(DType::f32, y);
+    const Tensor before_f32 = empty_as(DType::f32, before_gelu), y_f32 = empty_as(DType::f32, y);
     cuda(x, weight, bias, before_f32, y_f32, rounding);
-    if (pre_gelu) Copy::cuda(before_f32, pre_gelu);
+    if (before_gelu) Copy::cuda(before_f32, before_gelu);
     return Copy::cuda(y_f32, y);
   }
-  const Tensor& product = pre_gelu ? pre_gelu : y;
+  const Tensor& product = before_gelu ? before_gelu : y;
   if (bias) Copy::cuda(view::expand(bias, product.shape()), product);
   Gemm::cuda(a, b, product, /*alpha=*/1, /*beta=*/bias ? 1 : 0, rounding);
-  if (pre_gelu) Map<GeluTanh>::cuda(pre_gelu, y);
+  if (before_gelu) Map<GeluTanh>::cuda(before_gelu, y);
 }
 
-/// dx [N, in] = dy weight, times GELU'(pre_gelu) where `pre_gelu` is not empty, with dbias = sum of dx over
-/// rows: by one kernel of cuBLASLt where it has one, else a matrix product, MapBack and Sum.
-void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& pre_gelu, const Tensor& dx,
+/// dx [N, in] = dy weight, times GELU'(before_gelu) where `before_gelu` is not empty, with dbias = sum of dx
+/// over rows: by one kernel of cuBLASLt where it has one, else a matrix product, MapBack and Sum.
+void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu, const Tensor& dx,
                       const Tensor& dbias, Rounding rounding) {
   const Tensor a = operand_of(dy, dy, dx, rounding), b = operand_of(weight, dy, dx, rounding);
-  if (!pre_gelu) return Gemm::cuda(a, b, dx, /*alpha=*/1, /*beta=*/0, rounding);
+  if (!before_gelu) return Gemm::cuda(a, b, dx, /*alpha=*/1, /*beta=*/0, rounding);
   // With a result in bf16, cuBLASLt would round the sums, too.
   const bool is_bf16 = dx.dtype() == DType::bf16, with_sums = dbias && !is_bf16;
   const cuda::Finish finish = with_sums ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
-  if (multiply_fused(a, b, dx, finish, with_sums ? dbias : Tensor(), pre_gelu, rounding)) {
+  if (multiply_fused(a, b, dx, finish, with_sums ? dbias : Tensor(), before_gelu, rounding)) {
     if (dbias && is_bf16) sum_rows(dx, dbias);
     return;
   }
   if (is_bf16) {
     const Tensor dx_f32 = empty_as(DType::f32, dx);
-    cuda(dy, weight, copy_as(DType::f32, pre_gelu), dx_f32, dbias, rounding);
+    cuda(dy, weight, copy_as(DType::f32, before_gelu), dx_f32, dbias, rounding);
     return Copy::cuda(dx_f32, dx);
   }
   const Tensor dgelu_output = empty_like(dx);
   Gemm::cuda(a, b, dgelu_output, /*alpha=*/1, /*beta=*/0, rounding);
-  const Tensor& unused_gelu_output = pre_gelu;  // GELU's derivative follows from its input
-  MapBack<GeluTanh>::cuda(pre_gelu, unused_gelu_output, dgelu_output, dx);
+  const Tensor& unused_gelu_output = before_gelu;  // GELU's derivative follows from its input
+  MapBack<GeluTanh>::cuda(before_gelu, unused_gelu_output, dgelu_output, dx);
   if (dbias) sum_rows(dx, dbias);
 }
 
