@@ -19,28 +19,27 @@
 namespace heed::kernel {
 namespace {
 
-/// c [m, n] = alpha a b + beta c for a [m, k] and b [k, n] of layouts a_layout and b_layout, in this thread.
-void multiply(Layout a_layout, Layout b_layout, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
-              const float* b, float beta, float* c, int64_t ldc) {
-  if constexpr (tiles::worthwhile) {
-    const tiles::Left left{a, a_layout.transposed ? 1 : a_layout.step,
-                           a_layout.transposed ? a_layout.step : 1};
-    return tiles::multiply(left, {b, b_layout.step, b_layout.transposed}, c, ldc, m, n, k, {alpha, beta});
-  }
-  // BLAS packs b even for a single row, as in decoding: five times the time of reading it.
-  if (tiles::rows_worthwhile && m <= 2 && b_layout.transposed && !a_layout.transposed &&
-      k >= 2 * tiles::width) {
-    for (int64_t r = 0; r < m; ++r)
-      tiles::multiply_dots({a + r * a_layout.step, a_layout.step, 1}, b, b_layout.step, c + r * ldc, ldc, 1,
-                           n, k, {alpha, beta});
-    return;
-  }
-  blas::gemm(m, n, k, alpha, {a, a_layout.step, a_layout.transposed}, {b, b_layout.step, b_layout.transposed},
-             beta, c, ldc);
+tiles::Left left_operand(const float* a, Layout layout) {
+  return {a, layout.transposed ? 1 : layout.step, layout.transposed ? layout.step : 1};
 }
 
-void multiply(Layout a_layout, Layout b_layout, int64_t m, int64_t n, int64_t k, double alpha,
-              const double* a, const double* b, double beta, double* c, int64_t ldc) {
+/// c [m, n] = alpha a b + beta c for a [m, k] and b [k, n] of layouts a_layout and b_layout, in this thread.
+template <class T>
+void multiply(Layout a_layout, Layout b_layout, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+              const T* b, T beta, T* c, int64_t ldc) {
+  if constexpr (std::is_same_v<T, float>) {
+    if constexpr (tiles::worthwhile)
+      return tiles::multiply(left_operand(a, a_layout), {b, b_layout.step, b_layout.transposed}, c, ldc, m, n,
+                             k, {alpha, beta});
+    // BLAS packs b even for a single row, as in decoding: five times the time of reading it.
+    const bool are_rows_contiguous = b_layout.transposed && !a_layout.transposed;
+    if (tiles::rows_worthwhile && m <= 2 && are_rows_contiguous && k >= 2 * tiles::width) {
+      for (int64_t r = 0; r < m; ++r)
+        tiles::multiply_dots({a + r * a_layout.step, a_layout.step, 1}, b, b_layout.step, c + r * ldc, ldc, 1,
+                             n, k, {alpha, beta});
+      return;
+    }
+  }
   blas::gemm(m, n, k, alpha, {a, a_layout.step, a_layout.transposed}, {b, b_layout.step, b_layout.transposed},
              beta, c, ldc);
 }
@@ -156,9 +155,8 @@ struct Products {
                         uint32_t* left = all_packed + i / parts * words_per_matrix;
                         const int64_t part = i % parts, row = part * rows;
                         if (part < left_parts) {
-                          const tiles::Left a{matrices.a, a_layout.transposed ? 1 : a_layout.step,
-                                              a_layout.transposed ? a_layout.step : 1};
-                          bf16_tiles::pack_left(a, row, std::min(row + rows, m), k, left);
+                          bf16_tiles::pack_left(left_operand(matrices.a, a_layout), row,
+                                                std::min(row + rows, m), k, left);
                         } else {
                           bf16_tiles::pack_right({matrices.b, b_layout.step, b_layout.transposed},
                                                  part - left_parts, n, k, left + shape.left_words());

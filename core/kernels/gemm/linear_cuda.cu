@@ -21,7 +21,7 @@ bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Fin
                                     .bias = bias ? bias.raw() : nullptr,
                                     .before = before_gelu ? before_gelu.raw() : nullptr};
   if (!cuda::multiply(fused)) return false;
-  note(fused.product);
+  count_product(fused.product);
   return true;
 }
 
