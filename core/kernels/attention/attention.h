@@ -22,7 +22,7 @@ struct AttentionParams {
   double dropout = 0;    ///< probability of dropping a normalised weight; that of query i and key j of head
                          ///< (b, h) takes random number ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of the operands of matrix products, on devices only
+  Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

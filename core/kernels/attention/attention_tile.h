@@ -25,7 +25,7 @@ struct SumRows {
 /// One bit for each pair (query, key) of a tile, [64, 64].
 template <class T>
 struct PairBits {
-  static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));  ///< of a word
+  static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));  ///< number of bits of a word
   alignas(64) simd::Word<T> words[tile / bits][tile];                   ///< [keys / bits, queries]
 
   /// Sets the bits of a query: bit j of `key_bits` belongs to key j.

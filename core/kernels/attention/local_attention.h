@@ -22,8 +22,8 @@ enum class Gauss {
 /// Settings of a call. Causal mask and key lengths are those of AttentionParams.
 struct LocalParams {
   double scale = 1;
-  int64_t half_width = 10;  ///< of the window, in keys
-  double sigma = 5;         ///< of the Gaussian, in keys
+  int64_t half_width = 10;  ///< half the width of the window, in keys
+  double sigma = 5;         ///< deviation of the Gaussian, in keys
   WindowCentre window = WindowCentre::real;
   Gauss gauss = Gauss::post;
   bool causal = false;

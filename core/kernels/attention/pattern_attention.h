@@ -17,7 +17,7 @@ struct PatternParams {
   Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
   double dropout = 0;       ///< probability, with the random numbers of AttentionParams
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of the operands of matrix products, on devices only
+  Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
 };
 
 /// out_i = sum_j softmax_j(scale q_i . k_j) v_j over the keys j that the pattern gives query i, and lse.

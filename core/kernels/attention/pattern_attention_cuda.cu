@@ -20,7 +20,7 @@ template <class T>
 struct ForwardCall : DevicePatternAttentionCall<T> {
   using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
   HeadView<T> outs;
-  LseView<T> lse, earlier_lse;  ///< earlier_lse: of all earlier passes; null where there is one pass
+  LseView<T> lse, earlier_lse;  ///< earlier_lse: merged over earlier passes; null for one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64

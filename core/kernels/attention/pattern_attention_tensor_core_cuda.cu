@@ -12,7 +12,7 @@ template <class E>
 struct ForwardCall : DevicePatternAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
   HeadView<float> outs;
-  LseView<float> lse, earlier_lse;  ///< earlier_lse: of all earlier passes; null where there is one pass
+  LseView<float> lse, earlier_lse;  ///< earlier_lse: merged over earlier passes; null for one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
