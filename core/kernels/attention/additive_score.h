@@ -1,4 +1,4 @@
-// Additive scores: a hidden layer for each pair of query and key, whose values are not stored.
+// Additive scores: a hidden layer for each pair of query and key, whose activations are not stored.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -19,7 +19,7 @@ struct AdditiveScore {
 struct AdditiveInputs {
   Tensor left;   ///< [B, H, Tq, A]
   Tensor right;  ///< [B, H, A, Tk]
-  Tensor units;  ///< [H, A]; its gradient [B, H, A], one part for each sequence
+  Tensor units;  ///< [H, A]; its gradient is [B, H, A], for each batch row apart
 };
 
 /// Gradients dx of the inputs from dscore [B, H, Tq, Tk]; computes each tanh again.
@@ -31,7 +31,7 @@ struct AdditiveScoreBack {
 
 /// Extents of a call.
 struct AdditiveExtents {
-  int64_t num_heads, heads, queries, units, keys;  ///< num_heads = B H
+  int64_t num_heads, heads, queries, units, keys;  ///< B H, H, Tq, A, Tk
   AdditiveExtents(const Tensor& left, const Tensor& right)
       : num_heads(left.extent(0) * left.extent(1)),
         heads(left.extent(1)),

@@ -11,7 +11,7 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int64_t block = 256;  // keys at a time: their sums stay in the nearest cache
+constexpr int64_t block = 256;  // number of keys at a time, whose sums stay in the nearest cache
 
 /// score[b, h, i, j] = sum_a units[h, a] tanh(left[b, h, i, a] + right[b, h, a, j]). One task is some query
 /// rows (b, h, i); each goes through its keys in blocks of 256.

@@ -1,5 +1,5 @@
-// Additive scores on a GPU: lanes are keys. Each gradient makes its own sums, so each tanh is computed twice
-// and nothing is added by two threads.
+// Additive scores on a GPU: lanes are keys. dleft and dright are summed by different kernels, so each tanh is
+// computed twice and no two threads add to one number.
 #include "heed/core/kernels/attention/additive_score.h"
 
 #include "heed/core/ceil_div.h"
@@ -10,7 +10,7 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int queries_per_thread = 4;  // that share each number of `right` read
+constexpr int queries_per_thread = 4;  // they share each element of `right` that a thread reads
 
 /// score[b, h, i, j] = sum_a units[h, a] tanh(left[b, h, i, a] + right[b, h, a, j]). A thread has one key j
 /// and four queries i; a block has 256 keys and four queries.

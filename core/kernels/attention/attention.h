@@ -1,5 +1,5 @@
-// softmax(q k^T) v in tiles: no buffer of size Tq x Tk. Dao et al. 2022, arXiv 2205.14135; Rabe and Staats
-// 2021, arXiv 2112.05682.
+// Attention softmax(q k^T) v, computed in tiles without a buffer of size Tq x Tk. Dao et al. 2022, arXiv
+// 2205.14135; Rabe and Staats 2021, arXiv 2112.05682.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -19,16 +19,17 @@ struct AttentionParams {
                          ///< j; empty: none
   Tensor sink = {};      ///< [H], one more score in each row's sum, without a value; empty: none
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
-  double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
+  double dropout = 0;    ///< probability of dropping a normalised weight; that of query i and key j of head
+                         ///< (b, h) takes random number ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; the CPU does not round
+  Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,
 /// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
-/// the log-sum-exp of each row. A row with no key gives zeros, and lse = -inf or the sink. Where lse is
-/// [2, B, H, Tq], its second half keeps the rounding errors of the first (kernel::RowLse), without which
-/// gradients are wrong at scores of 1e5 and more in f32.
+/// the log-sum-exp of each row. The output of a query without keys is zero, its lse -inf or the sink. Where
+/// lse is [2, B, H, Tq], its second half keeps the rounding errors of the first (kernel::RowLse), without
+/// which gradients are wrong at scores of 1e5 and more in f32.
 struct Attention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
@@ -37,11 +38,11 @@ struct Attention {
                    const Tensor& out, const Tensor& lse);
 };
 
-/// Tensors of AttentionBack and PatternAttentionBack. Shapes and strides as in Attention; the
-/// gradients have the shapes of what they belong to and are overwritten.
+/// Tensors of AttentionBack and PatternAttentionBack. Shapes and strides are those of Attention; each
+/// gradient has the shape of its tensor and is overwritten.
 struct AttentionBackTensors {
   Tensor q, k, v;
-  Tensor out, lse;        ///< as the forward pass wrote them
+  Tensor out, lse;        ///< results of the forward pass
   Tensor dout;            ///< [B, H, Tq, dv]
   Tensor dq, dk, dv;      ///< written
   Tensor drelative = {};  ///< written: [H, Tq + Tk - 1], contiguous; empty: not wanted

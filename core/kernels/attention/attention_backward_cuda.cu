@@ -19,8 +19,8 @@ struct BackCall : AttentionScores<T> {
   HeadView<T> dqs, dks, dvs;
   DeviceDraw dropout;
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
-  T* diagonals =
-      nullptr;  ///< [B, H, tiles of queries, Tk + 63]: gradients of scores summed by i - j; or null
+  /// Gradients of scores summed over i - j, [B, H, tiles of queries, Tk + 63]; null: drelative is not wanted.
+  T* diagonals = nullptr;
 
   BackCall(const AttentionBackTensors& t, const AttentionParams& params)
       : AttentionScores<T>(t.q, t.k, t.v, params),
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
-    // In place: scores becomes the gradients of the scaled products.
+    // scores [64 queries, 64 keys] are replaced in place by the gradients of the scaled products.
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t i = query_begin + thread.row(r);
@@ -124,9 +124,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
         T softcap_grad = T(0), grad_score = T(0);
         if (is_pair) {
           const T score = score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad);
-          const T keep = !x.has_dropout                                ? T(1)
-                         : keep_mask.has(thread.row(r), thread.key(n)) ? x.keep_scale
-                                                                       : T(0);
+          const T keep = keep_mask.factor(x, thread.row(r), thread.key(n));
           grad_score = score_gradient(score, grad_scores[r][n], keep, stats[r]).grad_score;
         }
         scores[r][n] = grad_score * softcap_grad;
@@ -141,7 +139,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
       T sum = T(0);
       for (int i = max(diagonal, 0); i < min(diagonal, 0) + tile_rows; ++i)
         sum += pair_tile[i * ld_pairs + i - diagonal];
-      const int64_t n = diagonal - j + x.Tk - 1;  // negative past the last key, where gradients are zero
+      const int64_t n = diagonal - j + x.Tk - 1;  // negative: past the last key, zero gradients
       if (n >= 0) diagonals[n] += sum;
     }
     // dq [64 queries, D] += scores k.
@@ -251,7 +249,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
-    // In place: scores becomes the weights after dropout, grad_scores the gradients of the scaled products.
+    // In place, scores are replaced by the weights after dropout and grad_scores by the gradients of the
+    // scaled products.
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t key = thread.row(r);
@@ -260,16 +259,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
         const int64_t query = i + thread.key(n);
         const bool is_pair = key < num_keys && query < x.Tq && x.sees(query, key_begin + key);
         T softcap_grad = T(0);
-        PairGradient<T> back{T(0), T(0)};
+        PairGradient<T> gradients{T(0), T(0)};
         if (is_pair) {
           const T score = score_of(x, scale_log2, b, h, query, key_begin + key, scores[r][n], softcap_grad);
-          const T keep = !x.has_dropout                                ? T(1)
-                         : keep_mask.has(thread.key(n), thread.row(r)) ? x.keep_scale
-                                                                       : T(0);
-          back = score_gradient(score, grad_scores[r][n], keep, stats[n]);
+          const T keep = keep_mask.factor(x, thread.key(n), thread.row(r));
+          gradients = score_gradient(score, grad_scores[r][n], keep, stats[n]);
         }
-        scores[r][n] = back.weight;
-        grad_scores[r][n] = back.grad_score * softcap_grad;
+        scores[r][n] = gradients.weight;
+        grad_scores[r][n] = gradients.grad_score * softcap_grad;
       }
     }
     // dv [64, D] += weights dout and dk [64, D] += grad_scores q; the next queries are copied meanwhile.
@@ -301,8 +298,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   }
 }
 
-/// drelative [H, Tq + Tk - 1]: sums of `diagonals` over batch rows and tiles of queries, in order. One thread
-/// per entry.
+/// drelative [H, Tq + Tk - 1] = sums of `diagonals` over batch rows and tiles of queries, in order. One
+/// thread per entry.
 template <class T>
 __global__ void sum_diagonals(AttentionShape x, const T* diagonals, T* drelative) {
   const int64_t num_diagonals = x.Tq + x.Tk - 1, num_tiles = cuda::tiles_of(x.Tq),
@@ -320,17 +317,17 @@ __global__ void sum_diagonals(AttentionShape x, const T* diagonals, T* drelative
   drelative[entry] = sum;
 }
 
-/// Starts `back_queries` with one block per 64 queries of a head and D columns, then `back_keys` with one per
-/// 64 keys of a key head and D columns.
+/// Launches `back_queries` with one block per 64 queries of a head and D columns, then `back_keys` with one
+/// per 64 keys of a key head and D columns.
 template <class T, int D>
-void start(const BackCall<T>& call) {
-  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
-            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes;
+void launch(const BackCall<T>& call) {
+  const int elements = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = elements * static_cast<int>(sizeof(T)) + KeepMask::bytes;
   const int64_t query_tiles = call.B * call.H * cuda::tiles_of(call.Tq),
                 key_tiles = call.B * (call.H / call.group) * cuda::tiles_of(call.Tk);
-  const auto columns = [](int64_t width) { return std::max<int64_t>(1, ceil_div(width, D)); };
-  cuda::run(back_queries<T, D>, tile_grid(query_tiles, columns(call.d), bytes), call);
-  cuda::run(back_keys<T, D>, tile_grid(key_tiles, columns(std::max(call.d, call.dv)), bytes), call);
+  const auto slices = [](int64_t width) { return std::max<int64_t>(1, ceil_div(width, D)); };
+  cuda::run(back_queries<T, D>, tile_grid(query_tiles, slices(call.d), bytes), call);
+  cuda::run(back_keys<T, D>, tile_grid(key_tiles, slices(std::max(call.d, call.dv)), bytes), call);
 }
 
 /// dq, dk and dv with unrounded products: dq by one block per 64 queries of a head, then dk and dv by one
@@ -346,7 +343,8 @@ void backward(const AttentionBackTensors& t, const AttentionParams& params) {
     diagonals = Tensor::zeros(Shape{num_tiles, call.Tk + tile_rows - 1}, t.q.dtype(), t.q.device());
     call.diagonals = diagonals.data<T>();
   }
-  visit_tile_width<T>(std::max(call.d, call.dv), [&](auto width) { start<T, decltype(width)::value>(call); });
+  visit_tile_width<T>(std::max(call.d, call.dv),
+                      [&](auto width) { launch<T, decltype(width)::value>(call); });
   if (!t.drelative) return;
   const int64_t entries = call.H * (call.Tq + call.Tk - 1);
   cuda::run(sum_diagonals<T>, cuda::block_per_row(ceil_div(entries, cuda::block)),
@@ -362,7 +360,7 @@ void AttentionBack::cuda(const AttentionBackTensors& t, const AttentionParams& p
   visit_float("attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const AttentionScores<T> call(t.q, t.k, t.v, params);
-    Count::add(attention_flops(call, true));
+    Count::add(attention_flops(call, Direction::backward));
     if (std::is_same_v<T, float> && !t.drelative && takes_tensor_cores(call, params.rounding)) {
       attention_rounded_back(t, params);
       return;

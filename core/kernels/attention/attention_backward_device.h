@@ -6,7 +6,7 @@
 
 namespace heed::kernel {
 
-/// stats[row] of each query row (b, h, i), by one warp, whose lanes share the columns of out . dout.
+/// stats[row] = {lse, out . dout, factor} of each query row (b, h, i), by one warp; lanes are columns.
 template <class T>
 __global__ void make_row_stats(HeadView<const T> outs, HeadView<const T> douts, LseView<T> lse,
                                int64_t num_rows, int64_t H, int64_t Tq, int64_t dv, RowStats<T>* stats) {
@@ -15,11 +15,11 @@ __global__ void make_row_stats(HeadView<const T> outs, HeadView<const T> douts, 
   const int64_t b = row / Tq / H, h = row / Tq % H, i = row % Tq;
   const T delta = cuda::warp_dot(outs.at(b, h, i), douts.at(b, h, i), dv);
   if (cuda::lane() > 0) return;
-  const auto [base, factor] = lse.at(row).split();
+  const auto [base, factor] = lse.at(row).weight_base();
   stats[row] = {lse.log[row] == -infinity<T> ? infinity<T> : base, delta, factor};
 }
 
-/// The stats of every row, [B, H, Tq] of RowStats<T>.
+/// RowStats<T> [B, H, Tq] of all query rows, stored as three numbers each.
 template <class T>
 Tensor row_stats(const Tensor& out, const Tensor& lse, const Tensor& dout) {
   const int64_t H = out.extent(1), Tq = out.extent(2), num_rows = out.extent(0) * H * Tq;

@@ -13,59 +13,60 @@ namespace heed::kernel {
 /// The tensors of a backward pass as rows of heads.
 template <class T>
 struct BackwardHeads {
-  const AttentionBackTensors& t;
-  HeadView<const T> q{t.q}, k{t.k}, v{t.v}, out{t.out}, dout{t.dout};
-  HeadView<T> dq{t.dq}, dk{t.dk}, dv{t.dv};
-  LseView<T> lse{t.lse, t.q.extent(0) * t.q.extent(1) * t.q.extent(2)};
-  T* drelative = t.drelative ? t.drelative.template data<T>() : nullptr;  ///< null: not wanted
-  int64_t kv_heads = t.k.extent(1);
+  const AttentionBackTensors& tensors;
+  HeadView<const T> q{tensors.q}, k{tensors.k}, v{tensors.v}, out{tensors.out}, dout{tensors.dout};
+  HeadView<T> dq{tensors.dq}, dk{tensors.dk}, dv{tensors.dv};
+  LseView<T> lse{tensors.lse, tensors.q.extent(0) * tensors.q.extent(1) * tensors.q.extent(2)};
+  T* drelative = tensors.drelative ? tensors.drelative.template data<T>() : nullptr;  ///< null: not wanted
+  int64_t kv_heads = tensors.k.extent(1);
 };
 
-/// Splits the keys of each head into runs, several where heads are too few for all threads. A run has sums of
-/// its own of dq [B, H, Tq, d] and of the diagonals of drelative [B, H, Tq + Tk - 1]; they are added in
-/// order, so the number of threads changes no bit.
+/// Splits the keys of each head into runs, several where heads are too few for all threads. Each run sums its
+/// part of dq [B, H, Tq, d] and of the diagonals of drelative [B, H, Tq + Tk - 1] apart; the parts are added
+/// in order, so the number of threads changes no bit.
 template <class T>
 class KeyRuns {
  public:
-  int64_t length, count;  ///< keys of a run, and runs of a head
+  int64_t length, count;  ///< number of keys of a run, and of runs of a head
 
-  /// At most `max_count` runs of a head, of at least 256 keys each.
-  KeyRuns(const Call<T>& call, const BackwardHeads<T>& x, int64_t max_count)
+  /// Cuts each head into at most `max_count` runs, of at least 256 keys each.
+  KeyRuns(const AttentionCall<T>& call, const BackwardHeads<T>& tensors, int64_t max_count)
       : length(std::max(4 * tile, ceil_div(ceil_div(call.Tk, std::max<int64_t>(1, max_count)), tile) * tile)),
         count(std::max<int64_t>(1, ceil_div(call.Tk, length))),
         call_(call),
-        x_(x),
+        tensors_(tensors),
         heads_(call.B * call.H),
         num_diagonals_(call.Tq + call.Tk - 1),
         dq_(bytes(count > 1 ? count * heads_ * call.Tq * call.d : 0), Device::cpu),
-        diagonals_(bytes(x.drelative != nullptr ? count * heads_ * num_diagonals_ : 0), Device::cpu) {}
+        diagonals_(bytes(tensors.drelative != nullptr ? count * heads_ * num_diagonals_ : 0), Device::cpu) {}
 
   /// Number of keys of the longest run, at least one.
   int64_t max_length() const { return std::min(length, std::max<int64_t>(call_.Tk, 1)); }
-  /// Where a run writes dq.
+  /// The rows to which a run writes its part of dq: dq itself where a head has one run.
   HeadView<T> dq(int64_t run) const {
-    if (count == 1) return x_.dq;
-    HeadView<T> view;
-    view.ld = call_.d;
-    view.head = call_.Tq * view.ld;
-    view.batch = call_.H * view.head;
-    view.data = static_cast<T*>(dq_.data()) + run * call_.B * view.batch;
-    return view;
+    if (count == 1) return tensors_.dq;
+    HeadView<T> run_dq;
+    run_dq.ld = call_.d;
+    run_dq.head = call_.Tq * run_dq.ld;
+    run_dq.batch = call_.H * run_dq.head;
+    run_dq.data = static_cast<T*>(dq_.data()) + run * call_.B * run_dq.batch;
+    return run_dq;
   }
-  /// Sums [Tq + Tk - 1] of a run for the diagonals of a head, set to zero; null: drelative is not wanted.
+  /// The sums [Tq + Tk - 1] of a run for the diagonals of a head, set to zero; null where drelative is not
+  /// wanted.
   T* diagonals(int64_t run, int64_t b, int64_t h) const {
-    if (x_.drelative == nullptr) return nullptr;
+    if (tensors_.drelative == nullptr) return nullptr;
     T* sums = static_cast<T*>(diagonals_.data()) + (run * heads_ + b * call_.H + h) * num_diagonals_;
     std::fill_n(sums, num_diagonals_, T(0));
     return sums;
   }
 
-  /// Writes dq and drelative: the sums over the runs, in order.
+  /// Writes dq and drelative, the sums over the runs in order.
   void sum_runs() const {
-    if (x_.drelative != nullptr) std::fill_n(x_.drelative, call_.H * num_diagonals_, T(0));
-    for (int64_t row = 0; x_.drelative != nullptr && row < count * heads_; ++row) {
+    if (tensors_.drelative != nullptr) std::fill_n(tensors_.drelative, call_.H * num_diagonals_, T(0));
+    for (int64_t row = 0; tensors_.drelative != nullptr && row < count * heads_; ++row) {
       const T* sums = static_cast<const T*>(diagonals_.data()) + row * num_diagonals_;
-      T* drelative = x_.drelative + row % call_.H * num_diagonals_;
+      T* drelative = tensors_.drelative + row % call_.H * num_diagonals_;
       for (int64_t n = 0; n < num_diagonals_; ++n) drelative[n] += sums[n];
     }
     if (count == 1) return;
@@ -73,7 +74,7 @@ class KeyRuns {
     parallel_rows(heads_ * call_.Tq, rows_per_task, [&](int64_t begin, int64_t end) {
       const T* run_sums = static_cast<const T*>(dq_.data());
       for (int64_t row = begin; row < end; ++row) {
-        T* dq = x_.dq.at(row / call_.Tq / call_.H, row / call_.Tq % call_.H, row % call_.Tq);
+        T* dq = tensors_.dq.at(row / call_.Tq / call_.H, row / call_.Tq % call_.H, row % call_.Tq);
         std::copy_n(run_sums + row * call_.d, call_.d, dq);
         for (int64_t run = 1; run < count; ++run) {
           const T* addend = run_sums + (run * heads_ * call_.Tq + row) * call_.d;
@@ -84,10 +85,10 @@ class KeyRuns {
   }
 
  private:
-  static int64_t bytes(int64_t numbers) { return static_cast<int64_t>(sizeof(T)) * numbers; }
+  static int64_t bytes(int64_t elements) { return static_cast<int64_t>(sizeof(T)) * elements; }
 
-  const Call<T>& call_;
-  const BackwardHeads<T>& x_;
+  const AttentionCall<T>& call_;
+  const BackwardHeads<T>& tensors_;
   int64_t heads_, num_diagonals_;
   Storage dq_, diagonals_;
 };
@@ -96,32 +97,32 @@ class KeyRuns {
 template <class T>
 struct RunRows {
   int64_t width;
-  bool sums_in_gradient;  ///< the sums are the rows of the gradient tensor
-  T *padded_copy, *own_sums;
+  bool sums_in_gradient;  ///< true where `sums` are the rows of the gradient tensor
+  T *padded_copy, *sums_memory;
   Rows<T> rows{};
   SumRows<T> sums{};
-  int64_t num_zeroed = 0;  ///< rows of sums that are set to zero so far
+  int64_t num_zeroed = 0;  ///< number of rows of `sums` that are initialised
 
-  static int64_t size(int64_t keys, int64_t width) {
+  static int64_t num_elements(int64_t keys, int64_t width) {
     return BumpAllocator<T>::rounded(keys * simd::padded<T>(width));
   }
-  /// Takes memory for runs of at most `max_keys` keys. `may_use_gradient`: where rows are whole vectors, sums
-  /// are in the gradient tensor; else in working memory.
+  /// Takes memory for runs of at most `max_keys` keys. With `may_use_gradient` the sums of rows of whole
+  /// vectors are kept in the gradient tensor; all others are in working memory.
   RunRows(BumpAllocator<T>& arena, int64_t max_keys, int64_t columns, bool may_use_gradient)
       : width(columns) {
     const bool is_whole = simd::padded<T>(width) == width;
     sums_in_gradient = may_use_gradient && is_whole;
-    padded_copy = arena.take(is_whole ? 0 : size(max_keys, width));
-    own_sums = arena.take(sums_in_gradient ? 0 : size(max_keys, width));
+    padded_copy = arena.take(is_whole ? 0 : num_elements(max_keys, width));
+    sums_memory = arena.take(sums_in_gradient ? 0 : num_elements(max_keys, width));
   }
-  /// Begins the run x [keys, width] with its gradient.
+  /// Begins a run of rows x [keys, width], `ld` apart, with their gradient.
   void begin(const T* x, int64_t ld, SumRows<T> gradient, int64_t keys) {
     rows = whole_rows(x, ld, keys, width, padded_copy);
-    sums = sums_in_gradient ? gradient : SumRows<T>{own_sums, simd::padded<T>(width)};
+    sums = sums_in_gradient ? gradient : SumRows<T>{sums_memory, simd::padded<T>(width)};
     num_zeroed = 0;
   }
-  /// Sets sums before row `end` to zero that are not in use yet: just before their use, while they stay in
-  /// the cache.
+  /// Sets to zero those sums before row `end` that are not initialised. The caller does so just before it
+  /// adds to them, so that they are in the cache.
   void zero_sums_before(int64_t end) {
     if (end <= num_zeroed) return;
     zero_rows(sums.row(num_zeroed), sums.ld, end - num_zeroed, simd::padded<T>(width));
@@ -135,7 +136,8 @@ struct RunRows {
   }
 };
 
-/// Computes dk and dv of one run of keys after the other, and what the run adds to dq, with working memory.
+/// Computes dk and dv of runs of keys, one after the other, and the part of dq of each run, in its working
+/// memory.
 template <class T, class Tiles>
 class BackwardLoop {
  public:
@@ -144,20 +146,22 @@ class BackwardLoop {
   /// Bytes of working memory for runs of at most `keys` keys.
   static int64_t scratch_bytes(int64_t keys, int64_t d, int64_t dv) {
     const int64_t gathered = 4 * padded_tile_size<T>(d) + 4 * padded_tile_size<T>(dv) + 2 * tile;
-    return LoopMemory<T>::bytes(2 * RunRows<T>::size(keys, d) + 2 * RunRows<T>::size(keys, dv) +
-                                BackwardTile<T>::scratch(d, dv) + BackwardRow<T>::scratch(d, dv) +
+    return LoopMemory<T>::bytes(2 * RunRows<T>::num_elements(keys, d) +
+                                2 * RunRows<T>::num_elements(keys, dv) +
+                                BackwardTile<T>::scratch_size(d, dv) + BackwardRow<T>::scratch_size(d, dv) +
                                 (Tiles::scattered_rows ? gathered : 0));
   }
-  BackwardLoop(LoopMemory<T> memory, const Tiles& tiles, const BackwardHeads<T>& x, const KeyRuns<T>& runs)
+  BackwardLoop(LoopMemory<T> memory, const Tiles& tiles, const BackwardHeads<T>& tensors,
+               const KeyRuns<T>& runs)
       : tiles_(tiles),
         call_(tiles.call),
-        x_(x),
+        tensors_(tensors),
         runs_(runs),
-        step_(memory.step),
+        tile_pair_(memory.tile_pair),
         k_(memory.arena, runs.max_length(), call_.d, Tiles::scattered_rows),
         v_(memory.arena, runs.max_length(), call_.dv, Tiles::scattered_rows),
-        tile_(memory.arena.take(BackwardTile<T>::scratch(call_.d, call_.dv)), call_.d, call_.dv),
-        row_(memory.arena.take(BackwardRow<T>::scratch(call_.d, call_.dv)), call_.d, call_.dv) {
+        tile_(memory.arena.take(BackwardTile<T>::scratch_size(call_.d, call_.dv)), call_.d, call_.dv),
+        row_(memory.arena.take(BackwardRow<T>::scratch_size(call_.d, call_.dv)), call_.d, call_.dv) {
     if (!Tiles::scattered_rows) return;
     const int64_t size_d = padded_tile_size<T>(call_.d), size_dv = padded_tile_size<T>(call_.dv);
     for (T** buffer : {&q_tile_, &k_tile_, &dk_tile_, &dq_tile_}) *buffer = memory.arena.take(size_d);
@@ -167,18 +171,18 @@ class BackwardLoop {
     std::fill_n(dv_tile_, size_dv, T(0));
   }
 
-  /// Computes run `index` of the keys of batch row b and key head `kv_head`, with the weights of all queries
-  /// computed again. Returns the operations done.
+  /// Computes run `index` of the keys of batch row b and key head `kv_head`, recomputing the weights of all
+  /// queries. Returns the number of operations.
   int64_t run(int64_t index, int64_t b, int64_t kv_head) {
     key_begin_ = index * runs_.length;
     key_end_ = std::max(key_begin_, std::min(key_begin_ + runs_.length, call_.num_keys(b)));
     dq_ = runs_.dq(index);
     const int64_t keys = key_end_ - key_begin_,
                   padding = std::min(runs_.length, call_.Tk - key_begin_) - keys;  // keys past the length
-    const SumRows<T> dk{x_.dk.at(b, kv_head, key_begin_), x_.dk.ld},
-        dv{x_.dv.at(b, kv_head, key_begin_), x_.dv.ld};
-    k_.begin(x_.k.at(b, kv_head, key_begin_), x_.k.ld, dk, keys);
-    v_.begin(x_.v.at(b, kv_head, key_begin_), x_.v.ld, dv, keys);
+    const SumRows<T> dk{tensors_.dk.at(b, kv_head, key_begin_), tensors_.dk.ld},
+        dv{tensors_.dv.at(b, kv_head, key_begin_), tensors_.dv.ld};
+    k_.begin(tensors_.k.at(b, kv_head, key_begin_), tensors_.k.ld, dk, keys);
+    v_.begin(tensors_.v.at(b, kv_head, key_begin_), tensors_.v.ld, dv, keys);
     int64_t flops = 0;
     for (int64_t h = kv_head * call_.group; h < (kv_head + 1) * call_.group; ++h) {
       diagonals_ = runs_.diagonals(index, b, h);
@@ -197,42 +201,42 @@ class BackwardLoop {
   /// Prefetches the inputs and outputs of a head that shares its keys with no other.
   void prefetch_head(int64_t b, int64_t h) const {
     const int64_t keys = call_.num_keys(b);
-    fetch_rows(x_.q.at(b, h, 0), x_.q.ld, call_.Tq, call_.d);
-    fetch_rows(x_.k.at(b, h, 0), x_.k.ld, keys, call_.d);
-    fetch_rows(x_.v.at(b, h, 0), x_.v.ld, keys, call_.dv);
-    fetch_rows(x_.out.at(b, h, 0), x_.out.ld, call_.Tq, call_.dv);
-    fetch_rows(x_.dout.at(b, h, 0), x_.dout.ld, call_.Tq, call_.dv);
-    fetch_rows(x_.dq.at(b, h, 0), x_.dq.ld, call_.Tq, call_.d);
-    fetch_rows(x_.dk.at(b, h, 0), x_.dk.ld, keys, call_.d);
-    fetch_rows(x_.dv.at(b, h, 0), x_.dv.ld, keys, call_.dv);
+    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.k.at(b, h, 0), tensors_.k.ld, keys, call_.d);
+    fetch_rows(tensors_.v.at(b, h, 0), tensors_.v.ld, keys, call_.dv);
+    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.dout.at(b, h, 0), tensors_.dout.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.dq.at(b, h, 0), tensors_.dq.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.dk.at(b, h, 0), tensors_.dk.ld, keys, call_.d);
+    fetch_rows(tensors_.dv.at(b, h, 0), tensors_.dv.ld, keys, call_.dv);
   }
 
  private:
-  // Where sums are in dk itself, its scale has to be in the addends; else it is applied to the sums.
+  // The scale of dq and dk is in the addends where sums may be in dk itself, else it multiplies the sums.
   T addend_scale() const { return Tiles::scattered_rows ? call_.scale : T(1); }
   T final_scale() const { return Tiles::scattered_rows ? T(1) : call_.scale; }
 
   /// Adds the gradients of queries [<= 64, d] with each tile of the run's keys that they see to dk and dv,
-  /// and writes dq. `accumulate`: adds to the dq of earlier passes. Returns the operations done.
-  int64_t add_queries(const Queries& queries, bool accumulate) {
+  /// and writes dq; a later pass adds to the dq of the earlier ones. Returns the number of operations.
+  int64_t add_queries(const Queries& queries, bool is_later_pass) {
     const TileRows& rows = queries.rows;
     if (!tiles_.sees(queries, key_begin_, key_end_)) {
-      for (int64_t i = 0; !accumulate && i < rows.count; ++i)
+      for (int64_t i = 0; !is_later_pass && i < rows.count; ++i)
         std::fill_n(dq_.at(queries.b, queries.h, rows[i]), call_.d, T(0));
       return 0;
     }
     if constexpr (Tiles::scattered_rows) {
-      if (queries.alone) return add_row_by_row(queries, accumulate);
+      if (queries.row_by_row) return add_row_by_row(queries, is_later_pass);
     }
     start(queries);
     int64_t flops = 0;
-    tiles_.each_key_tile(queries, key_begin_, key_end_, step_, [&](const TileRows& keys) {
+    tiles_.each_key_tile(queries, key_begin_, key_end_, tile_pair_, [&](const TileRows& keys) {
       T* diagonals = diagonals_ == nullptr
                          ? nullptr
                          : diagonals_ + rows.first - (key_begin_ + keys.first) + call_.Tk - 1;
       k_.zero_sums_before(keys[keys.count - 1] + 1);
       v_.zero_sums_before(keys[keys.count - 1] + 1);
-      const bool sums_in_place = in_place<T>(keys.gap, std::max(k_.sums.ld, v_.sums.ld));
+      const bool sums_in_place = is_read_in_place<T>(keys.gap, std::max(k_.sums.ld, v_.sums.ld));
       const auto tile_sums = [&](SumRows<T> run_sums, int64_t width, T* gathered) {
         return sums_in_place ? SumRows<T>{run_sums.row(keys.first), keys.gap * run_sums.ld}
                              : SumRows<T>{gathered, simd::padded<T>(width)};
@@ -241,82 +245,84 @@ class BackwardLoop {
                        dv = tile_sums(v_.sums, call_.dv, dv_tile_);
       flops +=
           tile_.add_keys(rows_of(k_.rows, keys, call_.d, k_tile_), rows_of(v_.rows, keys, call_.dv, v_tile_),
-                         step_.tile_mask, step_.modifiers, dk, dv, diagonals);
+                         tile_pair_.tile_mask, tile_pair_.modifiers, dk, dv, diagonals);
       if (sums_in_place) return;
       scatter_rows(dk_tile_, keys, dk.ld, k_.sums);
       scatter_rows(dv_tile_, keys, dv.ld, v_.sums);
     });
-    finish(queries, accumulate);
+    finish(queries, is_later_pass);
     return flops;
   }
 
   /// Begins a tile of queries.
-  void start(const Queries& of) {
-    const auto rows = [&](const HeadView<const T>& x, int64_t width, T* copy) {
-      return rows_of<T>({x.at(of.b, of.h, 0), x.ld}, of.rows, width, copy);
+  void start(const Queries& queries) {
+    const auto rows = [&](const HeadView<const T>& heads, int64_t width, T* copy) {
+      return rows_of<T>({heads.at(queries.b, queries.h, 0), heads.ld}, queries.rows, width, copy);
     };
-    const Rows<T> q = rows(x_.q, call_.d, q_tile_), dout = rows(x_.dout, call_.dv, dout_tile_),
-                  out = rows(x_.out, call_.dv, out_tile_);
-    LseView<T> lse = x_.lse.from((of.b * call_.H + of.h) * call_.Tq);
-    if (of.rows.gap == 1) {
-      lse = lse.from(of.rows.first);
+    const Rows<T> q = rows(tensors_.q, call_.d, q_tile_), dout = rows(tensors_.dout, call_.dv, dout_tile_),
+                  out = rows(tensors_.out, call_.dv, out_tile_);
+    LseView<T> lse = tensors_.lse.from((queries.b * call_.H + queries.h) * call_.Tq);
+    if (queries.rows.gap == 1) {
+      lse = lse.from(queries.rows.first);
     } else {
-      for (int64_t i = 0; i < of.rows.count; ++i) lse_tile_.put(i, lse.at(of.rows[i]));
+      for (int64_t i = 0; i < queries.rows.count; ++i) lse_tile_.put(i, lse.at(queries.rows[i]));
       lse = lse_tile_;
     }
-    tile_.start(q.data, q.ld, dout.data, dout.ld, out.data, out.ld, lse, of.rows.count, call_.scale_log2(),
-                addend_scale());
+    tile_.start(q.data, q.ld, dout.data, dout.ld, out.data, out.ld, lse, queries.rows.count,
+                call_.scale_log2(), addend_scale());
   }
 
-  /// Writes the dq of a tile of queries, or adds it to that of earlier passes.
-  void finish(const Queries& of, bool accumulate) {
-    if (of.rows.gap > 0 && !accumulate) {
-      tile_.finish(dq_.at(of.b, of.h, of.rows.first), of.rows.gap * dq_.ld, final_scale());
+  /// Writes the dq of a tile of queries; a later pass adds it to that of the earlier ones.
+  void finish(const Queries& queries, bool is_later_pass) {
+    if (queries.rows.gap > 0 && !is_later_pass) {
+      tile_.finish(dq_.at(queries.b, queries.h, queries.rows.first), queries.rows.gap * dq_.ld,
+                   final_scale());
       return;
     }
     tile_.finish(dq_tile_, call_.d, final_scale());
-    for (int64_t i = 0; i < of.rows.count; ++i)
-      put_row(dq_tile_ + i * call_.d, dq_.at(of.b, of.h, of.rows[i]), accumulate);
+    for (int64_t i = 0; i < queries.rows.count; ++i)
+      put_row(dq_tile_ + i * call_.d, dq_.at(queries.b, queries.h, queries.rows[i]), is_later_pass);
   }
 
   /// Adds the gradients of each query of the tile by itself, with its own keys.
-  int64_t add_row_by_row(const Queries& queries, bool accumulate) {
+  int64_t add_row_by_row(const Queries& queries, bool is_later_pass) {
     const int64_t b = queries.b, h = queries.h;
     int64_t flops = 0;
     for (int64_t n = 0; n < queries.rows.count; ++n) {
       const int64_t i = queries.rows[n];
-      row_.start(x_.q.at(b, h, i), x_.dout.at(b, h, i), x_.out.at(b, h, i),
-                 x_.lse.at((b * call_.H + h) * call_.Tq + i), call_.scale_log2(), addend_scale());
-      tiles_.each_key_list(queries, i, key_begin_, key_end_, [&](KeyList keys, const T*, const T* keep_mask) {
-        k_.zero_sums_before(keys.index[keys.count - 1] + 1);
-        v_.zero_sums_before(keys.index[keys.count - 1] + 1);
-        flops += row_.add_keys(k_.rows, v_.rows, keys, k_.sums, v_.sums, keep_mask);
-      });
+      row_.start(tensors_.q.at(b, h, i), tensors_.dout.at(b, h, i), tensors_.out.at(b, h, i),
+                 tensors_.lse.at((b * call_.H + h) * call_.Tq + i), call_.scale_log2(), addend_scale());
+      tiles_.each_key_list(
+          queries, i, key_begin_, key_end_, [&](KeyList keys, const T*, const T* dropout_factors) {
+            k_.zero_sums_before(keys.index[keys.count - 1] + 1);
+            v_.zero_sums_before(keys.index[keys.count - 1] + 1);
+            flops += row_.add_keys(k_.rows, v_.rows, keys, k_.sums, v_.sums, dropout_factors);
+          });
       row_.finish(dq_tile_);
-      put_row(dq_tile_, dq_.at(b, h, i), accumulate);
+      put_row(dq_tile_, dq_.at(b, h, i), is_later_pass);
     }
     return flops;
   }
 
-  /// to [d] = or += dq.
-  void put_row(const T* dq, T* to, bool accumulate) const {
-    if (!accumulate) return simd::scaled(dq, call_.d, T(1), to);
-    for (int64_t c = 0; c < call_.d; ++c) to[c] += dq[c];
+  /// dq_row [d] = dq, or += dq in a later pass.
+  void put_row(const T* dq, T* dq_row, bool is_later_pass) const {
+    if (!is_later_pass) return simd::scaled(dq, call_.d, T(1), dq_row);
+    for (int64_t c = 0; c < call_.d; ++c) dq_row[c] += dq[c];
   }
 
   const Tiles& tiles_;
-  const Call<T>& call_;
-  const BackwardHeads<T>& x_;
+  const AttentionCall<T>& call_;
+  const BackwardHeads<T>& tensors_;
   const KeyRuns<T>& runs_;
-  StepParams<T>& step_;
-  // The run: keys [key_begin_, key_end_), and where it writes dq and drelative.
+  TilePair<T>& tile_pair_;
+  // The current run: keys [key_begin_, key_end_), and the sums of its parts of dq and drelative.
   RunRows<T> k_, v_;
   int64_t key_begin_ = 0, key_end_ = 0;
   HeadView<T> dq_;
   T* diagonals_ = nullptr;
   BackwardTile<T> tile_;
   BackwardRow<T> row_;
-  // Gathered rows of a tile.
+  // Rows of a tile, gathered.
   T *q_tile_ = nullptr, *k_tile_ = nullptr, *dk_tile_ = nullptr, *dq_tile_ = nullptr;
   T *v_tile_ = nullptr, *dv_tile_ = nullptr, *out_tile_ = nullptr, *dout_tile_ = nullptr;
   LseView<T> lse_tile_;
@@ -326,20 +332,20 @@ class BackwardLoop {
 template <class T, class Tiles>
 void attention_backward(const Tiles& tiles, const AttentionBackTensors& t) {
   using Loop = BackwardLoop<T, Tiles>;
-  const Call<T>& call = tiles.call;
-  const BackwardHeads<T> x{t};
-  const int64_t heads = call.B * x.kv_heads;
-  const KeyRuns<T> runs(call, x, tiles.max_key_runs(std::max<int64_t>(1, heads)));
+  const AttentionCall<T>& call = tiles.call;
+  const BackwardHeads<T> tensors{t};
+  const int64_t heads = call.B * tensors.kv_heads;
+  const KeyRuns<T> runs(call, tensors, tiles.max_key_runs(std::max<int64_t>(1, heads)));
   Scratch scratch(Loop::scratch_bytes(runs.max_length(), call.d, call.dv));
   const int64_t flops_per_run = std::max<int64_t>(1, 2 * call.group * tiles.flops_of_head() / runs.count);
   const bool prefetches = runs.count == 1 && call.group == 1 && call.has_short_heads();
   parallel_rows(heads * runs.count, flops_per_task / flops_per_run, [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
-    Loop loop(LoopMemory<T>(part), tiles, x, runs);
+    Loop loop(LoopMemory<T>(part), tiles, tensors, runs);
     int64_t flops = 0;
     for (int64_t n = begin; n < end; ++n) {
       if (n + 1 < end && prefetches) loop.prefetch_head((n + 1) / call.H, (n + 1) % call.H);
-      flops += loop.run(n / heads, n % heads / x.kv_heads, n % x.kv_heads);
+      flops += loop.run(n / heads, n % heads / tensors.kv_heads, n % tensors.kv_heads);
     }
     Count::add(flops);
   });

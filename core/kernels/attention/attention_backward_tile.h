@@ -7,15 +7,17 @@ namespace heed::kernel {
 
 /// The backward pass of one tile of queries. With p the weights, dout the gradient of the output and delta =
 /// dout . out:
-///   dv_j += sum_i p_ij dout_i,  ds_ij = p_ij (dout_i . v_j - delta_i),  dk_j += sum_i ds_ij q_i,  dq_i +=
-///   sum_j ds_ij k_j.
+///
+///   dv_j += sum_i p_ij dout_i;  ds_ij = p_ij (dout_i . v_j - delta_i)
+///   dk_j += sum_i ds_ij q_i;    dq_i += sum_j ds_ij k_j
+///
 /// The caller owns the sums of dk [keys, padded d] and dv [keys, padded dv], which start at zero. Usage:
 /// start(), add_keys() for each tile of keys, finish().
 template <class T>
 class BackwardTile {
  public:
-  /// Numbers of working memory.
-  static int64_t scratch(int64_t d, int64_t dv) {
+  /// Number of elements of the working memory.
+  static int64_t scratch_size(int64_t d, int64_t dv) {
     const int64_t padded_d = tile * simd::padded<T>(d), padded_dv = tile * simd::padded<T>(dv);
     return BumpAllocator<T>::rounded(d * tile) + BumpAllocator<T>::rounded(dv * tile) + 2 * tile * tile +
            2 * BumpAllocator<T>::rounded(padded_d) + BumpAllocator<T>::rounded(padded_dv) + 2 * tile;
@@ -34,11 +36,11 @@ class BackwardTile {
     delta_ = arena.take(tile);
   }
 
-  /// Begins with queries [queries, d]. Multiplies the gradients of the scores, and so dq and dk, by
-  /// `grad_scale`: where that is the scale of the softmax, dq and dk need no pass of their own for it.
+  /// Begins with `queries` rows of q [d], dout and out [dv], rows ldq, ld_dout and ldo apart, and their
+  /// log-sum-exps. Gradients of scores, and so dq and dk, are multiplied by `grad_scale`: where that is the
+  /// scale of the softmax, dq and dk need no pass of their own for it.
   void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo,
              const LseView<T>& lse, int64_t queries, T scale_log2, T grad_scale) {
-    constexpr T infinity = std::numeric_limits<T>::infinity();
     queries_ = queries;
     padded_queries_ = simd::padded<T>(queries);
     simd::scaled_transpose(q, ldq, queries, d_, scale_log2, q_transposed_, padded_queries_);
@@ -50,31 +52,32 @@ class BackwardTile {
     for (int64_t i = 0; i < queries; ++i) {
       // A query without keys has weights 2^(s - inf) = 0.
       const RowLse<T> row = lse.at(i);
-      lse_[i] = row.log == -infinity ? infinity : row.split().base;
+      lse_[i] = row.log == -infinity<T> ? infinity<T> : row.weight_base().base;
       has_residuals = has_residuals || row.residual != T(0);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
     simd::scaled(delta_, padded_queries_, grad_scale, delta_);
-    std::fill(lse_ + queries, lse_ + padded_queries_, infinity);
+    std::fill(lse_ + queries, lse_ + padded_queries_, infinity<T>);
     if (has_residuals) apply_factors(lse);
   }
 
-  /// Adds the gradients of one tile of keys. k, v, dk and dv are rows padded to whole vectors from the tile's
-  /// first key on. Adds the gradient of the score of query i and key j to diagonals[i - j] unless that is
-  /// null. Returns the operations done.
+  /// Adds the gradients of one tile of keys. Row 0 of k, v, dk and dv is the tile's first key; rows are
+  /// padded to whole vectors. Adds the gradient of the score of query i and key j to diagonals[i - j]; null:
+  /// not wanted. Returns the number of operations.
   int64_t add_keys(Rows<T> k, Rows<T> v, const TileMask& tile_mask, const ScoreModifiers<T>& modifiers,
-                   SumRows<T> dk, SumRows<T> dv, T* diagonals = nullptr) {
+                   SumRows<T> dk, SumRows<T> dv, T* diagonals) {
     int64_t flops = 0;
-    // weights [keys, queries] = k q^T (scores so far), grad_scores = v dout^T (gradients of weights so far).
+    // weights_ [keys, queries] = k q^T, the scores, and grad_scores_ = v dout^T, the gradients of the
+    // weights.
     tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
       const int64_t first_pair = pair_index(r.key_begin, r.query_begin), keys = r.key_end - r.key_begin,
                     queries = simd::padded<T>(r.query_end - r.query_begin);
       flops += small_gemm(Left::row_major, keys, queries, d_, k.row(r.key_begin), k.ld,
                           q_transposed_ + r.query_begin, padded_queries_, weights_ + first_pair,
-                          padded_queries_, false);
+                          padded_queries_, /*add=*/false);
       flops += small_gemm(Left::row_major, keys, queries, dv_, v.row(r.key_begin), v.ld,
                           dout_transposed_ + r.query_begin, padded_queries_, grad_scores_ + first_pair,
-                          padded_queries_, false);
+                          padded_queries_, /*add=*/false);
     });
     const bool has_dropout = modifiers.keep_mask != nullptr;
     if (modifiers.changes_scores()) {
@@ -85,20 +88,23 @@ class BackwardTile {
                   : score_gradients<false, false>(tile_mask, modifiers);
     }
     if (diagonals != nullptr) add_diagonals(tile_mask, diagonals);
-    // dv [keys, dv] += weights dout, dk [keys, d] += grad_scores q.
+    // Now weights_ holds weights after dropout and grad_scores_ gradients of scores: dv [keys, dv] += weights
+    // dout and dk [keys, d] += grad_scores q.
     tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
       const int64_t first_pair = pair_index(r.key_begin, r.query_begin), keys = r.key_end - r.key_begin,
                     queries = r.query_end - r.query_begin;
       flops += small_gemm(Left::row_major, keys, padded_dv_, queries, weights_ + first_pair, padded_queries_,
-                          dout_.row(r.query_begin), dout_.ld, dv.row(r.key_begin), dv.ld, true);
-      flops += small_gemm(Left::row_major, keys, padded_d_, queries, grad_scores_ + first_pair,
-                          padded_queries_, q_.row(r.query_begin), q_.ld, dk.row(r.key_begin), dk.ld, true);
+                          dout_.row(r.query_begin), dout_.ld, dv.row(r.key_begin), dv.ld, /*add=*/true);
+      flops +=
+          small_gemm(Left::row_major, keys, padded_d_, queries, grad_scores_ + first_pair, padded_queries_,
+                     q_.row(r.query_begin), q_.ld, dk.row(r.key_begin), dk.ld, /*add=*/true);
     });
     // dq [queries, d] += grad_scores^T k.
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
-      flops += small_gemm(Left::transposed, r.query_end - r.query_begin, padded_d_, r.key_end - r.key_begin,
-                          grad_scores_ + pair_index(r.key_begin, r.query_begin), padded_queries_,
-                          k.row(r.key_begin), k.ld, dq_sum_ + r.query_begin * padded_d_, padded_d_, true);
+      flops +=
+          small_gemm(Left::transposed, r.query_end - r.query_begin, padded_d_, r.key_end - r.key_begin,
+                     grad_scores_ + pair_index(r.key_begin, r.query_begin), padded_queries_,
+                     k.row(r.key_begin), k.ld, dq_sum_ + r.query_begin * padded_d_, padded_d_, /*add=*/true);
     });
     return flops;
   }
@@ -119,7 +125,7 @@ class BackwardTile {
   /// sum lost precision. All gradients are linear in dout, so this multiplies each row of dout instead.
   void apply_factors(const LseView<T>& lse) {
     for (int64_t i = 0; i < queries_; ++i) {
-      const T factor = lse.at(i).split().factor;
+      const T factor = lse.at(i).weight_base().factor;
       simd::scaled(dout_.row(i), padded_dv_, factor, dout_copy_ + i * padded_dv_);
       for (int64_t c = 0; c < dv_; ++c) dout_transposed_[c * padded_queries_ + i] *= factor;
       delta_[i] *= factor;
@@ -127,18 +133,18 @@ class BackwardTile {
     dout_ = {dout_copy_, padded_dv_};
   }
 
-  /// In place, [keys, queries]: the scores s in weights_ become weights p = 2^(s - lse) after dropout, the
-  /// gradients dp of weights in grad_scores_ become those of scores, p (dp - delta) times the derivative of
-  /// the softcap. Vector lanes are queries.
+  /// Replaces in place, [keys, queries], the scores s in weights_ by weights p = 2^(s - lse) after dropout,
+  /// and the gradients dp of the weights in grad_scores_ by those of the scores, p (dp - delta) times the
+  /// derivative of the softcap. Vector lanes are queries.
   template <bool changes_scores, bool has_dropout>
   void score_gradients(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
-    const V minus_infinity = simd::splat(-std::numeric_limits<T>::infinity());
+    const V minus_infinity = simd::splat(-infinity<T>);
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
-      for (int64_t lane = r.query_begin; lane < r.query_end; lane += lanes) {
-        const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
+      for (int64_t query = r.query_begin; query < r.query_end; query += lanes) {
+        const V lse = simd::load(lse_ + query), delta = simd::load(delta_ + query);
         for (int64_t j = r.key_begin; j < r.key_end; ++j) {
-          T* const weight = weights_ + pair_index(j, lane);
-          T* const grad_score = grad_scores_ + pair_index(j, lane);
+          T* const weight = weights_ + pair_index(j, query);
+          T* const grad_score = grad_scores_ + pair_index(j, query);
           V s = simd::load(weight);
           [[maybe_unused]] V softcap_grad = simd::splat(T(1));
           if constexpr (changes_scores) {
@@ -147,14 +153,14 @@ class BackwardTile {
               s = modifiers.softcap * tanh_score;
               softcap_grad = T(1) - tanh_score * tanh_score;
             }
-            if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + pair_index(j, lane));
-            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, lane, s, minus_infinity);
+            if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + pair_index(j, query));
+            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, query, s, minus_infinity);
           }
           const V p = simd::exp2<T>(s - lse);
           V dp = simd::load(grad_score);
           if constexpr (has_dropout) {
-            simd::store(weight, modifiers.keep_mask->select(j, lane, p * modifiers.keep_scale, V{}));
-            dp = modifiers.keep_mask->select(j, lane, dp * modifiers.keep_scale, V{});
+            simd::store(weight, modifiers.keep_mask->select(j, query, p * modifiers.keep_scale, V{}));
+            dp = modifiers.keep_mask->select(j, query, dp * modifiers.keep_scale, V{});
           } else {
             simd::store(weight, p);
           }

@@ -14,34 +14,39 @@
 namespace heed::kernel {
 namespace {
 
-/// Calls with at most this many queries, as in decoding, compute each query by itself: vectors of queries
-/// would be mostly empty.
+/// Calls with at most this many queries, such as those of decoding, compute each query by itself: vectors of
+/// queries would be mostly empty.
 constexpr int64_t few_queries = 3;
 
-/// Records the matrix products of a call tile by tile in the ProductLog. Forward: scores and outputs.
-/// Backward: scores again, and the gradients of weights, v, k and q.
+/// Records the matrix products of a call tile by tile in the ProductLog. The forward pass computes scores and
+/// outputs, the backward pass scores and the gradients of weights, v, k and q.
 template <class T>
-void log_products(const DenseTiles<T>& tiles, bool back) {
-  const Call<T>& call = tiles.call;
-  const auto step = std::make_unique<StepParams<T>>();
+void log_products(const DenseTiles<T>& tiles, Direction direction) {
+  const bool is_backward = direction == Direction::backward;
+  const AttentionCall<T>& call = tiles.call;
+  const auto tile_pair = std::make_unique<TilePair<T>>();
   std::map<Product, int64_t> counts;
-  const auto count_step = [&](const TileRows&) {
-    step->tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
+  const auto count_tile_pair = [&](const TileRows&) {
+    tile_pair->tile_mask.each_by_keys([&](const TileMask::Rectangle& r) {
       const int64_t keys = r.key_end - r.key_begin, queries = r.query_end - r.query_begin;
-      counts[{1, keys, queries, call.d, false, false, false}] += call.H;  // scores, [key, query]
-      if (!back) return;
-      counts[{1, keys, queries, call.dv, false, false, false}] += call.H;
-      counts[{1, keys, call.dv, queries, false, false, true}] += call.H;
-      counts[{1, keys, call.d, queries, false, false, true}] += call.H;
+      counts[{.m = keys, .n = queries, .k = call.d}] += call.H;
+      if (!is_backward) return;
+      counts[{.m = keys, .n = queries, .k = call.dv}] += call.H;
+      counts[{.m = keys, .n = call.dv, .k = queries, .accumulates = true}] += call.H;
+      counts[{.m = keys, .n = call.d, .k = queries, .accumulates = true}] += call.H;
     });
-    step->tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
+    tile_pair->tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
       const int64_t keys = r.key_end - r.key_begin, queries = r.query_end - r.query_begin;
-      counts[{1, queries, back ? call.d : call.dv, keys, true, false, true}] += call.H;
+      counts[{.m = queries,
+              .n = is_backward ? call.d : call.dv,
+              .k = keys,
+              .a_transposed = true,
+              .accumulates = true}] += call.H;
     });
   };
   for (int64_t b = 0; b < call.B; ++b) {
     for (int64_t n = 0; n < tiles.max_query_tiles(); ++n)
-      tiles.each_key_tile(tiles.query_tile(b, 0, 0, n), 0, call.Tk, *step, count_step);
+      tiles.each_key_tile(tiles.query_tile(b, 0, 0, n), 0, call.Tk, *tile_pair, count_tile_pair);
   }
   for (const auto& [product, count] : counts) {
     Product batched = product;
@@ -56,18 +61,19 @@ template <>
 void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v,
                                 const AttentionParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(q, k, v, params);
-    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, false);
-    PairCount::add(call.pairs());
-    attention_forward<T>(DenseTiles<T>{call, call.Tq <= few_queries && !call.has_dropout}, q, k, v, out, lse);
+    const AttentionCall<T> call(q, k, v, params);
+    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, Direction::forward);
+    PairCount::add(call.num_pairs());
+    const bool row_by_row = call.Tq <= few_queries && !call.has_dropout;
+    attention_forward<T>(DenseTiles<T>{call, row_by_row}, q, k, v, out, lse);
   });
 }
 
 template <>
 void AttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_float("attention", t.q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(t.q, t.k, t.v, params);
-    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, true);
+    const AttentionCall<T> call(t.q, t.k, t.v, params);
+    if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, Direction::backward);
     attention_backward<T>(DenseTiles<T>{call}, t);
   });
 }

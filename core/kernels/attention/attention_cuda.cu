@@ -13,31 +13,12 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// Inputs and outputs of the forward kernel.
-template <class T>
-struct ForwardCall : AttentionScores<T> {
-  HeadView<const T> qs, ks, vs;
-  HeadView<T> outs;
-  LseView<T> lse;
-  DeviceDraw dropout;
-
-  ForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
-              const Tensor& out, const Tensor& sums)
-      : AttentionScores<T>(q, k, v, params),
-        qs(q),
-        ks(k),
-        vs(v),
-        outs(out),
-        lse(sums, q.extent(0) * q.extent(1) * q.extent(2)),
-        dropout(params.dropout, params.draw) {}
-};
-
 /// out[b, h, i, :] = sum_j softmax_j(score_ij) v_j and lse for 64 queries of a head and D columns of the
 /// values, by one block: an online softmax over tiles of 64 keys. Each thread has eight rows of the
 /// output_sum [64, D] and of the scores [64, 64]. D is the width of a tile; wider q and k are read in slices
 /// of D columns.
 template <class T, int D>
-__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
+__global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_weights = cuda::tile_ld(tile_rows), C = D / 16;
   T* q_tile = cuda::shared<T>();
   T* k_tile = q_tile + cuda::tile_size(D);
@@ -48,7 +29,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   const cuda::TileThread thread;
   const int64_t num_tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / num_tiles;
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
-  // The longest causal tiles first.
+  // Causal tiles with most keys run first.
   const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
   const int64_t num_queries = min(x.Tq - query_begin, int64_t{tile_rows}),
                 column_begin = int64_t{blockIdx.y} * D;
@@ -131,29 +112,30 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   }
 }
 
+/// Launches `forward`: one block per 64 queries of a head and D columns of the values.
 template <class T, int D>
-void start(const ForwardCall<T>& call) {
+void launch(const DeviceForwardCall<T>& call) {
   const int64_t blocks = call.B * call.H * cuda::tiles_of(call.Tq),
-                columns = std::max<int64_t>(1, ceil_div(call.dv, D));
+                slices = std::max<int64_t>(1, ceil_div(call.dv, D));
   const int bytes = (3 * cuda::tile_size(D) + cuda::tile_size(tile_rows)) * static_cast<int>(sizeof(T));
-  cuda::run(forward<T, D>, tile_grid(blocks, columns, bytes + KeepMask::bytes), call);
+  cuda::run(forward<T, D>, tile_grid(blocks, slices, bytes + KeepMask::bytes), call);
 }
 
 }  // namespace
 
-/// Dispatches: few queries to attention_rows(), f32 products that may be rounded to the tensor cores, others
-/// to unrounded products with one block per 64 queries of a head and D columns of the values.
+/// out and lse of Attention: by few_queries_attention() for few queries, on the tensor cores where f32
+/// products may be rounded, else with unrounded products.
 void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                      const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const ForwardCall<T> call(q, k, v, params, out, lse);
-    Count::add(attention_flops(call, false));
-    if (takes_rows(call, params)) return attention_rows(q, k, v, params, out, lse);
+    const DeviceForwardCall<T> call(q, k, v, params, out, lse);
+    Count::add(attention_flops(call, Direction::forward));
+    if (has_few_queries(call, params)) return few_queries_attention(call);
     if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
       return attention_rounded(q, k, v, params, out, lse);
     visit_tile_width<T>(std::max(call.d, call.dv),
-                        [&](auto width) { start<T, decltype(width)::value>(call); });
+                        [&](auto width) { launch<T, decltype(width)::value>(call); });
   });
 }
 

@@ -1,6 +1,6 @@
-// Attention of few queries on a device, as in decoding, where tiles of queries would be mostly empty. One
-// block per query handles 128 keys at a time. Where queries are too few to fill the device, several blocks
-// share the keys of a query and a second kernel joins their sums.
+// Attention of few queries on a device, for example in decoding, where tiles of queries would be mostly
+// empty. One block per query handles 128 keys at a time. Where queries are too few to fill the device,
+// several blocks share the keys of a query and a second kernel joins their sums.
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
@@ -12,26 +12,29 @@ namespace heed::kernel {
 namespace {
 
 constexpr int threads = 128;
-constexpr int lanes_per_key = 8;  // that compute the product of one key with the query
+constexpr int lanes_per_key = 8;  // lanes that share the product of one key with the query
 
+/// A call whose keys are cut into `splits` parts, each for one block, with at most `threads` parts. P is the
+/// number of columns that a thread reads at once.
 template <class T>
-struct RowsCall : AttentionScores<T> {
-  HeadView<const T> qs, ks, vs;
-  HeadView<T> outs;
-  LseView<T> lse;
-  int64_t splits, keys_per_split;  ///< blocks that share a query's keys, up to `threads`, and keys of each
-  T* split_sums = nullptr;         ///< [B, H, Tq, splits, dv]: weights times values, where splits > 1
-  T* split_stats = nullptr;        ///< [B, H, Tq, splits, 2]: row_max and row_sum
+struct FewQueriesCall : DeviceForwardCall<T> {
+  int64_t splits = 1, keys_per_split = 0;
+  T* split_sums = nullptr;   ///< [B, H, Tq, splits, dv]: sums of weights times values; null for one split
+  T* split_stats = nullptr;  ///< [B, H, Tq, splits, 2]: row_max and row_sum; null for one split
 
-  /// Number of threads that share P columns of the values, each for some of the keys.
+  /// Number of groups of threads: the keys are dealt to them, and the threads of a group share the columns.
   HEED_BOTH int num_groups(int P) const {
     const int64_t packs = this->dv / P;
     return packs > 0 && packs < threads ? threads / static_cast<int>(packs) : 1;
   }
+  // Shared memory of a block: the query [d], output sums [groups, dv], and weights [threads] of 128 keys.
+  HEED_BOTH int64_t sums_offset() const { return this->d; }
+  HEED_BOTH int64_t weights_offset(int P) const { return sums_offset() + num_groups(P) * this->dv; }
+  int64_t shared_elements(int P) const { return weights_offset(P) + threads; }
 };
 
-/// dots[n] = query . keys[n] for n < count. Eight lanes share a key and read neighbouring parts of its row;
-/// each has four keys at a time.
+/// dots[n] = query . keys[n] for n < count, with rows of keys `ld` apart. Eight lanes share a key and read
+/// neighbouring packs of P columns; each has four keys at a time.
 template <class T, int P>
 __device__ void dot_with_keys(const T* query, const T* keys, int64_t ld, int64_t width, int count, T* dots) {
   constexpr int keys_at_once = threads / lanes_per_key, keys_per_thread = 4;
@@ -44,7 +47,7 @@ __device__ void dot_with_keys(const T* query, const T* keys, int64_t ld, int64_t
       const auto q = *reinterpret_cast<const cuda::Pack<T, P>*>(query + c);
 #pragma unroll
       for (int e = 0; e < keys_per_thread; ++e) {
-        // Keys past the count read the last one and are not used.
+        // Keys past the count repeat the last one; their sums are not used.
         const int key = min(begin + first_key + e * keys_at_once, count - 1);
         const auto k = *reinterpret_cast<const cuda::Pack<T, P>*>(keys + key * ld + c);
 #pragma unroll
@@ -62,8 +65,8 @@ __device__ void dot_with_keys(const T* query, const T* keys, int64_t ld, int64_t
   }
 }
 
-/// sums[group, width] = correction sums + sum over keys n of the group of weights[n] values[n]. Groups have
-/// every num_groups-th key; a thread has P columns of a group.
+/// sums[group, :] = correction sums[group, :] + sum over keys n of the group of weights[n] values[n]. A group
+/// has every num_groups-th key; a thread has P columns of a group.
 template <class T, int P>
 __device__ void add_weighted_values(const T* weights, const T* values, int64_t ld, int64_t width, int count,
                                     int num_groups, T correction, T* sums) {
@@ -90,14 +93,13 @@ __device__ RowLse<T> lse_of(T row_max, T row_sum) {
 }
 
 /// out and lse of one query row (b, h, i) over one split of its keys, by one block: an online softmax over
-/// 128 keys at a time, one score per thread. Shared memory holds the query [d], sums [groups, dv] and weights
-/// [128].
+/// 128 keys at a time, one score per thread.
 template <class T, int P>
-__global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
+__global__ void __launch_bounds__(threads) forward_rows(FewQueriesCall<T> x) {
   const int num_groups = x.num_groups(P), thread = static_cast<int>(threadIdx.x);
   T* query = cuda::shared<T>();
-  T* sums = query + x.d;
-  T* weights = sums + num_groups * x.dv;
+  T* sums = query + x.sums_offset();
+  T* weights = query + x.weights_offset(P);
   __shared__ T scratch[cuda::lanes];
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
   const int64_t kv_head = h / x.group, split = blockIdx.y, key_begin = split * x.keys_per_split,
@@ -134,11 +136,11 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
   const bool is_only_split = x.splits == 1;
   const T inverse = !is_only_split ? T(1) : row_sum == T(0) ? T(0) : T(1) / row_sum;
   const int64_t split_row = row * x.splits + split;
-  T* to = is_only_split ? x.outs.at(b, h, i) : x.split_sums + split_row * x.dv;
+  T* result = is_only_split ? x.outs.at(b, h, i) : x.split_sums + split_row * x.dv;
   for (int64_t c = thread; c < x.dv; c += threads) {
     T total = T(0);
     for (int group = 0; group < num_groups; ++group) total += sums[group * x.dv + c];
-    to[c] = total * inverse;
+    result[c] = total * inverse;
   }
   if (thread > 0) return;
   if (is_only_split) {
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
 /// out and lse of one query row (b, h, i) from its splits, by one block: out = sum_s f_s sums_s / sum_s f_s
 /// row_sum_s with f_s = 2^(row_max_s - the largest row_max). Threads are splits, then columns.
 template <class T>
-__global__ void __launch_bounds__(threads) join_splits(RowsCall<T> x) {
+__global__ void __launch_bounds__(threads) join_splits(FewQueriesCall<T> x) {
   __shared__ T factors[threads], scratch[cuda::lanes];
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
@@ -190,53 +192,42 @@ bool has_whole_packs(const HeadView<const T>& x, int64_t width) {
   return cuda::packs<P>(x.data) && x.batch % P == 0 && x.head % P == 0 && x.ld % P == 0 && width % P == 0;
 }
 
-/// Starts one block of 128 threads for each query row (b, h, i) and split of its keys; where keys are split,
-/// a second kernel with one block per row joins the splits. Reads rows of whole packs in packs of 16 bytes.
+}  // namespace
+
+/// Launches one block of 128 threads for each query row (b, h, i) and split of its keys; where keys are
+/// split, a second kernel with one block per row joins the splits. Reads rows of whole packs in packs of 16
+/// bytes.
 template <class T>
-void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
-           const Tensor& out, const Tensor& lse) {
-  RowsCall<T> call{{q, k, v, params},
-                   HeadView<const T>(q),
-                   HeadView<const T>(k),
-                   HeadView<const T>(v),
-                   HeadView<T>(out),
-                   LseView<T>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
-                   1,
-                   0};
+void few_queries_attention(const DeviceForwardCall<T>& dense) {
+  FewQueriesCall<T> call{dense};
   const int64_t rows = call.B * call.H * call.Tq;
   call.keys_per_split = num_keys_per_split(rows, call.Tk);
-  call.splits = std::max<int64_t>(1, ceil_div(call.Tk, call.keys_per_split));
+  call.splits = std::max<int64_t>(1, ceil_div(call.Tk, call.keys_per_split));  // one without keys, too
   Tensor split_sums, split_stats;
   if (call.splits > 1) {
-    split_sums = Tensor(Shape{rows, call.splits, call.dv}, q.dtype(), q.device());
-    split_stats = Tensor(Shape{rows, call.splits, 2}, q.dtype(), q.device());
+    split_sums = Tensor(Shape{rows, call.splits, call.dv}, dtype_of<T>, Device::cuda);
+    split_stats = Tensor(Shape{rows, call.splits, 2}, dtype_of<T>, Device::cuda);
     call.split_sums = split_sums.data<T>();
     call.split_stats = split_stats.data<T>();
   }
-  const auto forward = [&](auto kernel, int P) {
-    const int64_t shared = call.d + call.num_groups(P) * call.dv + threads;
-    cuda::run(kernel,
+  const auto launch = [&]<int P>(std::integral_constant<int, P>) {
+    cuda::run(forward_rows<T, P>,
               {.blocks = dim3(static_cast<unsigned>(rows), static_cast<unsigned>(call.splits)),
                .threads = dim3(threads),
-               .shared_bytes = static_cast<int>(shared) * static_cast<int>(sizeof(T))},
+               .shared_bytes = static_cast<int>(call.shared_elements(P)) * static_cast<int>(sizeof(T))},
               call);
   };
-  constexpr int P = 16 / sizeof(T);
-  if (has_whole_packs<P>(call.ks, call.d) && has_whole_packs<P>(call.vs, call.dv))
-    forward(forward_rows<T, P>, P);
+  constexpr int pack_size = 16 / sizeof(T);
+  if (has_whole_packs<pack_size>(call.ks, call.d) && has_whole_packs<pack_size>(call.vs, call.dv))
+    launch(std::integral_constant<int, pack_size>());
   else
-    forward(forward_rows<T, 1>, 1);
+    launch(std::integral_constant<int, 1>());
   if (call.splits > 1) {
     cuda::run(join_splits<T>, {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(threads)}, call);
   }
 }
 
-}  // namespace
-
-void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
-                    const Tensor& out, const Tensor& lse) {
-  if (q.dtype() == DType::f64) return start<double>(q, k, v, params, out, lse);
-  start<float>(q, k, v, params, out, lse);
-}
+template void few_queries_attention(const DeviceForwardCall<float>& call);
+template void few_queries_attention(const DeviceForwardCall<double>& call);
 
 }  // namespace heed::kernel

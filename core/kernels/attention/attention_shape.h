@@ -19,38 +19,38 @@ template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
 
 /// The log-sum-exp of a row, for the backward pass. One rounded number is not precise enough for large
-/// scores: the weights 2^(score - lse) would be wrong. `residual` keeps what rounding lost; it is zero up to
-/// max_exact.
+/// scores: the weights 2^(score - lse) would be wrong. `residual` keeps the rounding error of `log`; it is
+/// zero where |log| is at most max_exact.
 template <class T>
 struct RowLse {
   static constexpr T max_exact = T(256);
-  T log;           ///< natural
-  T residual = 0;  ///< in units of log2: to be added to log * log2(e)
+  T log;           ///< natural logarithm
+  T residual = 0;  ///< in log2 units: log2 of the sum of exponentials is log * log2(e) + residual
 
-  /// From the largest score of a row and the log of the sum of its weights relative to that score, both in
-  /// base 2.
+  /// The log-sum-exp of a row with largest score row_max and log2_row_sum = log2(sum 2^(score - row_max)),
+  /// both in log2 units.
   HEED_BOTH static RowLse of(T row_max, T log2_row_sum) {
     const T log = (row_max + log2_row_sum) * static_cast<T>(ln_2);
     if (!(log > max_exact || log < -max_exact) || log - log != T(0)) return {log};
-    return {log, (row_max - RowLse{log}.exponent()) + log2_row_sum};
+    return {log, (row_max - RowLse{log}.in_log2()) + log2_row_sum};
   }
   /// A weight of the row is factor * 2^(score - base).
-  struct Base {
+  struct WeightBase {
     T base, factor;
   };
-  HEED_BOTH Base split() const {
-    const T rounded = exponent();
+  HEED_BOTH WeightBase weight_base() const {
+    const T rounded = in_log2();
     if (residual == T(0)) return {rounded, T(1)};
     const T base = rounded + residual;
     return {base, std::exp2((base - rounded) - residual)};
   }
-  /// The log in units of log2, without the residual.
-  HEED_BOTH T exponent() const {
-    // volatile: fused into a following sum, the product would round differently in each place.
+  /// `log` in log2 units, without the residual.
+  HEED_BOTH T in_log2() const {
+    // volatile keeps the compiler from fusing the product into a following sum, in some places only.
     const volatile T rounded = log * static_cast<T>(log2_e);
     return rounded;
   }
-  HEED_BOTH static RowLse of_empty_row() { return {-std::numeric_limits<T>::infinity()}; }
+  HEED_BOTH static RowLse of_empty_row() { return {-infinity<T>}; }
 };
 
 /// Merges the softmax over two sets of keys of one query: with out_a and out_b the outputs over each set, the
@@ -69,21 +69,20 @@ struct MergedRows {
       lse = {max_log + std::log(total)};
       return;
     }
-    const T difference = (b.exponent() - a.exponent()) + (b.residual - a.residual);
+    const T difference = (b.in_log2() - a.in_log2()) + (b.residual - a.residual);
     const RowLse<T>& larger = difference > T(0) ? b : a;
     factor_a = difference > T(0) ? std::exp2(-difference) : T(1);
     factor_b = difference > T(0) ? T(1) : std::exp2(difference);
     total = factor_a + factor_b;
-    lse = RowLse<T>::of(larger.exponent(), larger.residual + std::log2(total));
+    lse = RowLse<T>::of(larger.in_log2(), larger.residual + std::log2(total));
   }
 };
 
-/// The log-sum-exps of all rows in memory: [B, H, Tq], or [2, B, H, Tq] with the residuals in the second
-/// half.
+/// The log-sum-exps of all rows in memory: [B, H, Tq], or [2, B, H, Tq] with the residuals second.
 template <class T>
 struct LseView {
   T* log = nullptr;
-  T* residual = nullptr;  ///< null: not kept
+  T* residual = nullptr;  ///< null: the tensor has none
 
   LseView() = default;
   LseView(const Tensor& lse, int64_t rows)
@@ -96,9 +95,9 @@ struct LseView {
     return out;
   }
   HEED_BOTH RowLse<T> at(int64_t row) const { return {log[row], residual == nullptr ? T(0) : residual[row]}; }
-  HEED_BOTH void put(int64_t row, const RowLse<T>& x) const {
-    log[row] = x.log;
-    if (residual != nullptr) residual[row] = x.residual;
+  HEED_BOTH void put(int64_t row, const RowLse<T>& lse) const {
+    log[row] = lse.log;
+    if (residual != nullptr) residual[row] = lse.residual;
   }
 };
 
@@ -107,14 +106,14 @@ HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/// Extents of q [B, H, Tq, d], k [B, H / group, Tk, d] and v [B, H / group, Tk, dv], and which pairs of query
-/// and key there are.
+/// Extents of q [B, H, Tq, d], k [B, H / group, Tk, d] and v [B, H / group, Tk, dv], and which keys each
+/// query sees. `group` is the number of query heads that share the keys of one key head.
 struct AttentionShape {
-  int64_t B, H, group, Tq, Tk, d, dv;  ///< group: query heads that share keys
+  int64_t B, H, group, Tq, Tk, d, dv;
   bool causal = false;
   int64_t first_query = 0;               ///< absolute position of query 0
   const int32_t* key_lengths = nullptr;  ///< [B], in the memory of the tensors; null: Tk
-  uint64_t dropout_offset;               ///< index of the random number of pair 0, see batch_shard.h
+  uint64_t dropout_offset;               ///< index of the random number of the first pair, see batch_shard.h
 
   AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
       : B(q.extent(0)),
@@ -130,14 +129,14 @@ struct AttentionShape {
   HEED_BOTH int64_t num_keys(int64_t b) const {
     return key_lengths == nullptr ? Tk : within(key_lengths[b], 0, Tk);
   }
-  /// Number of keys that some query before `query_end` sees.
+  /// Number of keys that the queries before `query_end` see: the last of them sees the most.
   HEED_BOTH int64_t num_keys_before(int64_t b, int64_t query_end) const {
     const int64_t keys = num_keys(b);
     return causal ? within(query_end + first_query, 0, keys) : keys;
   }
   /// The first query that sees key j.
   HEED_BOTH int64_t first_query_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
-  /// True where query i may see key j, which must be below num_keys().
+  /// True where the causal mask lets query i see key j; the caller checks j < num_keys().
   HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
   /// Index of the random number with which dropout decides on the pair (i, j).
   HEED_BOTH uint64_t dropout_index(int64_t b, int64_t h, int64_t i, int64_t j) const {
@@ -149,7 +148,7 @@ struct AttentionShape {
   }
 };
 
-/// How a call computes its scores. They are in units of log2, so each weight costs one exp2.
+/// Shape of a call and how it computes its scores. They are in log2 units, so each weight costs one exp2.
 template <class T>
 struct AttentionScores : AttentionShape {
   T scale;
@@ -157,7 +156,7 @@ struct AttentionScores : AttentionShape {
   int64_t bias_stride[4] = {0, 0, 0, 0};
   const T* relative;  ///< [H, Tq + Tk - 1]; null: none
   const T* sink;      ///< [H]; null: none
-  T softcap;          ///< in units of log2; 0: none
+  T softcap;          ///< in log2 units; 0: none
   bool has_dropout;
   T keep_scale;  ///< factor of the weights that dropout keeps
 
@@ -188,23 +187,31 @@ struct AttentionScores : AttentionShape {
   HEED_BOTH const T* relative_at(int64_t h, int64_t i, int64_t j) const {
     return relative + relative_index(h, i, j);
   }
-  /// The sink of head h in units of log2; -infinity: none.
+  /// The sink of head h in log2 units; -infinity: none.
   HEED_BOTH T sink_log2(int64_t h) const {
     return sink == nullptr ? -infinity<T> : sink[h] * static_cast<T>(log2_e);
   }
 };
 
-/// Floating-point operations of a call, forward or backward: two per multiply-add. Counts pairs in groups of
-/// 16 queries, as the CPU computes them, and ignores key lengths.
-inline int64_t attention_flops(const AttentionShape& x, bool back) {
-  AttentionShape all = x;
-  all.key_lengths = nullptr;
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < x.Tq; i += 16) {
-    const int64_t end = i + 16 < x.Tq ? i + 16 : x.Tq;
-    pairs += (end - i) * all.num_keys_before(0, end);
+enum class Direction { forward, backward };
+
+/// Floating-point operations of a call with so many pairs of query and key in all heads, two per
+/// multiply-add.
+inline int64_t flops_of_pairs(int64_t pairs, const AttentionShape& call, Direction direction) {
+  return 2 * pairs * (direction == Direction::backward ? 3 * call.d + 2 * call.dv : call.d + call.dv);
+}
+
+/// Floating-point operations of a dense call. Counts pairs in groups of 16 queries, as the CPU computes them,
+/// and ignores key lengths.
+inline int64_t attention_flops(AttentionShape call, Direction direction) {
+  constexpr int64_t queries_per_group = 16;
+  call.key_lengths = nullptr;
+  int64_t pairs_of_head = 0;
+  for (int64_t begin = 0; begin < call.Tq; begin += queries_per_group) {
+    const int64_t end = std::min(begin + queries_per_group, call.Tq);
+    pairs_of_head += (end - begin) * call.num_keys_before(0, end);
   }
-  return 2 * x.B * x.H * pairs * (back ? 3 * x.d + 2 * x.dv : x.d + x.dv);
+  return flops_of_pairs(call.B * call.H * pairs_of_head, call, direction);
 }
 
 }  // namespace heed::kernel

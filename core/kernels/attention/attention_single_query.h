@@ -2,20 +2,17 @@
 // keys.
 #pragma once
 
-#include <limits>
-
 #include "heed/core/kernels/attention/attention_tile.h"
 
 namespace heed::kernel {
 
-/// A list of keys, as row numbers.
+/// Up to `tile` keys: key n is row index[n].
 struct KeyList {
   const int32_t* index;
-  int64_t count;  ///< at most `tile`
+  int64_t count;
 };
 
-/// dots[n] = x . rows[index[n]] for each listed key. Fills dots with `fill` from the count up to a whole
-/// vector.
+/// dots[n] = x . rows[index[n]] for each key of the list; `fill` from the last key up to a whole vector.
 template <class T>
 void dots_with_keys(const T* x, int64_t width, Rows<T> rows, KeyList keys, T fill, T* dots) {
   using V = simd::Vector<T>;
@@ -23,7 +20,7 @@ void dots_with_keys(const T* x, int64_t width, Rows<T> rows, KeyList keys, T fil
   constexpr int keys_at_once = lanes < 4 ? lanes : 4;
   const int64_t full_width = width / lanes * lanes;
   for (int64_t j = 0; j < keys.count; j += lanes) {
-    // One key per lane of a vector: sums of products per lane, which row_sums() then adds across lanes.
+    // lane_sums[n]: products of x and key j + n, summed apart in each lane; row_sums() adds the lanes.
     V lane_sums[lanes] = {};
     const int64_t count = std::min<int64_t>(lanes, keys.count - j);
     for (int64_t i = 0; i < count; i += keys_at_once) {
@@ -75,7 +72,8 @@ void add_weighted_rows(const T* weights, Rows<T> rows, KeyList keys, int64_t wid
 template <class T>
 class ForwardRow {
  public:
-  static int64_t scratch(int64_t d, int64_t dv) {
+  /// Number of elements of the working memory.
+  static int64_t scratch_size(int64_t d, int64_t dv) {
     return BumpAllocator<T>::rounded(simd::padded<T>(d)) + BumpAllocator<T>::rounded(simd::padded<T>(dv)) +
            tile;
   }
@@ -86,24 +84,23 @@ class ForwardRow {
     weights_ = arena.take(tile);
   }
 
-  /// Begins with a query q [d]; `scale_log2` and `sink` as in ForwardTile.
-  void start(const T* q, T scale_log2, T sink = minus_infinity) {
+  /// Begins with a query q [d]; `scale_log2` and `sink` are those of ForwardTile::start().
+  void start(const T* q, T scale_log2, T sink) {
     simd::scaled(q, d_, scale_log2, q_);
     std::fill(q_ + d_, q_ + simd::padded<T>(d_), T(0));
     std::fill_n(output_sum_, padded_dv_, T(0));
     row_max_ = sink;
-    row_sum_ = sink == minus_infinity ? T(0) : T(1);
+    row_sum_ = sink == -infinity<T> ? T(0) : T(1);
   }
 
-  /// Adds a list of keys; k and v point at row 0. `bias` holds one number per key in log2 units, or is null;
-  /// `softcap` as in ScoreModifiers; `keep_mask` holds the dropout factor of each weight, or is null. Returns
-  /// the operations done.
-  int64_t add_keys(Rows<T> k, Rows<T> v, KeyList list, const T* bias, T softcap = 0,
-                   const T* keep_mask = nullptr) {
+  /// Adds the listed rows of k and v. For each key of the list, `bias` holds a bias in log2 units and
+  /// `dropout_factors` the factor of its weight; either may be null. `softcap` is in log2 units; 0: none.
+  /// Returns the number of operations.
+  int64_t add_keys(Rows<T> k, Rows<T> v, KeyList list, const T* bias, T softcap, const T* dropout_factors) {
     using V = simd::Vector<T>;
     if (list.count == 0) return 0;
-    // weights_ [keys]: the scores so far.
-    dots_with_keys(q_, d_, k, list, minus_infinity, weights_);
+    // weights_ [keys] = q . k, the scores, then with softcap and bias.
+    dots_with_keys(q_, d_, k, list, -infinity<T>, weights_);
     for (int64_t j = 0; softcap != 0 && j < list.count; ++j)
       weights_[j] = softcap * fast_tanh<T>(simd::splat(weights_[j] / softcap))[0];
     for (int64_t j = 0; bias != nullptr && j < list.count; ++j) weights_[j] += bias[j];
@@ -113,8 +110,8 @@ class ForwardRow {
       max_per_lane = score > max_per_lane ? score : max_per_lane;
     }
     const T new_max = simd::across<T>(max_per_lane, [](T a, T b) { return a > b ? a : b; });
-    // weights_ = 2^(score - new_max) after dropout; older sums are multiplied by `correction`.
-    const T base = new_max == minus_infinity ? T(0) : new_max;
+    // weights_ = 2^(score - new_max), then after dropout; older sums are multiplied by `correction`.
+    const T base = new_max == -infinity<T> ? T(0) : new_max;
     const T correction = simd::exp2<T>(simd::splat(row_max_ - base))[0];
     V sum_per_lane = {};
     for (int64_t j = 0; j < list.count; j += simd::Lanes<T>::count) {
@@ -124,7 +121,7 @@ class ForwardRow {
     }
     row_sum_ = row_sum_ * correction + simd::across<T>(sum_per_lane, [](T a, T b) { return a + b; });
     row_max_ = new_max;
-    for (int64_t j = 0; keep_mask != nullptr && j < list.count; ++j) weights_[j] *= keep_mask[j];
+    for (int64_t j = 0; dropout_factors != nullptr && j < list.count; ++j) weights_[j] *= dropout_factors[j];
     // output_sum_ [dv] += weights v.
     if (correction != T(1)) simd::scaled(output_sum_, padded_dv_, correction, output_sum_);
     if (padded_dv_ == dv_) {
@@ -146,9 +143,8 @@ class ForwardRow {
   }
 
  private:
-  static constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
   int64_t d_, dv_, padded_dv_;
-  T row_max_ = minus_infinity, row_sum_ = 0;
+  T row_max_ = -infinity<T>, row_sum_ = 0;
   T *q_, *output_sum_, *weights_;
 };
 
@@ -157,7 +153,8 @@ class ForwardRow {
 template <class T>
 class BackwardRow {
  public:
-  static int64_t scratch(int64_t d, int64_t dv) {
+  /// Number of elements of the working memory.
+  static int64_t scratch_size(int64_t d, int64_t dv) {
     return 3 * BumpAllocator<T>::rounded(simd::padded<T>(d)) +
            BumpAllocator<T>::rounded(simd::padded<T>(dv)) + 2 * tile;
   }
@@ -172,41 +169,42 @@ class BackwardRow {
     grad_scores_ = arena.take(tile);
   }
 
-  /// Begins with a query q [d]; `scale_log2` and `grad_scale` as in BackwardTile.
+  /// Begins with a query q [d]; `scale_log2` and `grad_scale` are those of BackwardTile::start().
   void start(const T* q, const T* dout, const T* out, const RowLse<T>& lse, T scale_log2, T grad_scale) {
-    constexpr T infinity = std::numeric_limits<T>::infinity();
     std::fill_n(q_, padded_d_, T(0));
     std::copy_n(q, d_, q_);
     simd::scaled(q_, padded_d_, scale_log2, scaled_q_);
     std::fill_n(dq_sum_, padded_d_, T(0));
     std::fill_n(dout_, padded_dv_, T(0));
     std::copy_n(dout, dv_, dout_);
-    lse_ = lse.log == -infinity ? infinity : lse.split().base;
+    lse_ = lse.log == -infinity<T> ? infinity<T> : lse.weight_base().base;
     T delta[simd::Lanes<T>::count];
     simd::row_dots(dout, dv_, out, dv_, 1, dv_, delta);
     delta_ = delta[0];
-    if (lse.residual != T(0)) {  // as in BackwardTile::apply_factors()
-      const T factor = lse.split().factor;
+    if (lse.residual != T(0)) {  // see BackwardTile::apply_factors()
+      const T factor = lse.weight_base().factor;
       simd::scaled(dout_, padded_dv_, factor, dout_);
       delta_ *= factor;
     }
     grad_scale_ = grad_scale;
   }
 
-  /// Adds the gradients of a list of keys to dk, dv and dq; `keep_mask` as in ForwardRow. Returns the
-  /// operations done.
+  /// Adds the gradients of the listed keys to dk, dv and dq. `dropout_factors` holds the factor of each
+  /// weight, or is null. Returns the number of operations.
   int64_t add_keys(Rows<T> k, Rows<T> v, KeyList list, SumRows<T> dk, SumRows<T> dv,
-                   const T* keep_mask = nullptr) {
+                   const T* dropout_factors) {
     constexpr int lanes = simd::Lanes<T>::count;
+    // weights_ [keys] = q . k and grad_scores_ = dout . v, which then become weights and gradients of scores.
     dots_with_keys(scaled_q_, padded_d_, k, list, T(0), weights_);
     dots_with_keys(dout_, padded_dv_, v, list, T(0), grad_scores_);
-    for (int64_t j = 0; keep_mask != nullptr && j < list.count; ++j) grad_scores_[j] *= keep_mask[j];
+    for (int64_t j = 0; dropout_factors != nullptr && j < list.count; ++j)
+      grad_scores_[j] *= dropout_factors[j];
     for (int64_t j = 0; j < list.count; j += lanes) {
-      const simd::Vector<T> p = simd::exp2<T>(simd::load(weights_ + j) - lse_);
-      simd::store(weights_ + j, p);
-      simd::store(grad_scores_ + j, p * (simd::load(grad_scores_ + j) - delta_) * grad_scale_);
+      const simd::Vector<T> weight = simd::exp2<T>(simd::load(weights_ + j) - lse_);
+      simd::store(weights_ + j, weight);
+      simd::store(grad_scores_ + j, weight * (simd::load(grad_scores_ + j) - delta_) * grad_scale_);
     }
-    for (int64_t j = 0; keep_mask != nullptr && j < list.count; ++j) weights_[j] *= keep_mask[j];
+    for (int64_t j = 0; dropout_factors != nullptr && j < list.count; ++j) weights_[j] *= dropout_factors[j];
     add_weighted_rows(grad_scores_, k, list, padded_d_, dq_sum_);
     for (int64_t j = 0; j < list.count; ++j) {
       T *dk_row = dk.row(list.index[j]), *dv_row = dv.row(list.index[j]);

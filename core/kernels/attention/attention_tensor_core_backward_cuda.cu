@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     grad_scores.clear();
     warp_dots<D, 1>(thread, row_qk, column_qk + buffer, scores);
     warp_dots<D, 1>(thread, row_vdout, column_vdout + buffer, grad_scores);
-    // In place: scores become weights after dropout, grad_scores the gradients of the scaled products.
+    // In place, scores are replaced by the weights after dropout and grad_scores by the gradients of the
+    // scaled products.
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = thread.row<1>(0, half);
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
           const int column = thread.column(n, e), query = keys_are_rows ? column : row,
                     key = keys_are_rows ? row : column;
-          PairGradient<float> back{0.0F, 0.0F};
+          PairGradient<float> gradients{0.0F, 0.0F};
           float softcap_grad = 1.0F;
           if (visible_begin <= column && column < visible_end) {
             float score = scores.x[0][n][e] * scale_log2;
@@ -134,13 +135,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
               score = score_of<float>(x, scale_log2, b, h, query_begin + query, key_begin + key,
                                       scores.x[0][n][e], softcap_grad);
             }
-            float keep = 1.0F;
-            if (pairs != Pairs::plain && x.has_dropout)
-              keep = keep_mask.has(query, key) ? x.keep_scale : 0.0F;
-            back = score_gradient(score, grad_scores.x[0][n][e], keep, stats[query]);
+            const float keep = pairs == Pairs::plain ? 1.0F : keep_mask.factor(x, query, key);
+            gradients = score_gradient(score, grad_scores.x[0][n][e], keep, stats[query]);
           }
-          scores.x[0][n][e] = back.weight;
-          grad_scores.x[0][n][e] = back.grad_score * softcap_grad;
+          scores.x[0][n][e] = gradients.weight;
+          grad_scores.x[0][n][e] = gradients.grad_score * softcap_grad;
         }
       }
     }
@@ -149,28 +148,28 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     warp_gather<D, 1>(thread, grad_scores, column_qk + buffer, dq_or_dk);
     __syncthreads();
   }
-  const auto put = [&](const WarpAccumulator<1, D / 8>& from, const HeadView<float>& to, int64_t width,
-                       float scale) {
+  const auto store = [&](const WarpAccumulator<1, D / 8>& sums, const HeadView<float>& gradient,
+                         int64_t width, float scale) {
     store_warp_rows(
-        thread, from, width,
+        thread, sums, width,
         [&](int m, int half) {
           const int row = thread.row<1>(m, half);
-          return row < num_rows ? to.at(b, row_head, row_begin + row) : nullptr;
+          return row < num_rows ? gradient.at(b, row_head, row_begin + row) : nullptr;
         },
         [&](int, int) { return RowFactors{scale}; });
   };
   if constexpr (keys_are_rows) {
-    put(dq_or_dk, x.dks, x.d, x.scale);
-    put(dv, x.dvs, x.dv, 1.0F);
+    store(dq_or_dk, x.dks, x.d, x.scale);
+    store(dv, x.dvs, x.dv, 1.0F);
   } else {
-    put(dq_or_dk, x.dqs, x.d, x.scale);
+    store(dq_or_dk, x.dqs, x.d, x.scale);
   }
 }
 
 }  // namespace
 
 /// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
-/// numbers, then starts one block per 64 queries of a head for dq, and one per 64 keys of a key head for dk
+/// numbers, then launches one block per 64 queries of a head for dq, and one per 64 keys of a key head for dk
 /// and dv.
 void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams& params) {
   const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
@@ -193,8 +192,9 @@ void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams
       return tile_grid(heads * ceil_div(length, block_rows), 1, bytes);
     };
     with_pairs(call, [&]<Pairs pairs>() {
-      cuda::run(backward<E, D, false, pairs>, grid(call.B * call.H, call.Tq), call);
-      cuda::run(backward<E, D, true, pairs>, grid(call.B * (call.H / call.group), call.Tk), call);
+      cuda::run(backward<E, D, /*keys_are_rows=*/false, pairs>, grid(call.B * call.H, call.Tq), call);
+      cuda::run(backward<E, D, /*keys_are_rows=*/true, pairs>, grid(call.B * (call.H / call.group), call.Tk),
+                call);
     });
   });
 }

@@ -6,8 +6,8 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int M = 2;  // fragments of 16 queries of a warp
-constexpr int block_rows = 4 * 16 * M;
+constexpr int M = 2;                    // number of fragments of 16 queries of a warp
+constexpr int block_rows = 4 * 16 * M;  // queries of the four warps of a block
 
 /// Inputs and outputs of the kernel.
 template <class E>
@@ -137,13 +137,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 }  // namespace
 
 /// Attention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into rows of
-/// D numbers and starts one block per 128 queries of a head.
+/// D numbers and launches one block per 128 queries of a head.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse) {
   with_packed(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
     const float scale_log2 = AttentionScores<float>(q, k, v, params).scale_log2();
-    // Only such a scale keeps the order of the scores and divides sinks; with others the scores are scaled at
+    // Only a positive scale keeps the order of the scores and can divide sinks; others scale the scores at
     // once.
     const bool scales_late = scale_log2 > 1e-20F;
     const ForwardCall<E> call{{q, k, v, params},
@@ -155,12 +155,12 @@ void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const 
                               DeviceDraw(params.dropout, params.draw),
                               scales_late ? 1.0F / scale_log2 : 1.0F};
     constexpr int bytes =
-        (block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + block_rows * 8;
-    const auto start = [&]<Pairs pairs>() {
+        (block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + 2 * KeepMask::bytes;
+    const auto launch = [&]<Pairs pairs>() {
       cuda::run(forward<E, D, pairs>, tile_grid(call.B * call.H * ceil_div(call.Tq, block_rows), 1, bytes),
                 call);
     };
-    scales_late ? with_pairs(call, start) : start.template operator()<Pairs::any>();
+    scales_late ? with_pairs(call, launch) : launch.template operator()<Pairs::any>();
   });
 }
 

@@ -1,5 +1,6 @@
-// Attention on the tensor cores: inputs packed as bf16 or tf32, their tiles in shared memory, and products by
-// warps with 16 or 32 rows each. E is the type of the packed numbers, bf16 or tf32; D their number per row.
+// Attention on the tensor cores: inputs packed as bf16 or tf32, their tiles in shared memory, and matrix
+// products by warps with 16 or 32 rows each. E is the type of the packed numbers, bf16 or tf32; D their
+// number per row.
 #pragma once
 
 #include "heed/core/ceil_div.h"
@@ -14,19 +15,20 @@ using cuda::tf32;
 /// Number of elements in 16 bytes.
 template <class E>
 inline constexpr int elements_per_piece = 16 / static_cast<int>(sizeof(E));
-/// Distance between the rows of a tile of D numbers: 16 bytes of padding, so eight rows touch all memory
-/// banks.
+/// Distance between the rows of a tile of D numbers: 16 bytes of padding, so that eight rows lie in different
+/// memory banks.
 template <class E, int D>
 inline constexpr int packed_ld = D + elements_per_piece<E>;
 
-/// A packed tensor [B, H, T, D], contiguous, padded with zeros.
+/// A packed tensor [B, H, T, D], contiguous, whose rows are padded with zeros.
 template <class E>
 struct PackedRows {
   const E* data = nullptr;
   int64_t H = 0, T = 0;
 
-  PackedRows(const Tensor& packed, const Tensor& from)
-      : data(static_cast<const E*>(packed.raw())), H(from.extent(1)), T(from.extent(2)) {}
+  /// From packed(x) and x.
+  PackedRows(const Tensor& packed, const Tensor& x)
+      : data(static_cast<const E*>(packed.raw())), H(x.extent(1)), T(x.extent(2)) {}
   template <int D>
   __device__ const E* at(int64_t b, int64_t h, int64_t t) const {
     return data + ((b * H + h) * T + t) * D;
@@ -36,24 +38,27 @@ struct PackedRows {
 /// Columns of packed rows for inputs of `width`: 32, 64 or 128.
 inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
-/// packed [rows, D] = x [rows, width] rounded to E, then zeros. Each thread writes 16 bytes.
+/// packed [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread writes
+/// 16 bytes.
 template <class E>
-__global__ void pack_rows(HeadView<const float> from, int64_t rows, int64_t H, int64_t length, int64_t width,
-                          int D, E* to) {
-  const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
-  if (at >= rows * D) return;
-  const int64_t row = at / D, first = at % D;
-  const float* x = from.at(row / length / H, row / length % H, row % length);
-  const auto number = [&](int64_t c) { return c < width ? x[c] : 0.0F; };
+__global__ void pack_rows(HeadView<const float> x, int64_t rows, int64_t H, int64_t length, int64_t width,
+                          int D, E* packed_x) {
+  const int64_t first_element = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
+  if (first_element >= rows * D) return;
+  const int64_t row = first_element / D, first_column = first_element % D;
+  const float* x_row = x.at(row / length / H, row / length % H, row % length);
+  const auto number = [&](int64_t c) { return c < width ? x_row[c] : 0.0F; };
   if constexpr (std::is_same_v<E, bf16>) {
     uint32_t packed[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
-      packed[n] = cuda::rounded_pair(number(first + 2 * n), number(first + 2 * n + 1));
-    *reinterpret_cast<uint4*>(to + at) = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+      packed[n] = cuda::rounded_pair(number(first_column + 2 * n), number(first_column + 2 * n + 1));
+    *reinterpret_cast<uint4*>(packed_x + first_element) =
+        make_uint4(packed[0], packed[1], packed[2], packed[3]);
   } else {
-    const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first + n)).value; };
-    *reinterpret_cast<float4*>(to + at) = make_float4(rounded(0), rounded(1), rounded(2), rounded(3));
+    const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first_column + n)).value; };
+    *reinterpret_cast<float4*>(packed_x + first_element) =
+        make_float4(rounded(0), rounded(1), rounded(2), rounded(3));
   }
 }
 
@@ -62,37 +67,38 @@ template <class E>
 Tensor packed(const Tensor& x, int D) {
   const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
   const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
-  const Tensor to(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
+  const Tensor packed_x(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
   const int64_t threads = rows * D / elements_per_piece<E>;
-  cuda::run(
-      pack_rows<E>, {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
-      HeadView<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, static_cast<E*>(to.raw()));
-  return to;
+  cuda::run(pack_rows<E>,
+            {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
+            HeadView<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D,
+            static_cast<E*>(packed_x.raw()));
+  return packed_x;
 }
 
-inline constexpr int key_tile = 64;  ///< columns of a tile: keys, or queries where keys are rows
+inline constexpr int key_tile = 64;  ///< number of columns of a tile: keys, or queries where keys are rows
 
-/// Begins to copy rows row_at(0), row_at(1), ... [D] into a tile of `block_rows` rows; those that are null
-/// become zeros. `valid_address` is any device address.
+/// Starts to copy the rows row_at(0), ..., row_at(block_rows - 1) [D] into a tile; null rows become zeros.
+/// `valid_address` is any device address.
 template <class E, int D, int block_rows, class RowAt>
 __device__ inline void fetch_packed(E* tile, const E* valid_address, RowAt row_at) {
   constexpr int pieces = D / elements_per_piece<E>;
   for (int e = static_cast<int>(threadIdx.x); e < block_rows * pieces; e += cuda::tile_threads) {
     const int row = e / pieces, c = e % pieces * elements_per_piece<E>;
-    const E* from = row_at(row);
-    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, from != nullptr ? from + c : valid_address,
-                         from != nullptr ? 16 : 0);
+    const E* source = row_at(row);
+    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, source != nullptr ? source + c : valid_address,
+                         source != nullptr ? 16 : 0);
   }
 }
 
-/// Begins to copy `rows` consecutive rows [D] into a tile of `block_rows` rows, zeros past them.
+/// Starts to copy `count` consecutive rows [D] into a tile of `block_rows` rows, zeros past them.
 template <class E, int D, int block_rows>
-__device__ inline void fetch_packed(E* tile, const E* from, int64_t rows) {
-  fetch_packed<E, D, block_rows>(tile, from, [=](int row) { return row < rows ? from + row * D : nullptr; });
+__device__ inline void fetch_packed(E* tile, const E* rows, int64_t count) {
+  fetch_packed<E, D, block_rows>(tile, rows, [=](int row) { return row < count ? rows + row * D : nullptr; });
 }
 
-/// A warp's sums [16 M, 8 N] as M times N accumulator fragments [16, 8], of which each lane holds four
-/// numbers: elements e = 0, 1 in one row and e = 2, 3 in the row 8 below.
+/// A warp's sums [16 M, 8 N] as M times N accumulator fragments [16, 8]. Each lane holds four numbers
+/// x[m][n][e] of every fragment, at the places that WarpThread names.
 template <int M, int N>
 struct WarpAccumulator {
   float x[M][N][4];
@@ -113,8 +119,8 @@ struct WarpAccumulator {
   }
 };
 
-/// The rows and columns of a WarpAccumulator that this thread holds: row(m, half) of the fragments m, half 0
-/// for elements e = 0, 1 and half 1 for e = 2, 3; column(n, e) of the fragments n.
+/// Places of this thread's numbers x[m][n][e] of a WarpAccumulator: row(m, e / 2) of the tile of all warps,
+/// and column(n, e). Elements e = 2, 3 (half 1) lie 8 rows below e = 0, 1 (half 0).
 struct WarpThread {
   int lane, warp;
   __device__ WarpThread()
@@ -126,8 +132,9 @@ struct WarpThread {
   __device__ int column(int n, int e) const { return 8 * n + 2 * (lane % 4) + e % 2; }
 };
 
-/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory. bf16 products
-/// go over 16 of the D numbers at a time.
+/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory, 16 columns c
+/// of both at a time. load_matrices() reads four 8 x 8 matrices: lane 8 i + r gives the address of row r of
+/// matrix i.
 template <int D, int M>
 __device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const bf16* b,
                                  WarpAccumulator<M, key_tile / 8>& sums) {
@@ -138,8 +145,8 @@ __device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const 
     cuda::LeftFactor left[M];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const int at = 16 * (thread.warp * M + m) + matrix % 2 * 8 + row;
-      cuda::load_matrices(left[m], a + at * ld + c + matrix / 2 * 8);
+      const int a_row = 16 * (thread.warp * M + m) + matrix % 2 * 8 + row;
+      cuda::load_matrices(left[m], a + a_row * ld + c + matrix / 2 * 8);
     }
 #pragma unroll
     for (int n = 0; n < key_tile / 8; n += 2) {
@@ -155,8 +162,9 @@ __device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const 
   }
 }
 
-/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory. tf32 products
-/// go over 8 of the D numbers at a time.
+/// sums [16 M, 64] += a b^T with a [16 M rows of this warp, D] and b [64, D] in shared memory, 8 columns c of
+/// both at a time. A lane (g, t) = (lane / 4, lane % 4) reads rows g and g + 8 of a, row g of b, and their
+/// columns c + t and c + t + 4.
 template <int D, int M>
 __device__ inline void warp_dots(const WarpThread& thread, const tf32* a, const tf32* b,
                                  WarpAccumulator<M, key_tile / 8>& sums) {
@@ -185,7 +193,7 @@ __device__ inline void warp_dots(const WarpThread& thread, const tf32* a, const 
 
 /// sums [16 M, D] += weights [16 M, 64] b [64, D]; the weights are rounded to bf16 in registers.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& scores,
+__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& weights,
                                    const bf16* b, WarpAccumulator<M, D / 8>& sums) {
   constexpr int ld = packed_ld<bf16, D>;
   const int matrix = thread.lane / 8, row = thread.lane % 8;
@@ -194,7 +202,7 @@ __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulat
     cuda::LeftFactor left[M];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const auto &low = scores.x[m][2 * k], &high = scores.x[m][2 * k + 1];
+      const auto &low = weights.x[m][2 * k], &high = weights.x[m][2 * k + 1];
       left[m][0] = cuda::rounded_pair(low[0], low[1]);
       left[m][1] = cuda::rounded_pair(low[2], low[3]);
       left[m][2] = cuda::rounded_pair(high[0], high[1]);
@@ -219,7 +227,7 @@ __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulat
 /// columns 2t and 2t + 1 of the weights, but the instruction expects t and t + 4. The sum over columns may
 /// run in any order, so column t of the instruction is our 2t and t + 4 our 2t + 1.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& scores,
+__device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& weights,
                                    const tf32* b, WarpAccumulator<M, D / 8>& sums) {
   constexpr int ld = packed_ld<tf32, D>;
   const int g = thread.lane / 4, t = thread.lane % 4;
@@ -228,10 +236,10 @@ __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulat
     tf32 left[M][4];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      left[m][0] = cuda::rounded_tf32(scores.x[m][k][0]);
-      left[m][1] = cuda::rounded_tf32(scores.x[m][k][2]);
-      left[m][2] = cuda::rounded_tf32(scores.x[m][k][1]);
-      left[m][3] = cuda::rounded_tf32(scores.x[m][k][3]);
+      left[m][0] = cuda::rounded_tf32(weights.x[m][k][0]);
+      left[m][1] = cuda::rounded_tf32(weights.x[m][k][2]);
+      left[m][2] = cuda::rounded_tf32(weights.x[m][k][1]);
+      left[m][3] = cuda::rounded_tf32(weights.x[m][k][3]);
     }
     const tf32* row = b + (8 * k + 2 * t) * ld + g;
 #pragma unroll
@@ -243,13 +251,13 @@ __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulat
   }
 }
 
-/// How a row of sums is written: row = new_factor sums + old_factor row, without reading the row where
-/// old_factor is zero.
+/// Factors of row = new_factor sums + old_factor row; the row is not read where old_factor is zero.
 struct RowFactors {
   float new_factor, old_factor = 0.0F;
 };
 
-/// Writes each row of the sums to row_at(m, half) [width] with factors_of(m, half); skips null rows.
+/// Writes each row of the sums to row_at(m, half) [width] with the RowFactors factors_of(m, half); skips null
+/// rows.
 template <int M, int N, class RowAt, class FactorsOf>
 __device__ inline void store_warp_rows(const WarpThread& thread, const WarpAccumulator<M, N>& sums,
                                        int64_t width, RowAt row_at, FactorsOf factors_of) {
@@ -257,24 +265,24 @@ __device__ inline void store_warp_rows(const WarpThread& thread, const WarpAccum
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float* to = row_at(m, half);
-      if (to == nullptr) continue;
+      float* row = row_at(m, half);
+      if (row == nullptr) continue;
       const RowFactors factors = factors_of(m, half);
-      const bool is_aligned = reinterpret_cast<uintptr_t>(to) % 8 == 0;
+      const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 8 == 0;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         const int c = thread.column(n, 0);
         float low = sums.x[m][n][2 * half] * factors.new_factor,
               high = sums.x[m][n][2 * half + 1] * factors.new_factor;
         if (factors.old_factor != 0.0F) {
-          if (c < width) low += to[c] * factors.old_factor;
-          if (c + 1 < width) high += to[c + 1] * factors.old_factor;
+          if (c < width) low += row[c] * factors.old_factor;
+          if (c + 1 < width) high += row[c + 1] * factors.old_factor;
         }
         if (is_aligned && c + 1 < width) {
-          *reinterpret_cast<float2*>(to + c) = make_float2(low, high);
+          *reinterpret_cast<float2*>(row + c) = make_float2(low, high);
         } else {
-          if (c < width) to[c] = low;
-          if (c + 1 < width) to[c + 1] = high;
+          if (c < width) row[c] = low;
+          if (c + 1 < width) row[c + 1] = high;
         }
       }
     }
@@ -302,8 +310,8 @@ void with_packed(Rounding rounding, int64_t width, F&& f) {
   D == 64 ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
 }
 
-/// What a call applies to its pairs besides masking. Each kind has its own kernels, so that a call without
-/// bias and dropout keeps the registers for its sums.
+/// Modifiers of the scores and weights of a call, besides its mask. Each kind has kernels apart, so that a
+/// call without bias and dropout keeps the registers for its sums.
 enum class Pairs {
   plain,         ///< scale only
   with_dropout,  ///< scale and dropout
@@ -317,18 +325,19 @@ void with_pairs(const AttentionScores<float>& call, F&& f) {
   call.has_dropout ? f.template operator()<Pairs::with_dropout>() : f.template operator()<Pairs::plain>();
 }
 
-/// Number of keys of the tile [j, j + key_tile) that query i sees: its first ones.
-__device__ inline int keys_seen(const AttentionShape& x, int64_t i, int64_t j, int64_t keys) {
-  const int64_t end = i >= x.Tq ? 0 : x.causal ? min(keys, i + x.first_query + 1) : keys;
+/// Number of keys of the tile [j, j + key_tile) that query i sees, always the first ones; 0 past the last
+/// query.
+__device__ inline int keys_seen(const AttentionShape& call, int64_t i, int64_t j, int64_t num_keys) {
+  const int64_t end = i >= call.Tq ? 0 : call.causal ? min(num_keys, i + call.first_query + 1) : num_keys;
   return static_cast<int>(within(end - j, 0, key_tile));
 }
 
-/// Number of queries of the tile [i, i + key_tile) that do not see key j: its first ones.
-__device__ inline int queries_not_seeing(const AttentionShape& x, int64_t j, int64_t i) {
-  return static_cast<int>(within(x.first_query_of(j) - i, 0, key_tile));
+/// Number of queries of the tile [i, i + key_tile) that do not see key j, always the first ones.
+__device__ inline int queries_not_seeing(const AttentionShape& call, int64_t j, int64_t i) {
+  return static_cast<int>(within(call.first_query_of(j) - i, 0, key_tile));
 }
 
-/// Attention and AttentionBack with inputs of products rounded to bf16 or tf32; sums and weights are f32.
+/// Attention and AttentionBack with operands of matrix products rounded to bf16 or tf32; sums are f32.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse);
 void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams& params);

@@ -1,5 +1,5 @@
-// The online softmax of a warp's rows, on scores in registers as the tensor cores leave them. These
-// instructions, not the products, limit the speed of the forward pass.
+// The online softmax of a warp's rows, whose scores are in the registers of the tensor cores' accumulators.
+// These instructions, not the matrix products, limit the speed of the forward pass.
 #pragma once
 
 #include "heed/core/cuda/device/exp2.h"
@@ -8,8 +8,8 @@
 namespace heed::kernel {
 
 /// The online softmax of the 16 M rows of a warp; four lanes share a row, each with its part of row_sum.
-/// row_max is kept in the unit of the products, before scaling: differences from it are then exactly zero at
-/// the maximum and never above, however large the scale is.
+/// row_max is the largest product q . k, before scaling: differences from it are then exactly zero at the
+/// maximum and never above, however large the scale is.
 template <int M>
 struct WarpOnlineSoftmax {
   float row_max[M][2], row_sum[M][2];
@@ -55,10 +55,10 @@ struct WarpOnlineSoftmax {
         for (int n = 0; n < key_tile / 8; ++n) {
 #pragma unroll
           for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            float& p = scores.x[m][n][e];
-            p = cuda::fast_exp2((p - row_base) * unit);
-            sum += p;
-            p *= keep(n, e);
+            float& weight = scores.x[m][n][e];
+            weight = cuda::fast_exp2((weight - row_base) * unit);
+            sum += weight;
+            weight *= keep(n, e);
           }
         }
         row_sum[m][half] = row_sum[m][half] * correction + sum;

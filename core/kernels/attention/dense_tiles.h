@@ -11,25 +11,27 @@ template <class T>
 struct DenseTiles {
   using Queries = QueryTile;
   static constexpr bool scattered_rows = false;
-  const Call<T>& call;
-  bool alone = false;  ///< each query is computed by itself
+  const AttentionCall<T>& call;
+  bool row_by_row = false;  ///< each query is computed by itself
 
   int64_t passes() const { return 1; }
-  int64_t tile_queries() const { return alone ? 1 : tile; }
+  int64_t tile_queries() const { return row_by_row ? 1 : tile; }
   int64_t max_query_tiles() const { return ceil_div(call.Tq, tile_queries()); }
   int64_t query_tiles(int64_t, int64_t) const { return max_query_tiles(); }
   QueryTile query_tile(int64_t b, int64_t h, int64_t, int64_t n) const {
     const int64_t i = n * tile_queries();
-    return {b, h, {i, std::min(tile_queries(), call.Tq - i)}, alone};
+    return {b, h, {i, std::min(tile_queries(), call.Tq - i)}, row_by_row};
   }
   int64_t flops_of_head() const { return 2 * call.Tq * call.Tk * (call.d + call.dv); }
   int64_t flops_of_tile() const {
     const int64_t flops =
         2 * std::min(call.Tq, tile_queries()) * std::max<int64_t>(call.Tk * (call.d + call.dv), 1);
-    // A query alone reads its keys and values once, so memory limits it: its task is small.
-    return alone ? 64 * flops : flops;
+    // A query by itself reads its keys and values once, so memory limits it: its task is small.
+    constexpr int64_t slowdown = 64;
+    return row_by_row ? slowdown * flops : flops;
   }
 
+  /// Enough runs for sixteen threads.
   int64_t max_key_runs(int64_t heads) const { return 16 / heads; }
 
   bool sees(const QueryTile& queries, int64_t key_begin, int64_t key_end) const {
@@ -37,30 +39,30 @@ struct DenseTiles {
   }
 
   template <class F>
-  void each_key_tile(const QueryTile& queries, int64_t key_begin, int64_t key_end, StepParams<T>& step,
+  void each_key_tile(const QueryTile& queries, int64_t key_begin, int64_t key_end, TilePair<T>& tile_pair,
                      F&& f) const {
     const int64_t end = end_of_keys(queries, key_end);
     for (int64_t j = key_begin; j < end; j += tile) {
       const int64_t num_keys = std::min(tile, end - j);
-      prepare(queries, j, num_keys, step);
+      prepare(queries, j, num_keys, tile_pair);
       f(TileRows{j - key_begin, num_keys});
     }
   }
 
   template <class F>
   void each_key_list(const QueryTile& queries, int64_t i, int64_t key_begin, int64_t key_end, F&& f) const {
-    int32_t index[tile];
+    int32_t key_index[tile];
     T bias[tile];
     const int64_t end = end_of_keys(queries, key_end);
     for (int64_t j = key_begin; j < end; j += tile) {
       const int64_t count = std::min(tile, end - j);
-      for (int32_t n = 0; n < tile; ++n) index[n] = static_cast<int32_t>(j - key_begin) + n;
+      for (int32_t n = 0; n < tile; ++n) key_index[n] = static_cast<int32_t>(j - key_begin) + n;
       for (int64_t n = 0; call.has_bias() && n < count; ++n) {
-        T sum = call.bias == nullptr ? T(0) : *call.bias_at(queries.b, queries.h, i, j + n);
-        if (call.relative != nullptr) sum += *call.relative_at(queries.h, i, j + n);
-        bias[n] = sum * static_cast<T>(log2_e);
+        T natural = call.bias == nullptr ? T(0) : *call.bias_at(queries.b, queries.h, i, j + n);
+        if (call.relative != nullptr) natural += *call.relative_at(queries.h, i, j + n);
+        bias[n] = natural * static_cast<T>(log2_e);
       }
-      f(KeyList{index, count}, call.has_bias() ? static_cast<const T*>(bias) : nullptr,
+      f(KeyList{key_index, count}, call.has_bias() ? static_cast<const T*>(bias) : nullptr,
         static_cast<const T*>(nullptr));
     }
   }
@@ -71,62 +73,67 @@ struct DenseTiles {
     return std::min(key_end, call.num_keys_before(queries.b, queries.rows.first + queries.rows.count));
   }
 
-  /// Masks, bias and dropout of a tile of queries with keys [j, j + num_keys).
-  void prepare(const QueryTile& of, int64_t j, int64_t num_keys, StepParams<T>& step) const {
-    const int64_t i = of.rows.first, num_queries = of.rows.count;
+  /// Sets the masks, bias and dropout of a tile of queries with keys [j, j + num_keys).
+  void prepare(const QueryTile& queries, int64_t j, int64_t num_keys, TilePair<T>& tile_pair) const {
+    const int64_t i = queries.rows.first, num_queries = queries.rows.count;
     // Number of these keys that the first query sees; each later query sees one more.
     const int64_t seen_by_first = call.causal ? i + call.first_query + 1 - j : num_keys;
-    step.tile_mask.count = 0;
-    step.modifiers = {};
-    step.modifiers.softcap = call.softcap;
+    tile_pair.tile_mask.count = 0;
+    tile_pair.modifiers = {};
+    tile_pair.modifiers.softcap = call.softcap;
     if (call.causal && seen_by_first < num_keys) {
-      for (int64_t g = 0; g < num_queries; g += TileMask::group) {
-        const int64_t end = std::min(g + TileMask::group, num_queries);
-        step.tile_mask.add({g, end, 0, std::clamp<int64_t>(seen_by_first + end - 1, 0, num_keys)});
+      for (int64_t begin = 0; begin < num_queries; begin += TileMask::queries_per_group) {
+        const int64_t end = std::min(begin + TileMask::queries_per_group, num_queries);
+        tile_pair.tile_mask.add({.query_begin = begin,
+                                 .query_end = end,
+                                 .key_begin = 0,
+                                 .key_end = std::clamp<int64_t>(seen_by_first + end - 1, 0, num_keys)});
       }
-      for (int64_t lane = 0; lane < simd::padded<T>(num_queries); ++lane)
-        step.visible.set(lane, low_bits(seen_by_first + lane));
-      step.modifiers.visible = &step.visible;
+      for (int64_t query = 0; query < simd::padded<T>(num_queries); ++query)
+        tile_pair.visible.set(query, low_bits(seen_by_first + query));
+      tile_pair.modifiers.visible = &tile_pair.visible;
     } else {
-      step.tile_mask.add({0, num_queries, 0, num_keys});
+      tile_pair.tile_mask.add({0, num_queries, 0, num_keys});
     }
-    if (call.bias != nullptr) add_bias(of, j, num_keys, step.bias);
-    if (call.relative != nullptr) add_relative(of, j, num_keys, step.bias);
-    if (call.has_bias()) step.modifiers.bias = step.bias;
+    if (call.bias != nullptr) write_bias(queries, j, num_keys, tile_pair.bias);
+    if (call.relative != nullptr) add_relative(queries, j, num_keys, tile_pair.bias);
+    if (call.has_bias()) tile_pair.modifiers.bias = tile_pair.bias;
     if (call.has_dropout) {
-      call.dropout.fill(call.dropout_index(of.b, of.h, i, j), static_cast<uint64_t>(call.Tk), num_queries,
-                        num_keys, seen_by_first, step.keep_mask);
-      step.modifiers.keep_mask = &step.keep_mask;
-      step.modifiers.keep_scale = call.keep_scale;
+      call.dropout.draw_keep_mask(call.dropout_index(queries.b, queries.h, i, j),
+                                  static_cast<uint64_t>(call.Tk), num_queries, num_keys, seen_by_first,
+                                  tile_pair.keep_mask);
+      tile_pair.modifiers.keep_mask = &tile_pair.keep_mask;
+      tile_pair.modifiers.keep_scale = call.keep_scale;
     }
   }
 
-  /// bias [key, query] += the relative bias of each pair in log2 units; = where the call has no other bias.
-  void add_relative(const QueryTile& of, int64_t j, int64_t keys, T* bias) const {
-    const int64_t width = simd::padded<T>(of.rows.count);
-    if (call.bias == nullptr) std::fill_n(bias, keys * width, T(0));
-    for (int64_t key = 0; key < keys; ++key) {
-      const T* from = call.relative_at(of.h, of.rows.first, j + key);
-      for (int64_t q = 0; q < of.rows.count; ++q) bias[key * width + q] += from[q] * static_cast<T>(log2_e);
+  /// bias [keys, padded queries] += the relative bias in log2 units; = it where the call has no other bias.
+  void add_relative(const QueryTile& queries, int64_t first_key, int64_t num_keys, T* bias) const {
+    const int64_t padded_queries = simd::padded<T>(queries.rows.count);
+    if (call.bias == nullptr) std::fill_n(bias, num_keys * padded_queries, T(0));
+    for (int64_t j = 0; j < num_keys; ++j) {
+      const T* relative = call.relative_at(queries.h, queries.rows.first, first_key + j);
+      for (int64_t i = 0; i < queries.rows.count; ++i)
+        bias[j * padded_queries + i] += relative[i] * static_cast<T>(log2_e);
     }
   }
 
-  /// bias [key, query] = the bias of each pair in log2 units.
-  void add_bias(const QueryTile& of, int64_t j, int64_t keys, T* bias) const {
-    const int64_t* stride = call.bias_stride;
-    const int64_t queries = of.rows.count, width = simd::padded<T>(queries);
-    const T* from = call.bias_at(of.b, of.h, of.rows.first, j);
+  /// bias [keys, padded queries] = the bias of each pair in log2 units.
+  void write_bias(const QueryTile& queries, int64_t first_key, int64_t num_keys, T* bias) const {
+    const int64_t num_queries = queries.rows.count, padded_queries = simd::padded<T>(num_queries),
+                  query_stride = call.bias_stride[2], key_stride = call.bias_stride[3];
+    const T* natural = call.bias_at(queries.b, queries.h, queries.rows.first, first_key);
     const T unit = static_cast<T>(log2_e);
-    if (stride[2] == 0) {
-      for (int64_t key = 0; key < keys; ++key)
-        std::fill_n(bias + key * width, width, from[key * stride[3]] * unit);
-    } else if (stride[3] == 1) {
-      simd::scaled_transpose(from, stride[2], queries, keys, unit, bias, width);
+    if (query_stride == 0) {
+      for (int64_t j = 0; j < num_keys; ++j)
+        std::fill_n(bias + j * padded_queries, padded_queries, natural[j * key_stride] * unit);
+    } else if (key_stride == 1) {
+      simd::scaled_transpose(natural, query_stride, num_queries, num_keys, unit, bias, padded_queries);
     } else {
-      for (int64_t key = 0; key < keys; ++key) {
-        std::fill_n(bias + key * width, width, T(0));
-        for (int64_t q = 0; q < queries; ++q)
-          bias[key * width + q] = from[q * stride[2] + key * stride[3]] * unit;
+      for (int64_t j = 0; j < num_keys; ++j) {
+        std::fill_n(bias + j * padded_queries, padded_queries, T(0));
+        for (int64_t i = 0; i < num_queries; ++i)
+          bias[j * padded_queries + i] = natural[i * query_stride + j * key_stride] * unit;
       }
     }
   }

@@ -8,12 +8,13 @@
 
 namespace heed::kernel {
 
-/// Prefetches rows [rows, width]: heads are strided, which defeats the hardware prefetcher.
+/// Prefetches rows x [rows, width], `ld` elements apart: strides of heads defeat the hardware prefetcher.
 template <class T>
 void fetch_rows(const T* x, int64_t ld, int64_t rows, int64_t width) {
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t elements_per_cache_line = 64 / static_cast<int64_t>(sizeof(T));
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < width; c += line) __builtin_prefetch(x + r * ld + c, 0, 2);
+    for (int64_t c = 0; c < width; c += elements_per_cache_line)
+      __builtin_prefetch(x + r * ld + c, /*rw=*/0, /*locality=*/2);
   }
 }
 
@@ -27,8 +28,7 @@ struct Rows {
   Rows from(int64_t index) const { return {row(index), ld}; }
 };
 
-/// Rows [rows, padded width]: x itself where the width is a whole number of vectors, else a copy padded with
-/// zeros.
+/// Rows [rows, padded width]: x where the width is a whole number of vectors, else a copy padded with zeros.
 template <class T>
 Rows<T> whole_rows(const T* x, int64_t ld, int64_t rows, int64_t width, T* copy) {
   const int64_t padded_width = simd::padded<T>(width);
@@ -61,7 +61,7 @@ class BumpAllocator {
   T* next_;
 };
 
-/// Operations that make a task worth giving to a thread.
+/// Floating-point operations of a task that is worth giving to a thread.
 inline constexpr int64_t flops_per_task = 4'000'000;
 
 }  // namespace heed::kernel

@@ -1,5 +1,5 @@
-// Tensors as pointers, on the CPU and on devices: rows of heads of a tensor [B, H, T, d], and optional
-// tensors.
+// Pointers to tensors for kernels on the CPU and on devices: rows of the heads of a tensor [B, H, T, d], and
+// tensors that may be empty.
 #pragma once
 
 #include <type_traits>
@@ -15,12 +15,11 @@ T* data_or_null(const Tensor& x) {
   return x ? x.data<std::remove_const_t<T>>() : nullptr;
 }
 
-/// Rows of a tensor [B, H, T, d] of last stride 1, with its other strides in elements. T may be const. An
-/// empty tensor gives null.
+/// Rows of a tensor [B, H, T, d] of last stride 1. T may be const. An empty tensor gives null.
 template <class T>
 struct HeadView {
   T* data = nullptr;
-  int64_t batch = 0, head = 0, ld = 0;
+  int64_t batch = 0, head = 0, ld = 0;  ///< strides in elements: of batch rows, of heads, of rows
 
   HeadView() = default;
   explicit HeadView(const Tensor& x) {

@@ -1,4 +1,4 @@
-// Attention to the keys near a centre that each query has of its own: time and memory follow the window.
+// Attention of each query to a window of keys around its centre: time and memory grow with the window.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -19,11 +19,11 @@ enum class Gauss {
   pre_score,  ///< multiplies the scores before the softmax
 };
 
-/// Settings of a call. Mask and lengths as in AttentionParams.
+/// Settings of a call. Causal mask and key lengths are those of AttentionParams.
 struct LocalParams {
   double scale = 1;
-  int64_t half_width = 10;  ///< half width of the window
-  double sigma = 5;
+  int64_t half_width = 10;  ///< half the width of the window, in keys
+  double sigma = 5;         ///< deviation of the Gaussian, in keys
   WindowCentre window = WindowCentre::real;
   Gauss gauss = Gauss::post;
   bool causal = false;
@@ -31,10 +31,10 @@ struct LocalParams {
   Tensor key_lengths = {};  ///< i32 [B] or empty
 };
 
-/// out_i = sum over the keys j in the window of query i of w_ij v_j, with w_ij the softmax of scale q_i .
-/// k_j, multiplied by the Gaussian where Gauss has it. Luong et al. 2015, arXiv 1508.04025, equations 9
-/// and 10. q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk, dv], out [B, H, Tq, dv], each of last stride 1;
-/// centre [B, H, Tq], contiguous. A query without keys gets zeros.
+/// out_i = sum_j w_ij v_j over the keys j in the window of query i, where w_ij is the softmax of scale q_i .
+/// k_j with the Gaussian where Gauss applies it. Luong et al. 2015, arXiv 1508.04025, equations 9 and 10. q
+/// [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk, dv], out [B, H, Tq, dv], each of last stride 1; centre [B, H,
+/// Tq], contiguous. A query without keys gets zeros.
 struct LocalAttention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
@@ -45,10 +45,10 @@ struct LocalAttention {
 
 /// Tensors of LocalAttentionBack.
 struct LocalAttentionBackTensors {
-  Tensor q, k, v, centre;  ///< as LocalAttention read them
+  Tensor q, k, v, centre;  ///< inputs of LocalAttention
   Tensor dout;             ///< [B, H, Tq, dv]
-  Tensor dq, dk, dv;       ///< written: as q, k, v
-  Tensor dcentre;          ///< written: [B, H, Tq]
+  Tensor dq, dk, dv;       ///< written, in the shapes of q, k, v
+  Tensor dcentre;          ///< written, [B, H, Tq]
 };
 
 /// Gradients of LocalAttention; it recomputes the weights. The window has no gradient: it is a step function.

@@ -13,7 +13,7 @@
 namespace heed::kernel {
 namespace {
 
-/// Number of rows of a task.
+/// Number of query rows of a task.
 template <class T>
 int64_t rows_per_task(const LocalAttentionCall<T>& call) {
   return flops_per_task / (2 * (call.max_keys + 1) * (call.d + call.dv + 8)) + 1;
@@ -23,8 +23,8 @@ int64_t rows_per_task(const LocalAttentionCall<T>& call) {
 template <class T>
 class WindowWeights {
  public:
-  /// Numbers of working memory.
-  static int64_t scratch(const LocalAttentionCall<T>& call) {
+  /// Number of elements of the working memory.
+  static int64_t scratch_size(const LocalAttentionCall<T>& call) {
     return 4 * BumpAllocator<T>::rounded(call.max_keys);
   }
   WindowWeights(const LocalAttentionCall<T>& call, T* memory) : call_(call) {
@@ -36,9 +36,9 @@ class WindowWeights {
   }
 
   KeyWindow window;
-  T* weights;  ///< [window.count]: factors of the values
+  T* weights;  ///< [window.count], of the values
 
-  /// Computes the window and the weights of query i of head (b, h). Returns the operations done.
+  /// Computes the window and the weights of query i of head (b, h). Returns the number of operations.
   int64_t compute(int64_t b, int64_t h, int64_t i) {
     const bool pre_score = call_.gauss == Gauss::pre_score, post = call_.gauss == Gauss::post;
     window = call_.window_of(b, i, call_.centres[(b * call_.heads + h) * call_.queries + i]);
@@ -60,8 +60,8 @@ class WindowWeights {
     return window.count * (2 * call_.d + 8);
   }
 
-  /// Turns gradients of `weights` into those of the scaled products, in place; returns the gradient of the
-  /// centre.
+  /// Replaces the gradients of `weights` in place by those of the scaled products scale q . k. Returns the
+  /// gradient of the centre.
   T backpropagate(T* dweights) {
     const bool pre_score = call_.gauss == Gauss::pre_score, post = call_.gauss == Gauss::post;
     T delta = 0, dcentre = 0;
@@ -71,7 +71,8 @@ class WindowWeights {
       if (post) dcentre += weights[n] * dweights[n] * log_gaussian_grad;
       const T dscore = softmax_[n] * ((post ? gaussian_[n] : T(1)) * dweights[n] - delta);
       if (pre_score) dcentre += dscore * scores_[n] * gaussian_[n] * log_gaussian_grad;
-      dweights[n] = pre_score ? dscore * gaussian_[n] : dscore;
+      T& dproduct = dweights[n];
+      dproduct = pre_score ? dscore * gaussian_[n] : dscore;
     }
     return dcentre;
   }
@@ -81,7 +82,7 @@ class WindowWeights {
   T *gaussian_, *scores_, *softmax_;
 };
 
-/// y += factor x over `count` numbers.
+/// y [count] += factor x.
 template <class T>
 void add_scaled(T* y, const T* x, T factor, int64_t count) {
 #pragma GCC ivdep
@@ -93,44 +94,45 @@ void add_scaled(T* y, const T* x, T factor, int64_t count) {
 template <class T>
 void forward(const LocalAttentionCall<T>& call, const Tensor& out) {
   const HeadView<T> outs(out);
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * WindowWeights<T>::scratch(call));
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * WindowWeights<T>::scratch_size(call));
   parallel_rows(call.num_rows(), rows_per_task(call), [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
-    WindowWeights<T> row(call, part.template data<T>());
+    WindowWeights<T> query(call, part.template data<T>());
     int64_t flops = 0;
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t i = n % call.queries, h = n / call.queries % call.heads,
-                    b = n / call.queries / call.heads;
-      flops += row.compute(b, h, i);
-      T* sum = outs.at(b, h, i);
-      std::fill_n(sum, call.dv, row.window.is_nan ? std::numeric_limits<T>::quiet_NaN() : T(0));
-      for (int64_t key = 0; key < row.window.count; ++key)
-        add_scaled(sum, call.v.at(b, h, row.window.begin + key), row.weights[key], call.dv);
-      flops += 2 * row.window.count * call.dv;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i = row % call.queries, head = row / call.queries, b = head / call.heads,
+                    h = head % call.heads;
+      flops += query.compute(b, h, i);
+      T* out_row = outs.at(b, h, i);
+      std::fill_n(out_row, call.dv, query.window.is_nan ? std::numeric_limits<T>::quiet_NaN() : T(0));
+      for (int64_t n = 0; n < query.window.count; ++n)
+        add_scaled(out_row, call.v.at(b, h, query.window.begin + n), query.weights[n], call.dv);
+      flops += 2 * query.window.count * call.dv;
     }
     Count::add(flops);
   });
 }
 
-/// dq, dk, dv and dcentre [B, H, Tq]; the weights of each window are computed again. One task is some heads:
-/// each goes through its queries in order and adds to its own dk and dv.
+/// dq, dk, dv and dcentre [B, H, Tq], with recomputed weights. One task is some heads: it goes through the
+/// queries of each head in order and adds to dk and dv of the keys in their windows.
 template <class T>
 void backward(const LocalAttentionCall<T>& call, const LocalAttentionBackTensors& t) {
   const HeadView<const T> douts(t.dout);
   const HeadView<T> dqs(t.dq), dks(t.dk), dvs(t.dv);
   const int64_t dweights_size = BumpAllocator<T>::rounded(call.max_keys);
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (WindowWeights<T>::scratch(call) + dweights_size));
-  const auto add_query = [&](int64_t b, int64_t h, int64_t i, WindowWeights<T>& row, T* dweights) {
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (WindowWeights<T>::scratch_size(call) + dweights_size));
+  const auto add_query = [&](int64_t b, int64_t h, int64_t i, WindowWeights<T>& query, T* dweights) {
     const T *q = call.q.at(b, h, i), *dout = douts.at(b, h, i);
-    const int64_t flops = row.compute(b, h, i);
-    const KeyWindow& window = row.window;
+    const int64_t flops = query.compute(b, h, i);
+    const KeyWindow& window = query.window;
     // dweights_j = dout . v_j, and dv_j += w_j dout.
     for (int64_t n = 0; n < window.count; ++n) {
       dweights[n] = lanes::dot(dout, call.v.at(b, h, window.begin + n), call.dv);
-      add_scaled(dvs.at(b, h, window.begin + n), dout, row.weights[n], call.dv);
+      add_scaled(dvs.at(b, h, window.begin + n), dout, query.weights[n], call.dv);
     }
-    // dweights becomes the gradient of the scaled products, which gives dq and is added to dk.
-    t.dcentre.data<T>()[(b * call.heads + h) * call.queries + i] = row.backpropagate(dweights);
+    // dweights now becomes the gradient of the scaled products: dq = sum_j dproduct_j k_j, dk_j += dproduct_j
+    // q.
+    t.dcentre.data<T>()[(b * call.heads + h) * call.queries + i] = query.backpropagate(dweights);
     T* dq = dqs.at(b, h, i);
     std::fill_n(dq, call.d, T(0));
     for (int64_t n = 0; n < window.count; ++n) {
@@ -144,13 +146,13 @@ void backward(const LocalAttentionCall<T>& call, const LocalAttentionBackTensors
                 [&](int64_t begin, int64_t end) {
                   const Scratch::Part part(scratch);
                   T* dweights = part.template data<T>();
-                  WindowWeights<T> row(call, dweights + dweights_size);
+                  WindowWeights<T> query(call, dweights + dweights_size);
                   int64_t flops = 0;
                   for (int64_t head = begin; head < end; ++head) {
                     const int64_t b = head / call.heads, h = head % call.heads;
                     zero_rows(dks.at(b, h, 0), dks.ld, call.keys, call.d);
                     zero_rows(dvs.at(b, h, 0), dvs.ld, call.keys, call.dv);
-                    for (int64_t i = 0; i < call.queries; ++i) flops += add_query(b, h, i, row, dweights);
+                    for (int64_t i = 0; i < call.queries; ++i) flops += add_query(b, h, i, query, dweights);
                   }
                   Count::add(flops);
                 });

@@ -1,5 +1,6 @@
-// Attention to windows on a GPU: one warp per query. Gradients of keys and values are summed over the queries
-// whose window holds the key, which are neighbours where queries are sorted by their windows.
+// Attention to windows on a GPU, by one warp per query. Gradients of keys and values are summed by one warp
+// per key over the queries whose window has the key: these are neighbours in the order of the windows' first
+// keys.
 #include "heed/core/kernels/attention/local_attention.h"
 
 #include <algorithm>
@@ -50,8 +51,8 @@ struct WindowWeights {
     __syncwarp();
   }
 
-  /// Turns gradients of `weights` into those of the scaled products, in place; returns the gradient of the
-  /// centre.
+  /// Replaces the gradients of `weights` in place by those of the scaled products scale q . k. Returns the
+  /// gradient of the centre.
   __device__ T backpropagate(const LocalAttentionCall<T>& call, const KeyWindow& window, T* dweights) {
     const bool pre_score = call.gauss == Gauss::pre_score, post = call.gauss == Gauss::post;
     T delta = 0, dcentre = 0;
@@ -69,8 +70,8 @@ struct WindowWeights {
   }
 };
 
-/// Calls f(row, b, h, i, window, weights) for query rows (b, h, i), of which each warp takes some in turn;
-/// memory [warps of the grid, 4, max_keys].
+/// Calls f(row, b, h, i, window, weights) for every query row (b, h, i) of this warp: warps take rows in
+/// turn. memory [warps of the grid, 4, max_keys].
 template <class T, class F>
 __device__ void each_query(const LocalAttentionCall<T>& call, T* memory, F f) {
   WindowWeights<T> weights(memory + cuda::grid_warp() * 4 * call.max_keys, call.max_keys);
@@ -186,18 +187,19 @@ __global__ void __launch_bounds__(cuda::block)
   write_sum(dout, saved.weights, call.dv, dv.at(b, h, j));
 }
 
+/// Floating-point operations of the forward pass of a query, with the largest window.
 template <class T>
 int64_t flops_per_row(const LocalAttentionCall<T>& call) {
   return call.max_keys * (2 * (call.d + call.dv) + 8);
 }
 
-/// A grid with as many warps as work at the same time on the rows of a call.
+/// A grid with one warp per query row, but at most max_warps.
 template <class T>
 cuda::Grid query_grid(const LocalAttentionCall<T>& call) {
   return cuda::warp_per_row(std::min(call.num_rows(), cuda::max_warps));
 }
 
-/// Working memory [4, max_keys] of each warp of a grid.
+/// Working memory [warps of query_grid(), 4, max_keys].
 template <class T>
 Tensor warp_memory(const Tensor& like, const LocalAttentionCall<T>& call) {
   const int64_t warps = int64_t{query_grid(call).blocks.x} * (cuda::block / cuda::lanes);

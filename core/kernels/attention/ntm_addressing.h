@@ -1,5 +1,4 @@
-// The addressing of a head of a neural Turing machine: turns weights by content into weights by content and
-// location.
+// Addressing of a neural Turing machine: turns weights by content into weights by content and location.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -7,17 +6,17 @@
 
 namespace heed::kernel {
 
-/// Which keys a query sees, as in AttentionParams.
+/// The keys that a query sees; the members are those of AttentionParams.
 struct AddressingParams {
   bool causal = false;
   int64_t first_query = 0;
   Tensor key_lengths = {};  ///< i32 [B] or empty
 };
 
-/// Inputs of addressing, or their gradients. Each but `content` may be empty; its step is then left out.
+/// Inputs of addressing, or their gradients. All but `content` may be empty, and their step is then skipped.
 struct AddressingInputs {
   Tensor content;  ///< [B, H, Tq, Tk]: rows that sum to one
-  Tensor before;   ///< [B, H, Tk]: the weights w_(-1) before the first query
+  Tensor before;   ///< [B, H, Tk]: the initial weights w_(-1)
   Tensor gate;     ///< [B, H, Tq]
   Tensor shift;    ///< [B, H, Tq, 2r + 1]: from -r to r
   Tensor sharp;    ///< [B, H, Tq]

@@ -1,4 +1,4 @@
-// Extents and pointers of a call of NTM addressing, for both devices.
+// Extents and pointers of a call of NTM addressing, for the CPU and for devices.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace heed::kernel {
 
-/// A call; null for inputs that it does not have.
+/// Extents and inputs of a call; null for empty inputs. queries = Tq, keys = Tk, shifts = 2 r + 1.
 template <class T>
 struct NtmAddressingCall {
   int64_t batch, heads, queries, keys, shifts, first_query;
@@ -32,7 +32,7 @@ struct NtmAddressingCall {
         lengths(data_or_null<int32_t>(params.key_lengths)),
         causal(params.causal) {}
 
-  /// Number of keys that query i sees: the first ones.
+  /// Number of keys that query i of a head (b H + h) sees, always the first ones.
   HEED_BOTH int64_t num_visible(int64_t head, int64_t i) const {
     int64_t n = keys;
     if (lengths != nullptr) n = std::clamp<int64_t>(lengths[head / heads], 0, n);

@@ -19,25 +19,25 @@ int64_t heads_per_task(const NtmAddressingCall<T>& call) {
   return flops_per_task / (call.queries * call.keys * (2 * call.shifts + 20) + 1) + 1;
 }
 
-/// to[j] += factor from[(j - s) mod n] for all n.
+/// sum[j] += factor x[(j - shift) mod n] for j < n.
 template <class T>
-void add_shifted(const T* from, int64_t s, int64_t n, T factor, T* to) {
-  const int64_t start = ((s % n) + n) % n;  // from[0] is added to to[start]
-  for (int64_t j = start; j < n; ++j) to[j] += factor * from[j - start];
-  for (int64_t j = 0; j < start; ++j) to[j] += factor * from[j - start + n];
+void add_shifted(const T* x, int64_t shift, int64_t n, T factor, T* sum) {
+  const int64_t rotation = ((shift % n) + n) % n;
+  for (int64_t j = rotation; j < n; ++j) sum[j] += factor * x[j - rotation];
+  for (int64_t j = 0; j < rotation; ++j) sum[j] += factor * x[j - rotation + n];
 }
 
-/// Sum over j of other[j] from[(j - s) mod n].
+/// Sum over j < n of y[j] x[(j - shift) mod n].
 template <class T>
-T dot_shifted(const T* from, int64_t s, int64_t n, const T* other) {
-  const int64_t start = ((s % n) + n) % n;
+T dot_shifted(const T* x, int64_t shift, int64_t n, const T* y) {
+  const int64_t rotation = ((shift % n) + n) % n;
   T sum = 0;
-  for (int64_t j = start; j < n; ++j) sum += other[j] * from[j - start];
-  for (int64_t j = 0; j < start; ++j) sum += other[j] * from[j - start + n];
+  for (int64_t j = rotation; j < n; ++j) sum += y[j] * x[j - rotation];
+  for (int64_t j = 0; j < rotation; ++j) sum += y[j] * x[j - rotation + n];
   return sum;
 }
 
-/// The steps of one query before sharpening: gated [n] = w_g and shifted [n] = w~ (see NtmAddressing).
+/// The weights of one query before sharpening: gated [n] = w_g and shifted [n] = w~ (see NtmAddressing).
 template <class T>
 struct ShiftedWeights {
   T *gated, *shifted;
@@ -139,9 +139,9 @@ void backward(const NtmAddressingCall<T>& call, const T* out, const T* dout,
         if (call.shift != nullptr) {
           std::fill_n(dgated_sum, n, T(0));
           for (int64_t s = 0; s < call.shifts; ++s) {
-            const int64_t by = s - call.shifts / 2;
-            gradients.shift[row * call.shifts + s] = dot_shifted(weights.gated, by, n, dweights);
-            add_shifted(dweights, -by, n, call.shift[row * call.shifts + s], dgated_sum);
+            const int64_t shift = s - call.shifts / 2;
+            gradients.shift[row * call.shifts + s] = dot_shifted(weights.gated, shift, n, dweights);
+            add_shifted(dweights, -shift, n, call.shift[row * call.shifts + s], dgated_sum);
           }
           dgated = dgated_sum;
         }

@@ -12,18 +12,18 @@
 namespace heed::kernel {
 namespace {
 
-/// Sum over s from -r to r of factors[s + r] from[(j - sign s) mod n], with 2 r + 1 = shifts.
+/// Sum over s from -r to r of factors[s + r] x[(j - sign s) mod n], with 2 r + 1 = shifts.
 template <class T>
-__device__ T shifted_at(const T* from, int64_t j, int64_t n, const T* factors, int64_t shifts, int sign) {
+__device__ T shifted_at(const T* x, int64_t j, int64_t n, const T* factors, int64_t shifts, int sign) {
   T sum = 0;
   for (int64_t s = 0; s < shifts; ++s) {
     const int64_t source = (j - sign * (s - shifts / 2)) % n;
-    sum += factors[s] * from[source < 0 ? source + n : source];
+    sum += factors[s] * x[source < 0 ? source + n : source];
   }
   return sum;
 }
 
-/// The steps of query i of a head before sharpening: gated [n] = w_g and shifted [n] = w~ (see
+/// The weights of query i of a head before sharpening: gated [n] = w_g and shifted [n] = w~ (see
 /// NtmAddressing), by one block whose threads share the n keys. `previous` is w_(i-1) or null.
 template <class T>
 __device__ void shift_weights(const NtmAddressingCall<T>& call, int64_t head, int64_t i, int64_t n,
@@ -38,7 +38,7 @@ __device__ void shift_weights(const NtmAddressingCall<T>& call, int64_t head, in
   for (int64_t j = threadIdx.x; j < n; j += cuda::block)
     shifted[j] = call.shift == nullptr
                      ? gated[j]
-                     : shifted_at(gated, j, n, call.shift + row * call.shifts, call.shifts, 1);
+                     : shifted_at(gated, j, n, call.shift + row * call.shifts, call.shifts, /*sign=*/1);
   __syncthreads();
 }
 
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(cuda::block)
         if (thread == 0) gradients.shift[row * call.shifts + s] = dshift;
       }
       for (int64_t j = thread; j < n; j += step)
-        dgated_sum[j] = shifted_at(dweights, j, n, factors, call.shifts, -1);
+        dgated_sum[j] = shifted_at(dweights, j, n, factors, call.shifts, /*sign=*/-1);
       dgated = dgated_sum;
     }
     // Gate: dcontent = g dgated, dprevious = (1 - g) dgated.

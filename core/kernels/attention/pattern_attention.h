@@ -15,12 +15,13 @@ struct PatternParams {
   double scale = 1;
   std::shared_ptr<const Pattern> pattern = {};
   Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
-  double dropout = 0;       ///< on the normalised weights; random numbers as in AttentionParams
+  double dropout = 0;       ///< probability, with the random numbers of AttentionParams
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; the CPU does not round
+  Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
 };
 
-/// out = softmax over the pairs of the pattern of (scale q k^T) v, and lse. Shapes as in kernel::Attention.
+/// out_i = sum_j softmax_j(scale q_i . k_j) v_j over the keys j that the pattern gives query i, and lse.
+/// Shapes are those of kernel::Attention.
 struct PatternAttention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,

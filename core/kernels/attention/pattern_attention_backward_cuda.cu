@@ -20,17 +20,17 @@ struct BackCall : DevicePatternAttentionCall<T> {
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
 };
 
-/// Writes scale times this thread's columns of a row [width] to memory, or adds them where `accumulate`.
+/// gradient [width] = scale sum for this thread's columns of a row, or += scale sum in a later pass.
 template <class T, int C>
-__device__ void put_sums(const cuda::TileThread& thread, T (&sum)[C], T scale, bool accumulate, int64_t width,
-                         T* to) {
+__device__ void put_sums(const cuda::TileThread& thread, T (&sum)[C], T scale, bool is_later_pass,
+                         int64_t width, T* gradient) {
 #pragma unroll
   for (int n = 0; n < C; ++n) {
     const int c = thread.column<C>(n);
     sum[n] *= scale;
-    if (accumulate && c < width) sum[n] += to[c];
+    if (is_later_pass && c < width) sum[n] += gradient[c];
   }
-  cuda::put_columns(thread, sum, width, to);
+  cuda::put_columns(thread, sum, width, gradient);
 }
 
 /// Gradients of one group of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq,
@@ -62,19 +62,20 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
                        &column_qk_heads = keys_are_rows ? x.qs : x.ks,
                        &column_vdout_heads = keys_are_rows ? x.douts : x.vs;
   const RowStats<T>* stats = x.stats + head * x.Tq;
-  const auto fetch_rows = [&](T* to_tile, const HeadView<const T>& from, int64_t width, int64_t c) {
-    const T* rows = from.at(b, h, 0);
-    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
-      const bool is_valid = r < tile.rows && (!keys_are_rows || tile.row[r] < key_end);
-      return is_valid ? rows + tile.row[r] * from.ld + c : nullptr;
+  // Copies the listed rows of a head, from column c on; keys past the key length become zeros.
+  const auto fetch_listed = [&](T* to_tile, const HeadView<const T>& heads, const int32_t* index, int count,
+                                bool are_keys, int64_t width, int64_t c) {
+    const T* head_rows = heads.at(b, h, 0);
+    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), head_rows, [=](int n) {
+      const bool is_valid = n < count && (!are_keys || index[n] < key_end);
+      return is_valid ? head_rows + index[n] * heads.ld + c : nullptr;
     });
   };
-  const auto fetch_columns = [&](T* to_tile, const HeadView<const T>& from, int64_t width, int64_t c) {
-    const T* rows = from.at(b, h, 0);
-    cuda::fetch_tile<T, D>(to_tile, static_cast<int>(min(width - c, int64_t{D})), rows, [&](int r) {
-      const bool is_valid = r < tile.columns && (keys_are_rows || tile.column[r] < key_end);
-      return is_valid ? rows + tile.column[r] * from.ld + c : nullptr;
-    });
+  const auto fetch_rows = [&](T* to_tile, const HeadView<const T>& heads, int64_t width, int64_t c) {
+    fetch_listed(to_tile, heads, tile.row, tile.rows, keys_are_rows, width, c);
+  };
+  const auto fetch_columns = [&](T* to_tile, const HeadView<const T>& heads, int64_t width, int64_t c) {
+    fetch_listed(to_tile, heads, tile.column, tile.columns, !keys_are_rows, width, c);
   };
   T dq_or_dk[rows_per_thread][C], dv[rows_per_thread][C];  // dv where rows are keys
   cuda::clear(dq_or_dk);
@@ -124,7 +125,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
-    // In place: scores become weights after dropout, grad_scores the gradients of the scaled products.
+    // In place, scores are replaced by the weights after dropout and grad_scores by the gradients of the
+    // scaled products.
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int j = thread.key(n);
@@ -136,9 +138,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
                              (!keys_are_rows || tile.row[i] < key_end);
         PairGradient<T> gradients{T(0), T(0)};
         if (is_pair) {
-          const T keep = !x.has_dropout ? T(1)
-                         : keep_mask.has(keys_are_rows ? j : i, keys_are_rows ? i : j) ? x.keep_scale
-                                                                                       : T(0);
+          const T keep = keep_mask.factor(x, keys_are_rows ? j : i, keys_are_rows ? i : j);
           gradients = score_gradient(rounded_product(scores[r][n], scale_log2), grad_scores[r][n], keep,
                                      stats[keys_are_rows ? tile.column[j] : tile.row[i]]);
         }
@@ -172,24 +172,24 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
   }
 }
 
-/// Starts `backward` for each pass of the plan in turn: one block per group of a head and D columns. Later
-/// passes add to what earlier ones wrote.
+/// Launches `backward` for each pass of the plan in turn: one block per group of a head and D columns. Later
+/// passes add to the gradients of the earlier ones.
 template <bool keys_are_rows, class T, int D>
-void start(BackCall<T> call) {
-  const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
-            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
+void launch_passes(BackCall<T> call) {
+  const int elements = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = elements * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
   const int64_t width = keys_are_rows ? std::max(call.d, call.dv) : call.d,
-                columns = std::max<int64_t>(1, ceil_div(width, D));
+                slices = std::max<int64_t>(1, ceil_div(width, D));
   for (call.pass = 0; call.pass < call.plan.passes; ++call.pass) {
-    cuda::run(backward<T, D, keys_are_rows>,
-              tile_grid(call.B * call.H * call.plan.max_groups, columns, bytes), call);
+    cuda::run(backward<T, D, keys_are_rows>, tile_grid(call.B * call.H * call.plan.max_groups, slices, bytes),
+              call);
   }
 }
 
 template <bool keys_are_rows, class T>
-void start(const BackCall<T>& call) {
+void launch(const BackCall<T>& call) {
   visit_tile_width<T>(std::max(call.d, call.dv),
-                      [&](auto width) { start<keys_are_rows, T, decltype(width)::value>(call); });
+                      [&](auto width) { launch_passes<keys_are_rows, T, decltype(width)::value>(call); });
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternPara
     using T = typename decltype(type)::type;
     const PlanOnDevice& plan = plan_on_device(*params.pattern);
     BackCall<T> call(t.q, t.k, t.v, params, plan.straight);
-    Count::add(block_flops(call, *params.pattern, true));
+    Count::add(pattern_attention_flops(call, *params.pattern, Direction::backward));
     if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
       return pattern_attention_rounded_back(t, params);
     const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
@@ -210,9 +210,9 @@ void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternPara
     call.dqs = HeadView<T>(t.dq);
     call.dks = HeadView<T>(t.dk);
     call.dvs = HeadView<T>(t.dv);
-    start<false>(call);
+    launch</*keys_are_rows=*/false>(call);
     call.plan = plan.transposed;
-    start<true>(call);
+    launch</*keys_are_rows=*/true>(call);
   });
 }
 

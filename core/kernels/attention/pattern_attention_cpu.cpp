@@ -14,8 +14,8 @@ template <>
 void PatternAttention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const PatternParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("pattern_attention", q.dtype(), [&]<class T>(Type<T>) {
-    const PatternCall<T> call(q, k, v, params);
-    PairCount::add(call.pairs());
+    const PatternAttentionCall<T> call(q, k, v, params);
+    PairCount::add(call.num_pairs());
     attention_forward<T>(PatternTiles<T>{call}, q, k, v, out, lse);
   });
 }
@@ -23,7 +23,7 @@ void PatternAttention::cpu<target_isa>(const Tensor& q, const Tensor& k, const T
 template <>
 void PatternAttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const PatternParams& params) {
   visit_float("pattern_attention", t.q.dtype(), [&]<class T>(Type<T>) {
-    const PatternCall<T> call(t.q, t.k, t.v, params);
+    const PatternAttentionCall<T> call(t.q, t.k, t.v, params);
     attention_backward<T>(PatternTiles<T>{call}, t);
   });
 }

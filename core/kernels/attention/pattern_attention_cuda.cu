@@ -1,6 +1,5 @@
 // Pattern attention forward on a device: a block handles a group of queries of the plan and loops over its
 // steps, gathering scattered rows as it copies them.
-#include <limits>
 #include <mutex>
 
 #include "heed/core/ceil_div.h"
@@ -21,7 +20,7 @@ template <class T>
 struct ForwardCall : DevicePatternAttentionCall<T> {
   using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
   HeadView<T> outs;
-  LseView<T> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
+  LseView<T> lse, earlier_lse;  ///< earlier_lse: merged over earlier passes; null for one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
@@ -121,49 +120,49 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     if (x.pass > 0) {
       if (lse.log == -infinity<T>) continue;  // nothing to add
       const MergedRows<T> merged(x.earlier_lse.at(row), lse);
-      const T old_factor = merged.factor_a, total = merged.total;
-      new_factor = inverse * merged.factor_b / total;
+      const T old_factor = merged.factor_a / merged.total;
+      new_factor = inverse * merged.factor_b / merged.total;
       lse = merged.lse;
 #pragma unroll
       for (int n = 0; n < C; ++n) {
         const int c = thread.column<C>(n);
         output_sum[r][n] =
-            output_sum[r][n] * new_factor + (column_begin + c < x.dv ? out[c] * (old_factor / total) : T(0));
+            output_sum[r][n] * new_factor + (column_begin + c < x.dv ? out[c] * old_factor : T(0));
       }
     } else {
 #pragma unroll
       for (int n = 0; n < C; ++n) output_sum[r][n] *= new_factor;
     }
     cuda::put_columns(thread, output_sum[r], x.dv - column_begin, out);
-    if (thread.x != 0 || column_begin != 0) continue;
-    x.lse.put(row, lse);
+    if (thread.x == 0 && column_begin == 0) x.lse.put(row, lse);
   }
 }
 
+/// Launches one pass of `forward`: one block per group of a head and D columns of the values.
 template <class T, int D>
-void start(const ForwardCall<T>& call) {
-  const int numbers = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
-            bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
-  const int64_t columns = std::max<int64_t>(1, ceil_div(call.dv, D));
-  cuda::run(forward<T, D>, tile_grid(call.B * call.H * call.plan.max_groups, columns, bytes), call);
+void launch(const ForwardCall<T>& call) {
+  const int elements = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows),
+            bytes = elements * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes;
+  const int64_t slices = std::max<int64_t>(1, ceil_div(call.dv, D));
+  cuda::run(forward<T, D>, tile_grid(call.B * call.H * call.plan.max_groups, slices, bytes), call);
 }
 
-/// Copies a list of a plan to the device, where `plan` keeps it; null for an empty one.
+/// Copies a list of a plan to the device, in memory that `plan` owns; null for an empty list.
 template <class X>
-const X* uploaded(const std::vector<X>& list, PlanOnDevice& plan) {
+const X* upload_list(const std::vector<X>& list, PlanOnDevice& plan) {
   if (list.empty()) return nullptr;
   plan.lists.push_back(constant_bytes(list, Device::cuda));
   return static_cast<const X*>(plan.lists.back().raw());
 }
 
 /// Copies all lists of a plan to the device.
-PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
-  return {.pass_list = uploaded(plan.pass_list(), to),
-          .groups = uploaded(plan.group_list(), to),
-          .steps = uploaded(plan.step_list(), to),
-          .queries = uploaded(plan.query_list(), to),
-          .keys = uploaded(plan.key_list(), to),
-          .pairs = uploaded(plan.pair_list(), to),
+PlanView upload(const BlockPlan& plan, PlanOnDevice& owner) {
+  return {.pass_list = upload_list(plan.pass_list(), owner),
+          .groups = upload_list(plan.group_list(), owner),
+          .steps = upload_list(plan.step_list(), owner),
+          .queries = upload_list(plan.query_list(), owner),
+          .keys = upload_list(plan.key_list(), owner),
+          .pairs = upload_list(plan.pair_list(), owner),
           .heads = plan.heads(),
           .passes = plan.passes(),
           .max_groups = plan.max_groups()};
@@ -177,10 +176,10 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (!pattern.on_device) {
-    auto made = std::make_shared<PlanOnDevice>();
-    made->straight = view_of(BlockPlan(pattern, device_costs), *made);
-    made->transposed = view_of(BlockPlan(pattern.transposed(), device_costs), *made);
-    pattern.on_device = std::move(made);
+    auto uploaded_plans = std::make_shared<PlanOnDevice>();
+    uploaded_plans->straight = upload(BlockPlan(pattern, device_costs), *uploaded_plans);
+    uploaded_plans->transposed = upload(BlockPlan(pattern.transposed(), device_costs), *uploaded_plans);
+    pattern.on_device = std::move(uploaded_plans);
   }
   for (const Tensor& list : pattern.on_device->lists) keep_for_replays(list);
   return *pattern.on_device;
@@ -193,19 +192,19 @@ void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, c
   visit_float("pattern_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForwardCall<T> call(q, k, v, params, plan_on_device(*params.pattern).straight);
-    Count::add(block_flops(call, *params.pattern, false));
+    Count::add(pattern_attention_flops(call, *params.pattern, Direction::forward));
     if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
       return pattern_attention_rounded(q, k, v, params, out, lse);
     call.outs = HeadView<T>(out);
     const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
     call.lse = LseView<T>(lse, rows);
-    // A copy: the blocks of all columns read what the block of the first column replaces.
+    // earlier_lse is a copy: the blocks of all slices of columns read it, and that of the first replaces lse.
     const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
     if (earlier) call.earlier_lse = LseView<T>(earlier, rows);
     for (; call.pass < call.plan.passes; ++call.pass) {
       if (call.pass > 0) Copy::cuda(lse, earlier);
       visit_tile_width<T>(std::max(call.d, call.dv),
-                          [&](auto width) { start<T, decltype(width)::value>(call); });
+                          [&](auto width) { launch<T, decltype(width)::value>(call); });
     }
   });
 }

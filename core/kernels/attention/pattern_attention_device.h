@@ -7,7 +7,7 @@
 
 namespace heed::kernel {
 
-/// Pointers to a plan's lists on the device.
+/// Pointers to the lists of a BlockPlan on the device.
 struct PlanView {
   const BlockPlan::Pass* pass_list;
   const BlockPlan::Group* groups;
@@ -16,20 +16,22 @@ struct PlanView {
   const uint64_t* pairs;
   int64_t heads, passes, max_groups;
 
-  /// Group n of a pass of a head; null where the pass has fewer groups.
+  /// Group n of a pass of a head; null where the pass has fewer groups. A plan with one head serves all
+  /// heads.
   __device__ const BlockPlan::Group* group(int64_t head, int64_t pass, int64_t n) const {
-    const BlockPlan::Pass& of_head = pass_list[(heads == 1 ? 0 : head) * passes + pass];
-    return n < of_head.end - of_head.begin ? groups + of_head.begin + n : nullptr;
+    const BlockPlan::Pass& group_range = pass_list[(heads == 1 ? 0 : head) * passes + pass];
+    return n < group_range.end - group_range.begin ? groups + group_range.begin + n : nullptr;
   }
 };
 
 /// The plans of a pattern and of its transpose (queries and keys exchanged), with the memory of their lists.
 struct PlanOnDevice {
-  PlanView straight, transposed;
+  PlanView straight, transposed;  ///< plans of the pattern and of its transpose
   std::vector<Tensor> lists;
 };
 
-/// Built on first use. A CUDA graph that is being captured keeps the lists alive for its replays.
+/// The plans of a pattern on the device, built on first use. A CUDA graph that is being captured keeps their
+/// lists alive for its replays.
 const PlanOnDevice& plan_on_device(const Pattern& pattern);
 
 /// Extents, inputs and settings of a call, for one pass of the plan.
@@ -58,7 +60,8 @@ struct DevicePatternAttentionCall : AttentionShape {
   HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
 };
 
-/// The row and column numbers of a tile of pairs, in shared memory: queries and keys, or keys and queries.
+/// Indices of the rows and columns of a tile of pairs, in shared memory. Rows are queries and columns keys,
+/// or the reverse.
 struct PlanTile {
   static constexpr int bytes = 2 * cuda::tile_rows * 4;
   int32_t *row, *column;
@@ -66,17 +69,18 @@ struct PlanTile {
 
   __device__ explicit PlanTile(void* memory)
       : row(static_cast<int32_t*>(memory)), column(row + cuda::tile_rows) {}
-  __device__ void load_rows(const int32_t* from, int count) {
+  __device__ void load_rows(const int32_t* index, int count) {
     rows = count;
-    if (static_cast<int>(threadIdx.x) < count) row[threadIdx.x] = from[threadIdx.x];
+    if (static_cast<int>(threadIdx.x) < count) row[threadIdx.x] = index[threadIdx.x];
   }
-  __device__ void load_columns(const int32_t* from, int count) {
+  __device__ void load_columns(const int32_t* index, int count) {
     columns = count;
-    if (static_cast<int>(threadIdx.x) < count) column[threadIdx.x] = from[threadIdx.x];
+    if (static_cast<int>(threadIdx.x) < count) column[threadIdx.x] = index[threadIdx.x];
   }
 };
 
-/// Loads the visibility bits of a thread's eight rows: one bit per column of the step.
+/// Loads the bits of a thread's eight rows, one for each column of the step: set where the pattern has the
+/// pair. A step with negative `pairs` has all of them; rows past the tile have none.
 __device__ inline void load_pairs(const cuda::TileThread& thread, const PlanView& plan,
                                   const BlockPlan::Step& step, int rows,
                                   uint64_t (&bits)[cuda::rows_per_thread]) {
@@ -88,10 +92,11 @@ __device__ inline void load_pairs(const cuda::TileThread& thread, const PlanView
   }
 }
 
-/// Floating-point operations of a pattern attention call, forward or backward.
-inline int64_t block_flops(const AttentionShape& x, const Pattern& pattern, bool back) {
-  const int64_t kept = pattern.kept() / std::max<int64_t>(1, pattern.heads) * x.H;
-  return 2 * x.B * kept * (back ? 3 * x.d + 2 * x.dv : x.d + x.dv);
+/// Floating-point operations of a pattern attention call.
+inline int64_t pattern_attention_flops(const AttentionShape& call, const Pattern& pattern,
+                                       Direction direction) {
+  const int64_t pairs_of_head = pattern.kept() / std::max<int64_t>(1, pattern.heads);
+  return flops_of_pairs(call.B * call.H * pairs_of_head, call, direction);
 }
 
 }  // namespace heed::kernel

@@ -89,7 +89,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     grad_scores.clear();
     warp_dots<D, 1>(thread, row_qk, column_qk + buffer, scores);
     warp_dots<D, 1>(thread, row_vdout, column_vdout + buffer, grad_scores);
-    // In place: scores become weights after dropout, grad_scores the gradients of the scaled products.
+    // In place, scores are replaced by the weights after dropout and grad_scores by the gradients of the
+    // scaled products.
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = thread.row<1>(0, half);
@@ -105,9 +106,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
                     key = keys_are_rows ? row : column;
           PairGradient<float> gradients{0.0F, 0.0F};
           if (column < num_columns && ((pair_bits >> column) & 1) != 0) {
-            const float keep = !x.has_dropout ? 1.0F : keep_mask.has(query, key) ? x.keep_scale : 0.0F;
-            gradients =
-                score_gradient(scores.x[0][n][e] * scale_log2, grad_scores.x[0][n][e], keep, stats[query]);
+            gradients = score_gradient(scores.x[0][n][e] * scale_log2, grad_scores.x[0][n][e],
+                                       keep_mask.factor(x, query, key), stats[query]);
           }
           scores.x[0][n][e] = gradients.weight;
           grad_scores.x[0][n][e] = gradients.grad_score;
@@ -119,30 +119,30 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     warp_gather<D, 1>(thread, grad_scores, column_qk + buffer, dq_or_dk);
     __syncthreads();
   }
-  const auto put = [&](const WarpAccumulator<1, D / 8>& from, const HeadView<float>& to, int64_t width,
-                       float scale) {
+  const auto store = [&](const WarpAccumulator<1, D / 8>& sums, const HeadView<float>& gradient,
+                         int64_t width, float scale) {
     store_warp_rows(
-        thread, from, width,
+        thread, sums, width,
         [&](int, int half) {
           const int row = thread.row<1>(0, half);
-          return row < group.count ? to.at(block.b, block.h, row_index[row]) : nullptr;
+          return row < group.count ? gradient.at(block.b, block.h, row_index[row]) : nullptr;
         },
         [&](int, int) {
           return RowFactors{scale, x.pass > 0 ? 1.0F : 0.0F};
         });
   };
   if constexpr (keys_are_rows) {
-    put(dq_or_dk, x.dks, x.d, x.scale);
-    put(dv, x.dvs, x.dv, 1.0F);
+    store(dq_or_dk, x.dks, x.d, x.scale);
+    store(dv, x.dvs, x.dv, 1.0F);
   } else {
-    put(dq_or_dk, x.dqs, x.d, x.scale);
+    store(dq_or_dk, x.dqs, x.d, x.scale);
   }
 }
 
-/// Starts `backward` for each pass of the plan in turn: one block per group of a head. Later passes add to
-/// what earlier ones wrote.
+/// Launches `backward` for each pass of the plan in turn: one block per group of a head. Later passes add to
+/// the gradients of the earlier ones.
 template <class E, int D, bool keys_are_rows>
-void start(BackCall<E> call) {
+void launch(BackCall<E> call) {
   constexpr int bytes = 6 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
                         key_tile * static_cast<int>(sizeof(RowStats<float>)) + KeepMask::bytes;
   for (; call.pass < call.plan.passes; ++call.pass) {
@@ -170,9 +170,9 @@ void pattern_attention_rounded_back(const AttentionBackTensors& t, const Pattern
                      HeadView<float>(t.dk),
                      HeadView<float>(t.dv),
                      reinterpret_cast<const RowStats<float>*>(stats.data<float>())};
-    start<E, D, false>(call);
+    launch<E, D, /*keys_are_rows=*/false>(call);
     call.plan = plan.transposed;
-    start<E, D, true>(call);
+    launch<E, D, /*keys_are_rows=*/true>(call);
   });
 }
 

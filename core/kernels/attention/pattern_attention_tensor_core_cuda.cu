@@ -12,7 +12,7 @@ template <class E>
 struct ForwardCall : DevicePatternAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
   HeadView<float> outs;
-  LseView<float> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
+  LseView<float> lse, earlier_lse;  ///< earlier_lse: merged over earlier passes; null for one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
@@ -122,8 +122,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
                        merged.factor_a / merged.total};
       lse = merged.lse;
     }
-    if (thread.lane % 4 != 0) continue;
-    x.lse.put(row, lse);
+    if (thread.lane % 4 == 0) x.lse.put(row, lse);
   }
   store_warp_rows(
       thread, output_sum, x.dv,
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 }  // namespace
 
 /// PatternAttention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into
-/// rows of D numbers, then starts one block per group of a head for each pass of the plan.
+/// rows of D numbers, then launches one block per group of a head for each pass of the plan.
 void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                                const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
@@ -149,7 +148,7 @@ void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v
                         HeadView<float>(out),
                         LseView<float>(lse, rows),
                         {}};
-    // A copy: four lanes read what one of them replaces.
+    // earlier_lse is a copy: four lanes read each number, and one of them replaces that of lse.
     const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
     if (earlier) call.earlier_lse = LseView<float>(earlier, rows);
     constexpr int bytes = 5 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeepMask::bytes;

@@ -18,18 +18,18 @@ struct PlanBlock {
         group(plan.group(h, pass, blockIdx.x % plan.max_groups)) {}
 };
 
-/// Begins to copy rows index[0], ..., index[count - 1] of a packed head into a tile of 64 rows; rows from
-/// `end` on become zeros.
+/// Starts to copy rows index[0], ..., index[count - 1] of a packed head into a tile of 64 rows; the rest of
+/// the tile, and rows whose index is not below `end`, become zeros.
 template <class E, int D>
-__device__ inline void fetch_rows(E* tile, const PackedRows<E>& from, int64_t b, int64_t h,
+__device__ inline void fetch_rows(E* tile, const PackedRows<E>& packed, int64_t b, int64_t h,
                                   const int32_t* index, int count, int64_t end) {
-  const E* rows = from.template at<D>(b, h, 0);
+  const E* rows = packed.template at<D>(b, h, 0);
   fetch_packed<E, D, key_tile>(tile, rows, [=](int r) {
     return r < count && index[r] < end ? rows + int64_t{index[r]} * D : nullptr;
   });
 }
 
-/// Number of the ascending numbers value_at(0) to value_at(count - 1) that are below `end`; mostly all are.
+/// Number of the ascending numbers value_at(0) to value_at(count - 1) that are below `end`; usually all are.
 template <class ValueAt>
 __device__ inline int64_t count_below(int64_t count, int64_t end, ValueAt value_at) {
   if (count == 0 || value_at(count - 1) < end) return count;
@@ -54,7 +54,7 @@ __device__ inline int64_t end_of_steps(const PlanView& plan, const BlockPlan::Gr
   return group.first_step + count_below(group.last_step - group.first_step, end, first_key);
 }
 
-/// PatternAttention and PatternAttentionBack with inputs of products rounded; sums and weights are f32.
+/// PatternAttention and PatternAttentionBack with operands of matrix products rounded; sums are f32.
 void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                                const Tensor& out, const Tensor& lse);
 void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternParams& params);

@@ -1,4 +1,4 @@
-// Rotary position embedding: rotates pairs of elements by angles that follow the position. Su et al. 2021,
+// Rotary position embedding: rotates pairs of elements by angles that grow with the position. Su et al. 2021,
 // arXiv 2104.09864.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace heed::kernel {
 enum class RotaryPairs { halves, neighbours };
 
 /// y = x with pair p of row t rotated by the angle with cosine table[t, p] and sine table[t, n / 2 + p];
-/// `back` rotates by the negative angle. x and y [B, H, T, d] (last stride 1), table [T, n] (rows without
-/// gaps); n is even, and elements from n on are copied.
+/// `back` rotates by the negative angle. x and y [B, H, T, d] (last stride 1), table [T, n] (last
+/// stride 1); n is even, and elements from n on are copied.
 struct Rotary {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y);

@@ -9,8 +9,8 @@
 namespace heed::kernel {
 namespace {
 
-/// (y_a, y_b) = (x_a cos - x_b sin, x_a sin + x_b cos) for each pair (a, b) of one row; sin is multiplied by
-/// `sign`.
+/// (y_a, y_b) = (x_a cos - x_b sin, x_a sin + x_b cos) for each pair (a, b) of elements of a row. The table
+/// has the cosines of all pairs, then their sines, which are multiplied by `sign`.
 template <class T>
 void rotate_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sign, T* y) {
   const T *cosine = table, *sine = table + pairs;
@@ -27,8 +27,8 @@ void rotate_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T s
 /// table[t, :]. One task is some rows (b, t, h).
 template <class T>
 void rotate_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back, const Tensor& y) {
-  const HeadView<const T> from(x);
-  const HeadView<T> to(y);
+  const HeadView<const T> x_rows(x);
+  const HeadView<T> y_rows(y);
   const int64_t H = x.extent(1), length = x.extent(2), d = x.extent(3), num_rotated = table.extent(1);
   const T* angles = table.data<T>();
   const int64_t ld = table.strides()[0];
@@ -36,10 +36,10 @@ void rotate_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool ba
                 [&](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) {
                     const int64_t b = row / H / length, t = row / H % length, h = row % H;
-                    const T* in = from.at(b, h, t);
-                    T* out = to.at(b, h, t);
-                    rotate_row(in, angles + t * ld, num_rotated / 2, kind, back ? T(-1) : T(1), out);
-                    std::copy(in + num_rotated, in + d, out + num_rotated);
+                    const T* x_row = x_rows.at(b, h, t);
+                    T* y_row = y_rows.at(b, h, t);
+                    rotate_row(x_row, angles + t * ld, num_rotated / 2, kind, back ? T(-1) : T(1), y_row);
+                    std::copy(x_row + num_rotated, x_row + d, y_row + num_rotated);
                   }
                 });
   Count::add(3 * x.size());

@@ -8,8 +8,8 @@
 namespace heed::kernel {
 namespace {
 
-/// y[b, h, t, :] = x[b, h, t, :] with pair p of the first 2 `pairs` elements rotated by angle p of row t.
-/// One warp per row; lanes are pairs.
+/// y[b, h, t, :] = x[b, h, t, :] with pair p of the first 2 `pairs` elements rotated by the angle with
+/// cosine angles[t, p] and sine sign * angles[t, pairs + p]. One warp per row; lanes are pairs.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     rotate(HeadView<const T> x, HeadView<T> y, const T* angles, int64_t ld, int64_t heads, int64_t length,
@@ -17,15 +17,15 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   const int64_t h = row % heads, t = row / heads % length, batch = row / heads / length;
-  const T *in = x.at(batch, h, t), *cosine = angles + t * ld, *sine = cosine + pairs;
-  T* out = y.at(batch, h, t);
+  const T *x_row = x.at(batch, h, t), *cosine = angles + t * ld, *sine = cosine + pairs;
+  T* y_row = y.at(batch, h, t);
   const int64_t step = halves ? 1 : 2, partner = halves ? pairs : 1;
   for (int64_t p = cuda::lane(); p < pairs; p += cuda::lanes) {
-    const T a = in[p * step], b = in[p * step + partner], cos = cosine[p], sin = sign * sine[p];
-    out[p * step] = a * cos - b * sin;
-    out[p * step + partner] = a * sin + b * cos;
+    const T a = x_row[p * step], b = x_row[p * step + partner], cos = cosine[p], sin = sign * sine[p];
+    y_row[p * step] = a * cos - b * sin;
+    y_row[p * step + partner] = a * sin + b * cos;
   }
-  for (int64_t i = 2 * pairs + cuda::lane(); i < d; i += cuda::lanes) out[i] = in[i];
+  for (int64_t i = 2 * pairs + cuda::lane(); i < d; i += cuda::lanes) y_row[i] = x_row[i];
 }
 
 }  // namespace

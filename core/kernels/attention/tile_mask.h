@@ -1,4 +1,4 @@
-// Which pairs of a tile of queries and a tile of keys must be computed, as few rectangles.
+// The pairs of a tile of queries and a tile of keys that must be computed, as few rectangles.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@ inline constexpr int64_t tile = 64;
 /// The keys that each group of 16 queries of a tile sees: one rectangle for a full tile; several on the
 /// diagonal of a causal mask or at the edges of a window.
 struct TileMask {
-  static constexpr int64_t group = 16;
+  static constexpr int64_t queries_per_group = 16;
   /// Queries [query_begin, query_end) see keys [key_begin, key_end).
   struct Rectangle {
     int64_t query_begin, query_end, key_begin, key_end;
     bool contains_keys(int64_t begin, int64_t end) const { return key_begin <= begin && end <= key_end; }
   };
-  Rectangle rectangles[tile / group];
+  Rectangle rectangles[tile / queries_per_group];
   int64_t count = 0;
 
   /// Adds a rectangle, or extends the last one. Rectangles must be added in the order of their queries.
@@ -38,20 +38,20 @@ struct TileMask {
     for (int64_t r = 0; r < count; ++r) end = std::max(end, rectangles[r].key_end);
     return end;
   }
-  /// Calls f(rectangle) for each rectangle as added: some queries with all keys that they see.
+  /// Calls f(rectangle) for each rectangle that was added: some queries with all keys that they see.
   template <class F>
   void each_by_queries(F&& f) const {
     for (int64_t r = 0; r < count; ++r) f(rectangles[r]);
   }
-  /// Calls f(rectangle) for rectangles of these pairs cut at every key edge: some keys with all neighbouring
-  /// queries that see them.
+  /// Calls f(rectangle) for the pairs cut at every first and last key of a rectangle: each new rectangle has
+  /// some keys and all neighbouring queries that see them.
   template <class F>
   void each_by_keys(F&& f) const {
-    int64_t edges[2 * (tile / group)] = {}, num_edges = 0;
+    int64_t edges[2 * (tile / queries_per_group)] = {}, num_edges = 0;
     const auto insert_sorted = [&](int64_t key) {
-      int64_t at = num_edges++;
-      for (; at > 0 && edges[at - 1] > key; --at) edges[at] = edges[at - 1];
-      edges[at] = key;
+      int64_t position = num_edges++;
+      for (; position > 0 && edges[position - 1] > key; --position) edges[position] = edges[position - 1];
+      edges[position] = key;
     };
     for (int64_t r = 0; r < count; ++r) {
       insert_sorted(rectangles[r].key_begin);

@@ -24,7 +24,7 @@ __global__ void moving_average(int64_t size, const T* value, const OptimizerStat
 /// Starts moving_average() with one thread per element.
 void MovingAverage::cuda(const Tensor& values, const Tensor& state, double decay, const Tensor& average) {
   visit_float("moving_average", values.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(moving_average<T>, cuda::line(values.size()), values.size(), values.data<T>(),
+    cuda::run(moving_average<T>, cuda::grid_over(values.size()), values.size(), values.data<T>(),
               reinterpret_cast<const OptimizerState*>(state.data<double>()), decay, average.data<T>());
   });
   Count::add(values.size());

@@ -1,4 +1,4 @@
-// Products of few rows with a weight in bf16, which take the time of reading the weight.
+// Matrix products of few rows with a weight in bf16, which take the time of reading the weight.
 #pragma once
 
 #include "heed/core/isa.h"

@@ -18,26 +18,27 @@ using Words __attribute__((vector_size(lanes::width_bytes))) = uint32_t;
 
 constexpr int64_t width = 16;         ///< floats in a vector
 constexpr int64_t group = 2 * width;  ///< numbers of bf16 in a vector
+
+/// Number of rows whose sums for four columns stay in registers.
 #if defined(__AVX512F__)
-constexpr int64_t rows_at_once =
-    Bf16WeightGemm::max_rows;  ///< rows whose sums for four columns stay in registers
+constexpr int64_t rows_at_once = Bf16WeightGemm::max_rows;
 #else
 constexpr int64_t rows_at_once = 1;
 #endif
 
-/// Elements of the weight per task: some microseconds of reading.
+/// Number of elements of the weight that a task reads, which takes some microseconds.
 constexpr int64_t elements_per_task = int64_t{1} << 15;
 
-/// The two floats of each word. By reference: the ABI cannot return vectors wider than the machine's.
+/// Widens the two bf16 numbers of each word: `even` from its lower half, `odd` from its upper half. Results
+/// are references because the ABI cannot return vectors wider than the machine's.
 void split_words(const Words& words, Floats& even, Floats& odd) {
   const Words low = words << 16, high = words & 0xffff0000U;
   std::memcpy(&even, &low, sizeof even);
   std::memcpy(&odd, &high, sizeof odd);
 }
 
-/// a [m, k] with the numbers of each group of 32 reordered: even indices first, then odd ones. A word of the
-/// weight holds a number of even index in its lower half and one of odd index in its upper half, and
-/// split_words() turns them into two such vectors. Numbers behind the last group stay in order.
+/// a [m, k] with the numbers of each group of 32 reordered for split_words(): those of even index first, then
+/// those of odd index. Numbers after the last whole group stay in order.
 std::vector<float> sorted_by_parity(const float* a, int64_t m, int64_t k) {
   std::vector<float> out(a, a + m * k);
   for (int64_t r = 0; r < m; ++r) {
@@ -77,8 +78,8 @@ void dots(const float* a, const bf16* w, int64_t k, int64_t count, float beta, f
     for (int64_t j = 0; j < count; ++j) {
       float total = lanes::across<float>(sum[r][j]);
       for (int64_t i = l; i < k; ++i) total += a[r * k + i] * static_cast<float>(column[j][i]);
-      float& to = c[r * ldc + j];
-      to = beta == 0 ? total : total + beta * to;
+      float& c_rj = c[r * ldc + j];
+      c_rj = beta == 0 ? total : total + beta * c_rj;
     }
   }
 }
@@ -92,15 +93,14 @@ void Bf16WeightGemm::cpu<target_isa>(const Tensor& a, const Tensor& w, const Ten
   const int64_t m = a.extent(0), k = a.extent(1), n = w.extent(0);
   const std::vector<float> left = sorted_by_parity(a.data<float>(), m, k);
   const bf16* right = w.data<bf16>();
-  float* to = c.data<float>();
-  constexpr int64_t columns = 16;  // columns of c in a cache line, so no two threads write into one line
+  constexpr int64_t columns = 16;  // a cache line of c, so that no two threads write into one line
   const int64_t grain = std::max<int64_t>(1, elements_per_task / (columns * std::max<int64_t>(1, k)));
   parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * columns; j < std::min(n, end * columns); j += 4) {
       for (int64_t row = 0; row < m; row += rows_at_once) {
         with_constant<rows_at_once>(m - row, [&](auto R) {
           dots<decltype(R)::value>(left.data() + row * k, right + j * k, k, std::min<int64_t>(4, n - j),
-                                   static_cast<float>(beta), to + row * n + j, n);
+                                   static_cast<float>(beta), c.data<float>() + row * n + j, n);
         });
       }
     }

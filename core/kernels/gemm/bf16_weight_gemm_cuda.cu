@@ -44,16 +44,16 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
     for (int r = 0; r < R; ++r) {
       const float total = cuda::warp_sum(sum[v][r]);
-      float* to = c + r * n + first + v;
-      if (cuda::lane_number() == 0 && first + v < n) *to = beta == 0 ? total : total + beta * *to;
+      float* c_rj = c + r * n + first + v;
+      if (cuda::lane_number() == 0 && first + v < n) *c_rj = beta == 0 ? total : total + beta * *c_rj;
     }
   }
 }
 
 }  // namespace
 
-/// Starts bf16_weight_gemm() with R = m: a warp for each W rows of the weight, reading eight numbers at once
-/// where K and the addresses allow it, else one.
+/// Launches bf16_weight_gemm() with R = m: a warp for each W rows of the weight, reading eight numbers at
+/// once where K and the addresses allow it, else one.
 void Bf16WeightGemm::cuda(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   if (c.size() == 0) return;
   const int64_t n = w.extent(0), k = a.extent(1);

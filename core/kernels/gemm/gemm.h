@@ -1,4 +1,4 @@
-// Products of matrices, batched and strided.
+// Matrix products, batched and strided.
 #pragma once
 
 #include "heed/core/isa.h"

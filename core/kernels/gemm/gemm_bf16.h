@@ -1,6 +1,6 @@
-// Products in bf16 with sums in f32, for CPUs with AVX512-BF16. Both operands are rounded and packed once: a
-// word holds two numbers that are adjacent along the inner extent (a pair), which one instruction multiplies
-// and adds.
+// Matrix products in bf16 with sums in f32, for CPUs with AVX512-BF16. Both operands are rounded and packed
+// once: a 32-bit word holds a pair, two numbers adjacent along the inner extent, which one instruction
+// multiplies and adds.
 #pragma once
 
 #include "heed/core/ceil_div.h"
@@ -18,11 +18,11 @@ using tiles::Left;
 using tiles::Right;
 using tiles::width;
 
-inline constexpr int64_t max_pairs =
-    512;  ///< pairs of a strip that are multiplied at a time, so that they stay in the cache
+/// Pairs of a strip that are multiplied at a time, so that they stay in the cache.
+inline constexpr int64_t max_pairs = 512;
 
-/// Layout of the packed operands of a product [m, k] [k, n]: left [m, pairs] and right [strips, pairs,
-/// columns] words.
+/// Layout of the packed operands of a matrix product [m, k] [k, n]: words left [m, pairs] and right [strips,
+/// pairs, columns].
 struct Packed {
   int64_t m, n, k;
   int64_t pairs() const { return (k + 1) / 2; }
@@ -32,24 +32,17 @@ struct Packed {
 };
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__x86_64__)
-inline constexpr bool built = true;
+inline constexpr bool built = true;  ///< false where the compiler lacks the instructions
 
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
 
-/// Rounds two rows of 16 floats and pairs them: row `low` goes to the lower halves of the words, `high` to
-/// the upper ones.
+/// Rounds two rows of 16 floats and pairs them: the numbers of `low` become the lower halves of the words,
+/// those of `high` the upper halves.
 __attribute__((target("avx512bf16"))) inline __m512i paired(__m512 low, __m512 high) {
   const Words lower = __builtin_convertvector((Halves)_mm512_cvtneps_pbh(low), Words);
   const Words upper = __builtin_convertvector((Halves)_mm512_cvtneps_pbh(high), Words);
   return (__m512i)(lower | upper << 16);
-}
-
-/// Rounds 32 consecutive floats, of which those from `count` on count as zero, to 16 pairs.
-__attribute__((target("avx512bf16"))) inline __m512i adjacent_pairs(const float* x, int64_t count) {
-  const auto first = static_cast<__mmask16>(count >= 16 ? 0xffff : (1 << count) - 1);
-  const auto second = static_cast<__mmask16>(count >= 32 ? 0xffff : count > 16 ? (1 << (count - 16)) - 1 : 0);
-  return (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(second, x + 16), _mm512_maskz_loadu_ps(first, x));
 }
 
 /// A mask of the first `count` of sixteen lanes.
@@ -57,6 +50,14 @@ inline __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
+/// Rounds x[0] to x[31] to 16 pairs, with zeros from x[count] on.
+__attribute__((target("avx512bf16"))) inline __m512i adjacent_pairs(const float* x, int64_t count) {
+  const __m512 low = _mm512_maskz_loadu_ps(first_lanes(count), x),
+               high = _mm512_maskz_loadu_ps(first_lanes(count - 16), x + 16);
+  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+/// Transposes 16 x 16 words in registers.
 inline void transpose(__m512i (&words)[16]) {
   tiles::Vector x[16];
   std::memcpy(x, words, sizeof x);
@@ -64,66 +65,71 @@ inline void transpose(__m512i (&words)[16]) {
   std::memcpy(words, x, sizeof x);
 }
 
-/// to[i, pair] = packed row i of x, for `count` rows that are contiguous, `stride` floats apart.
+/// packed[i, p] = pair (x[i, 2 p], x[i, 2 p + 1]), for `count` contiguous rows of `depth` floats, `stride`
+/// apart.
 __attribute__((target("avx512bf16"))) inline void pack_contiguous_rows(const float* x, int64_t stride,
                                                                        int64_t count, int64_t depth,
-                                                                       uint32_t* to) {
+                                                                       uint32_t* packed) {
   const int64_t pairs = (depth + 1) / 2;
-  for (int64_t i = 0; i < count; ++i, x += stride, to += pairs) {
+  for (int64_t i = 0; i < count; ++i, x += stride, packed += pairs) {
     int64_t l = 0;
     for (; l + 32 <= depth; l += 32) {
       const __m512 low = _mm512_loadu_ps(x + l), high = _mm512_loadu_ps(x + l + 16);
-      _mm512_storeu_si512(to + l / 2, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+      _mm512_storeu_si512(packed + l / 2, (__m512i)_mm512_cvtne2ps_pbh(high, low));
     }
     if (l < depth)
-      _mm512_mask_storeu_epi32(to + l / 2, first_lanes(pairs - l / 2), adjacent_pairs(x + l, depth - l));
+      _mm512_mask_storeu_epi32(packed + l / 2, first_lanes(pairs - l / 2), adjacent_pairs(x + l, depth - l));
   }
 }
 
-/// to[i, pair] = packed row i of x, for `count` adjacent rows whose elements are `step` floats apart.
+/// packed[i, p] = pair (x[i, 2 p], x[i, 2 p + 1]), for `count` rows of `depth` floats whose element (i, l) is
+/// at x[l step + i].
 __attribute__((target("avx512bf16"))) inline void pack_strided_rows(const float* x, int64_t step,
                                                                     int64_t count, int64_t depth,
-                                                                    uint32_t* to) {
+                                                                    uint32_t* packed) {
   const int64_t pairs = (depth + 1) / 2;
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 valid = first_lanes(count - i);
     for (int64_t l = 0; l < depth; l += 32) {
       __m512i words[16];
       for (int64_t p = 0; p < 16; ++p) {
-        const int64_t at = l + 2 * p;
-        const __m512 low = at < depth ? _mm512_maskz_loadu_ps(valid, x + at * step + i) : _mm512_setzero_ps();
-        const __m512 high =
-            at + 1 < depth ? _mm512_maskz_loadu_ps(valid, x + (at + 1) * step + i) : _mm512_setzero_ps();
+        const int64_t column = l + 2 * p;
+        const __m512 low =
+            column < depth ? _mm512_maskz_loadu_ps(valid, x + column * step + i) : _mm512_setzero_ps();
+        const __m512 high = column + 1 < depth ? _mm512_maskz_loadu_ps(valid, x + (column + 1) * step + i)
+                                               : _mm512_setzero_ps();
         words[p] = paired(low, high);
       }
       transpose(words);
       const int64_t rows = std::min<int64_t>(16, count - i);
       const __mmask16 stored = first_lanes(pairs - l / 2);
       for (int64_t r = 0; r < rows; ++r)
-        _mm512_mask_storeu_epi32(to + (i + r) * pairs + l / 2, stored, words[r]);
+        _mm512_mask_storeu_epi32(packed + (i + r) * pairs + l / 2, stored, words[r]);
     }
   }
 }
 
-/// to[pair, j] = packed columns j of b, up to 64 of a matrix with contiguous rows, `stride` floats apart.
+/// packed[p, j] = pair (b[2 p, j], b[2 p + 1, j]), for up to 64 columns of contiguous rows, `stride` floats
+/// apart; zeros past column `count`.
 __attribute__((target("avx512bf16"))) inline void pack_strip_of_rows(const float* b, int64_t stride,
                                                                      int64_t count, int64_t depth,
-                                                                     uint32_t* to) {
-  for (int64_t l = 0; l < depth; l += 2, to += columns) {
+                                                                     uint32_t* packed) {
+  for (int64_t l = 0; l < depth; l += 2, packed += columns) {
     for (int64_t j = 0; j < columns; j += 16) {
       const __mmask16 valid = first_lanes(count - j);
       const __m512 low = _mm512_maskz_loadu_ps(valid, b + l * stride + j);
       const __m512 high =
           l + 1 < depth ? _mm512_maskz_loadu_ps(valid, b + (l + 1) * stride + j) : _mm512_setzero_ps();
-      _mm512_storeu_si512(to + j, paired(low, high));
+      _mm512_storeu_si512(packed + j, paired(low, high));
     }
   }
 }
 
-/// to[pair, j] = packed columns j of b, up to 64 that are contiguous, `stride` floats apart.
+/// packed[p, j] = pair (b[2 p, j], b[2 p + 1, j]), for up to 64 contiguous columns, `stride` floats apart;
+/// zeros past column `count`.
 __attribute__((target("avx512bf16"))) inline void pack_strip_of_columns(const float* b, int64_t stride,
                                                                         int64_t count, int64_t depth,
-                                                                        uint32_t* to) {
+                                                                        uint32_t* packed) {
   for (int64_t j = 0; j < columns; j += 16) {
     for (int64_t l = 0; l < depth; l += 32) {
       __m512i words[16];
@@ -133,34 +139,36 @@ __attribute__((target("avx512bf16"))) inline void pack_strip_of_columns(const fl
       }
       transpose(words);
       const int64_t pairs = (std::min<int64_t>(32, depth - l) + 1) / 2;
-      for (int64_t p = 0; p < pairs; ++p) _mm512_storeu_si512(to + (l / 2 + p) * columns + j, words[p]);
+      for (int64_t p = 0; p < pairs; ++p) _mm512_storeu_si512(packed + (l / 2 + p) * columns + j, words[p]);
     }
   }
 }
 
-/// Packs rows [begin, end) of the left operand [m, k].
+/// Packs rows [begin, end) of the left operand a [m, k], whose rows or columns are contiguous: a.step or
+/// a.row_stride is 1.
 inline void pack_left(const Left& a, int64_t begin, int64_t end, int64_t k, uint32_t* words) {
-  uint32_t* to = words + begin * ((k + 1) / 2);
+  uint32_t* packed = words + begin * ((k + 1) / 2);
   if (a.step == 1) {
-    pack_contiguous_rows(a.data + begin * a.row_stride, a.row_stride, end - begin, k, to);
+    pack_contiguous_rows(a.data + begin * a.row_stride, a.row_stride, end - begin, k, packed);
   } else {
-    pack_strided_rows(a.data + begin, a.step, end - begin, k, to);
+    pack_strided_rows(a.data + begin, a.step, end - begin, k, packed);
   }
 }
 
-/// Packs one strip of the right operand [k, n].
+/// Packs one strip of the right operand b [k, n].
 inline void pack_right(const Right& b, int64_t strip, int64_t n, int64_t k, uint32_t* words) {
-  uint32_t* to = words + strip * columns * ((k + 1) / 2);
+  uint32_t* packed = words + strip * columns * ((k + 1) / 2);
   const int64_t column = strip * columns, count = std::min(columns, n - column);
   if (b.transposed) {
-    pack_strip_of_columns(b.data + column * b.stride, b.stride, count, k, to);
+    pack_strip_of_columns(b.data + column * b.stride, b.stride, count, k, packed);
   } else {
-    pack_strip_of_rows(b.data + column, b.stride, count, k, to);
+    pack_strip_of_rows(b.data + column, b.stride, count, k, packed);
   }
 }
 
 /// c[r, j] = alpha sum_p left[r, p] strip[p, j] + beta c[r, j] for R rows r, `pairs` pairs p and `count`
-/// columns j, in V vectors. Rows of the left operand are `row_stride` words apart.
+/// columns j, in V vectors, where the product of two pairs is the sum of two products. Rows of `left` are
+/// `row_stride` words apart.
 template <int R, int V>
 __attribute__((target("avx512bf16"))) void multiply_block(const uint32_t* left, int64_t row_stride,
                                                           const uint32_t* strip, int64_t pairs,
@@ -182,17 +190,17 @@ __attribute__((target("avx512bf16"))) void multiply_block(const uint32_t* left, 
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const __mmask16 valid = first_lanes(count - v * width);
-      float* to = c + r * ldc + v * width;
+      float* c_vector = c + r * ldc + v * width;
       __m512 out = _mm512_mul_ps(_mm512_set1_ps(factors.alpha), sum[r][v]);
       if (factors.beta != 0)
-        out = _mm512_fmadd_ps(_mm512_set1_ps(factors.beta), _mm512_maskz_loadu_ps(valid, to), out);
-      _mm512_mask_storeu_ps(to, valid, out);
+        out = _mm512_fmadd_ps(_mm512_set1_ps(factors.beta), _mm512_maskz_loadu_ps(valid, c_vector), out);
+      _mm512_mask_storeu_ps(c_vector, valid, out);
     }
   }
 }
 
-/// A tile [rows, num_columns] of c = alpha a b + beta c, over `depth` of the inner extent from `inner` (even)
-/// on. `left` and `right` point to the packed rows and strips of the tile.
+/// Computes a tile [rows, num_columns] of c = alpha a b + beta c, over `depth` of the inner extent from
+/// `inner` (even) on. `left` and `right` point to the packed rows and strips of the tile.
 inline void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows,
                      int64_t num_columns, int64_t inner, int64_t depth, Factors factors, float* c,
                      int64_t ldc) {

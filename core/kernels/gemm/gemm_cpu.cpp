@@ -19,36 +19,39 @@
 namespace heed::kernel {
 namespace {
 
-/// c = alpha a b + beta c for a [m, k] and b [k, n] of layouts la and lb, in this thread.
-void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
-              const float* b, float beta, float* c, int64_t ldc) {
-  if constexpr (tiles::worthwhile) {
-    const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
-    return tiles::multiply(left, {b, lb.step, lb.transposed}, c, ldc, m, n, k, {alpha, beta});
-  }
-  // BLAS packs the matrix even for a single row, as in decoding: five times the time of reading it.
-  if (tiles::rows_worthwhile && m <= 2 && lb.transposed && !la.transposed && k >= 2 * tiles::width) {
-    for (int64_t r = 0; r < m; ++r)
-      tiles::multiply_dots({a + r * la.step, la.step, 1}, b, lb.step, c + r * ldc, ldc, 1, n, k,
-                           {alpha, beta});
-    return;
-  }
-  blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
+tiles::Left left_operand(const float* a, Layout layout) {
+  return {a, layout.transposed ? 1 : layout.step, layout.transposed ? layout.step : 1};
 }
 
-void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, double alpha, const double* a,
-              const double* b, double beta, double* c, int64_t ldc) {
-  blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
+/// c [m, n] = alpha a b + beta c for a [m, k] and b [k, n] of layouts a_layout and b_layout, in this thread.
+template <class T>
+void multiply(Layout a_layout, Layout b_layout, int64_t m, int64_t n, int64_t k, T alpha, const T* a,
+              const T* b, T beta, T* c, int64_t ldc) {
+  if constexpr (std::is_same_v<T, float>) {
+    if constexpr (tiles::worthwhile)
+      return tiles::multiply(left_operand(a, a_layout), {b, b_layout.step, b_layout.transposed}, c, ldc, m, n,
+                             k, {alpha, beta});
+    // BLAS packs b even for a single row, as in decoding: five times the time of reading it.
+    const bool are_rows_contiguous = b_layout.transposed && !a_layout.transposed;
+    if (tiles::rows_worthwhile && m <= 2 && are_rows_contiguous && k >= 2 * tiles::width) {
+      for (int64_t r = 0; r < m; ++r)
+        tiles::multiply_dots({a + r * a_layout.step, a_layout.step, 1}, b, b_layout.step, c + r * ldc, ldc, 1,
+                             n, k, {alpha, beta});
+      return;
+    }
+  }
+  blas::gemm(m, n, k, alpha, {a, a_layout.step, a_layout.transposed}, {b, b_layout.step, b_layout.transposed},
+             beta, c, ldc);
 }
 
-/// How one matrix of the batch is cut: tiles of rows x columns, and chunks of the inner extent whose products
-/// are added in order.
+/// Sizes of the pieces of one matrix product of the batch: tiles of rows x columns, and chunks of the inner
+/// extent whose results are added in order.
 struct TileSizes {
   int64_t rows, columns, inner;
 };
 
-/// Number of pieces that a product is cut into: one below 60 us of a core, else few and large ones, since
-/// each piece packs its operands again.
+/// Number of pieces of a matrix product: one below 60 us of a core, else few and large ones, since each piece
+/// packs its operands again.
 int64_t num_pieces(int64_t flops) {
   if (flops < 12'000'000) return 1;
   if (flops < 50'000'000) return 2;
@@ -57,8 +60,8 @@ int64_t num_pieces(int64_t flops) {
   return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
 }
 
-/// Up to so many rows, a product takes the time of reading its right operand. A piece is then some
-/// microseconds of reading.
+/// Up to this number of rows, a matrix product takes the time of reading its right operand. Each piece then
+/// reads some microseconds.
 constexpr int64_t max_reading_rows = 6;
 int64_t num_reading_pieces(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
 
@@ -67,9 +70,9 @@ int64_t part_size(int64_t extent, int64_t parts, int64_t unit) {
   return std::max<int64_t>(1, ceil_div(ceil_div(extent, parts), unit) * unit);
 }
 
-/// Halves the axis where that costs least: columns, because a packed strip of them serves all rows of its
-/// tile, until tiles have four times as many rows as columns. The inner extent is cut where tiles would
-/// become too small: gradients of weights have few results and long sums.
+/// Sizes of the pieces, found by halving axes until pieces are enough: columns first, because a packed strip
+/// of them serves all rows of its tile, until tiles have four times as many rows as columns. The inner extent
+/// is cut where tiles would become too small: gradients of weights have few results and long sums.
 TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
   constexpr int64_t strip = tiles::columns;
   if (m <= max_reading_rows) {
@@ -81,8 +84,8 @@ TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
   int64_t row_cuts = 1, column_cuts = 1, chunks = 1;
   while (row_cuts * column_cuts * chunks < min_pieces) {
     const int64_t rows = m / row_cuts, strips = ceil_div(n, strip) / column_cuts, inner = k / chunks;
-    const bool even = strips % 2 == 0 || rows < 192;
-    if (strips >= 2 && even && (4 * strips * strip >= rows || rows < 128))
+    const bool may_halve_strips = strips % 2 == 0 || rows < 192;
+    if (strips >= 2 && may_halve_strips && (4 * strips * strip >= rows || rows < 128))
       column_cuts *= 2;
     else if (rows >= 96)
       row_cuts *= 2;
@@ -96,29 +99,29 @@ TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
   return {part_size(m, row_cuts, 12), part_size(n, column_cuts, strip), part_size(k, chunks, 16)};
 }
 
-/// The operands of one product of the batch.
+/// The matrices of one product of the batch.
 template <class T>
-struct Operands {
+struct Matrices {
   const T* a;
   const T* b;
   T* c;
 };
 
-/// All products of a batch.
+/// All matrix products of a batch.
 template <class T>
 struct Products {
-  Layout la, lb;
+  Layout a_layout, b_layout;
   int64_t ldc, m, n, k;
   T alpha, beta;
   StridedLoop<3> loop;
-  Operands<T> first;
+  Matrices<T> first;
   int64_t batch;
-  const uint32_t* packed = nullptr;  ///< for every matrix its rounded left operand, then its right one
+  const uint32_t* packed = nullptr;  ///< each matrix product's packed left operand, then right one; or null
 
-  /// to = alpha a b + factor to for the tile from (row, column) on, over the chunk of the inner extent from
-  /// `inner` on.
-  void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const TileSizes& cut, T factor, T* to,
-            int64_t ld) const {
+  /// result = alpha a b + result_factor result for the tile that starts at (row, column), over the chunk of
+  /// the inner extent that starts at `inner`.
+  void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const TileSizes& cut, T result_factor,
+            T* result, int64_t ld) const {
     const int64_t rows = std::min(cut.rows, m - row), columns = std::min(cut.columns, n - column),
                   depth = std::min(cut.inner, k - inner);
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
@@ -127,44 +130,46 @@ struct Products {
         const uint32_t* left = packed + matrix * (shape.left_words() + shape.right_words());
         const uint32_t* right = left + shape.left_words();
         return bf16_tiles::multiply(shape, left + row * shape.pairs(), right + column * shape.pairs(), rows,
-                                    columns, inner, depth, {alpha, factor}, to, ld);
+                                    columns, inner, depth, {alpha, result_factor}, result, ld);
       }
     }
-    const Operands<T> one = operands(matrix);
-    multiply(la, lb, rows, columns, depth, alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
-             factor, to, ld);
+    const Matrices<T> matrices = matrices_of(matrix);
+    multiply(a_layout, b_layout, rows, columns, depth, alpha, matrices.a + a_layout.at(row, inner),
+             matrices.b + b_layout.at(inner, column), result_factor, result, ld);
   }
 
-  /// Rounds and packs the operands of all matrices. One task is some runs of 64 left rows or right strips.
+  /// Rounds and packs the operands of all matrices. One task is some parts: runs of 64 left rows or right
+  /// strips.
   Tensor pack() const {
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       const bf16_tiles::Packed shape{m, n, k};
       const int64_t words_per_matrix = shape.left_words() + shape.right_words();
       const Tensor words(Shape{batch * words_per_matrix}, DType::i32);
-      auto* to = reinterpret_cast<uint32_t*>(words.data<int32_t>());
+      auto* all_packed = reinterpret_cast<uint32_t*>(words.data<int32_t>());
       constexpr int64_t rows = 64;
       const int64_t left_parts = ceil_div(m, rows), parts = left_parts + shape.strips();
-      parallel_rows(
-          batch * parts, std::max<int64_t>(1, light_grain / (rows * k)), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const Operands<T> one = operands(i / parts);
-              uint32_t* left = to + i / parts * words_per_matrix;
-              const int64_t part = i % parts, row = part * rows;
-              if (part < left_parts) {
-                const tiles::Left a{one.a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
-                bf16_tiles::pack_left(a, row, std::min(row + rows, m), k, left);
-              } else {
-                bf16_tiles::pack_right({one.b, lb.step, lb.transposed}, part - left_parts, n, k,
-                                       left + shape.left_words());
-              }
-            }
-          });
+      parallel_rows(batch * parts, std::max<int64_t>(1, light_grain / (rows * k)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const Matrices<T> matrices = matrices_of(i / parts);
+                        uint32_t* left = all_packed + i / parts * words_per_matrix;
+                        const int64_t part = i % parts, row = part * rows;
+                        if (part < left_parts) {
+                          bf16_tiles::pack_left(left_operand(matrices.a, a_layout), row,
+                                                std::min(row + rows, m), k, left);
+                        } else {
+                          bf16_tiles::pack_right({matrices.b, b_layout.step, b_layout.transposed},
+                                                 part - left_parts, n, k, left + shape.left_words());
+                        }
+                      }
+                    });
       return words;
     }
     return {};
   }
 
-  Operands<T> operands(int64_t matrix) const {
+  /// The matrices of product number `matrix` of the batch.
+  Matrices<T> matrices_of(int64_t matrix) const {
     const auto offsets = loop.at(matrix / loop.inner);
     const int64_t j = matrix % loop.inner;
     return {first.a + offsets[0] + j * loop.steps[0], first.b + offsets[1] + j * loop.steps[1],
@@ -181,7 +186,7 @@ struct Products {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t matrix = i / (tile_rows * tile_columns);
         const int64_t row = i / tile_columns % tile_rows * cut.rows, column = i % tile_columns * cut.columns;
-        tile(matrix, row, column, 0, cut, beta, operands(matrix).c + row * ldc + column, ldc);
+        tile(matrix, row, column, 0, cut, beta, matrices_of(matrix).c + row * ldc + column, ldc);
       }
     });
   }
@@ -202,15 +207,15 @@ struct Products {
     });
     parallel_rows(batch * m, light_grain / (chunks * n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        T* to = operands(i / m).c + i % m * ldc;
-        T* from = parts + i * n;
+        T* c_row = matrices_of(i / m).c + i % m * ldc;
+        T* sum = parts + i * n;
         for (int64_t chunk = 1; chunk < chunks; ++chunk) {
-          const T* other = from + chunk * batch * m * n;
+          const T* chunk_row = sum + chunk * batch * m * n;
 #pragma GCC ivdep
-          for (int64_t j = 0; j < n; ++j) from[j] += other[j];
+          for (int64_t j = 0; j < n; ++j) sum[j] += chunk_row[j];
         }
 #pragma GCC ivdep
-        for (int64_t j = 0; j < n; ++j) to[j] = beta == T(0) ? from[j] : from[j] + beta * to[j];
+        for (int64_t j = 0; j < n; ++j) c_row[j] = beta == T(0) ? sum[j] : sum[j] + beta * c_row[j];
       }
     });
   }
@@ -229,8 +234,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
   const StridedLoop<3> loop = batch_loop(a, b, c);
   const int64_t batch = loop.inner * loop.outer;
   const TileSizes cut = tile_sizes(m, n, k, batch);
-  Products<T> products{.la = layout(a),
-                       .lb = layout(b),
+  Products<T> products{.a_layout = layout(a),
+                       .b_layout = layout(b),
                        .ldc = m == 1 ? n : c.strides()[-2],
                        .m = m,
                        .n = n,
@@ -249,8 +254,14 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
     products.by_tiles(cut);
   }
   Count::add(2 * m * n * k * products.batch);
-  ProductLog::note({products.batch, m, n, k, products.la.transposed, products.lb.transposed, beta != T(0),
-                    rounded ? Rounding::bf16 : Rounding::none});
+  ProductLog::note({.batch = products.batch,
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .a_transposed = products.a_layout.transposed,
+                    .b_transposed = products.b_layout.transposed,
+                    .accumulates = beta != T(0),
+                    .rounding = rounded ? Rounding::bf16 : Rounding::none});
 }
 
 /// x rounded to bf16 and converted back, for CPUs without bf16 products.

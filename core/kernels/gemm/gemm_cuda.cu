@@ -16,7 +16,8 @@ struct FirstMatrices {
   int64_t factor_bytes, result_bytes;  // size of an element in bytes
 };
 
-/// Writes the addresses of all matrices of a batch, as cuBLAS takes them, by threads in steps of the grid.
+/// a[i], b[i], c[i] = addresses of matrices i of a batch, for cuBLAS; each thread takes every grid_size()-th
+/// i.
 __global__ void list_matrices(StridedOffsets<3> batch, FirstMatrices first, const void** a, const void** b,
                               const void** c) {
   for (int64_t i = cuda::global_thread(); i < batch.size; i += cuda::grid_size()) {
@@ -29,18 +30,17 @@ __global__ void list_matrices(StridedOffsets<3> batch, FirstMatrices first, cons
 
 }  // namespace
 
-/// x rounded to bf16, with the strides of x where it spans at most twice its own size; else without gaps.
+/// x rounded to bf16. Where x spans at most twice its size, the result has its strides: the elements between
+/// those of x are rounded, too. Else the result is contiguous.
 Tensor to_bf16_with_strides(const Tensor& x) {
-  // Elements between those of the view are rounded too, where they are few.
   int64_t span = 1;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
     if (x.extent(axis) == 0) return Tensor(x.shape(), DType::bf16, x.device());
     span += (x.extent(axis) - 1) * x.strides()[axis];
   }
   if (span <= 2 * x.size()) {
-    const Tensor line = x.seen_as(Shape{span}, Strides{1}, x.offset());
     const Tensor narrow(Shape{span}, DType::bf16, x.device());
-    Copy::cuda(line, narrow);
+    Copy::cuda(x.seen_as(Shape{span}, Strides{1}, x.offset()), narrow);
     return narrow.seen_as(x.shape(), x.strides(), 0);
   }
   const Tensor narrow(x.shape(), DType::bf16, x.device());
@@ -58,7 +58,7 @@ bool is_aligned(const Tensor& x) {
   return aligned;
 }
 
-/// Memory for matrices of the shape and order of x, each aligned to 16 bytes.
+/// Uninitialised matrices with the shape and the order (transposed or not) of x, each aligned to 16 bytes.
 Tensor aligned_like(const Tensor& x) {
   const int64_t alignment = 16 / bytes_of(x.dtype()), rows = x.extent(-2), columns = x.extent(-1);
   const bool transposed = layout(x).transposed;
@@ -73,7 +73,7 @@ Tensor aligned_like(const Tensor& x) {
   return Tensor(Shape{size}, x.dtype(), x.device()).seen_as(x.shape(), strides, 0);
 }
 
-/// x, or an aligned copy of it that a list of addresses may point into.
+/// x where all its matrices are aligned, else an aligned copy.
 Tensor aligned(const Tensor& x) {
   if (is_aligned(x)) return x;
   const Tensor out = aligned_like(x);
@@ -84,7 +84,7 @@ Tensor aligned(const Tensor& x) {
 }  // namespace
 
 /// c = alpha a b + beta c for every matrix of the batch, by one call of cuBLAS: with one stride between the
-/// matrices where that spanes all of them, else with lists of their addresses.
+/// matrices where that describes all of them, else with lists of their addresses.
 void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                 Rounding rounding) {
   const bool is_bf16 = in_bf16(a, c, rounding);
@@ -125,7 +125,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     product.c = list(2);
     cuda::multiply_listed(product);
   }
-  note(product);
+  count_product(product);
 }
 
 }  // namespace heed::kernel

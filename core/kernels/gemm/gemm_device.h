@@ -12,7 +12,7 @@ namespace heed::kernel {
 /// x rounded to bf16, with the strides of x where gaps between its elements are small.
 Tensor to_bf16_with_strides(const Tensor& x);
 
-/// True where a device computes c = a b in bf16.
+/// True where a device computes c = a b from operands in bf16.
 inline bool in_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
   return rounding == Rounding::bf16 && c.dtype() != DType::f64 && is_worth_rounding(a, c);
 }
@@ -43,14 +43,20 @@ inline cuda::BlasProduct by_columns(const Tensor& a, const Tensor& b, const Tens
           .exactness = rounding == Rounding::tf32 ? cuda::Exactness::tf32 : cuda::Exactness::f32};
 }
 
-/// Adds the operations of a product to the operation count.
-inline void note(const cuda::BlasProduct& p) {
+/// Adds a product to the operation count and the ProductLog. p is column-major: its b is our a.
+inline void count_product(const cuda::BlasProduct& p) {
   const bool tf32 = p.factors == CUDA_R_32F && p.exactness == cuda::Exactness::tf32;
   Count::add(2 * p.m * p.n * p.k * p.batch);
-  ProductLog::note({p.batch, p.n, p.m, p.k, p.b.transposed, p.a.transposed, p.beta != 0,
-                    p.factors == CUDA_R_16BF ? Rounding::bf16
-                    : tf32                   ? Rounding::tf32
-                                             : Rounding::none});
+  ProductLog::note({.batch = p.batch,
+                    .m = p.n,
+                    .n = p.m,
+                    .k = p.k,
+                    .a_transposed = p.b.transposed,
+                    .b_transposed = p.a.transposed,
+                    .accumulates = p.beta != 0,
+                    .rounding = p.factors == CUDA_R_16BF ? Rounding::bf16
+                                : tf32                   ? Rounding::tf32
+                                                         : Rounding::none});
 }
 
 }  // namespace heed::kernel

@@ -1,4 +1,4 @@
-// Memory layouts of the operands of a product.
+// Memory layouts of the operands of a matrix product.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,19 @@
 
 namespace heed::kernel {
 
-/// The layout of a matrix: `step` elements between its rows, which are contiguous, or between its columns
-/// where it is transposed.
+/// The layout of a matrix: its rows are contiguous and `step` elements apart; where it is transposed, its
+/// columns.
 struct Layout {
   bool transposed = false;
   int64_t step = 1;
 
+  /// Offset of an element.
   int64_t at(int64_t row, int64_t column) const {
     return transposed ? row + column * step : row * step + column;
   }
 };
 
+/// The layout of the last two axes of x, which must be gemm_ready().
 inline Layout layout(const Tensor& x) {
   const int64_t rows = x.extent(-2), columns = x.extent(-1);
   const int64_t down = x.strides()[-2], right = x.strides()[-1];
@@ -31,6 +33,7 @@ inline Layout layout(const Tensor& x) {
 /// than it saves.
 inline constexpr int64_t min_rounded_extent = 32;
 
+/// True where the operands of c = a b are rounded to bf16 if the caller asks for it.
 inline bool is_worth_rounding(const Tensor& a, const Tensor& c) {
   return std::min({c.extent(-2), c.extent(-1), a.extent(-1)}) >= min_rounded_extent;
 }

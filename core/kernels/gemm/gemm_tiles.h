@@ -14,21 +14,21 @@
 namespace heed::kernel::tiles {
 
 #if defined(__AVX512F__)
-inline constexpr bool worthwhile = true;
+inline constexpr bool worthwhile = true;  ///< true where multiply() is faster than OpenBLAS
 #else
-inline constexpr bool worthwhile = false;  ///< too few registers: OpenBLAS is faster
+inline constexpr bool worthwhile = false;  // too few registers
 #endif
 #if defined(__AVX2__)
-inline constexpr bool rows_worthwhile = true;  ///< for products of one row
+inline constexpr bool rows_worthwhile = true;  ///< true where multiply_dots() is faster for one row or two
 #else
 inline constexpr bool rows_worthwhile = false;
 #endif
 
-inline constexpr int64_t width = 16;       ///< floats in a vector
-inline constexpr int64_t columns = 64;     ///< number of columns of a strip
-inline constexpr int64_t max_depth = 512;  ///< rows of a strip
-inline constexpr int64_t few_rows =
-    48;  ///< up to this many rows of a, a strip with contiguous rows is read in place
+inline constexpr int64_t width = 16;        ///< floats in a vector
+inline constexpr int64_t columns = 64;      ///< number of columns of a strip
+inline constexpr int64_t max_depth = 512;   ///< number of rows of a strip
+inline constexpr int64_t few_rows = 48;     ///< rows of a up to which contiguous rows of b are read in place
+inline constexpr int64_t max_dot_rows = 6;  ///< rows of a in multiply_dots()
 
 /// Rows of c computed at once with V vectors of columns: their sums, V loads and a factor fill 32 registers.
 template <int V>
@@ -52,7 +52,7 @@ struct Factors {
 };
 
 /// c[r, j] = alpha sum_l a[r, l] strip[l, j] + beta c[r, j] for R rows r and `count` columns j, in V vectors.
-/// The R V sums stay in registers. `contiguous`: a.step is 1.
+/// The R V sums stay in registers. Where `contiguous`, a.step is 1, else a.row_stride.
 template <int R, int V, bool contiguous>
 void multiply_block(const Left& a, const float* strip, int64_t stride, int64_t depth, Factors factors,
                     float* c, int64_t ldc, int64_t count) {
@@ -68,18 +68,18 @@ void multiply_block(const Left& a, const float* strip, int64_t stride, int64_t d
   }
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      float* to = c + r * ldc + v * width;
+      float* c_vector = c + r * ldc + v * width;
       const int64_t remaining = count - v * width;
-      Vector before{}, out = factors.alpha * sum[r][v];
+      Vector old_c{}, out = factors.alpha * sum[r][v];
       if (remaining >= width) {
         if (factors.beta != 0) {
-          lanes::load<float>(before, to);
-          out += factors.beta * before;
+          lanes::load<float>(old_c, c_vector);
+          out += factors.beta * old_c;
         }
-        std::memcpy(to, &out, lanes::width_bytes);
+        std::memcpy(c_vector, &out, lanes::width_bytes);
       } else {
         for (int64_t i = 0; i < remaining; ++i)
-          to[i] = factors.beta != 0 ? out[i] + factors.beta * to[i] : out[i];
+          c_vector[i] = factors.beta != 0 ? out[i] + factors.beta * c_vector[i] : out[i];
       }
     }
   }
@@ -107,8 +107,8 @@ void multiply_strip(const Left& a, int64_t rows, const float* strip, int64_t str
   with_constant<4>(vectors, with_vectors);
 }
 
-/// One round of a transposition of 16 x 16 numbers: rows whose indices differ by `step` swap the lanes that
-/// do.
+/// One round of a transposition of 16 x 16 numbers: exchanges x[i][l + step] and x[i + step][l] for all i and
+/// l without bit `step`.
 template <int step, int... lane>
 inline void exchange(Vector (&x)[16], std::integer_sequence<int, lane...>) {
   for (int i = 0; i < 16; ++i) {
@@ -140,7 +140,8 @@ inline void transpose_block(const float* b, int64_t ldb, float* strip) {
   for (int i = 0; i < 16; ++i) std::memcpy(strip + i * columns, &x[i], lanes::width_bytes);
 }
 
-/// Packs `count` columns of b, which are contiguous, into a strip; the last vector is padded with zeros.
+/// strip[l, j] = b[j, l] for `count` contiguous columns j, ldb apart; pads the last vector of columns with
+/// zeros.
 inline void pack_transposed(const float* b, int64_t ldb, int64_t depth, int64_t count, float* strip) {
   for (int64_t j = 0; j < count; j += width) {
     int64_t l = 0;
@@ -154,16 +155,13 @@ inline void pack_transposed(const float* b, int64_t ldb, int64_t depth, int64_t 
   }
 }
 
-/// Packs `count` columns of b, whose rows are contiguous, into a strip; the last vector is padded with zeros.
+/// strip[l, j] = b[l, j] for `count` columns j of contiguous rows, ldb apart; pads the last vector with
+/// zeros.
 inline void pack_rows(const float* b, int64_t ldb, int64_t depth, int64_t count, float* strip) {
   for (int64_t l = 0; l < depth; ++l) {
-    float* to = strip + l * columns;
-    if (count == columns) {
-      std::memcpy(to, b + l * ldb, columns * sizeof(float));
-    } else {
-      std::copy_n(b + l * ldb, count, to);
-      std::fill(to + count, to + ceil_div(count, width) * width, 0.0F);
-    }
+    float* strip_row = strip + l * columns;
+    std::copy_n(b + l * ldb, count, strip_row);
+    std::fill(strip_row + count, strip_row + ceil_div(count, width) * width, 0.0F);
   }
 }
 
@@ -188,23 +186,24 @@ void dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int
     for (int64_t j = 0; j < count; ++j) {
       float total = lanes::across<float>(sum[r][j]);
       for (int64_t i = l; i < k; ++i) total += a.data[r * a.row_stride + i] * column[j][i];
-      float& to = c[r * ldc + j];
-      to = factors.beta == 0 ? factors.alpha * total : factors.alpha * total + factors.beta * to;
+      float& c_rj = c[r * ldc + j];
+      c_rj = factors.beta == 0 ? factors.alpha * total : factors.alpha * total + factors.beta * c_rj;
     }
   }
 }
 
-/// c = alpha a b + beta c for up to six rows, without packing b.
+/// c = alpha a b^T + beta c for up to max_dot_rows rows of a and contiguous rows of a and b, without packing
+/// b.
 inline void multiply_dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t m,
                           int64_t n, int64_t k, Factors factors) {
-  with_constant<6>(m, [&](auto R) {
+  with_constant<max_dot_rows>(m, [&](auto R) {
     for (int64_t j = 0; j < n; j += 4)
       dots<decltype(R)::value>(a, b + j * ldb, ldb, c + j, ldc, k, std::min<int64_t>(4, n - j), factors);
   });
 }
 
-/// The right operand of a tile: contiguous rows, or contiguous columns where it is transposed, `stride`
-/// apart.
+/// The right operand of a tile: its rows are contiguous, or its columns where it is transposed, `stride`
+/// floats apart.
 struct Right {
   const float* data;
   int64_t stride;
@@ -255,7 +254,7 @@ inline void multiply_panels(const Left& a, const Right& b, int64_t first, int64_
 /// c = alpha a b + beta c for a tile of m x n.
 inline void multiply(const Left& a, const Right& b, float* c, int64_t ldc, int64_t m, int64_t n, int64_t k,
                      Factors factors) {
-  if (b.transposed && m <= 6 && a.step == 1 && k >= 2 * width) {
+  if (b.transposed && m <= max_dot_rows && a.step == 1 && k >= 2 * width) {
     return multiply_dots(a, b.data, b.stride, c, ldc, m, n, k, factors);
   }
   const int64_t chunks = std::max<int64_t>(1, ceil_div(k, max_depth));

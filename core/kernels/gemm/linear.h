@@ -1,4 +1,4 @@
-// Linear layers: a product fused with bias and GELU, and its gradients.
+// Linear layers: a matrix product fused with bias and GELU, and its gradients.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -7,31 +7,32 @@
 
 namespace heed::kernel {
 
-/// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where `before` [N,
-/// out] is given, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is that of Gemm; x and
-/// weight have strides that Gemm accepts, all other tensors are contiguous. With Rounding::bf16, a device
-/// takes x, weight and dy in f32 or bf16, and where no extent is below 32 `before` and y may both be bf16.
+/// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where
+/// `before_gelu` [N, out] is not empty, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is
+/// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. With
+/// Rounding::bf16, a device takes x, weight and dy in f32 or bf16, and where no extent is below 32
+/// `before_gelu` and y may both be bf16.
 struct Linear {
   template <Isa>
-  static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
+  static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,
                   const Tensor& y, Rounding rounding);
-  static void cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
+  static void cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,
                    const Tensor& y, Rounding rounding);
 };
 
-/// dx [N, in] = dy [N, out] weight. Where `before` [N, in] is given, x was the GELU of it: dx then is the
-/// gradient of `before`, and dbias [in] (or empty) its sum over rows. `before` and dx may both be bf16 under
-/// the conditions of Linear.
+/// dx [N, in] = dy [N, out] weight. Where `before_gelu` [N, in] is not empty, x was GELU(before_gelu): dx
+/// then is the gradient of `before_gelu`, and dbias [in] (or empty) its sum over rows. Without `before_gelu`,
+/// dbias is not written. `before_gelu` and dx may both be bf16 under the conditions of Linear.
 struct LinearBack {
   template <Isa>
-  static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
+  static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu, const Tensor& dx,
                   const Tensor& dbias, Rounding rounding);
-  static void cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
+  static void cuda(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu, const Tensor& dx,
                    const Tensor& dbias, Rounding rounding);
 };
 
-/// dweight [out, in] = dy^T x, and dbias [out] (or empty) = the sum of dy over rows; where dy was rounded to
-/// bf16, of the rounded numbers.
+/// dweight [out, in] = dy^T x, and dbias [out] (or empty) = the sum over rows of dy, or of dy rounded to bf16
+/// where the matrix product takes it so.
 struct LinearWeightBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,

@@ -1,4 +1,4 @@
-// Linear layers on the CPU: the product, then bias and GELU, one after the other.
+// Linear layers on the CPU: the matrix product with the bias, then the GELU.
 #include "heed/core/kernels/gemm/linear.h"
 
 #include "heed/core/kernels/elementwise/apply.h"
@@ -10,35 +10,42 @@
 namespace heed::kernel {
 namespace {
 
-void sum_rows(const Tensor& x, const Tensor& to) {
-  Sum::cpu<target_isa>(x, view::reshape(to, Shape{1, to.extent(0)}));
+/// row_sum [n] = sum over r of x[r, :].
+void sum_rows(const Tensor& x, const Tensor& row_sum) {
+  Sum::cpu<target_isa>(x, view::reshape(row_sum, Shape{1, row_sum.extent(0)}));
 }
 
 }  // namespace
 
+/// y = x weight^T + bias, or its GELU.
 template <>
-void Linear::cpu<target_isa>(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
-                             const Tensor& y, Rounding rounding) {
-  const Tensor& to = before ? before : y;
-  if (bias) Copy::cpu<target_isa>(view::expand(bias, to.shape()), to);
-  Gemm::cpu<target_isa>(x, view::transpose(weight, 0, 1), to, 1.0, bias ? 1.0 : 0.0, rounding);
-  if (before) Map<GeluTanh>::cpu<target_isa>(before, y);
+void Linear::cpu<target_isa>(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                             const Tensor& before_gelu, const Tensor& y, Rounding rounding) {
+  const Tensor& product = before_gelu ? before_gelu : y;
+  if (bias) Copy::cpu<target_isa>(view::expand(bias, product.shape()), product);
+  Gemm::cpu<target_isa>(x, view::transpose(weight, 0, 1), product, /*alpha=*/1, /*beta=*/bias ? 1 : 0,
+                        rounding);
+  if (before_gelu) Map<GeluTanh>::cpu<target_isa>(before_gelu, y);
 }
 
+/// dx = dy weight, or the gradient dy weight GELU'(before_gelu) of before_gelu with dbias = its sum over
+/// rows.
 template <>
-void LinearBack::cpu<target_isa>(const Tensor& dy, const Tensor& weight, const Tensor& before,
+void LinearBack::cpu<target_isa>(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu,
                                  const Tensor& dx, const Tensor& dbias, Rounding rounding) {
-  if (!before) return Gemm::cpu<target_isa>(dy, weight, dx, 1.0, 0.0, rounding);
-  const Tensor dgelu = empty_like(dx);
-  Gemm::cpu<target_isa>(dy, weight, dgelu, 1.0, 0.0, rounding);
-  MapBack<GeluTanh>::cpu<target_isa>(before, before, dgelu, dx);
+  if (!before_gelu) return Gemm::cpu<target_isa>(dy, weight, dx, /*alpha=*/1, /*beta=*/0, rounding);
+  const Tensor dgelu_output = empty_like(dx);
+  Gemm::cpu<target_isa>(dy, weight, dgelu_output, /*alpha=*/1, /*beta=*/0, rounding);
+  const Tensor& unused_gelu_output = before_gelu;  // GELU's derivative follows from its input
+  MapBack<GeluTanh>::cpu<target_isa>(before_gelu, unused_gelu_output, dgelu_output, dx);
   if (dbias) sum_rows(dx, dbias);
 }
 
+/// dweight = dy^T x and dbias = the sum of dy over rows.
 template <>
 void LinearWeightBack::cpu<target_isa>(const Tensor& dy, const Tensor& x, const Tensor& dweight,
                                        const Tensor& dbias, Rounding rounding) {
-  Gemm::cpu<target_isa>(view::transpose(dy, 0, 1), x, dweight, 1.0, 0.0, rounding);
+  Gemm::cpu<target_isa>(view::transpose(dy, 0, 1), x, dweight, /*alpha=*/1, /*beta=*/0, rounding);
   if (dbias) sum_rows(dy, dbias);
 }
 

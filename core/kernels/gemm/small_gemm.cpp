@@ -1,5 +1,5 @@
-// Register-blocked products: a block of c stays in registers while elements of a are broadcast and rows of b
-// are read.
+// Register-blocked matrix products: a block of c stays in registers while elements of a are broadcast and
+// rows of b are read.
 #include "heed/core/kernels/gemm/small_gemm.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace heed::kernel {
 namespace {
 
-/// The most rows of a block of `vectors` columns that leave registers for the vectors of b and one broadcast.
+/// The largest number of rows of a block of `vectors` vectors that leaves registers for a row of b and one
+/// broadcast element of a.
 constexpr int max_block_rows(int vectors) {
   if (simd::registers == 32) return vectors == 1 ? 16 : vectors == 2 ? 12 : vectors == 3 ? 8 : 6;
   return vectors == 1 ? 8 : 6;
@@ -30,10 +31,10 @@ struct Operands {
   bool add;
 };
 
-/// c [rows, vectors] = a [rows, k] b [k, vectors], or c += a b with x.add: the whole block of c is in
-/// registers while k steps by, each element of a times the vectors of a row of b.
+/// c [rows, vectors] = a [rows, k] b [k, vectors], or c += a b with x.add, with the whole block of c in
+/// registers.
 template <class T, Left left, int rows, int vectors>
-void block(const Operands<T>& x) {
+void multiply_block(const Operands<T>& x) {
   using V = simd::Vector<T>;
   constexpr int n = simd::Lanes<T>::count;
   V sum[rows][vectors];
@@ -61,9 +62,9 @@ void block(const Operands<T>& x) {
     for (int v = 0; v < vectors; ++v) right[v] = simd::load(b + v * n);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const T one = left == Left::transposed ? a[r] : a[r * lda];
+      const T a_rk = left == Left::transposed ? a[r] : a[r * lda];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] += one * right[v];
+      for (int v = 0; v < vectors; ++v) sum[r][v] += a_rk * right[v];
     }
     a += left == Left::transposed ? lda : 1;
     b += x.ldb;
@@ -75,34 +76,34 @@ void block(const Operands<T>& x) {
   }
 }
 
-/// All rows of one column of blocks, blocks with most rows first.
+/// Computes c [m, vectors] block by block, those with most rows first.
 template <class T, Left left, int vectors>
-void column(Operands<T> x, int64_t m) {
-  const auto down = [&](int64_t rows) {
+void multiply_columns(Operands<T> x, int64_t m) {
+  const auto next_block = [&]<int rows>(std::integral_constant<int, rows>) {
+    multiply_block<T, left, rows, vectors>(x);
     x.a += left == Left::transposed ? rows : rows * x.lda;
     x.c += rows * x.ldc;
     m -= rows;
   };
   constexpr int max_rows = max_block_rows(vectors);
-  while (m >= max_rows) block<T, left, max_rows, vectors>(x), down(max_rows);
+  while (m >= max_rows) next_block(std::integral_constant<int, max_rows>());
   if constexpr (max_rows > 8) {
-    if (m >= 8) block<T, left, 8, vectors>(x), down(8);
+    if (m >= 8) next_block(std::integral_constant<int, 8>());
   }
-  if (m >= 4) block<T, left, 4, vectors>(x), down(4);
-  if (m >= 2) block<T, left, 2, vectors>(x), down(2);
-  if (m >= 1) block<T, left, 1, vectors>(x), down(1);
+  if (m >= 4) next_block(std::integral_constant<int, 4>());
+  if (m >= 2) next_block(std::integral_constant<int, 2>());
+  if (m >= 1) next_block(std::integral_constant<int, 1>());
 }
 
-/// c [m, n] = a b, or c += a b with x.add: cut into columns of blocks, of about equally many vectors and at
-/// most `max_block_vectors`.
+/// c [m, n] = a b, or c += a b with x.add, in strips of columns: as few as possible, of about equally many
+/// vectors and at most `max_block_vectors`.
 template <class T, Left left>
-void columns(Operands<T> x, int64_t m, int64_t n) {
+void multiply(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;
-  int64_t cuts = ceil_div(vectors, max_block_vectors);
-  for (; cuts > 0; --cuts) {
-    const int64_t block_vectors = ceil_div(vectors, cuts);  // about equal widths
-    with_constant<max_block_vectors>(block_vectors,
-                                     [&](auto count) { column<T, left, decltype(count)::value>(x, m); });
+  for (int64_t strips = ceil_div(vectors, max_block_vectors); strips > 0; --strips) {
+    const int64_t block_vectors = ceil_div(vectors, strips);
+    with_constant<max_block_vectors>(
+        block_vectors, [&](auto count) { multiply_columns<T, left, decltype(count)::value>(x, m); });
     x.b += block_vectors * simd::Lanes<T>::count;
     x.c += block_vectors * simd::Lanes<T>::count;
     vectors -= block_vectors;
@@ -116,9 +117,9 @@ int64_t small_gemm(Left left, int64_t m, int64_t n, int64_t k, const T* a, int64
                    int64_t ldb, T* c, int64_t ldc, bool add) {
   const Operands<T> x{.k = k, .a = a, .lda = lda, .b = b, .ldb = ldb, .c = c, .ldc = ldc, .add = add};
   if (left == Left::transposed) {
-    columns<T, Left::transposed>(x, m, n);
+    multiply<T, Left::transposed>(x, m, n);
   } else {
-    columns<T, Left::row_major>(x, m, n);
+    multiply<T, Left::row_major>(x, m, n);
   }
   return 2 * m * n * k;
 }
