@@ -17,7 +17,7 @@ struct Choice {
 template <class T>
 __device__ int64_t num_valid_numbers(const T* x, int64_t n, Choice& shared) {
   int count = 0;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) count += x[i] > lowest<T>() ? 1 : 0;
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) count += x[i] > minus_infinity<T> ? 1 : 0;
   return block_sum(count, shared.scratch);
 }
 
@@ -42,7 +42,7 @@ __device__ void choose_largest(const T* x, int64_t n, int64_t k, int32_t* out, i
     const auto prefix = static_cast<Key>(shared.prefix);
     for (int64_t i = thread; i < n; i += block) {
       const Key key = ordered(x[i]);
-      if (!(x[i] > lowest<T>()) ||
+      if (!(x[i] > minus_infinity<T>) ||
           (shift + 8 < bits && (key >> (shift + 8 < bits ? shift + 8 : 0)) != prefix))
         continue;
       atomicAdd(&shared.count[(key >> shift) & 255], 1);
@@ -60,7 +60,7 @@ __device__ void choose_largest(const T* x, int64_t n, int64_t k, int32_t* out, i
   int64_t placed = 0, num_equal_before = 0;
   for (int64_t first = 0; first < n && (all || k > 0); first += block) {
     const int64_t i = first + thread;
-    const bool is_valid = i < n && x[i] > lowest<T>();
+    const bool is_valid = i < n && x[i] > minus_infinity<T>;
     const Key key = is_valid ? ordered(x[i]) : Key{0};
     int total = 0;
     const bool is_equal = is_valid && !all && key == threshold;

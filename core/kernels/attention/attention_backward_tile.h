@@ -50,7 +50,7 @@ class BackwardTile {
     for (int64_t i = 0; i < queries; ++i) {
       // A query without keys has weights 2^(s - inf) = 0.
       const RowLse<T> row = lse.at(i);
-      lse_[i] = row.log == -infinity ? infinity : row.split().base;
+      lse_[i] = row.log == minus_infinity<T> ? infinity : row.split().base;
       has_residuals = has_residuals || row.residual != T(0);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
@@ -132,7 +132,7 @@ class BackwardTile {
   /// the softcap. Vector lanes are queries.
   template <bool changes_scores, bool has_dropout>
   void score_gradients(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
-    const V minus_infinity = simd::splat(-std::numeric_limits<T>::infinity());
+    const V masked = simd::splat(minus_infinity<T>);
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
       for (int64_t lane = r.query_begin; lane < r.query_end; lane += lanes) {
         const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
@@ -148,7 +148,7 @@ class BackwardTile {
               softcap_grad = T(1) - tanh_score * tanh_score;
             }
             if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + pair_index(j, lane));
-            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, lane, s, minus_infinity);
+            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, lane, s, masked);
           }
           const V p = simd::exp2<T>(s - lse);
           V dp = simd::load(grad_score);

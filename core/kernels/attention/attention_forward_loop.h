@@ -126,7 +126,7 @@ class ForwardLoop {
   /// Merges the outputs [dv] of one query over two sets of keys into `out`; returns the log-sum-exp over
   /// both.
   RowLse<T> merge_rows(T* out, const RowLse<T>& lse, const T* other, const RowLse<T>& other_lse) const {
-    if (other_lse.log == -infinity<T>) return lse;
+    if (other_lse.log == minus_infinity<T>) return lse;
     const MergedRows<T> merged(lse, other_lse);
     for (int64_t c = 0; c < call_.dv; ++c)
       out[c] = (out[c] * merged.factor_a + other[c] * merged.factor_b) / merged.total;

@@ -87,12 +87,12 @@ class ForwardRow {
   }
 
   /// Begins with a query q [d]; `scale_log2` and `sink` as in ForwardTile.
-  void start(const T* q, T scale_log2, T sink = minus_infinity) {
+  void start(const T* q, T scale_log2, T sink = minus_infinity<T>) {
     simd::scaled(q, d_, scale_log2, q_);
     std::fill(q_ + d_, q_ + simd::padded<T>(d_), T(0));
     std::fill_n(output_sum_, padded_dv_, T(0));
     row_max_ = sink;
-    row_sum_ = sink == minus_infinity ? T(0) : T(1);
+    row_sum_ = sink == minus_infinity<T> ? T(0) : T(1);
   }
 
   /// Adds a list of keys; k and v point at row 0. `bias` holds one number per key in log2 units, or is null;
@@ -103,7 +103,7 @@ class ForwardRow {
     using V = simd::Vector<T>;
     if (list.count == 0) return 0;
     // weights_ [keys]: the scores so far.
-    dots_with_keys(q_, d_, k, list, minus_infinity, weights_);
+    dots_with_keys(q_, d_, k, list, minus_infinity<T>, weights_);
     for (int64_t j = 0; softcap != 0 && j < list.count; ++j)
       weights_[j] = softcap * fast_tanh<T>(simd::splat(weights_[j] / softcap))[0];
     for (int64_t j = 0; bias != nullptr && j < list.count; ++j) weights_[j] += bias[j];
@@ -114,7 +114,7 @@ class ForwardRow {
     }
     const T new_max = simd::across<T>(max_per_lane, [](T a, T b) { return a > b ? a : b; });
     // weights_ = 2^(score - new_max) after dropout; older sums are multiplied by `correction`.
-    const T base = new_max == minus_infinity ? T(0) : new_max;
+    const T base = new_max == minus_infinity<T> ? T(0) : new_max;
     const T correction = simd::exp2<T>(simd::splat(row_max_ - base))[0];
     V sum_per_lane = {};
     for (int64_t j = 0; j < list.count; j += simd::Lanes<T>::count) {
@@ -146,9 +146,8 @@ class ForwardRow {
   }
 
  private:
-  static constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
   int64_t d_, dv_, padded_dv_;
-  T row_max_ = minus_infinity, row_sum_ = 0;
+  T row_max_ = minus_infinity<T>, row_sum_ = 0;
   T *q_, *output_sum_, *weights_;
 };
 
@@ -181,7 +180,7 @@ class BackwardRow {
     std::fill_n(dq_sum_, padded_d_, T(0));
     std::fill_n(dout_, padded_dv_, T(0));
     std::copy_n(dout, dv_, dout_);
-    lse_ = lse.log == -infinity ? infinity : lse.split().base;
+    lse_ = lse.log == minus_infinity<T> ? infinity : lse.split().base;
     T delta[simd::Lanes<T>::count];
     simd::row_dots(dout, dv_, out, dv_, 1, dv_, delta);
     delta_ = delta[0];

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 
 #include "heed/core/kernels/attention/attention_shape.h"
 #include "heed/core/kernels/attention/head_rows.h"
@@ -97,28 +96,26 @@ class ForwardTile {
 
   /// Begins with queries q [queries, d], rows ldq apart. `scale_log2` is the scale times log2(e). `sink` is a
   /// score in log2 units that every row begins with; -inf: none.
-  void start(const T* q, int64_t ldq, int64_t queries, T scale_log2,
-             T sink = -std::numeric_limits<T>::infinity()) {
+  void start(const T* q, int64_t ldq, int64_t queries, T scale_log2, T sink = minus_infinity<T>) {
     queries_ = queries;
     padded_queries_ = simd::padded<T>(queries);
     simd::scaled_transpose(q, ldq, queries, d_, scale_log2, q_transposed_, padded_queries_);
     std::fill_n(output_sum_, queries * padded_dv_, T(0));
     std::fill_n(row_max_, padded_queries_, sink);
-    std::fill_n(row_sum_, padded_queries_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
+    std::fill_n(row_sum_, padded_queries_, sink == minus_infinity<T> ? T(0) : T(1));
     is_first_step_ = true;
   }
 
   /// Continues, after start(), from the output [queries, dv] and log-sum-exps of these queries over earlier
   /// keys.
   void resume(const T* out, int64_t ldo, const LseView<T>& lse) {
-    constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
     for (int64_t i = 0; i < queries_; ++i) {
       const RowLse<T> earlier = lse.at(i);
       const auto [base, factor] = earlier.split();
       const T total = T(1) / factor;
       simd::scaled(out + i * ldo, dv_, total, output_sum_ + i * padded_dv_);
       row_max_[i] = base;
-      row_sum_[i] = earlier.log == minus_infinity ? T(0) : total;
+      row_sum_[i] = earlier.log == minus_infinity<T> ? T(0) : total;
     }
     is_first_step_ = false;
   }
@@ -179,7 +176,7 @@ class ForwardTile {
     if (modifiers.softcap != 0) score = modifiers.softcap * fast_tanh<T>(score / modifiers.softcap);
     if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + lane);
     if (modifiers.visible != nullptr)
-      score = modifiers.visible->select(j, lane, score, simd::splat(-std::numeric_limits<T>::infinity()));
+      score = modifiers.visible->select(j, lane, score, simd::splat(minus_infinity<T>));
     return score;
   }
 
@@ -211,7 +208,7 @@ class ForwardTile {
         const V new_max =
             larger(larger(partial_max[0], partial_max[1]), larger(partial_max[2], partial_max[3]));
         // No visible key yet: 2^-inf = 0 instead of NaN.
-        const V base = new_max == simd::splat(-std::numeric_limits<T>::infinity()) ? V{} : new_max;
+        const V base = new_max == simd::splat(minus_infinity<T>) ? V{} : new_max;
         V partial_sum[2] = {V{}, V{}};
         const auto make_weight = [&](int64_t key, V& sum) {
           V weight = simd::exp2<T>(simd::load(column + key * padded_queries_) - base);

@@ -23,7 +23,7 @@ struct RowSums {
 /// block by block (online softmax).
 template <class T>
 RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
-  constexpr T lowest = -std::numeric_limits<T>::infinity();
+  constexpr T lowest = minus_infinity<T>;
   T powers[block];
   T row_max = lowest;
   double total = 0, sum = 0;

@@ -29,7 +29,7 @@ struct RowTeam {
   }
   static __device__ T max(T x, T* scratch) {
     if constexpr (team == lanes) return cuda::warp_max(x);
-    return cuda::block_max(x, cuda::lowest<T>(), scratch);
+    return cuda::block_max(x, minus_infinity<T>, scratch);
   }
 };
 
@@ -67,24 +67,24 @@ __global__ void __launch_bounds__(cuda::block)
   const T* in = x + row * width;
   // This thread's largest logit, its sum of exponentials relative to that, and its plain sum (online
   // softmax).
-  T thread_max = cuda::lowest<T>(), total = 0, sum = 0;
+  T thread_max = minus_infinity<T>, total = 0, sum = 0;
   for (int64_t i = Team::thread(); i < width; i += team) {
     const T value = in[i];
     if (value > thread_max) {
       total *= math::exp(thread_max - value);
       thread_max = value;
     }
-    total += math::exp(value - (thread_max == cuda::lowest<T>() ? T(0) : thread_max));
+    total += math::exp(value - (thread_max == minus_infinity<T> ? T(0) : thread_max));
     sum += value;
   }
   // The maximum and the sums of the whole row; then lse and the cost.
   const T row_max = Team::max(thread_max, scratch);
   double exp_sum = static_cast<double>(total);
-  if (thread_max != cuda::lowest<T>()) exp_sum *= static_cast<double>(math::exp(thread_max - row_max));
+  if (thread_max != minus_infinity<T>) exp_sum *= static_cast<double>(math::exp(thread_max - row_max));
   const double row_exp_sum = Team::sum(exp_sum, wide), plain_sum = Team::sum(static_cast<double>(sum), wide);
   if (Team::thread() != 0) return;
   const double log_sum =
-      std::log(row_exp_sum) + static_cast<double>(row_max == cuda::lowest<T>() ? T(0) : row_max);
+      std::log(row_exp_sum) + static_cast<double>(row_max == minus_infinity<T> ? T(0) : row_max);
   double cost = log_sum - (1 - targets.smoothing) * static_cast<double>(in[target]);
   if (targets.smoothing != 0) cost -= targets.smoothing * plain_sum / static_cast<double>(width);
   lse[row] = static_cast<T>(log_sum);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/simd/simd.h"
@@ -19,7 +18,7 @@ constexpr int64_t block = 1024;
 template <class T>
 T finite_max(const T* x, int64_t width) {
   const T row_max = lanes::largest(x, width);
-  return row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
+  return row_max == minus_infinity<T> ? T(0) : row_max;
 }
 
 /// y = exp(x - shift); returns the sum of y.
@@ -64,7 +63,7 @@ void short_rows(const T* x, int64_t width, T* y) {
       row_max[r] = transposed[i][r] > row_max[r] ? transposed[i][r] : row_max[r];
   }
   for (int64_t r = 0; r < rows; ++r) {
-    row_max[r] = row_max[r] == -std::numeric_limits<T>::infinity() ? T(0) : row_max[r];
+    row_max[r] = row_max[r] == minus_infinity<T> ? T(0) : row_max[r];
     total[r] = T(0);
   }
   for (int64_t i = 0; i < width; ++i) {

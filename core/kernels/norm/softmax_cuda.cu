@@ -19,7 +19,7 @@ constexpr int64_t short_width = 1024;
 /// The number subtracted before exp: the row's maximum, or 0 in a row of -inf, whose exponentials are then 0.
 template <class T>
 __device__ T finite_max(T row_max) {
-  return row_max == cuda::lowest<T>() ? T(0) : row_max;
+  return row_max == minus_infinity<T> ? T(0) : row_max;
 }
 
 /// softmax(x) = exp(x - shift) / total, or log softmax(x) = x - shift - log(total), for total = sum exp(x -
@@ -48,10 +48,10 @@ __global__ void __launch_bounds__(cuda::block) short_rows(const T* x, int64_t ro
   if (row >= rows) return;
   x += row * width;
   y += row * width;
-  T value[per_lane], row_max = cuda::lowest<T>(), total = 0;
+  T value[per_lane], row_max = minus_infinity<T>, total = 0;
   for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
-    value[j] = i < width ? x[i] : cuda::lowest<T>();
+    value[j] = i < width ? x[i] : minus_infinity<T>;
     row_max = std::max(row_max, value[j]);
   }
   row_max = cuda::warp_max(row_max);
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t wid
   __shared__ T scratch[lanes];
   x += int64_t{blockIdx.x} * width;
   y += int64_t{blockIdx.x} * width;
-  T thread_max = cuda::lowest<T>(), total = 0;
+  T thread_max = minus_infinity<T>, total = 0;
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) {
     const T value = x[i];
     if (value > thread_max) {
@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t wid
     }
     total += math::exp(value - finite_max(thread_max));
   }
-  const T row_max = cuda::block_max(thread_max, cuda::lowest<T>(), scratch);
-  if (thread_max != cuda::lowest<T>()) total *= math::exp(thread_max - row_max);
+  const T row_max = cuda::block_max(thread_max, minus_infinity<T>, scratch);
+  if (thread_max != minus_infinity<T>) total *= math::exp(thread_max - row_max);
   total = cuda::block_sum(total, scratch);
   const Normalizer<T, logs> normalize(row_max, total);
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) y[i] = normalize(x[i]);
