@@ -179,7 +179,8 @@ __global__ void largest(Reduction reduction, StridedOffsets<2> index_offsets, bo
   const int team = by_warp ? lanes : 1;
   const int thread = static_cast<int>(threadIdx.x) % team;
   for (int64_t i = cuda::global_thread() / team; i < reduction.kept.size; i += cuda::grid_size() / team) {
-    const auto [x_offset, y_offset] = reduction.kept.at(i);
+    const auto offsets = reduction.kept.at(i);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     MaxAndIndex<T> best{.value = T(0), .index = -1};
     for (int64_t j = thread; j < reduction.reduced.size; j += team)
       best = larger<T>(best, {.value = x[x_offset + reduction.reduced.at(j)[0]], .index = j});
@@ -197,7 +198,8 @@ template <class T>
 __global__ void scatter_to_max(Reduction reduction, StridedOffsets<2> index_offsets, const int64_t* index,
                                const T* dy, T* dx) {
   for (int64_t i = cuda::global_thread(); i < reduction.kept.size; i += cuda::grid_size()) {
-    const auto [x_offset, y_offset] = reduction.kept.at(i);
+    const auto offsets = reduction.kept.at(i);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     const int64_t max_index = index[index_offsets.at(i)[1]];
     dx[x_offset + reduction.reduced.at(max_index)[0]] = dy[y_offset];
   }
@@ -214,7 +216,8 @@ struct SumAxis {
 template <class T>
 __global__ void cumulative_sum_by_thread(StridedOffsets<2> rows, SumAxis axis, const T* x, T* y) {
   for (int64_t row = cuda::global_thread(); row < rows.size; row += cuda::grid_size()) {
-    const auto [x_offset, y_offset] = rows.at(row);
+    const auto offsets = rows.at(row);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     double running_sum = 0;
     for (int64_t i = 0; i < axis.length; ++i) {
       const int64_t t = axis.index(i);
@@ -229,7 +232,8 @@ template <class T>
 __global__ void cumulative_sum_by_warp(StridedOffsets<2> rows, SumAxis axis, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (int64_t row = cuda::global_thread() / lanes; row < rows.size; row += cuda::grid_size() / lanes) {
-    const auto [x_offset, y_offset] = rows.at(row);
+    const auto offsets = rows.at(row);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     double running_sum = 0;
     for (int64_t first = 0; first < axis.length; first += lanes) {
       const int64_t i = first + lane, t = axis.index(i);
