@@ -216,22 +216,16 @@ struct DecayExtents {
   }
 };
 
-/// The rows of one head.
+/// The rows of one head. Those of an empty tensor have null data.
 template <class T>
 struct DecayHead {
-  const T *q, *k, *v, *logs, *beta;
-  int64_t ld_q, ld_k, ld_v, ld_logs, ld_beta;
+  Rows<T> q, k, v, logs, beta;
   DecayHead(const DecayHeads<const T>& x, int64_t b, int64_t h)
-      : q(x.q.at(b, h, 0)),
-        k(x.k.at(b, h, 0)),
-        v(x.v.at(b, h, 0)),
-        logs(x.log_decay.at(b, h, 0)),
-        beta(x.beta.at(b, h, 0)),
-        ld_q(x.q.ld),
-        ld_k(x.k.ld),
-        ld_v(x.v.ld),
-        ld_logs(x.log_decay.ld),
-        ld_beta(x.beta.ld) {}
+      : q{x.q.at(b, h, 0), x.q.ld},
+        k{x.k.at(b, h, 0), x.k.ld},
+        v{x.v.at(b, h, 0), x.v.ld},
+        logs{x.log_decay.at(b, h, 0), x.log_decay.ld},
+        beta{x.beta.at(b, h, 0), x.beta.ld} {}
 };
 
 /// One chunk of a head for both passes: its decays, padded copies of its rows, and the weights of its pairs.
@@ -254,10 +248,9 @@ class DecayChunk {
   /// Loads the decays, q and k of positions from t on.
   void load(const DecayHead<T>& head, int64_t t) {
     const int64_t rows = std::min(chunk, x.length - t);
-    decay.load(head.logs == nullptr ? nullptr : head.logs + t * head.ld_logs, head.ld_logs, x.num_decays,
-               rows);
-    padded_rows(head.q + t * head.ld_q, head.ld_q, rows, x.f, x.padded_f, q);
-    padded_rows(head.k + t * head.ld_k, head.ld_k, rows, x.f, x.padded_f, k);
+    decay.load(head.logs.data == nullptr ? nullptr : head.logs.row(t), head.logs.ld, x.num_decays, rows);
+    padded_rows(head.q.row(t), head.q.ld, rows, x.f, x.padded_f, q);
+    padded_rows(head.k.row(t), head.k.ld, rows, x.f, x.padded_f, k);
     decay.decay_from_start(q, q_from_start);
     if (x.delta) decay.decay_from_start(k, k_from_start);
     decay.decay_to_end(k, k_to_end);

@@ -41,7 +41,7 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
       for (int64_t t = 0; t < x.length; t += chunk) {
         c.load(head, t);
         flops += c.make_weights();
-        c.load_u(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
+        c.load_u(head.v.row(t), head.v.ld, nullptr, 0);
         const int64_t rows = c.rows();
         // Delta rule, row after row: residual_i = v_i - (value that S and earlier rows store at k_i), u_i =
         // beta_i residual_i.
@@ -56,7 +56,7 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
             }
             for (int64_t n = 0; n < x.padded_d; ++n) u[n] -= stored[n];
             std::copy_n(u, x.d, residuals.at(b, h, 0) + (t + i) * residuals.ld);
-            simd::scaled(u, x.padded_d, head.beta[(t + i) * head.ld_beta], u);
+            simd::scaled(u, x.padded_d, *head.beta.row(t + i), u);
           }
           flops += rows * rows * x.d;
         }
@@ -208,9 +208,9 @@ class DecayBackward {
   int64_t load(const DecayHead<T>& head, Rows<T> residual, Rows<T> dout, int64_t t, bool needs_weights) {
     c_.load(head, t);
     if (x.delta) {
-      c_.load_u(row_of(residual, t), residual.ld, head.beta + t * head.ld_beta, head.ld_beta);
+      c_.load_u(row_of(residual, t), residual.ld, head.beta.row(t), head.beta.ld);
     } else {
-      c_.load_u(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
+      c_.load_u(head.v.row(t), head.v.ld, nullptr, 0);
     }
     padded_rows(row_of(dout, t), dout.ld, c_.rows(), x.d, x.padded_d, dout_);
     return needs_weights ? c_.make_weights() : 0;
@@ -226,7 +226,7 @@ class DecayBackward {
         const T weight = c_.strict_weights[i * chunk + j];
         for (int64_t n = 0; n < x.padded_d; ++n) du[n] -= weight * w_[i * x.padded_d + n];
       }
-      const T beta = head.beta[(t + j) * head.ld_beta];
+      const T beta = *head.beta.row(t + j);
       for (int64_t n = 0; n < x.padded_d; ++n) {
         w_[j * x.padded_d + n] = beta * du[n];
         minus_w_[j * x.padded_d + n] = -beta * du[n];

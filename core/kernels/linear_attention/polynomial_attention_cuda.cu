@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   T* right = left + cuda::tile_size(tile_rows);              // features of keys, or slices of keys
   T* values = right + cuda::tile_size(tile_rows);            // rows of a state, or values
   T* weight_tile = values + cuda::tile_size(W);              // [query, key]
-  T* sum_column = weight_tile + cuda::tile_size(tile_rows);  // of the state, [feature]
+  T* sum_column = weight_tile + cuda::tile_size(tile_rows);  // [feature]: of a state
   const KeepMask query_mask{reinterpret_cast<uint8_t*>(sum_column + tile_rows)},
       key_mask{query_mask.byte + KeepMask::bytes};
   const cuda::TileThread thread;
@@ -256,7 +256,7 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
   Count::add(2 * x.B * x.H * x.queries *
              (x.table.num_features * (x.dv + 1) +
               (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (x.d + x.dv)));
-  const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
+  visit_columns(x, [&]<int W>() {
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
     cuda::run(forward<T, W>,
               {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(x.queries)),
@@ -264,12 +264,7 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
                .threads = dim3(cuda::tile_threads),
                .shared_bytes = numbers * static_cast<int>(sizeof(T)) + 2 * KeepMask::bytes},
               call);
-  };
-  if (x.dv <= 32) {
-    start_with(std::integral_constant<int, 32>{});
-  } else {
-    start_with(std::integral_constant<int, 64>{});
-  }
+  });
 }
 
 }  // namespace

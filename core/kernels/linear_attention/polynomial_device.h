@@ -16,7 +16,7 @@ struct FeatureTable {
   const int32_t* variables = nullptr;  ///< [num_features, factors]
   const T* weights = nullptr;          ///< [num_features]: factors of queries' features
   int64_t num_features = 0;
-  int factors = 1;  ///< of each feature
+  int factors = 1;  ///< factors of a feature
 
   /// The indices of the variables of a feature.
   __device__ const int32_t* factors_of(int64_t feature) const { return variables + feature * factors; }
@@ -121,6 +121,12 @@ PolynomialShape<float> polynomial_shape(const Tensor& q, const Tensor& k, int64_
                                         const PolynomialParams& params, bool factored, float);
 PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
                                          const PolynomialParams& params, bool factored, double);
+
+/// Calls f.operator()<W>() with W = 32 or 64, the columns of values that a block takes.
+template <class T, class F>
+void visit_columns(const PolynomialShape<T>& x, F&& f) {
+  x.dv <= 32 ? f.template operator()<32>() : f.template operator()<64>();
+}
 
 /// Mapped rows of all heads, contiguous.
 template <class T>

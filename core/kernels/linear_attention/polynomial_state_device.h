@@ -82,27 +82,6 @@ __global__ void __launch_bounds__(cuda::tile_threads)
         half_sums[feature] + half_sums[cuda::tile_rows + feature];
 }
 
-/// Starts sum_features(): one block per segment of a head, 64 features and W = 32 or 64 columns.
-template <class T>
-void start_sum_features(const PolynomialShape<T>& x, const PolynomialTokens<T>& tokens, T* states) {
-  const int64_t segments = ceil_div(tokens.length, tokens.segment);
-  const auto start = [&]<int W>(std::integral_constant<int, W>) {
-    const int numbers = cuda::tile_size(cuda::tile_rows) + cuda::tile_size(W) + 3 * cuda::tile_rows;
-    cuda::run(sum_features<T, W>,
-              {.blocks = dim3(static_cast<unsigned>(x.B * x.H * segments),
-                              static_cast<unsigned>(cuda::tiles_of(x.table.num_features)),
-                              static_cast<unsigned>(std::max<int64_t>(1, ceil_div(x.dv, W)))),
-               .threads = dim3(cuda::tile_threads),
-               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
-              x, tokens, states);
-  };
-  if (x.dv <= 32) {
-    start(std::integral_constant<int, 32>{});
-  } else {
-    start(std::integral_constant<int, 64>{});
-  }
-}
-
 /// Turns the sums of single segments, states [heads, segments, features, state_width], into sums of other
 /// segments, in place, by one thread per number: those before each segment where they sum keys, those after
 /// it where they sum queries. The sums begin at start[b, h, feature, :] (null: zero); `total`, which may be
@@ -126,15 +105,25 @@ __global__ void accumulate_segments(PolynomialShape<T> x, int64_t segments, Toke
 }
 
 /// states [heads, segments, features, state_width] = for each segment the sum of all tokens of other segments
-/// that it sees: of keys before it and of `start`, or of queries after it. `total` may be empty.
+/// that it sees: of keys before it and of `start`, or of queries after it. `total` may be empty. Starts one
+/// block of sum_features() per segment of a head, 64 features and W columns.
 template <class T>
 void sum_other_segments(const PolynomialShape<T>& x, const PolynomialTokens<T>& tokens, const Tensor& start,
                         const Tensor& total, T* states) {
-  start_sum_features(x, tokens, states);
+  const int64_t segments = ceil_div(tokens.length, tokens.segment);
+  visit_columns(x, [&]<int W>() {
+    const int numbers = cuda::tile_size(cuda::tile_rows) + cuda::tile_size(W) + 3 * cuda::tile_rows;
+    cuda::run(sum_features<T, W>,
+              {.blocks = dim3(static_cast<unsigned>(x.B * x.H * segments),
+                              static_cast<unsigned>(cuda::tiles_of(x.table.num_features)),
+                              static_cast<unsigned>(std::max<int64_t>(1, ceil_div(x.dv, W)))),
+               .threads = dim3(cuda::tile_threads),
+               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
+              x, tokens, states);
+  });
   const int64_t numbers = x.B * x.H * x.table.num_features * (x.dv + 1);
-  cuda::run(accumulate_segments<T>, cuda::blocks(ceil_div(numbers, cuda::block)), x,
-            ceil_div(tokens.length, tokens.segment), tokens.role, HeadView<const T>(start),
-            HeadView<T>(total), states);
+  cuda::run(accumulate_segments<T>, cuda::blocks(ceil_div(numbers, cuda::block)), x, segments, tokens.role,
+            HeadView<const T>(start), HeadView<T>(total), states);
 }
 
 /// Length of a segment: balances the operations of its pairs and of its state, so all states together need no

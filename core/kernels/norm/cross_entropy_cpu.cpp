@@ -17,7 +17,7 @@ constexpr int64_t exp_grain = light_grain / 4;  ///< numbers of a task: exp cost
 
 struct RowSums {
   double log_sum_exp;
-  double sum;  ///< of the row itself; 0 unless asked for
+  double sum;  ///< sum of the row itself; 0 unless asked for
 };
 
 /// The log-sum-exp of a row, and its sum if `needs_sum`, in one pass: the maximum that is subtracted before

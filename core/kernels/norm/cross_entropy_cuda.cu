@@ -135,6 +135,11 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// A warp for each short row, or a block for each long one.
+cuda::Grid rows_grid(const Targets& call) {
+  return call.width <= short_width ? cuda::warps(call.rows) : cuda::blocks(call.rows);
+}
+
 Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore) {
   return {.target = targets.data<int32_t>(),
           .ignore = ignore,
@@ -154,12 +159,9 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
   cuda::DeviceError* const error = cuda::device_error(cuda::IndexOp::cross_entropy);
   visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
-    if (call.width <= short_width)
-      cuda::run(costs_of<T, lanes>, cuda::warps(call.rows), x, call, error, lse.data<T>(),
-                costs.data<double>());
-    else
-      cuda::run(costs_of<T, cuda::block>, cuda::blocks(call.rows), x, call, error, lse.data<T>(),
-                costs.data<double>());
+    const bool is_short = call.width <= short_width;
+    cuda::run(is_short ? costs_of<T, lanes> : costs_of<T, cuda::block>, rows_grid(call), x, call, error,
+              lse.data<T>(), costs.data<double>());
     cuda::run(mean_of<T>, cuda::blocks(1, 1024), costs.data<double>(), call, loss.data<T>(),
               counted.data<T>());
   });
@@ -172,12 +174,9 @@ void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, 
   visit_float("cross_entropy", t.logits.dtype(), [&]<class T>(Type<T>) {
     const T *x = t.logits.data<T>(), *sums = t.lse.data<T>(), *count = t.counted.data<T>(),
             *dloss = t.dloss.data<T>();
-    if (call.width <= short_width)
-      cuda::run(gradients_of<T, lanes>, cuda::warps(call.rows), x, call, sums, count, dloss,
-                t.dlogits.data<T>());
-    else
-      cuda::run(gradients_of<T, cuda::block>, cuda::blocks(call.rows), x, call, sums, count, dloss,
-                t.dlogits.data<T>());
+    const bool is_short = call.width <= short_width;
+    cuda::run(is_short ? gradients_of<T, lanes> : gradients_of<T, cuda::block>, rows_grid(call), x, call,
+              sums, count, dloss, t.dlogits.data<T>());
   });
   Count::add(t.logits.size());
 }

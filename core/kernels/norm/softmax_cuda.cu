@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t wid
 /// The gradient dx = y (dy - sum(y dy)) of softmax, or dy - exp(y) sum(dy) of log softmax.
 template <class T, bool is_log>
 struct RowGradient {
-  __device__ static T term(T y, T dy) { return is_log ? dy : y * dy; }  ///< of the sum
+  __device__ static T term(T y, T dy) { return is_log ? dy : y * dy; }  ///< term of the sum
   __device__ static T dx(T y, T dy, T sum) {
     if constexpr (is_log) return dy - math::exp(y) * sum;
     return y * (dy - sum);
