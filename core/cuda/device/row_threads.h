@@ -1,11 +1,10 @@
 // How threads of a device share rows: a warp handles a short row, a block a long one.
 #pragma once
 
-#include <limits>
-
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/block.h"
 #include "heed/core/cuda/device/grid.h"
+#include "heed/core/minus_infinity.h"
 
 namespace heed::cuda {
 
@@ -30,12 +29,6 @@ inline Grid warp_per_row(int64_t rows) {
 inline Grid block_per_row(int64_t rows, int threads = block) {
   return {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(static_cast<unsigned>(threads))};
 }
-/// -infinity
-template <class T>
-__host__ __device__ constexpr T lowest() {
-  return -std::numeric_limits<T>::infinity();
-}
-
 /// The sum of a[i] b[i] over i < width by a warp; every lane gets it.
 template <class T>
 __device__ T warp_dot(const T* a, const T* b, int64_t width) {

@@ -17,7 +17,7 @@ struct TopKScratch {
 template <class T>
 __device__ int64_t num_valid_numbers(const T* x, int64_t n, TopKScratch& shared) {
   int count = 0;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) count += x[i] > lowest<T>() ? 1 : 0;
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) count += x[i] > minus_infinity<T> ? 1 : 0;
   return block_sum(count, shared.scratch);
 }
 
@@ -45,7 +45,8 @@ __device__ void choose_largest(const T* x, int64_t n, int64_t k, int32_t* out, i
     for (int64_t i = thread; i < n; i += block) {
       const Key key = ordered(x[i]);
       const bool is_first_byte = shift + 8 == bits;  // a shift by all bits would be undefined
-      if (!(x[i] > lowest<T>()) || (!is_first_byte && (key >> (is_first_byte ? 0 : shift + 8)) != prefix))
+      if (!(x[i] > minus_infinity<T>) ||
+          (!is_first_byte && (key >> (is_first_byte ? 0 : shift + 8)) != prefix))
         continue;
       atomicAdd(&shared.count[(key >> shift) & 255], 1);
     }
@@ -62,7 +63,7 @@ __device__ void choose_largest(const T* x, int64_t n, int64_t k, int32_t* out, i
   int64_t placed = 0, num_equal_before = 0;
   for (int64_t begin = 0; begin < n && (takes_all || k > 0); begin += block) {
     const int64_t i = begin + thread;
-    const bool is_valid = i < n && x[i] > lowest<T>();
+    const bool is_valid = i < n && x[i] > minus_infinity<T>;
     const Key key = is_valid ? ordered(x[i]) : Key{0};
     int total = 0;
     const bool is_equal = is_valid && !takes_all && key == threshold;

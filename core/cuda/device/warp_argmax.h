@@ -9,7 +9,7 @@ namespace heed::cuda {
 /// every 32nd number; every lane of the warp gets the result.
 template <class T, class F>
 __device__ int64_t warp_argmax(int64_t n, F value_of) {
-  T max_value = lowest<T>();
+  T max_value = minus_infinity<T>;
   int64_t index = n;
   for (int64_t i = lane(); i < n; i += lanes) {
     const T value = value_of(i);

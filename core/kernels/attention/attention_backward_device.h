@@ -16,7 +16,7 @@ __global__ void make_row_stats(HeadView<const T> outs, HeadView<const T> douts, 
   const T delta = cuda::warp_dot(outs.at(b, h, i), douts.at(b, h, i), dv);
   if (cuda::lane() > 0) return;
   const auto [base, factor] = lse.at(row).weight_base();
-  stats[row] = {lse.log[row] == -infinity<T> ? infinity<T> : base, delta, factor};
+  stats[row] = {lse.log[row] == minus_infinity<T> ? infinity<T> : base, delta, factor};
 }
 
 /// RowStats<T> [B, H, Tq] of all query rows, stored as three numbers each.

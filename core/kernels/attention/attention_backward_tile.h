@@ -52,7 +52,7 @@ class BackwardTile {
     for (int64_t i = 0; i < queries; ++i) {
       // A query without keys has weights 2^(s - inf) = 0.
       const RowLse<T> row = lse.at(i);
-      lse_[i] = row.log == -infinity<T> ? infinity<T> : row.weight_base().base;
+      lse_[i] = row.log == minus_infinity<T> ? infinity<T> : row.weight_base().base;
       has_residuals = has_residuals || row.residual != T(0);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
@@ -138,7 +138,7 @@ class BackwardTile {
   /// derivative of the softcap. Vector lanes are queries.
   template <bool changes_scores, bool has_dropout>
   void score_gradients(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
-    const V minus_infinity = simd::splat(-infinity<T>);
+    const V masked = simd::splat(minus_infinity<T>);
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
       for (int64_t query = r.query_begin; query < r.query_end; query += lanes) {
         const V lse = simd::load(lse_ + query), delta = simd::load(delta_ + query);
@@ -154,7 +154,7 @@ class BackwardTile {
               softcap_grad = T(1) - tanh_score * tanh_score;
             }
             if (modifiers.bias != nullptr) s += simd::load(modifiers.bias + pair_index(j, query));
-            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, query, s, minus_infinity);
+            if (modifiers.visible != nullptr) s = modifiers.visible->select(j, query, s, masked);
           }
           const V p = simd::exp2<T>(s - lse);
           V dp = simd::load(grad_score);

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
         T softcap_grad;
         const bool is_pair = i < x.Tq && key < key_end && x.sees(i, key);
         scores[r][n] =
-            is_pair ? score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad) : -infinity<T>;
+            is_pair ? score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad) : minus_infinity<T>;
       }
     }
     softmax_tile(thread, x, keep_mask, rows, scores, output_sum, weights_tile);

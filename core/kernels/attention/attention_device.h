@@ -161,7 +161,7 @@ struct OnlineSoftmax {
 #pragma unroll
     for (int r = 0; r < cuda::rows_per_thread; ++r) {
       row_max[r] = sink;
-      row_sum[r] = thread.x == 0 && sink != -infinity<T> ? T(1) : T(0);
+      row_sum[r] = thread.x == 0 && sink != minus_infinity<T> ? T(1) : T(0);
     }
   }
   /// Replaces scores (-infinity for masked pairs) in place by weights 2^(score - row_max). The caller
@@ -175,7 +175,7 @@ struct OnlineSoftmax {
       for (int n = 0; n < 4; ++n) new_max = pairs[r][n] > new_max ? pairs[r][n] : new_max;
       new_max = cuda::across_row(new_max, [](T a, T b) { return a > b ? a : b; });
       // No visible key yet: 2^-inf = 0 instead of NaN.
-      const T base = new_max == -infinity<T> ? T(0) : new_max;
+      const T base = new_max == minus_infinity<T> ? T(0) : new_max;
       correction[r] = exp2(row_max[r] - base);
       row_max[r] = new_max;
       T sum = T(0);

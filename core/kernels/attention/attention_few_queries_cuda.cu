@@ -107,22 +107,23 @@ __global__ void __launch_bounds__(threads) forward_rows(FewQueriesCall<T> x) {
   const T* q = x.qs.at(b, h, i);
   for (int64_t c = thread; c < x.d; c += threads) query[c] = q[c];
   for (int64_t c = thread; c < num_groups * x.dv; c += threads) sums[c] = T(0);
-  T row_max = split == 0 ? x.sink_log2(h) : -infinity<T>, row_sum = row_max == -infinity<T> ? T(0) : T(1);
+  T row_max = split == 0 ? x.sink_log2(h) : minus_infinity<T>,
+    row_sum = row_max == minus_infinity<T> ? T(0) : T(1);
   __syncthreads();
   for (int64_t j = key_begin; j < key_end; j += threads) {
     const int count = static_cast<int>(min(key_end - j, int64_t{threads}));
     // Scores of up to 128 keys, one per thread.
     dot_with_keys<T, P>(query, x.ks.at(b, kv_head, j), x.ks.ld, x.d, count, weights);
     __syncthreads();
-    T score = -infinity<T>, softcap_grad;
+    T score = minus_infinity<T>, softcap_grad;
     if (thread < count) {
       score = score_of(static_cast<const AttentionScores<T>&>(x), x.scale_log2(), b, h, i, j + thread,
                        weights[thread], softcap_grad);
     }
     // weights [128] = 2^(score - row_max), and sums [groups, dv] += weights v.
-    const T tile_max = cuda::block_max(score, -infinity<T>, scratch),
+    const T tile_max = cuda::block_max(score, minus_infinity<T>, scratch),
             new_max = tile_max > row_max ? tile_max : row_max;
-    const T base = new_max == -infinity<T> ? T(0) : new_max, correction = exp2(row_max - base);
+    const T base = new_max == minus_infinity<T> ? T(0) : new_max, correction = exp2(row_max - base);
     const T weight = exp2(score - base);
     weights[thread] = weight;
     row_sum = row_sum * correction + cuda::block_sum(weight, scratch);
@@ -159,9 +160,9 @@ __global__ void __launch_bounds__(threads) join_splits(FewQueriesCall<T> x) {
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
   const T* stats = x.split_stats + (row * x.splits + thread) * 2;
-  const T split_max = thread < x.splits ? stats[0] : -infinity<T>,
-          row_max = cuda::block_max(split_max, -infinity<T>, scratch);
-  const T factor = exp2(split_max - (row_max == -infinity<T> ? T(0) : row_max));
+  const T split_max = thread < x.splits ? stats[0] : minus_infinity<T>,
+          row_max = cuda::block_max(split_max, minus_infinity<T>, scratch);
+  const T factor = exp2(split_max - (row_max == minus_infinity<T> ? T(0) : row_max));
   factors[thread] = factor;
   const T row_sum = cuda::block_sum(thread < x.splits ? factor * stats[1] : T(0), scratch);
   __syncthreads();

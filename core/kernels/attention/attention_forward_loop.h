@@ -131,7 +131,7 @@ class ForwardLoop {
   /// Merges the output pass_out [dv] of a query in this pass into `out` of the earlier passes. Returns the
   /// log-sum-exp over the keys of all of them.
   RowLse<T> merge_rows(T* out, const RowLse<T>& lse, const T* pass_out, const RowLse<T>& pass_lse) const {
-    if (pass_lse.log == -infinity<T>) return lse;
+    if (pass_lse.log == minus_infinity<T>) return lse;
     const MergedRows<T> merged(lse, pass_lse);
     for (int64_t c = 0; c < call_.dv; ++c)
       out[c] = (out[c] * merged.factor_a + pass_out[c] * merged.factor_b) / merged.total;

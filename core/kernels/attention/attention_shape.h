@@ -9,6 +9,7 @@
 #include "heed/core/kernels/attention/attention.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/minus_infinity.h"
 
 namespace heed::kernel {
 
@@ -50,7 +51,7 @@ struct RowLse {
     const volatile T rounded = log * static_cast<T>(log2_e);
     return rounded;
   }
-  HEED_BOTH static RowLse of_empty_row() { return {-infinity<T>}; }
+  HEED_BOTH static RowLse of_empty_row() { return {minus_infinity<T>}; }
 };
 
 /// Merges the softmax over two sets of keys of one query: with out_a and out_b the outputs over each set, the
@@ -189,7 +190,7 @@ struct AttentionScores : AttentionShape {
   }
   /// The sink of head h in log2 units; -infinity: none.
   HEED_BOTH T sink_log2(int64_t h) const {
-    return sink == nullptr ? -infinity<T> : sink[h] * static_cast<T>(log2_e);
+    return sink == nullptr ? minus_infinity<T> : sink[h] * static_cast<T>(log2_e);
   }
 };
 

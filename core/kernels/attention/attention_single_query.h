@@ -90,7 +90,7 @@ class ForwardRow {
     std::fill(q_ + d_, q_ + simd::padded<T>(d_), T(0));
     std::fill_n(output_sum_, padded_dv_, T(0));
     row_max_ = sink;
-    row_sum_ = sink == -infinity<T> ? T(0) : T(1);
+    row_sum_ = sink == minus_infinity<T> ? T(0) : T(1);
   }
 
   /// Adds the listed rows of k and v. For each key of the list, `bias` holds a bias in log2 units and
@@ -100,7 +100,7 @@ class ForwardRow {
     using V = simd::Vector<T>;
     if (list.count == 0) return 0;
     // weights_ [keys] = q . k, the scores, then with softcap and bias.
-    dots_with_keys(q_, d_, k, list, -infinity<T>, weights_);
+    dots_with_keys(q_, d_, k, list, minus_infinity<T>, weights_);
     for (int64_t j = 0; softcap != 0 && j < list.count; ++j)
       weights_[j] = softcap * fast_tanh<T>(simd::splat(weights_[j] / softcap))[0];
     for (int64_t j = 0; bias != nullptr && j < list.count; ++j) weights_[j] += bias[j];
@@ -111,7 +111,7 @@ class ForwardRow {
     }
     const T new_max = simd::across<T>(max_per_lane, [](T a, T b) { return a > b ? a : b; });
     // weights_ = 2^(score - new_max), then after dropout; older sums are multiplied by `correction`.
-    const T base = new_max == -infinity<T> ? T(0) : new_max;
+    const T base = new_max == minus_infinity<T> ? T(0) : new_max;
     const T correction = simd::exp2<T>(simd::splat(row_max_ - base))[0];
     V sum_per_lane = {};
     for (int64_t j = 0; j < list.count; j += simd::Lanes<T>::count) {
@@ -144,7 +144,7 @@ class ForwardRow {
 
  private:
   int64_t d_, dv_, padded_dv_;
-  T row_max_ = -infinity<T>, row_sum_ = 0;
+  T row_max_ = minus_infinity<T>, row_sum_ = 0;
   T *q_, *output_sum_, *weights_;
 };
 
@@ -177,7 +177,7 @@ class BackwardRow {
     std::fill_n(dq_sum_, padded_d_, T(0));
     std::fill_n(dout_, padded_dv_, T(0));
     std::copy_n(dout, dv_, dout_);
-    lse_ = lse.log == -infinity<T> ? infinity<T> : lse.weight_base().base;
+    lse_ = lse.log == minus_infinity<T> ? infinity<T> : lse.weight_base().base;
     T delta[simd::Lanes<T>::count];
     simd::row_dots(dout, dv_, out, dv_, 1, dv_, delta);
     delta_ = delta[0];

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
                 const int key = thread.column(n, e);
                 float &s = scores.x[m][n][e], softcap_grad;
                 if (key >= num_seen) {
-                  s = -infinity<float>;
+                  s = minus_infinity<float>;
                 } else if constexpr (pairs == Pairs::any) {
                   s = score_of<float>(x, scale_log2, b, h, i, j + key, s, softcap_grad);
                 }

@@ -21,7 +21,7 @@ struct WarpOnlineSoftmax {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         row_max[m][half] = sink;
-        row_sum[m][half] = thread.lane % 4 == 0 && sink != -infinity<float> ? 1.0F : 0.0F;
+        row_sum[m][half] = thread.lane % 4 == 0 && sink != minus_infinity<float> ? 1.0F : 0.0F;
       }
     }
   }
@@ -34,7 +34,7 @@ struct WarpOnlineSoftmax {
     for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float new_max = -infinity<float>;
+        float new_max = minus_infinity<float>;
 #pragma unroll
         for (int n = 0; n < key_tile / 8; ++n)
           new_max = fmaxf(new_max, fmaxf(scores.x[m][n][2 * half], scores.x[m][n][2 * half + 1]));
@@ -79,7 +79,7 @@ struct WarpOnlineSoftmax {
   /// The number that is subtracted from the products of a row: row_max, or zero where no key is visible yet,
   /// so that weights are 2^-inf = 0, not NaN.
   __device__ float base(int m, int half) const {
-    return row_max[m][half] == -infinity<float> ? 0.0F : row_max[m][half];
+    return row_max[m][half] == minus_infinity<float> ? 0.0F : row_max[m][half];
   }
 };
 

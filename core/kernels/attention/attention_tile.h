@@ -101,7 +101,7 @@ class ForwardTile {
     simd::scaled_transpose(q, ldq, queries, d_, scale_log2, q_transposed_, padded_queries_);
     std::fill_n(output_sum_, queries * padded_dv_, T(0));
     std::fill_n(row_max_, padded_queries_, sink);
-    std::fill_n(row_sum_, padded_queries_, sink == -infinity<T> ? T(0) : T(1));
+    std::fill_n(row_sum_, padded_queries_, sink == minus_infinity<T> ? T(0) : T(1));
     is_first_step_ = true;
   }
 
@@ -114,7 +114,7 @@ class ForwardTile {
       const T total = T(1) / factor;
       simd::scaled(out + i * ldo, dv_, total, output_sum_ + i * padded_dv_);
       row_max_[i] = base;
-      row_sum_[i] = earlier.log == -infinity<T> ? T(0) : total;
+      row_sum_[i] = earlier.log == minus_infinity<T> ? T(0) : total;
     }
     is_first_step_ = false;
   }
@@ -177,7 +177,7 @@ class ForwardTile {
     if (modifiers.softcap != 0) score = modifiers.softcap * fast_tanh<T>(score / modifiers.softcap);
     if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + query);
     if (modifiers.visible != nullptr)
-      score = modifiers.visible->select(j, query, score, simd::splat(-infinity<T>));
+      score = modifiers.visible->select(j, query, score, simd::splat(minus_infinity<T>));
     return score;
   }
 
@@ -209,7 +209,7 @@ class ForwardTile {
         const V new_max =
             larger(larger(partial_max[0], partial_max[1]), larger(partial_max[2], partial_max[3]));
         // No visible key yet: 2^-inf = 0 instead of NaN.
-        const V base = new_max == simd::splat(-infinity<T>) ? V{} : new_max;
+        const V base = new_max == simd::splat(minus_infinity<T>) ? V{} : new_max;
         V partial_sum[2] = {V{}, V{}};
         const auto make_weight = [&](int64_t key, V& sum) {
           V weight = simd::exp2<T>(simd::load(scores + key * padded_queries_) - base);

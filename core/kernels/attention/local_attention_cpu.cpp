@@ -44,7 +44,7 @@ class WindowWeights {
     window = call_.window_of(b, i, call_.centres[(b * call_.heads + h) * call_.queries + i]);
     if (window.count == 0) return 0;
     const T* q = call_.q.at(b, h, i);
-    T max_score = -std::numeric_limits<T>::infinity();
+    T max_score = minus_infinity<T>;
     for (int64_t n = 0; n < window.count; ++n) {
       gaussian_[n] = call_.gaussian(window, n);
       scores_[n] = call_.scale * lanes::dot(q, call_.k.at(b, h, window.begin + n), call_.d);

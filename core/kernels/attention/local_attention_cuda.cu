@@ -34,7 +34,7 @@ struct WindowWeights {
       const T score = call.scale * cuda::warp_dot(q, call.k.at(b, h, window.begin + n), call.d);
       if (cuda::lane() == n % cuda::lanes) scores[n] = score;
     }
-    T max_score = cuda::lowest<T>(), total = 0;
+    T max_score = minus_infinity<T>, total = 0;
     for (int64_t n = cuda::lane(); n < window.count; n += cuda::lanes) {
       gaussian[n] = call.gaussian(window, n);
       softmax[n] = pre_score ? scores[n] * gaussian[n] : scores[n];

@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(cuda::block) address(NtmAddressingCall<T> call
     for (int64_t j = n + threadIdx.x; j < call.keys; j += cuda::block) weights[j] = T(0);
     if (n == 0) continue;
     shift_weights(call, head, i, n, call.previous_weights(head, i, out), gated, shifted);
-    T max_weight = cuda::lowest<T>(), total = 0;
+    T max_weight = minus_infinity<T>, total = 0;
     for (int64_t j = threadIdx.x; j < n; j += cuda::block) max_weight = std::max(max_weight, shifted[j]);
-    max_weight = cuda::block_max(max_weight, cuda::lowest<T>(), scratch);
+    max_weight = cuda::block_max(max_weight, minus_infinity<T>, scratch);
     const bool is_sharpened = call.sharp != nullptr && max_weight > 0;
     for (int64_t j = threadIdx.x; j < n; j += cuda::block) {
       weights[j] = is_sharpened ? std::pow(shifted[j] / max_weight, call.sharp[row]) : shifted[j];

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     });
   };
   OnlineSoftmax<T> rows;
-  rows.start(thread, -infinity<T>);
+  rows.start(thread, minus_infinity<T>);
   T output_sum[rows_per_thread][C];
   cuda::clear(output_sum);
   if (fits_tile && group->first_step < group->last_step) fetch_q(0);
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
 #pragma unroll
       for (int r = 0; r < rows_per_thread; ++r)
         scores[r][n] = is_key && ((pair_bits[r] >> j) & 1) != 0 ? rounded_product(scores[r][n], scale_log2)
-                                                                : -infinity<T>;
+                                                                : minus_infinity<T>;
     }
     softmax_tile(thread, x, keep_mask, rows, scores, output_sum, weights_tile);
     cuda::wait_for_copies<0>();
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     T* out = x.outs.at(b, h, i) + column_begin;
     T new_factor = inverse;
     if (x.pass > 0) {
-      if (lse.log == -infinity<T>) continue;  // nothing to add
+      if (lse.log == minus_infinity<T>) continue;  // nothing to add
       const MergedRows<T> merged(x.earlier_lse.at(row), lse);
       const T old_factor = merged.factor_a / merged.total;
       new_factor = inverse * merged.factor_b / merged.total;

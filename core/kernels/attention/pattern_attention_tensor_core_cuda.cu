@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     cuda::commit_copies();
   };
   WarpOnlineSoftmax<1> rows;
-  rows.start(thread, -infinity<float>);
+  rows.start(thread, minus_infinity<float>);
   WarpAccumulator<1, D / 8> output_sum;
   output_sum.clear();
   if (step_begin < step_end) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 #pragma unroll
           for (int e = 2 * half; e < 2 * half + 2; ++e) {
             const int j = thread.column(n, e);
-            if (j >= num_keys || ((pair_bits >> j) & 1) == 0) scores.x[0][n][e] = -infinity<float>;
+            if (j >= num_keys || ((pair_bits >> j) & 1) == 0) scores.x[0][n][e] = minus_infinity<float>;
           }
         }
       }
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     if (!is_written[half]) continue;
     const int64_t row = block.head * x.Tq + query_index[i];
     if (x.pass > 0) {
-      is_written[half] = lse.log != -infinity<float>;  // else there is nothing to add
+      is_written[half] = lse.log != minus_infinity<float>;  // else there is nothing to add
       if (!is_written[half]) continue;
       const MergedRows<float> merged(x.earlier_lse.at(row), lse);
       factors[half] = {factors[half].new_factor * merged.factor_b / merged.total,

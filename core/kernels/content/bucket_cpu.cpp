@@ -15,9 +15,6 @@
 namespace heed::kernel {
 namespace {
 
-template <class T>
-constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
-
 /// Tiles of round r that keep to buckets: every `tile` tokens of a bucket, in sorted order, are the queries
 /// of a tile; its keys are up to `window` tokens of the bucket before them, then the queries themselves.
 void fill_by_bucket(const BucketRounds& rounds, const BucketTileView& tiles, int64_t head, int64_t r) {

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(cuda::block)
   for (int64_t e = cuda::lane(); e < rows.width; e += cuda::lanes) {
     const bool is_seen =
         sees_key(bucket_window, lane, query, e, keys[e]) && !(hides_self && keys[e] == query);
-    T value = is_seen ? T(0) : cuda::lowest<T>();
+    T value = is_seen ? T(0) : minus_infinity<T>;
     if (is_seen && bucket_window.once)
       value = -std::log(static_cast<T>(times_seen(rounds, bucket_window, places, head, query, keys[e])));
     bias[row * rows.width + e] = value;
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(cuda::block)
   for (int64_t e = cuda::lane(); e < width; e += cuda::lanes) {
     ids[row * width + e] = slot < 0 ? -1 : keys[head * keys_per_head + slot / tile * width + e];
     bias[row * width + e] =
-        slot < 0 ? cuda::lowest<T>() : tile_bias[head * keys_per_head * tile + slot * width + e];
+        slot < 0 ? minus_infinity<T> : tile_bias[head * keys_per_head * tile + slot * width + e];
   }
 }
 
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(cuda::block)
   bias += row * width;
   for (int64_t e = cuda::lane(); e < width; e += cuda::lanes) {
     ids[e] = -1;
-    bias[e] = cuda::lowest<T>();
+    bias[e] = minus_infinity<T>;
   }
   __syncwarp();
   bool sees_other = false;
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(cuda::block)
   const int32_t last_key =
       causal ? queries[row / n * queries_per_group + row % n] : std::numeric_limits<int32_t>::max();
   for (int64_t j = cuda::lane(); j < m; j += cuda::lanes)
-    bias[row * m + j] = key[j] >= 0 && key[j] <= last_key ? T(0) : cuda::lowest<T>();
+    bias[row * m + j] = key[j] >= 0 && key[j] <= last_key ? T(0) : minus_infinity<T>;
 }
 
 void clear(const Tensor& ids) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include "heed/core/kernels/simd/simd.h"
@@ -40,7 +39,7 @@ template <class T>
 T measure_of(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
              int64_t num_keys, const Sampling& sampling) {
   constexpr int n = simd::Lanes<T>::count;
-  T max_score = -std::numeric_limits<T>::infinity(), total = 0;
+  T max_score = minus_infinity<T>, total = 0;
   for (int64_t u = 0; u < count; u += n) {
     const int64_t left = std::min<int64_t>(n, count - u);
     const T* sampled[n];
@@ -98,7 +97,7 @@ void SparsityMeasure::cpu<target_isa>(const Tensor& q, const Tensor& k, const Te
         const int64_t num_keys = length != nullptr ? std::clamp<int64_t>(length[b], 0, M) : M;
         const int64_t num_visible = sampling.causal ? std::min(num_keys, i + 1) : num_keys;
         if (num_visible == 0 || (sampling.same_tokens && i >= num_keys)) {
-          out[row] = -std::numeric_limits<T>::infinity();
+          out[row] = minus_infinity<T>;
           continue;
         }
         out[row] =
@@ -168,7 +167,7 @@ void PrefixBias::cpu<target_isa>(const Tensor& which, const Tensor& bias) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t num_visible = std::min<int64_t>(last[row] + 1, M);
         std::fill_n(out + row * M, num_visible, T(0));
-        std::fill(out + row * M + num_visible, out + (row + 1) * M, -std::numeric_limits<T>::infinity());
+        std::fill(out + row * M + num_visible, out + (row + 1) * M, minus_infinity<T>);
       }
     });
   });

@@ -33,13 +33,13 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t num_keys = x.length_of(b, x.keys),
                 num_visible = sampling.causal ? std::min(num_keys, i + 1) : num_keys;
   if (num_visible == 0 || (sampling.same_tokens && i >= num_keys)) {
-    if (cuda::lane() == 0) measure[row] = cuda::lowest<T>();
+    if (cuda::lane() == 0) measure[row] = minus_infinity<T>;
     return;
   }
   const int64_t count =
       sampling.factor > 0 ? std::min(x.samples, logarithmic(sampling.factor, num_keys)) : x.samples;
   const T *query = q.at(b, h, i), *sample = samples + i * x.samples;
-  T max_score = cuda::lowest<T>(), total = 0;
+  T max_score = minus_infinity<T>, total = 0;
   for (int64_t u = 0; u < count; ++u) {
     const T score = cuda::warp_dot(query, k.at(b, h, sampled_key(sample[u], num_visible, sampling)), x.d);
     max_score = std::max(max_score, score);
@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(cuda::block)
   int32_t* out = which + row * row_width;
   largest += row * std::min(factor, x.queries);
   int64_t num_largest = 0, num_chosen = 0;
-  T threshold = cuda::lowest<T>();  // the least of the largest, once they are as many as `factor`
+  T threshold = minus_infinity<T>;  // the least of the largest, once they are as many as `factor`
   for (int64_t first = 0; first < length && num_chosen < max_chosen; first += cuda::lanes) {
     const int64_t i = first + cuda::lane();
-    const T own = i < length ? value[i] : cuda::lowest<T>();
+    const T own = i < length ? value[i] : minus_infinity<T>;
     unsigned candidates = __ballot_sync(cuda::all_lanes, own > threshold ? 1 : 0);
     for (; candidates != 0 && num_chosen < max_chosen; candidates &= candidates - 1) {
       const int lane = __ffs(static_cast<int>(candidates)) - 1;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   for (int64_t j = cuda::lane(); j < keys; j += cuda::lanes)
-    bias[row * keys + j] = j <= which[row] ? T(0) : cuda::lowest<T>();
+    bias[row * keys + j] = j <= which[row] ? T(0) : minus_infinity<T>;
 }
 
 Extent extent_of(const Tensor& measure, const Tensor& lengths) {

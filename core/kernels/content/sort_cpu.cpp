@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -58,7 +57,7 @@ void choose_rows(const Tensor& x, const Tensor& which) {
       const T* x_row = value + row * n;
       chosen.clear();
       for (int64_t i = 0; i < n; ++i) {
-        if (x_row[i] > -std::numeric_limits<T>::infinity()) chosen.push_back(static_cast<int32_t>(i));
+        if (x_row[i] > minus_infinity<T>) chosen.push_back(static_cast<int32_t>(i));
       }
       if (static_cast<int64_t>(chosen.size()) > k) {
         std::nth_element(chosen.begin(), chosen.begin() + k, chosen.end(), [x_row](int32_t a, int32_t b) {

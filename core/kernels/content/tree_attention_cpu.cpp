@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/tree.h"
@@ -72,7 +71,7 @@ void forward(const TreeAttentionCall<T>& call, const Tensor& out, const Tensor& 
     const int64_t leaves = call.visible.count(b, i);
     T* const sum = outs.at(b, head % call.heads, i);
     std::fill_n(sum, call.dv, T(0));
-    lse.data<T>()[row] = -std::numeric_limits<T>::infinity();
+    lse.data<T>()[row] = minus_infinity<T>;
     if (leaves == 0) return 0;
     const T* const q = call.q.at(b, head % call.heads, i);
     int64_t flops = trees.keys.set_prefix(call.keys_of(head), leaves);
@@ -80,7 +79,7 @@ void forward(const TreeAttentionCall<T>& call, const Tensor& out, const Tensor& 
     const int32_t* const buds = call.buds_of(b, i);
     // scores [num_buds]: scale q . K_n / |n|.
     int64_t num_buds = 0;
-    T max_score = -std::numeric_limits<T>::infinity(), total = 0;
+    T max_score = minus_infinity<T>, total = 0;
     for (; num_buds < call.capacity && buds[num_buds] >= 0; ++num_buds) {
       const TreeNode node = TreeNode::at_row(buds[num_buds]);
       scores[num_buds] = call.scale * dot(q, trees.keys[node], call.d) / static_cast<T>(node.count(leaves));

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(cuda::block)
     const int32_t* const buds = call.buds_of(b, i);
     // Scores of all buds: scale q . K_n / |n|.
     int64_t num_buds = 0;
-    T max_score = cuda::lowest<T>(), total = 0;
+    T max_score = minus_infinity<T>, total = 0;
     for (; leaves > 0 && num_buds < call.capacity && buds[num_buds] >= 0; ++num_buds) {
       const TreeNode node = TreeNode::at_row(buds[num_buds]);
       const T score =
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(cuda::block)
         sum += weights[n] * cuda::node_sum(values, call.dv, TreeNode::at_row(buds[n]), leaves, c);
       out_row[c] = leaves > 0 ? sum * (T(1) / total) : T(0);
     }
-    if (cuda::lane() == 0) lse[row] = leaves > 0 ? max_score + std::log(total) : cuda::lowest<T>();
+    if (cuda::lane() == 0) lse[row] = leaves > 0 ? max_score + std::log(total) : minus_infinity<T>;
     __syncwarp();
   }
 }

@@ -1,7 +1,6 @@
 // Masks on the CPU.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heed/core/kernels/elementwise/mask.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -24,7 +23,7 @@ void DenseMask::cpu<target_isa>(const Tensor& lengths, bool causal, int64_t firs
         if (length != nullptr) visible = std::min<int64_t>(visible, length[row / queries]);
         if (causal) visible = std::min(visible, row % queries + first_query + 1);
         T* to = out + row * keys;
-        for (int64_t j = 0; j < keys; ++j) to[j] = j < visible ? T(0) : -std::numeric_limits<T>::infinity();
+        for (int64_t j = 0; j < keys; ++j) to[j] = j < visible ? T(0) : minus_infinity<T>;
       }
     });
   });

@@ -1,9 +1,8 @@
 // Masks on the GPU.
 #include "heed/core/kernels/elementwise/mask.h"
 
-#include <limits>
-
 #include "heed/core/cuda/device/grid.h"
+#include "heed/core/minus_infinity.h"
 
 namespace heed::kernel {
 namespace {
@@ -17,7 +16,7 @@ __global__ void dense_mask(int64_t rows, int64_t queries, int64_t keys, const in
     if (length != nullptr) visible = min(visible, int64_t{length[row / queries]});
     if (causal) visible = min(visible, row % queries + first_query + 1);
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x)
-      out[row * keys + j] = j < visible ? T(0) : -std::numeric_limits<T>::infinity();
+      out[row * keys + j] = j < visible ? T(0) : minus_infinity<T>;
   }
 }
 

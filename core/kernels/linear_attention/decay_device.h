@@ -19,7 +19,7 @@ template <int L, int R>
 struct Line {
   static constexpr int length = L * R;
   static constexpr int lines = decay_threads / L;  ///< lines of a block
-  int lane, number;                                ///< in the line; of the line in the block
+  int lane, number;                                ///< lane in the line, and line in the block
   __device__ Line() : lane(static_cast<int>(threadIdx.x) % L), number(static_cast<int>(threadIdx.x) / L) {}
   /// Index in the line of this lane's number r.
   __device__ int index(int r) const { return lane + L * r; }
@@ -143,7 +143,7 @@ void visit_lines(int64_t length, F&& f) {
        " numbers a line; a device holds up to 4096. Use narrower heads.");
 }
 
-/// Extents and pointers of a call.
+/// Extents and pointers of a call. `delta`: the delta rule, with beta.
 template <class T>
 struct DecayCall {
   int64_t B, H, length, f, d, num_decays;
@@ -200,6 +200,7 @@ struct ColumnSweep {
   static int bytes(int num_steps) {
     return num_steps * (3 * row_width + 3 * lines + 1) * static_cast<int>(sizeof(T));
   }
+  /// Loads positions [t, t + count). All threads call it.
   __device__ void load(int64_t t, int count) const {
     k.load(k_rows, row_width, 0, t, count);
     q.load(q_rows, row_width, 0, t, count);

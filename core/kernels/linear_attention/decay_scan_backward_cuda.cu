@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(decay_threads) value_gradients(BackwardCall<T>
     for (int i = count - 1; i >= 0; --i) {
       const T *key = sweep.k_rows + i * row_width, *query = sweep.q_rows + i * row_width,
               *decay = sweep.decays + i * row_width;
-      const int at = i * lines + line.number;
-      const T dout_value = sweep.input_lines[at];
+      const int place = i * lines + line.number;
+      const T dout_value = sweep.input_lines[place];
       T du = T(0);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(decay_threads) value_gradients(BackwardCall<T>
       du = line.sum(du);
       const T w = x.delta ? sweep.betas[i] * du : T(0);
       if (line.lane == 0) {
-        du_lines[at] = du;
-        dv_lines[at] = x.delta ? w : du;
+        du_lines[place] = du;
+        dv_lines[place] = x.delta ? w : du;
       }
 #pragma unroll
       for (int r = 0; r < R; ++r) state[r] = decay[line.index(r)] * (state[r] - key[line.index(r)] * w);
@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(decay_threads) value_gradients(BackwardCall<T>
   store_columns(line, state, x.f, column, x.d, x.dstart, b, h);
 }
 
-/// Shared memory of a block whose lines are rows of the state.
+/// Shared memory of a block whose lines are rows of the state: u, w = dv and dout of some positions, the
+/// block's numbers of q, k and the decays, and up to three results.
 template <class T, int L, int R>
 struct RowSweep {
   static constexpr int row_width = Line<L, R>::length, lines = Line<L, R>::lines;
@@ -109,6 +110,7 @@ struct RowSweep {
     betas = decays + x.steps * lines;
     result = betas + x.steps;
   }
+  /// Loads positions [t, t + count). All threads call it.
   __device__ void load(int64_t t, int count) const {
     u.load(u_rows, row_width, 0, t, count);
     if (x.delta) {
@@ -145,8 +147,8 @@ __global__ void __launch_bounds__(decay_threads) key_write_gradients(BackwardCal
     for (int i = count - 1; i >= 0; --i) {
       const T *u = sweep.u_rows + i * row_width, *w = sweep.w_rows + i * row_width,
               *dout = sweep.dout_rows + i * row_width;
-      const int at = i * lines + line.number;
-      const T query = sweep.q_lines[at], key = sweep.k_lines[at], decay = sweep.decays[at];
+      const int place = i * lines + line.number;
+      const T query = sweep.q_lines[place], key = sweep.k_lines[place], decay = sweep.decays[place];
       T dk = T(0);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
@@ -156,7 +158,7 @@ __global__ void __launch_bounds__(decay_threads) key_write_gradients(BackwardCal
         state[r] *= decay;
       }
       dk = line.sum(dk) * sweep.beta_or_one(i);
-      if (line.lane == 0) sweep.result[at] = dk;
+      if (line.lane == 0) sweep.result[place] = dk;
     }
     __syncthreads();
     store_lines(sweep.result, lines, sweep.first, x.f, t, count, x.dk.at(sweep.b, sweep.h, 0), x.dk.ld);
@@ -188,8 +190,8 @@ __global__ void __launch_bounds__(decay_threads) read_gradients(BackwardCall<T> 
     for (int i = 0; i < count; ++i) {
       const T *u = sweep.u_rows + i * row_width, *w = sweep.w_rows + i * row_width,
               *dout = sweep.dout_rows + i * row_width;
-      const int at = i * lines + line.number;
-      const T query = sweep.q_lines[at], key = sweep.k_lines[at], decay = sweep.decays[at];
+      const int place = i * lines + line.number;
+      const T query = sweep.q_lines[place], key = sweep.k_lines[place], decay = sweep.decays[place];
       const T written = key * sweep.beta_or_one(i);
       T dq = T(0), stored = T(0);
 #pragma unroll
@@ -202,10 +204,10 @@ __global__ void __launch_bounds__(decay_threads) read_gradients(BackwardCall<T> 
       dq = line.sum(dq);
       if (x.delta) stored = line.sum(stored);
       if (line.lane == 0) {
-        const T dk = dk_lines[at];
-        dq_lines[at] = dq;
-        dk_lines[at] = dk - stored;
-        term_lines[at] = query * dq - key * dk - key * stored;
+        const T dk = dk_lines[place];
+        dq_lines[place] = dq;
+        dk_lines[place] = dk - stored;
+        term_lines[place] = query * dq - key * dk - key * stored;
       }
     }
     __syncthreads();
@@ -217,14 +219,14 @@ __global__ void __launch_bounds__(decay_threads) read_gradients(BackwardCall<T> 
     __syncthreads();
   }
   if (x.decay_terms == nullptr) return;
-  T last = T(0);
+  T end_term = T(0);  // the sum of this row of S times dend
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     const bool is_valid = x.dend.data != nullptr && line.index(r) < x.d && row < x.f;
-    if (is_valid) last += state[r] * x.dend.at(sweep.b, sweep.h, row)[line.index(r)];
+    if (is_valid) end_term += state[r] * x.dend.at(sweep.b, sweep.h, row)[line.index(r)];
   }
-  last = line.sum(last);
-  if (line.lane == 0 && row < x.f) x.end_terms[blockIdx.x * x.f + row] = last;
+  end_term = line.sum(end_term);
+  if (line.lane == 0 && row < x.f) x.end_terms[blockIdx.x * x.f + row] = end_term;
 }
 
 /// dbeta = du . residual, one warp per position.
@@ -240,7 +242,7 @@ __global__ void beta_grads(BackwardCall<T> x) {
   if (cuda::lane_number() == 0) *x.dbeta.at(b, h, t) = sum;
 }
 
-constexpr int decay_warps = 32;
+constexpr int decay_warps = 32;  ///< warps of a block of sum_decay_grads()
 
 /// dlog_decay_t = sum over positions from t on of decay_terms, plus end_terms, since a decay acts on all
 /// later positions. A block handles 32 decays of a head, one per lane (or one decay, whose f terms the lanes

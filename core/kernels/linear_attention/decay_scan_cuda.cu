@@ -7,10 +7,11 @@
 namespace heed::kernel {
 namespace {
 
+/// Arguments of forward().
 template <class T>
 struct ForwardCall : DecayCall<T> {
   HeadView<T> out, end, residual;
-  int steps = 1;
+  int steps = 1;  ///< positions that are loaded at once
   ForwardCall(const DecayInputs& x, const Tensor& outs, const Tensor& end_state, const Tensor& residuals)
       : DecayCall<T>(x), out(outs), end(end_state), residual(residuals) {}
 };
@@ -31,17 +32,17 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
     for (int i = 0; i < count; ++i) {
       const T *key = sweep.k_rows + i * row_width, *query = sweep.q_rows + i * row_width,
               *decay = sweep.decays + i * row_width;
-      const int at = i * lines + line.number;
+      const int place = i * lines + line.number;
 #pragma unroll
       for (int r = 0; r < R; ++r) state[r] *= decay[line.index(r)];
-      T u = sweep.input_lines[at];
+      T u = sweep.input_lines[place];
       // u = beta_t (v_t - S^T k_t) of this column.
       if (x.delta) {
         T stored = T(0);
 #pragma unroll
         for (int r = 0; r < R; ++r) stored += state[r] * key[line.index(r)];
         u -= line.sum(stored);
-        if (line.lane == 0) sweep.residual[at] = u;
+        if (line.lane == 0) sweep.residual[place] = u;
         u *= sweep.betas[i];
       }
       T out = T(0);
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
         out += state[r] * query[line.index(r)];
       }
       out = line.sum(out);
-      if (line.lane == 0) sweep.result[at] = out;
+      if (line.lane == 0) sweep.result[place] = out;
     }
     __syncthreads();
     store_lines(sweep.result, lines, first, x.d, t, count, x.out.at(b, h, 0), x.out.ld);

@@ -1,5 +1,5 @@
-// Monomials of many tokens at a time, computed block by block from rows of variables [d, chunk]; vectors run
-// over tokens.
+// Monomials of many tokens at a time, computed block by block from variables [d, chunk]; vectors run over
+// tokens.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ template <class T>
 struct MonomialMask {
   static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));
   const simd::Word<T>* words = nullptr;
-  int64_t chunk = 0;
-  T keep_scale = 1;  ///< factor of kept monomials
+  int64_t chunk = 0;  ///< tokens of a row of words
+  T keep_scale = 1;   ///< factor of kept monomials
 
-  /// x [tokens from c on], or zero in the lanes where monomial n is dropped.
+  /// x, one number for each token from c on, with zeros in the lanes where monomial n is dropped.
   template <bool drops>
   simd::Vector<T> apply(int64_t n, int64_t c, simd::Vector<T> x) const {
     if constexpr (!drops) return x;
@@ -28,40 +28,44 @@ struct MonomialMask {
   }
 };
 
-/// Computes blocks of monomials in order, and their gradients with respect to the variables.
+/// Computes monomials in the order of list_monomials(), block by block, and passes their gradients back to
+/// the variables. It walks a tree depth first: the products of the current monomial's ancestors, which are
+/// `open` as long as children of theirs may follow, are kept, so each monomial costs one multiplication.
+/// Call begin(), then make() or backpropagate() for each block; after the last backpropagate() call finish().
 template <class T>
 class MonomialFeatures {
  public:
-  /// Numbers of scratch memory: values and gradients of the open monomials, `chunk` tokens each.
+  /// Numbers of scratch memory: products and gradients of the open monomials, `chunk` tokens each.
   static int64_t scratch(int64_t degree, int64_t chunk) { return 2 * (degree > 2 ? degree - 2 : 0) * chunk; }
 
   MonomialFeatures(int64_t degree, int64_t chunk, T* memory)
-      : degree_(degree), chunk_(chunk), values_(memory), grads_(memory + scratch(degree, chunk) / 2) {}
+      : degree_(degree), chunk_(chunk), products_(memory), grads_(memory + scratch(degree, chunk) / 2) {}
 
-  /// Restarts at the first monomial. Uses the first `width` tokens of rows [d, chunk]; grad_rows has the same
-  /// shape, or is null.
-  void begin(const T* rows, T* grad_rows, int64_t width) {
-    rows_ = rows;
-    grad_rows_ = grad_rows;
-    width_ = width;
-    open_ = 1;
+  /// Restarts at the first monomial. Uses the first `padded_count` tokens of variables [d, chunk];
+  /// variable_grads has the same shape, or is null where no gradients are computed.
+  void begin(const T* variables, T* variable_grads, int64_t padded_count) {
+    variables_ = variables;
+    variable_grads_ = variable_grads;
+    padded_count_ = padded_count;
+    open_degree_ = 1;
   }
 
-  /// Writes the next `count` monomials to `to` [count, chunk], times their weights if `weighted`; those that
+  /// features [count, chunk] = the next `count` monomials, times their weights if `weighted`; those that
   /// `mask` drops are zero.
-  void make(const Monomial<T>* next, int64_t count, bool weighted, const MonomialMask<T>& mask, T* to) {
-    mask.words != nullptr ? make_masked<true>(next, count, weighted, mask, to)
-                          : make_masked<false>(next, count, weighted, mask, to);
+  void make(const Monomial<T>* next, int64_t count, bool weighted, const MonomialMask<T>& mask, T* features) {
+    mask.words != nullptr ? make_masked<true>(next, count, weighted, mask, features)
+                          : make_masked<false>(next, count, weighted, mask, features);
   }
 
-  /// Adds to grad_rows the gradients that reach the variables through the next `count` monomials, whose
-  /// gradients are `grads` [count, chunk]. `weighted` and `mask` are those of make(). finish() passes on the
-  /// gradients of monomials that are still open.
+  /// Adds to variable_grads the gradients that reach the variables through the next `count` monomials, whose
+  /// gradients are feature_grads [count, chunk]. `weighted` and `mask` are those of make(). Gradients of
+  /// monomials that are still open are held back until they are closed.
   void backpropagate(const Monomial<T>* next, int64_t count, bool weighted, const MonomialMask<T>& mask,
-                     const T* grads) {
-    mask.words != nullptr ? backpropagate_masked<true>(next, count, weighted, mask, grads)
-                          : backpropagate_masked<false>(next, count, weighted, mask, grads);
+                     const T* feature_grads) {
+    mask.words != nullptr ? backpropagate_masked<true>(next, count, weighted, mask, feature_grads)
+                          : backpropagate_masked<false>(next, count, weighted, mask, feature_grads);
   }
+  /// Closes all open monomials.
   void finish() { close(2); }
 
  private:
@@ -69,89 +73,91 @@ class MonomialFeatures {
 
   template <bool drops>
   void make_masked(const Monomial<T>* next, int64_t count, bool weighted, const MonomialMask<T>& mask,
-                   T* to) {
-    for (int64_t n = 0; n < count; ++n, ++next, to += chunk_) {
-      const T* parent = next->depth == 2 ? row(next->parent) : value(next->depth - 1);
-      const T* variable = row(next->variable);
+                   T* features) {
+    for (int64_t n = 0; n < count; ++n, ++next, features += chunk_) {
+      const T *parent = parent_of(*next), *variable = variable_row(next->variable);
       const T weight = weighted ? next->weight * mask.keep_scale : mask.keep_scale;
-      if (next->depth < degree_) {
-        T* product = value(next->depth);
-        for (int64_t c = 0; c < width_; c += n_) {
+      if (next->degree < degree_) {
+        T* product = open_product(next->degree);
+        for (int64_t c = 0; c < padded_count_; c += lanes) {
           const V x = simd::load(parent + c) * simd::load(variable + c);
           simd::store(product + c, x);
-          simd::store(to + c, mask.template apply<drops>(n, c, x * weight));
+          simd::store(features + c, mask.template apply<drops>(n, c, x * weight));
         }
       } else if (drops || weighted) {
-        for (int64_t c = 0; c < width_; c += n_)
-          simd::store(to + c, mask.template apply<drops>(
-                                  n, c, simd::load(parent + c) * simd::load(variable + c) * weight));
+        for (int64_t c = 0; c < padded_count_; c += lanes)
+          simd::store(features + c, mask.template apply<drops>(
+                                        n, c, simd::load(parent + c) * simd::load(variable + c) * weight));
       } else {
-        for (int64_t c = 0; c < width_; c += n_)
-          simd::store(to + c, simd::load(parent + c) * simd::load(variable + c));
+        for (int64_t c = 0; c < padded_count_; c += lanes)
+          simd::store(features + c, simd::load(parent + c) * simd::load(variable + c));
       }
     }
   }
 
   template <bool drops>
   void backpropagate_masked(const Monomial<T>* next, int64_t count, bool weighted,
-                            const MonomialMask<T>& mask, const T* grads) {
-    for (int64_t n = 0; n < count; ++n, ++next, grads += chunk_) {
-      close(next->depth);
+                            const MonomialMask<T>& mask, const T* feature_grads) {
+    for (int64_t n = 0; n < count; ++n, ++next, feature_grads += chunk_) {
+      close(next->degree);
       const T weight = weighted ? next->weight * mask.keep_scale : mask.keep_scale;
-      if (next->depth < degree_) {
-        const T* parent = next->depth == 2 ? row(next->parent) : value(next->depth - 1);
-        const T* variable = row(next->variable);
-        open_ = next->depth;
-        node_[static_cast<size_t>(open_)] = *next;
-        T *product = value(open_), *grad = grad_of(open_);
-        for (int64_t c = 0; c < width_; c += n_) {
+      if (next->degree < degree_) {
+        const T *parent = parent_of(*next), *variable = variable_row(next->variable);
+        open_degree_ = next->degree;
+        open_monomials_[static_cast<size_t>(open_degree_)] = *next;
+        T *product = open_product(open_degree_), *grad = open_grad(open_degree_);
+        for (int64_t c = 0; c < padded_count_; c += lanes) {
           simd::store(product + c, simd::load(parent + c) * simd::load(variable + c));
-          simd::store(grad + c, mask.template apply<drops>(n, c, simd::load(grads + c) * weight));
+          simd::store(grad + c, mask.template apply<drops>(n, c, simd::load(feature_grads + c) * weight));
         }
       } else {
         add_to_factors(*next, [&](int64_t c) {
-          return mask.template apply<drops>(n, c, simd::load(grads + c) * weight);
+          return mask.template apply<drops>(n, c, simd::load(feature_grads + c) * weight);
         });
       }
     }
   }
 
-  /// Adds the gradient of a monomial, grad_at(c) for the vector of tokens from c on, to its variable's
-  /// gradient times its parent and to its parent's gradient times its variable.
+  /// Product rule for monomial = parent * variable: d variable += grad parent and d parent += grad variable,
+  /// where grad_at(c) is the monomial's gradient for the vector of tokens from c on.
   template <class Grad>
   void add_to_factors(const Monomial<T>& monomial, Grad grad_at) {
-    const bool has_variable_parent = monomial.depth == 2;
-    const T* parent = has_variable_parent ? row(monomial.parent) : value(monomial.depth - 1);
-    const T* variable = row(monomial.variable);
-    T* to_variable = grad_rows_ + monomial.variable * chunk_;
-    T* to_parent = has_variable_parent ? grad_rows_ + monomial.parent * chunk_ : grad_of(monomial.depth - 1);
-    for (int64_t c = 0; c < width_; c += n_) {
+    const T *parent = parent_of(monomial), *variable = variable_row(monomial.variable);
+    T* variable_grad = variable_grads_ + monomial.variable * chunk_;
+    T* parent_grad = monomial.degree == 2 ? variable_grads_ + monomial.parent_variable * chunk_
+                                          : open_grad(monomial.degree - 1);
+    for (int64_t c = 0; c < padded_count_; c += lanes) {
       const V grad = grad_at(c);
-      simd::store(to_variable + c, simd::load(to_variable + c) + grad * simd::load(parent + c));
-      simd::store(to_parent + c, simd::load(to_parent + c) + grad * simd::load(variable + c));
+      simd::store(variable_grad + c, simd::load(variable_grad + c) + grad * simd::load(parent + c));
+      simd::store(parent_grad + c, simd::load(parent_grad + c) + grad * simd::load(variable + c));
     }
   }
 
-  static constexpr int n_ = simd::Lanes<T>::count;
-  const T* row(int64_t variable) const { return rows_ + variable * chunk_; }
-  T* value(int64_t depth) const { return values_ + (depth - 2) * chunk_; }
-  T* grad_of(int64_t depth) const { return grads_ + (depth - 2) * chunk_; }
+  static constexpr int lanes = simd::Lanes<T>::count;
+  const T* variable_row(int64_t variable) const { return variables_ + variable * chunk_; }
+  T* open_product(int64_t degree) const { return products_ + (degree - 2) * chunk_; }
+  T* open_grad(int64_t degree) const { return grads_ + (degree - 2) * chunk_; }
+  const T* parent_of(const Monomial<T>& monomial) const {
+    return monomial.degree == 2 ? variable_row(monomial.parent_variable) : open_product(monomial.degree - 1);
+  }
 
-  /// Passes the gradients of open monomials of degree `depth` and more to their parents and variables, since
-  /// no more of their children follow.
-  void close(int64_t depth) {
-    for (; open_ >= depth; --open_) {
-      const T* grads = grad_of(open_);
-      add_to_factors(node_[static_cast<size_t>(open_)], [&](int64_t c) { return simd::load(grads + c); });
+  /// Passes the gradients of open monomials of at least this degree to their parents and variables, since no
+  /// more of their children follow.
+  void close(int64_t degree) {
+    for (; open_degree_ >= degree; --open_degree_) {
+      const T* grads = open_grad(open_degree_);
+      add_to_factors(open_monomials_[static_cast<size_t>(open_degree_)],
+                     [&](int64_t c) { return simd::load(grads + c); });
     }
   }
 
-  int64_t degree_, chunk_, width_ = 0;
-  int64_t open_ = 1;  // degree of the last monomial that may get children; node_ holds it and its ancestors
-  T *values_, *grads_;
-  const T* rows_ = nullptr;
-  T* grad_rows_ = nullptr;
-  std::vector<Monomial<T>> node_ = std::vector<Monomial<T>>(static_cast<size_t>(degree_ + 1));
+  int64_t degree_, chunk_, padded_count_ = 0;
+  int64_t open_degree_ = 1;  // degree of the last open monomial; 1: none is open
+  T *products_, *grads_;
+  const T* variables_ = nullptr;
+  T* variable_grads_ = nullptr;
+  std::vector<Monomial<T>> open_monomials_ =
+      std::vector<Monomial<T>>(static_cast<size_t>(degree_ + 1));  // by degree
 };
 
 }  // namespace heed::kernel

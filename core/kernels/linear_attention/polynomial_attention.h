@@ -12,13 +12,16 @@
 
 namespace heed::kernel {
 
-/// The map that queries and keys go through before their product.
+/// The map that each query and key goes through before the monomials.
 enum class FeatureMap {
   none,
   standard,  ///< (x - mean) / sqrt(variance + epsilon) over the width
   unit,      ///< x / sqrt(|x|^2 + epsilon^2)
   positive   ///< elu(x) + 1
 };
+
+/// Whether a token is a key or a query: only features of queries carry the weights of the polynomial.
+enum class TokenRole { key, query };
 
 /// Which algorithm computes the sums.
 enum class PolynomialPath {
@@ -29,28 +32,28 @@ enum class PolynomialPath {
 
 /// What the dropout of a call drops. Gerami et al. 2024, section 2.4, name all three.
 enum class PolynomialDropout {
-  monomials,  ///< those of degree 2 and more of each query and key: the paper's quadratic dropout
+  monomials,  ///< monomials of degree 2 and more of each query and key: the paper's quadratic dropout
   entries,    ///< entries of each mapped query and key: its standard dropout
   tokens      ///< whole mapped queries and keys, whose scores become 0: its 1D dropout
 };
 
-/// Settings of a call. With s = scale (prepared q) . (prepared k): out_i = sum_j f(s_ij) v_j / (sum_j f(s_ij)
-/// + epsilon), f(s) = a_0 + a_1 s + ... + a_p s^p.
+/// Settings of a call. With the score s_ij = scale m(q_i) . m(k_j), m being the feature map, and the weight
+/// f(s) = a_0 + a_1 s + ... + a_p s^p: out_i = sum_j f(s_ij) v_j / (sum_j f(s_ij) + epsilon).
 struct PolynomialParams {
   std::vector<double> coefficients = {1, 1};  ///< a_0 to a_p
-  FeatureMap prepare = FeatureMap::none;
-  double prepare_epsilon = 1e-6;
+  FeatureMap prepare = FeatureMap::none;      ///< applied to each query and key
+  double prepare_epsilon = 1e-6;              ///< epsilon of the feature map
   double scale = 1;
   bool causal = false;      ///< query i sees keys up to i, and all keys summed in `start`
-  Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
+  Tensor key_lengths = {};  ///< i32 [B]: keys from this position on are hidden; empty: none is
   int64_t first_key = 0;    ///< position of key 0 for key_lengths
   double epsilon = 0;       ///< added to the sum of weights
-  double guard = 0;         ///< sums of smaller magnitude are replaced by it, with their sign
-  double dropout = 0;       ///< probability that one is dropped
+  double guard = 0;    ///< least magnitude of the divisor: a smaller one becomes the guard, with its sign
+  double dropout = 0;  ///< probability with which each item that `drops` names is dropped
   PolynomialDropout drops = PolynomialDropout::monomials;
   Draw draw = {};
   PolynomialPath path = PolynomialPath::automatic;
-  int64_t chunk = 0;  ///< queries per chunk that the factored path computes pair by pair; 0: automatic
+  int64_t chunk = 0;  ///< tokens per chunk, within which the CPU computes pair by pair; 0: automatic
 };
 
 /// Number of features: monomials of degree 0 to p in d variables, without degree 0 where a_0 = 0 and without
@@ -67,23 +70,24 @@ inline int64_t num_polynomial_features(int64_t d, const std::vector<double>& coe
   return total;
 }
 
-/// Monomials are dropped, so the weights of pairs are no polynomials of scores.
+/// True where dropout drops monomials: the weight of a pair is then no polynomial of its score.
 inline bool drops_monomials(const PolynomialParams& params) {
   return params.dropout > 0 && params.drops == PolynomialDropout::monomials;
 }
 
-/// True where the dense path is cheaper. Degree 1 always uses monomials.
+/// True where a call takes the dense path: where it is cheaper, unless `path` decides. Degree 1 and dropout
+/// of monomials always use monomials.
 inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialParams& params) {
   if (params.path != PolynomialPath::automatic) return params.path == PolynomialPath::dense;
   return !drops_monomials(params) && params.coefficients.size() > 2 &&
          keys <= num_polynomial_features(d, params.coefficients);
 }
 
-/// What PolynomialAttention reads, or the gradients of it. Last strides are 1.
+/// Inputs of PolynomialAttention, or their gradients. Last strides are 1.
 struct PolynomialInputs {
   Tensor q;      ///< [B, H, Tq, d]
   Tensor k, v;   ///< [B, H, Tk, d] and [B, H, Tk, dv]; may be empty where there is a start
-  Tensor start;  ///< [B, H, f, dv + 1]: sums over earlier keys, as PolynomialSums makes them; or empty
+  Tensor start;  ///< [B, H, f, dv + 1]: sums over earlier keys, made by PolynomialSums; or empty
 };
 
 /// Writes out [B, H, Tq, dv] (last stride 1) and sums [B, H, Tq] (contiguous): the sum of each query's

@@ -26,6 +26,7 @@ struct PolynomialTables {
   std::vector<Tensor> memory;
 };
 
+/// Copies a list to the device and keeps its memory.
 template <class X>
 const X* uploaded(const std::vector<X>& list, std::vector<Tensor>& memory) {
   memory.push_back(constant_bytes(list, Device::cuda));
@@ -44,25 +45,25 @@ const PolynomialTables<T>& tables_of(int64_t d, const std::vector<double>& coeff
   PolynomialTables<T> tables;  // cached once all of them are built
   tables.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), tables.memory);
   if (!factored) return all->emplace(key, std::move(tables)).first->second;
-  const MonomialFactors variables(d, coefficients);
-  tables.table.variables = variables.factors_per_monomial;
-  tables.table.count = static_cast<int64_t>(variables.weights.size());
-  tables.table.variable = uploaded(variables.variables, tables.memory);
-  tables.table.weight =
-      uploaded(std::vector<T>(variables.weights.begin(), variables.weights.end()), tables.memory);
+  const MonomialFactors monomials(d, coefficients);
+  const std::vector<T> weights(monomials.weights.begin(), monomials.weights.end());
+  tables.table = {.variables = uploaded(monomials.variables, tables.memory),
+                  .weights = uploaded(weights, tables.memory),
+                  .num_features = static_cast<int64_t>(weights.size()),
+                  .factors = monomials.factors_per_monomial};
   return all->emplace(key, std::move(tables)).first->second;
 }
 
-/// Extents, settings and tables of a call. Coefficients are divided by powers of a_1, which becomes 1 where
-/// it is not 0, and queries get the factor a_1 scale instead of scale.
+/// Extents, settings and tables of a call. Where a_1 is not 0, coefficients a_l are divided by a_1^l and
+/// queries get the factor a_1 scale instead of scale, so features of degree 1 need no weight.
 template <class T>
 PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialParams& params,
                             bool factored) {
   const Tensor& any = q ? q : k;
   const auto degree = params.coefficients.size() - 1;
-  const double first = degree >= 1 && params.coefficients[1] != 0 ? params.coefficients[1] : 1;
+  const double linear = degree >= 1 && params.coefficients[1] != 0 ? params.coefficients[1] : 1;
   std::vector<double> coefficients = params.coefficients;
-  for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(first, static_cast<double>(l));
+  for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(linear, static_cast<double>(l));
   const PolynomialTables<T>& tables = tables_of<T>(any.extent(3), coefficients, factored);
   PolynomialShape<T> x{.B = any.extent(0),
                        .H = any.extent(1),
@@ -76,20 +77,20 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .causal = params.causal,
                        .prepare = params.prepare,
                        .prepare_epsilon = static_cast<T>(params.prepare_epsilon),
-                       .prescale = static_cast<T>(first * params.scale),
+                       .prescale = static_cast<T>(linear * params.scale),
                        .epsilon = static_cast<T>(params.epsilon),
                        .guard = static_cast<T>(params.guard),
                        .keep_scale = static_cast<T>(dropout_scale(params.dropout)),
                        .f = {},
                        .table = tables.table,
-                       .drawn = DeviceDraw(params.dropout, params.draw),
+                       .draw = DeviceDraw(params.dropout, params.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
                        .draws_per_token = 0,
-                       .dropped = params.drops};
-  const int64_t items = x.drops_monomials()                         ? x.table.count
+                       .drops = params.drops};
+  const int64_t items = x.drops_monomials()                         ? x.table.num_features
                         : params.drops == PolynomialDropout::tokens ? 1
                                                                     : x.d;
-  x.draws_per_token = ceil_div(items, 16) * 16;
+  x.draws_per_token = ceil_div(items, 16) * 16;  // whole Philox blocks
   // The first coefficients of f and of its derivative are passed by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
   x.f.all = tables.coefficients;
@@ -104,123 +105,121 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
 template <class T>
 struct ForwardCall {
   PolynomialShape<T> shape;
-  const T *q, *k;  ///< mapped rows; k null: there are no keys
+  const T *q = nullptr, *k = nullptr;  ///< mapped rows; k null: there are no keys
   HeadView<const T> v;
-  const T* states;  ///< [heads, segments, features, state_ld]: the states before segments; null: none
-  int64_t state_ld;
+  const T* states = nullptr;  ///< [heads, segments, features, state_ld]: before each segment; null: none
+  int64_t state_ld = 0;
   int64_t segment;  ///< queries that share a state
   HeadView<T> out;
   T* sums;
 };
 
 /// out of 64 queries of a head and W columns of the values, by one block: features of the queries times the
-/// state before their segment, then the pairs of the segment, tile by tile. W is also the width of a slice of
-/// q and k.
+/// state before their segment, then the pairs of the segment, tile by tile: scores = q k^T, weights =
+/// f(scores) or with dropout of monomials (query features) (key features)^T, weighted_values += weights v,
+/// weight_sum += sums of weights over keys. W is also the width of a slice of q and k.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   const PolynomialShape<T>& x = call.shape;
-  T* left = cuda::shared<T>();                     // features of queries, or queries
-  T* right = left + cuda::tile_size(tile_rows);    // features of keys, or keys
-  T* v_tile = right + cuda::tile_size(tile_rows);  // a state, or values
-  T* map_tile = v_tile + cuda::tile_size(W);
-  T* last = map_tile + cuda::tile_size(tile_rows);
-  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(last + tile_rows)},
-      key_keep_mask{keep_mask.byte + KeepMask::bytes};
+  T* left = cuda::shared<T>();                               // features of queries, or slices of queries
+  T* right = left + cuda::tile_size(tile_rows);              // features of keys, or slices of keys
+  T* values = right + cuda::tile_size(tile_rows);            // rows of a state, or values
+  T* weight_tile = values + cuda::tile_size(W);              // [query, key]
+  T* sum_column = weight_tile + cuda::tile_size(tile_rows);  // [feature]: of a state
+  const KeepMask query_mask{reinterpret_cast<uint8_t*>(sum_column + tile_rows)},
+      key_mask{query_mask.byte + KeepMask::bytes};
   const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
-  const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
+  const int num_queries = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
   const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
-  const T *q = call.q + (head * x.queries + first) * x.row_width, *k = call.k + head * x.keys * x.row_width;
-  T sum[rows_per_thread][C], total[rows_per_thread] = {};
-  cuda::clear(sum);
+  const TileTokens<T> queries = x.tokens(TokenRole::query, call.q, head, first, num_queries);
+  T weighted_values[rows_per_thread][C], weight_sum[rows_per_thread] = {};
+  cuda::clear(weighted_values);
 
-  const auto make_queries = [&](int64_t feature) {
-    if (x.drops_monomials()) {
-      draw_features(x, keep_mask, x.query_number(head, first), rows, feature);
-      __syncthreads();
-    }
-    make_features(x, q, rows, feature, true, x.drops_monomials() ? &keep_mask : nullptr, left);
-  };
-  // Earlier segments: sum [64, W] += features times the state, total [64] += features times its last column.
-  for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += tile_rows) {
-    const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
-    const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
-    cuda::fetch_tile<T, W>(v_tile, state + column, call.state_ld, count, x.dv - column);
+  // Earlier segments, 64 features at a time: weighted_values [64, W] += features times the state, weight_sum
+  // [64] += features times its sum column.
+  for (int64_t feature = 0; call.states != nullptr && feature < x.table.num_features; feature += tile_rows) {
+    const T* state =
+        call.states + ((head * segments + segment) * x.table.num_features + feature) * call.state_ld;
+    const int64_t count = min(x.table.num_features - feature, int64_t{tile_rows});
+    cuda::fetch_tile<T, W>(values, state + column, call.state_ld, count, x.dv - column);
     cuda::commit_copies();
-    make_queries(feature);
+    draw_features(x, queries, feature, query_mask, left);
     if (static_cast<int>(threadIdx.x) < tile_rows)
-      last[threadIdx.x] =
+      sum_column[threadIdx.x] =
           static_cast<int>(threadIdx.x) < count ? state[threadIdx.x * call.state_ld + x.dv] : T(0);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(thread, left, v_tile, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(thread, left, values, tile_rows, weighted_values);
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
-      for (int n = 0; n < 4; ++n) total[r] += left[thread.row(r) * ld + thread.key(n)] * last[thread.key(n)];
+      for (int n = 0; n < 4; ++n)
+        weight_sum[r] += left[thread.row(r) * ld + thread.key(n)] * sum_column[thread.key(n)];
     }
     __syncthreads();
   }
 
-  // Keys of the segment, 64 at a time: map [64, 64] = f(scores), sum += map v, total += sums of the rows of
-  // map.
-  const int64_t visible = call.k == nullptr ? 0 : x.keys_of(b);
+  // Keys of the segment, 64 at a time.
+  const int64_t visible = call.k == nullptr ? 0 : x.visible_keys(b);
   const int64_t begin = x.causal ? segment * call.segment : 0;
-  const int64_t end = x.causal ? min(first + rows, visible) : visible;
+  const int64_t end = x.causal ? min(first + num_queries, visible) : visible;
   for (int64_t j = begin; j < end; j += tile_rows) {
-    const int count = static_cast<int>(min(end - j, int64_t{tile_rows}));
-    T map[rows_per_thread][4];
-    cuda::clear(map);
+    const int num_keys = static_cast<int>(min(end - j, int64_t{tile_rows}));
+    const TileTokens<T> keys = x.tokens(TokenRole::key, call.k, head, j, num_keys);
+    T weights[rows_per_thread][4];  // at first scores
+    cuda::clear(weights);
     if (x.drops_monomials()) {
-      for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
-        make_queries(feature);
-        draw_features(x, key_keep_mask, x.key_number(head, j), count, feature);
+      for (int64_t feature = 0; feature < x.table.num_features; feature += tile_rows) {
+        draw_features(x, queries, feature, query_mask, left);
+        draw_features(x, keys, feature, key_mask, right);
         __syncthreads();
-        make_features(x, k + j * x.row_width, count, feature, false, &key_keep_mask, right);
-        __syncthreads();
-        cuda::dots<T, ld, ld>(thread, left, right, tile_rows, map);
+        cuda::dots<T, ld, ld>(thread, left, right, tile_rows, weights);
         __syncthreads();
       }
     } else {
       cuda::dots_of_slices<T, tile_rows>(
           thread, left, right, x.d,
-          [&](int64_t c) { cuda::fetch_tile<T, tile_rows>(left, q + c, x.row_width, rows, x.d - c); },
           [&](int64_t c) {
-            cuda::fetch_tile<T, tile_rows>(right, k + j * x.row_width + c, x.row_width, count, x.d - c);
+            cuda::fetch_tile<T, tile_rows>(left, queries.rows + c, x.row_width, num_queries, x.d - c);
           },
-          map);
+          [&](int64_t c) {
+            cuda::fetch_tile<T, tile_rows>(right, keys.rows + c, x.row_width, num_keys, x.d - c);
+          },
+          weights);
     }
-    cuda::fetch_tile<T, W>(v_tile, call.v.at(b, h, j) + column, call.v.ld, count, x.dv - column);
+    cuda::fetch_tile<T, W>(values, call.v.at(b, h, j) + column, call.v.ld, num_keys, x.dv - column);
     cuda::commit_copies();
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
-      const int64_t i = first + thread.row(r);
+      const int64_t query = first + thread.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const int64_t key = j + thread.key(n);
-        const bool pair = key < end && (!x.causal || key <= i);
-        map[r][n] = !pair ? T(0) : x.drops_monomials() ? map[r][n] : x.f.value(map[r][n]);
-        total[r] += map[r][n];
+        const bool is_visible = key < end && (!x.causal || key <= query);
+        const T score = weights[r][n];
+        weights[r][n] = !is_visible ? T(0) : x.drops_monomials() ? score : x.f.weight(score);
+        weight_sum[r] += weights[r][n];
       }
     }
-    cuda::put_map(thread, map, map_tile);
+    cuda::put_map(thread, weights, weight_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(thread, map_tile, v_tile, tile_rows, sum);
+    cuda::gather<T, ld, ldw>(thread, weight_tile, values, tile_rows, weighted_values);
     __syncthreads();
   }
-  // out = sum / total, and the sum of weights of each query.
+  // out = weighted_values / weight_sum, and the sum of weights of each query.
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
-    const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);
-    if (thread.row(r) >= rows) continue;
-    const int64_t i = first + thread.row(r);
+    const T sum = cuda::sum_of_row(weight_sum[r]), inverse = x.inverse_weight_sum(sum);
+    if (thread.row(r) >= num_queries) continue;
+    const int64_t query = first + thread.row(r);
 #pragma unroll
-    for (int n = 0; n < C; ++n) sum[r][n] *= inverse;
-    cuda::put_columns(thread, sum[r], x.dv - column, call.out.at(b, h, i) + column);
-    if (thread.x == 0 && column == 0) call.sums[head * x.queries + i] = all;
+    for (int n = 0; n < C; ++n) weighted_values[r][n] *= inverse;
+    cuda::put_columns(thread, weighted_values[r], x.dv - column, call.out.at(b, h, query) + column);
+    if (thread.x == 0 && column == 0) call.sums[head * x.queries + query] = sum;
   }
 }
 
@@ -229,23 +228,18 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
 template <class T>
 void run(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out, const Tensor& sums) {
   const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), params);
-  ForwardCall<T> call{.shape = polynomial_shape(in.q, in.k, in.v ? in.v.extent(3) : in.start.extent(3) - 1,
-                                                params, !dense, T()),
-                      .q = nullptr,
-                      .k = nullptr,
+  ForwardCall<T> call{.shape = polynomial_shape(in.q, in.k, out.extent(3), params, !dense, T()),
                       .v = HeadView<const T>(in.v),
-                      .states = nullptr,
-                      .state_ld = 0,
                       .segment = std::max<int64_t>(1, in.q.extent(2)),
                       .out = HeadView<T>(out),
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
   // Mapped rows of queries and keys [B H T, row_width].
-  const MappedRows<T> queries = map_rows(x, in.q, true);
+  const MappedRows<T> queries = map_rows(x, in.q, TokenRole::query);
   call.q = queries.rows.template data<T>();
   MappedRows<T> keys;
   if (in.k) {
-    keys = map_rows(x, in.k, false);
+    keys = map_rows(x, in.k, TokenRole::key);
     call.k = keys.rows.template data<T>();
   }
   // States [B, H, segments, features, dv + 1] before each segment; without keys the start alone.
@@ -259,11 +253,10 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
     call.state_ld = x.dv + 1;
   }
   const int64_t keys_per_query = dense ? x.keys : std::min(call.segment, x.keys);
-  Count::add(
-      2 * x.B * x.H * x.queries *
-      (x.table.count * (x.dv + 1) + (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (x.d + x.dv)));
-  // One block per 64 queries and W columns of the values.
-  const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
+  Count::add(2 * x.B * x.H * x.queries *
+             (x.table.num_features * (x.dv + 1) +
+              (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (x.d + x.dv)));
+  visit_columns(x, [&]<int W>() {
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
     cuda::run(forward<T, W>,
               {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(x.queries)),
@@ -271,12 +264,7 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
                .threads = dim3(cuda::tile_threads),
                .shared_bytes = numbers * static_cast<int>(sizeof(T)) + 2 * KeepMask::bytes},
               call);
-  };
-  if (x.dv <= 32) {
-    start_with(std::integral_constant<int, 32>{});
-  } else {
-    start_with(std::integral_constant<int, 64>{});
-  }
+  });
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// g [dv + 1] of each query = [dout, -dout . out] / (sum of weights), by one warp per query.
+/// g [dv + 1] of each query = [dout, -dout . out] / (sum of weights), by one warp per query. Where the guard
+/// replaces the sum of weights, the sum gets no gradient.
 template <class T>
 __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, HeadView<const T> douts,
                                   const T* sums, T* g) {
@@ -20,121 +21,123 @@ __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, 
   const int lane = cuda::lane_number();
   const int64_t head = row / x.queries, t = row % x.queries;
   const T *out = outs.at(head / x.H, head % x.H, t), *dout = douts.at(head / x.H, head % x.H, t);
-  T out_dot_dout = T(0);
-  for (int64_t c = lane; c < x.dv; c += 32) out_dot_dout += out[c] * dout[c];
-  out_dot_dout = cuda::warp_sum(out_dot_dout);
-  const T inverse = x.inverse(sums[row]);
+  T dout_dot_out = T(0);
+  for (int64_t c = lane; c < x.dv; c += cuda::lanes) dout_dot_out += out[c] * dout[c];
+  dout_dot_out = cuda::warp_sum(dout_dot_out);
+  const T inverse = x.inverse_weight_sum(sums[row]);
   const bool is_guarded = fabs(sums[row] + x.epsilon) < x.guard;
-  for (int64_t c = lane; c < x.state_width(); c += 32) {
+  for (int64_t c = lane; c < x.state_width(); c += cuda::lanes) {
     T grad = T(0);
     if (c < x.dv) grad = dout[c] * inverse;
-    if (c == x.dv && !is_guarded) grad = -out_dot_dout * inverse;
+    if (c == x.dv && !is_guarded) grad = -dout_dot_out * inverse;
     g[row * x.state_width() + c] = grad;
   }
 }
 
-/// dq of 64 mapped queries of a head and W columns, by one block: through the state before their segment,
-/// then pair by pair with the keys of the segment. W is also the width of a slice.
+/// dq of 64 mapped queries of a head and W columns, by one block: through the features, from the state before
+/// their segment, then pair by pair with the keys of the segment: dq += score_grads k for score_grads
+/// [query, key] = f'(q k^T) (g [v, 1]^T). W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBackCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   const PolynomialShape<T>& x = call.shape;
-  const BackwardTiles<T, W> tile(x, false);
+  const BackwardTiles<T, W> tile(x, /*features_of_targets=*/false);
   const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
-  const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
+  const int num_queries = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
   const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
-  const T *q = call.q + (head * x.queries + first) * x.row_width, *k = call.k + head * x.keys * x.row_width;
+  const TileTokens<T> queries = x.tokens(TokenRole::query, call.q, head, first, num_queries);
   const T* g = call.g + (head * x.queries + first) * x.state_width();
-  const RowGrads<T> row_grads = gather_rows<T, W>(x, q, rows, column, tile.rows);
-  load_last(x, g, rows, tile.last);
+  const RowGrads<T> row_grads = load_row_grads<T, W>(x, queries, column, tile.row_memory);
+  load_sum_grads(x, g, num_queries, tile.sum_grads);
   __syncthreads();
 
   const auto fetch_g = [&](T* to, int64_t c) {
-    cuda::fetch_tile<T, W>(to, g + c, x.state_width(), rows, x.dv - c);
-  };
-  const auto draw_queries = [&](int64_t feature) {
-    draw_features(x, tile.keep_mask, x.query_number(head, first), rows, feature);
+    cuda::fetch_tile<T, W>(to, g + c, x.state_width(), num_queries, x.dv - c);
   };
   T dq[rows_per_thread][C];
   cuda::clear(dq);
-  // Earlier segments: gradients of features = state g, 64 features at a time, and from them dq.
-  for (int64_t feature = 0; call.before != nullptr && feature < x.table.count; feature += tile_rows) {
-    const T* state = call.before + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
-    const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
-    if (x.drops_monomials()) draw_queries(feature);
-    T map[rows_per_thread][4];
-    cuda::clear(map);
+  // Earlier segments, 64 features at a time: gradients of features = state g, and from them dq.
+  for (int64_t feature = 0; call.key_states != nullptr && feature < x.table.num_features;
+       feature += tile_rows) {
+    const T* state =
+        call.key_states + ((head * segments + segment) * x.table.num_features + feature) * call.state_ld;
+    const int64_t count = min(x.table.num_features - feature, int64_t{tile_rows});
+    if (x.drops_monomials()) draw_mask(x, queries, feature, tile.target_mask);
+    T products[rows_per_thread][4];
+    cuda::clear(products);
     cuda::dots_of_slices<T, W>(
         thread, tile.left, tile.right, x.dv,
         [&](int64_t c) { cuda::fetch_tile<T, W>(tile.left, state + c, call.state_ld, count, x.dv - c); },
-        [&](int64_t c) { fetch_g(tile.right, c); }, map);
-    put_feature_grads(
-        thread, x, tile, feature, state, call.state_ld, [&](int query) { return tile.last[query]; }, map);
+        [&](int64_t c) { fetch_g(tile.right, c); }, products);
+    store_feature_grads(
+        thread, x, tile, feature, state, call.state_ld, [&](int query) { return tile.sum_grads[query]; },
+        products);
     __syncthreads();
-    backpropagate_features<T, W>(x, tile.map, feature, true, rows, row_grads);
+    backpropagate_features<T, W>(x, queries, feature, tile.feature_grads, row_grads);
     __syncthreads();
   }
 
   // Keys of the segment, 64 at a time.
-  const int64_t visible = call.k == nullptr ? 0 : x.keys_of(b);
-  const int64_t end = x.causal ? min(first + rows, visible) : visible;
+  const int64_t visible = call.k == nullptr ? 0 : x.visible_keys(b);
+  const int64_t end = x.causal ? min(first + num_queries, visible) : visible;
   for (int64_t j = x.causal ? segment * call.segment : 0; j < end; j += tile_rows) {
-    const int count = static_cast<int>(min(end - j, int64_t{tile_rows}));
+    const int num_keys = static_cast<int>(min(end - j, int64_t{tile_rows}));
+    const TileTokens<T> keys = x.tokens(TokenRole::key, call.k, head, j, num_keys);
     const auto fetch_v = [&](T* to, int64_t c) {
-      cuda::fetch_tile<T, W>(to, call.v.at(b, h, j) + c, call.v.ld, count, x.dv - c);
+      cuda::fetch_tile<T, W>(to, call.v.at(b, h, j) + c, call.v.ld, num_keys, x.dv - c);
     };
-    const auto pair = [&](int query, int key) {
-      return key < count && query < rows && (!x.causal || j + key <= first + query);
+    const auto is_pair = [&](int query, int key) {
+      return key < num_keys && query < num_queries && (!x.causal || j + key <= first + query);
     };
-    // With dropout of features the gradients of pairs go through the features.
+    // With dropout of monomials the gradients of pairs go through the features.
     if (x.drops_monomials()) {
-      put_weight_grads(thread, x, tile, fetch_v, fetch_g, pair,
-                       [&](int query, int) { return tile.last[query]; });
-      for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
-        draw_queries(feature);
-        draw_features(x, tile.other_keep_mask, x.key_number(head, j), count, feature);
+      store_weight_grads(thread, x, tile, fetch_v, fetch_g, is_pair,
+                         [&](int query, int) { return tile.sum_grads[query]; });
+      for (int64_t feature = 0; feature < x.table.num_features; feature += tile_rows) {
+        draw_mask(x, queries, feature, tile.target_mask);
+        draw_features(x, keys, feature, tile.source_mask, tile.source_features);
         __syncthreads();
-        make_features(x, k + j * x.row_width, count, feature, false, &tile.other_keep_mask, tile.other);
-        __syncthreads();
-        backpropagate_pairs(thread, x, tile, feature, true, rows, row_grads);
+        backpropagate_pairs(thread, x, tile, queries, feature, row_grads);
       }
       continue;
     }
-    // map [64, 64] = f'(scores) (gradients of weights), and dq += map k.
     T *left = tile.left, *right = tile.right;
-    T map[rows_per_thread][4], grads[rows_per_thread][4];
-    cuda::clear(map);
-    cuda::clear(grads);
+    T scores[rows_per_thread][4], weight_grads[rows_per_thread][4];
+    cuda::clear(scores);
+    cuda::clear(weight_grads);
+    const auto fetch_keys = [&](int64_t c) {
+      cuda::fetch_tile<T, W>(right, keys.rows + c, x.row_width, num_keys, x.d - c);
+    };
     cuda::dots_of_slices<T, W>(
         thread, left, right, x.d,
-        [&](int64_t c) { cuda::fetch_tile<T, W>(left, q + c, x.row_width, rows, x.d - c); },
-        [&](int64_t c) {
-          cuda::fetch_tile<T, W>(right, k + j * x.row_width + c, x.row_width, count, x.d - c);
-        },
-        map);
+        [&](int64_t c) { cuda::fetch_tile<T, W>(left, queries.rows + c, x.row_width, num_queries, x.d - c); },
+        fetch_keys, scores);
     cuda::dots_of_slices<T, W>(
         thread, left, right, x.dv, [&](int64_t c) { fetch_g(left, c); },
-        [&](int64_t c) { fetch_v(right, c); }, grads);
-    cuda::fetch_tile<T, W>(right, k + j * x.row_width + column, x.row_width, count, x.d - column);
+        [&](int64_t c) { fetch_v(right, c); }, weight_grads);
+    fetch_keys(column);
     cuda::commit_copies();
+    T score_grads[rows_per_thread][4];
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
       for (int n = 0; n < 4; ++n)
-        map[r][n] = pair(thread.row(r), thread.key(n))
-                        ? x.f.grad(map[r][n]) * (grads[r][n] + tile.last[thread.row(r)])
-                        : T(0);
+        score_grads[r][n] =
+            is_pair(thread.row(r), thread.key(n))
+                ? x.f.derivative(scores[r][n]) * (weight_grads[r][n] + tile.sum_grads[thread.row(r)])
+                : T(0);
     }
-    cuda::put_map(thread, map, tile.map);
+    cuda::put_map(thread, score_grads, tile.pairs);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(thread, tile.map, right, tile_rows, dq);
+    cuda::gather<T, ld, ldw>(thread, tile.pairs, right, tile_rows, dq);
     __syncthreads();
   }
   __syncthreads();
-  scatter_add_rows<T, W>(thread, x, row_grads, dq, rows, call.dq + (head * x.queries + first) * x.row_width);
+  store_row_grads<T, W>(thread, x, row_grads, dq, num_queries,
+                        call.dq + (head * x.queries + first) * x.row_width);
 }
 
 /// dq, dk, dv and dstart: computes the states over keys before each segment and over queries after it, then
@@ -150,11 +153,10 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
   call.shape.variables_in_shared = variables_fit_in_shared(call.shape);
   const PolynomialShape<T>& x = call.shape;
   const auto uninitialized = [&](int64_t rows, int64_t width) {
-    return Tensor(Shape{std::max<int64_t>(1, rows), width}, in.q.dtype(), in.q.device());
+    return empty_like(in.q, Shape{std::max<int64_t>(1, rows), width});
   };
-  // Mapped queries, and for each query g [dv + 1], the gradients of its weighted sum of values and of its sum
-  // of weights.
-  const MappedRows<T> queries = map_rows(x, in.q, true);
+  // Mapped queries, and for each query g [dv + 1].
+  const MappedRows<T> queries = map_rows(x, in.q, TokenRole::query);
   call.q = queries.rows.template data<T>();
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
   const Tensor g = uninitialized(query_rows, x.state_width());
@@ -164,61 +166,60 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
   const Tensor dq_rows = uninitialized(query_rows, x.row_width);
   call.dq = dq_rows.data<T>();
   MappedRows<T> keys;
-  Tensor dk_rows, before, after;
+  Tensor dk_rows, key_states, query_states;
   if (in.k) {
-    keys = map_rows(x, in.k, false);
+    keys = map_rows(x, in.k, TokenRole::key);
     call.k = keys.rows.template data<T>();
     dk_rows = uninitialized(key_rows, x.row_width);
     call.dk = dk_rows.data<T>();
   }
-  // after [B, H, segments, features, dv + 1]: sums over later queries of features times g; their total is
-  // dstart.
-  PolynomialTokens<T> tokens{
-      .rows = call.q,
-      .augmented = {.rows = {}, .last = g.data<T>() + x.dv, .last_ld = x.state_width()},
-      .length = x.queries,
-      .segment = call.segment,
-      .query = true};
-  tokens.augmented.rows.data = g.data<T>();
-  tokens.augmented.rows.ld = x.state_width();
-  tokens.augmented.rows.head = x.queries * x.state_width();
-  tokens.augmented.rows.batch = x.H * tokens.augmented.rows.head;
+  // query_states [B, H, segments, features, dv + 1]: sums over later queries of features times g; the sum
+  // over all queries is dstart.
   const auto sum_queries = [&](int64_t segment) {
-    tokens.segment = segment;
-    const int64_t segments = ceil_div(x.queries, segment);
-    after = uninitialized(x.B * x.H * segments * x.table.count, x.state_width());
-    start_feature_sums(x, tokens, after.data<T>());
-    start_accumulate_segments(after.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
-                              Tensor(), dx.start, true);
+    PolynomialTokens<T> tokens{.role = TokenRole::query,
+                               .rows = call.q,
+                               .length = x.queries,
+                               .segment = segment,
+                               .values = {},
+                               .sum_factors = g.data<T>() + x.dv,
+                               .sum_factor_ld = x.state_width()};
+    tokens.values.data = g.data<T>();
+    tokens.values.ld = x.state_width();
+    tokens.values.head = x.queries * x.state_width();
+    tokens.values.batch = x.H * tokens.values.head;
+    query_states = new_states(x, ceil_div(x.queries, segment), in.q);
+    sum_other_segments(x, tokens, Tensor(), dx.start, query_states.data<T>());
   };
-  // before: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
-  int64_t products = dense ? 0 : 2;  // products of each token with all features
+  // key_states: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
+  int64_t feature_products =
+      dense ? 0 : 2;  // products of the features of a token with a row of dv + 1 numbers
   if (!in.k) {
-    call.before = in.start.data<T>();
+    call.key_states = in.start.data<T>();
     call.state_ld = x.dv + 1;
     sum_queries(balanced_segment_length(x, x.queries));
   } else if (!dense) {
-    before = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
+    key_states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
     call.state_ld = x.state_width();
-    call.before = before ? before.data<T>() : nullptr;
+    call.key_states = key_states ? key_states.data<T>() : nullptr;
     if (dx.start || ceil_div(x.queries, call.segment) > 1) {
       sum_queries(call.segment);
-      call.after = after.data<T>();
+      call.query_states = query_states.data<T>();
     }
-    products = 4;
+    feature_products = 4;
   }
   const int64_t keys_per_query = dense ? x.keys : std::min(call.segment, x.keys);
   Count::add(2 * x.B * x.H * x.queries *
-             (products * x.table.count * (x.dv + 1) +
+             (feature_products * x.table.num_features * (x.dv + 1) +
               (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (4 * x.d + 3 * x.dv)));
   visit_slices(x, [&](auto width) {
     constexpr int W = decltype(width)::value;
-    cuda::run(back_queries<T, W>, BackwardTiles<T, W>::grid(x, false, x.queries, x.d), call);
+    cuda::run(back_queries<T, W>, BackwardTiles<T, W>::grid(x, /*features_of_targets=*/false, x.queries, x.d),
+              call);
   });
-  unmap_gradients(x, dq_rows, queries, true, dx.q);
+  start_feature_map_gradient(x, dq_rows, queries, TokenRole::query, dx.q);
   if (!in.k) return;
   polynomial_backward_keys(call);
-  unmap_gradients(x, dk_rows, keys, false, dx.k);
+  start_feature_map_gradient(x, dk_rows, keys, TokenRole::key, dx.k);
 }
 
 }  // namespace

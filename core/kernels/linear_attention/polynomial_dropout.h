@@ -1,82 +1,21 @@
-// A PolynomialAttention call on the CPU as plain pointers, and the dropout of its monomials.
+// Dropout of a PolynomialAttention call on the CPU: where it draws its random numbers, and its masks.
 #pragma once
 
-#include "heed/core/ceil_div.h"
 #include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/linear_attention/polynomial_plan.h"
-#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 
-/// One head of a call.
-template <class T>
-struct PolynomialHead {
-  int64_t index, batch;
-  Rows<T> q, k, v;
-  T* out = nullptr;
-  int64_t ld_out = 0;
-  T* sums = nullptr;
-};
-
-/// Pointers and extents of a call.
-template <class T>
-struct PolynomialCall {
-  const PolynomialParams& params;
-  int64_t B, H, queries, keys, d, dv;
-  bool has_keys;
-  const int32_t* lengths;
-  HeadView<T> q, k, v, out;
-
-  PolynomialCall(const PolynomialInputs& x, const PolynomialParams& p, const Tensor& output,
-                 const Tensor& sums)
-      : params(p),
-        B((x.q ? x.q : x.k).extent(0)),
-        H((x.q ? x.q : x.k).extent(1)),
-        queries(x.q ? x.q.extent(2) : 0),
-        keys(x.k ? x.k.extent(2) : 0),
-        d((x.q ? x.q : x.k).extent(3)),
-        dv(x.v ? x.v.extent(3) : x.start.extent(3) - 1),
-        has_keys(static_cast<bool>(x.k)),
-        lengths(p.key_lengths ? p.key_lengths.data<int32_t>() : nullptr),
-        q(x.q),
-        k(x.k),
-        v(x.v),
-        out(output),
-        start_(x.start ? x.start.data<T>() : nullptr),
-        state_size_(x.start ? x.start.extent(2) * x.start.extent(3) : 0),
-        sums_(sums ? sums.data<T>() : nullptr) {}
-
-  PolynomialHead<T> head(int64_t index) const {
-    const int64_t b = index / H, h = index % H;
-    return {.index = index,
-            .batch = b,
-            .q = {q.at(b, h, 0), q.ld},
-            .k = {k.at(b, h, 0), k.ld},
-            .v = {v.at(b, h, 0), v.ld},
-            .out = out.at(b, h, 0),
-            .ld_out = out.ld,
-            .sums = sums_ == nullptr ? nullptr : sums_ + index * queries};
-  }
-  const T* start_of(int64_t index) const {
-    return start_ == nullptr ? nullptr : start_ + index * state_size_;
-  }
-
- private:
-  const T* start_;
-  int64_t state_size_;
-  T* sums_;
-};
-
 /// Where the dropout of a call draws its random numbers. Item f of token t of head n draws at element
-/// (n length + t) items_per_token + f, plus an offset for keys; items are features, entries of mapped rows,
-/// or the token itself, and items_per_token is rounded up to whole Philox blocks. Heads of earlier processes
+/// (n length + t) items_per_token + f, plus an offset for keys. Items are features, entries of mapped rows,
+/// or the token itself; items_per_token is rounded up to whole Philox blocks. Heads of earlier processes
 /// count in n (core/distributed/batch_shard.h).
 template <class T>
 class PolynomialDropoutDraws {
  public:
   PolynomialDropoutDraws() = default;
   PolynomialDropoutDraws(const PolynomialPlan<T>& plan, const PolynomialCall<T>& call)
-      : blocks_per_token_(ceil_div(numbers_of(plan), simd::KeepBits::block)),
+      : blocks_per_token_(ceil_div(items_per_token(plan), simd::KeepBits::block)),
         queries_(call.queries),
         keys_(call.keys) {
     drops_monomials_ = plan.has_monomial_dropout();
@@ -93,33 +32,31 @@ class PolynomialDropoutDraws {
   bool drops_tokens() const { return drops_tokens_; }
   bool is_on() const { return is_on_; }
 
-  /// The first Philox block of query t, and of key t. Keys draw from the upper half of the counters.
-  uint64_t query_draw(int64_t head, int64_t t) const {
-    return static_cast<uint64_t>(((skipped_heads_ + head) * queries_ + t) * blocks_per_token_);
-  }
-  uint64_t key_draw(int64_t head, int64_t t) const {
-    return (uint64_t{1} << 58) +
-           static_cast<uint64_t>(((skipped_heads_ + head) * keys_ + t) * blocks_per_token_);
+  /// The first Philox block of token t of a head. Keys draw from the upper half of the counters.
+  uint64_t first_block(TokenRole role, int64_t head, int64_t t) const {
+    const bool is_key = role == TokenRole::key;
+    const int64_t row = (skipped_heads_ + head) * (is_key ? keys_ : queries_) + t;
+    return (is_key ? uint64_t{1} << 58 : 0) + static_cast<uint64_t>(row * blocks_per_token_);
   }
   uint64_t blocks_per_token() const { return static_cast<uint64_t>(blocks_per_token_); }
   const simd::KeepBits& bits() const { return bits_; }
   T keep_scale() const { return keep_scale_; }
 
  private:
-  static int64_t numbers_of(const PolynomialPlan<T>& plan) {
-    if (!plan.has_row_dropout()) return plan.features;
+  static int64_t items_per_token(const PolynomialPlan<T>& plan) {
+    if (!plan.has_row_dropout()) return plan.num_features;
     return plan.params.drops == PolynomialDropout::tokens ? 1 : plan.d;
   }
 
   int64_t blocks_per_token_ = 0, queries_ = 0, keys_ = 0;
-  int64_t skipped_heads_ = 0;  // heads of earlier ranks: see core/distributed/batch_shard.h
+  int64_t skipped_heads_ = 0;  // heads of earlier processes
   bool is_on_ = false, drops_monomials_ = false, drops_tokens_ = false;
   T keep_scale_ = 1;
   simd::KeepBits bits_;
 };
 
 /// Draws the dropout mask of one block of features and one chunk of tokens: one word of bits per token, so
-/// that one vector of words serves the vectors of all features.
+/// that one vector of words serves the vectors of all features. Each mask is valid until the next is drawn.
 template <class T>
 class MonomialMaskGenerator {
  public:
@@ -128,17 +65,18 @@ class MonomialMaskGenerator {
     if (dropout.is_on()) words_.resize(static_cast<size_t>(num_words * chunk_));
   }
 
-  /// Draws the mask of a block of features of `count` tokens, whose first Philox block is `first`. Features
-  /// of degree 0 and 1 are never dropped. The result is valid until the next call.
-  MonomialMask<T> draw(const FeatureBlock& block, uint64_t first, int64_t count) {
-    if (!dropout_.drops_monomials() || block.row >= 0) return {};
-    return words(block.feature, block.count, first, count);
+  /// Draws the mask of a block of features of `count` tokens, the first of which draws from first_block on.
+  /// Features of degree 0 and 1 are never dropped.
+  MonomialMask<T> draw(const FeatureBlock& block, uint64_t first_block, int64_t count) {
+    if (!dropout_.drops_monomials() || block.low_degree_row >= 0) return {};
+    return draw_items(block.first_feature, block.count, first_block, count);
   }
-  /// Draws the mask of entries [a, a + entries) of the mapped rows of `count` tokens, or one bit per row.
-  MonomialMask<T> draw_rows(int64_t a, int64_t entries, uint64_t first, int64_t count) {
-    if (!dropout_.drops_tokens()) return words(a, entries, first, count);
-    const MonomialMask<T> mask = words(0, 1, first, count);
-    for (int64_t t = 0; t < chunk_; ++t) {  // the bit of a token, for all of its entries
+  /// Draws the mask of entries [first_entry, first_entry + entries) of the mapped rows of `count` tokens, or
+  /// one bit per row where whole rows are dropped.
+  MonomialMask<T> draw_rows(int64_t first_entry, int64_t entries, uint64_t first_block, int64_t count) {
+    if (!dropout_.drops_tokens()) return draw_items(first_entry, entries, first_block, count);
+    const MonomialMask<T> mask = draw_items(0, 1, first_block, count);
+    for (int64_t t = 0; t < chunk_; ++t) {  // copies the bit of a token to all of its entries
       simd::Word<T>& word = words_[static_cast<size_t>(t)];
       word = simd::Word<T>{0} - (word & 1);
     }
@@ -150,31 +88,31 @@ class MonomialMaskGenerator {
   static constexpr int64_t num_words = 64 / MonomialMask<T>::bits;
   static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 &&
                     PolynomialPlan<T>::block_rows <= 64,
-                "the features of a block draw from whole blocks, whose bits fit in 64");
+                "the features of a block draw from whole Philox blocks, whose bits fit in 64");
 
-  /// The mask bits of items [begin, begin + numbers) of each token, at most 64 together with the items before
-  /// them in the first Philox block.
-  MonomialMask<T> words(int64_t begin, int64_t numbers, uint64_t first, int64_t count) {
+  /// The mask bits of items [first_item, first_item + items) of each token. They are at most 64, together
+  /// with the items before them in the Philox block of the first.
+  MonomialMask<T> draw_items(int64_t first_item, int64_t items, uint64_t first_block, int64_t count) {
     constexpr int64_t block_size = simd::KeepBits::block;
-    const int64_t offset = begin % block_size, blocks = ceil_div(offset + numbers, block_size);
-    simd::Counters token = {};
-    for (uint64_t i = 0; i < lanes; ++i) token[i] = i * dropout_.blocks_per_token();
-    token += first + static_cast<uint64_t>(begin / block_size);
-    for (int64_t t = 0; t < count; t += lanes, token += lanes * dropout_.blocks_per_token()) {
+    const int64_t offset = first_item % block_size, blocks = ceil_div(offset + items, block_size);
+    simd::Counters counters = {};  // the first Philox block of the item of each lane's token
+    for (uint64_t i = 0; i < lanes; ++i) counters[i] = i * dropout_.blocks_per_token();
+    counters += first_block + static_cast<uint64_t>(first_item / block_size);
+    for (int64_t t = 0; t < count; t += lanes, counters += lanes * dropout_.blocks_per_token()) {
       simd::Counters mask = {};
       for (int64_t b = 0; b < blocks; ++b)
-        mask |= dropout_.bits().keep_masks(token + static_cast<uint64_t>(b)) << (block_size * b);
+        mask |= dropout_.bits().keep_masks(counters + static_cast<uint64_t>(b)) << (block_size * b);
       mask >>= offset;
       for (int64_t w = 0; w < num_words; ++w)
         store_words(mask >> (MonomialMask<T>::bits * w), &words_[static_cast<size_t>(w * chunk_ + t)]);
     }
-    return {words_.data(), chunk_, dropout_.keep_scale()};
+    return {.words = words_.data(), .chunk = chunk_, .keep_scale = dropout_.keep_scale()};
   }
   /// Narrows a vector of masks to words and stores them.
-  static void store_words(simd::Counters mask, simd::Word<T>* to) {
+  static void store_words(simd::Counters mask, simd::Word<T>* words) {
     typedef simd::Word<T> Narrow __attribute__((vector_size(lanes * sizeof(simd::Word<T>))));
     const Narrow narrow = __builtin_convertvector(mask, Narrow);
-    std::memcpy(to, &narrow, sizeof narrow);
+    std::memcpy(words, &narrow, sizeof narrow);
   }
 
   const PolynomialDropoutDraws<T>& dropout_;

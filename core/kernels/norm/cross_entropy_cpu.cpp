@@ -12,38 +12,38 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int64_t block = 1024;
+constexpr int64_t block = 1024;  ///< exponentials that are added in T; blocks are added in double
+constexpr int64_t exp_grain = light_grain / 4;  ///< numbers of a task: exp costs about four light operations
 
-template <class T>
 struct RowSums {
-  double lse, sum;
+  double log_sum_exp;
+  double sum;  ///< sum of the row itself; 0 unless asked for
 };
 
-/// log-sum-exp of a row, and its plain sum if `plain`, in one pass: the maximum that is subtracted is updated
-/// block by block (online softmax).
+/// The log-sum-exp of a row, and its sum if `needs_sum`, in one pass: the maximum that is subtracted before
+/// exp is updated block by block (online softmax). It is 0 while all numbers are -inf.
 template <class T>
-RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
-  constexpr T lowest = -std::numeric_limits<T>::infinity();
-  T powers[block];
-  T row_max = lowest;
-  double total = 0, sum = 0;
+RowSums row_sums(const T* x, int64_t width, bool needs_sum) {
+  T powers[block], row_max = minus_infinity<T>;
+  const auto finite_max = [&] { return row_max == minus_infinity<T> ? T(0) : row_max; };
+  double exp_sum = 0, sum = 0;
   for (int64_t begin = 0; begin < width; begin += block) {
     const T* block_x = x + begin;
     const int64_t count = std::min(block, width - begin);
     const T block_max = lanes::largest(block_x, count);
     if (block_max > row_max) {
-      total *=
-          row_max == lowest ? 0.0 : std::exp(static_cast<double>(row_max) - static_cast<double>(block_max));
+      exp_sum *= std::exp(static_cast<double>(row_max) - static_cast<double>(block_max));
       row_max = block_max;
     }
-    const T shift = row_max == lowest ? T(0) : row_max;
+    const T shift = finite_max();
     for (int64_t i = 0; i < count; ++i) powers[i] = math::exp(block_x[i] - shift);
-    total += static_cast<double>(lanes::sum(powers, count));
-    if (plain) sum += static_cast<double>(lanes::sum(block_x, count));
+    exp_sum += static_cast<double>(lanes::sum(powers, count));
+    if (needs_sum) sum += static_cast<double>(lanes::sum(block_x, count));
   }
-  return {std::log(total) + static_cast<double>(row_max == lowest ? T(0) : row_max), sum};
+  return {.log_sum_exp = std::log(exp_sum) + static_cast<double>(finite_max()), .sum = sum};
 }
 
+/// Refuses a target that is neither a class nor `ignore`.
 void check_targets(const Tensor& targets, int64_t width, int32_t ignore) {
   const int32_t* target = targets.data<int32_t>();
   for (int64_t row = 0; row < targets.size(); ++row) {
@@ -68,15 +68,15 @@ void CrossEntropy::cpu<target_isa>(const Tensor& logits, const Tensor& targets, 
   visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
     T* lses = lse.data<T>();
-    parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
+    parallel_rows(rows, exp_grain / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         cost[row] = 0;
         lses[row] = T(0);
         if (target[row] == ignore) continue;
         const T* in = x + row * width;
-        const RowSums<T> sums = row_sums(in, width, smoothing != 0);
-        lses[row] = static_cast<T>(sums.lse);
-        cost[row] = sums.lse - (1 - smoothing) * static_cast<double>(in[target[row]]);
+        const RowSums sums = row_sums(in, width, smoothing != 0);
+        lses[row] = static_cast<T>(sums.log_sum_exp);
+        cost[row] = sums.log_sum_exp - (1 - smoothing) * static_cast<double>(in[target[row]]);
         if (smoothing != 0) cost[row] -= smoothing * sums.sum / static_cast<double>(width);
       }
     });
@@ -108,7 +108,7 @@ void CrossEntropyBack::cpu<target_isa>(const CrossEntropyBackTensors& t, double 
     const T scale = static_cast<T>(dcost);
     const T smoothing_term = static_cast<T>(dcost * smoothing / static_cast<double>(width));
     const T target_term = static_cast<T>(dcost * (1 - smoothing));
-    parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
+    parallel_rows(rows, exp_grain / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* in = x + row * width;
         T* out = dx + row * width;

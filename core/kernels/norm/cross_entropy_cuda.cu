@@ -17,7 +17,7 @@ using cuda::lanes;
 
 constexpr int64_t short_width = 1024;  ///< up to here a warp takes a row
 
-/// The `team` threads, a warp or a block, that share a row of logits.
+/// Indices and reductions of the `team` threads, a warp or a block, that share a row of logits.
 template <class T, int team>
 struct RowTeam {
   static __device__ int64_t row() { return team == lanes ? cuda::grid_warp() : int64_t{blockIdx.x}; }
@@ -29,13 +29,13 @@ struct RowTeam {
   }
   static __device__ T max(T x, T* scratch) {
     if constexpr (team == lanes) return cuda::warp_max(x);
-    return cuda::block_max(x, cuda::lowest<T>(), scratch);
+    return cuda::block_max(x, minus_infinity<T>, scratch);
   }
 };
 
 /// The targets of a call, and its extents and settings.
 struct Targets {
-  const int32_t* target;
+  const int32_t* target;  ///< [rows]
   int32_t ignore;
   double smoothing;
   int64_t rows, width;
@@ -45,9 +45,9 @@ struct Targets {
 /// a warp or a block, read the row once. A target that is no class is noted as an error and gives NaN.
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
-    costs_of(const T* x, Targets targets, cuda::IndexErrorRecord* note, T* lse, double* costs) {
+    costs_of(const T* x, Targets targets, cuda::IndexErrorRecord* error, T* lse, double* costs) {
   __shared__ T scratch[lanes];
-  __shared__ double wide[lanes];
+  __shared__ double double_scratch[lanes];
   using Team = RowTeam<T, team>;
   const int64_t row = Team::row(), width = targets.width;
   if (row >= targets.rows) return;
@@ -58,35 +58,36 @@ __global__ void __launch_bounds__(cuda::block)
     lse[row] = T(0);
     costs[row] = 0;
     if (target == targets.ignore) return;
-    cuda::record_index_error(note, row, target,
+    cuda::record_index_error(error, row, target,
                              {.first = 0, .rows = width, .ignored = targets.ignore, .heads = 0, .count = 0});
     lse[row] = static_cast<T>(nan(""));
     costs[row] = nan("");
     return;
   }
   const T* in = x + row * width;
-  // This thread's largest logit, its sum of exponentials relative to that, and its plain sum (online
+  const auto finite_max = [](T max) { return max == minus_infinity<T> ? T(0) : max; };
+  // This thread's largest logit, its sum of exponentials relative to that, and its sum of logits (online
   // softmax).
-  T thread_max = cuda::lowest<T>(), total = 0, sum = 0;
+  T thread_max = minus_infinity<T>, thread_exp_sum = 0, thread_sum = 0;
   for (int64_t i = Team::thread(); i < width; i += team) {
     const T value = in[i];
     if (value > thread_max) {
-      total *= math::exp(thread_max - value);
+      thread_exp_sum *= math::exp(thread_max - value);
       thread_max = value;
     }
-    total += math::exp(value - (thread_max == cuda::lowest<T>() ? T(0) : thread_max));
-    sum += value;
+    thread_exp_sum += math::exp(value - finite_max(thread_max));
+    thread_sum += value;
   }
   // The maximum and the sums of the whole row; then lse and the cost.
   const T row_max = Team::max(thread_max, scratch);
-  double exp_sum = static_cast<double>(total);
-  if (thread_max != cuda::lowest<T>()) exp_sum *= static_cast<double>(math::exp(thread_max - row_max));
-  const double row_exp_sum = Team::sum(exp_sum, wide), plain_sum = Team::sum(static_cast<double>(sum), wide);
+  const double rescaled =
+      static_cast<double>(thread_exp_sum) * static_cast<double>(math::exp(thread_max - finite_max(row_max)));
+  const double exp_sum = Team::sum(rescaled, double_scratch),
+               sum = Team::sum(static_cast<double>(thread_sum), double_scratch);
   if (Team::thread() != 0) return;
-  const double log_sum =
-      std::log(row_exp_sum) + static_cast<double>(row_max == cuda::lowest<T>() ? T(0) : row_max);
+  const double log_sum = std::log(exp_sum) + static_cast<double>(finite_max(row_max));
   double cost = log_sum - (1 - targets.smoothing) * static_cast<double>(in[target]);
-  if (targets.smoothing != 0) cost -= targets.smoothing * plain_sum / static_cast<double>(width);
+  if (targets.smoothing != 0) cost -= targets.smoothing * sum / static_cast<double>(width);
   lse[row] = static_cast<T>(log_sum);
   costs[row] = cost;
 }
@@ -134,8 +135,17 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// A warp for each short row, or a block for each long one.
+cuda::Grid rows_grid(const Targets& call) {
+  return call.width <= short_width ? cuda::warp_per_row(call.rows) : cuda::block_per_row(call.rows);
+}
+
 Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore) {
-  return {targets.data<int32_t>(), ignore, smoothing, logits.extent(0), logits.extent(1)};
+  return {.target = targets.data<int32_t>(),
+          .ignore = ignore,
+          .smoothing = smoothing,
+          .rows = logits.extent(0),
+          .width = logits.extent(1)};
 }
 
 }  // namespace
@@ -146,15 +156,12 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets call = targets_of(logits, targets, smoothing, ignore);
   const Tensor costs(Shape{std::max<int64_t>(call.rows, 1)}, DType::f64, Device::cuda);
-  cuda::IndexErrorRecord* const note = cuda::index_error_record(cuda::IndexOp::cross_entropy);
+  cuda::IndexErrorRecord* const error = cuda::index_error_record(cuda::IndexOp::cross_entropy);
   visit_float("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     const T* x = logits.data<T>();
-    if (call.width <= short_width)
-      cuda::run(costs_of<T, lanes>, cuda::warp_per_row(call.rows), x, call, note, lse.data<T>(),
-                costs.data<double>());
-    else
-      cuda::run(costs_of<T, cuda::block>, cuda::block_per_row(call.rows), x, call, note, lse.data<T>(),
-                costs.data<double>());
+    const bool is_short = call.width <= short_width;
+    cuda::run(is_short ? costs_of<T, lanes> : costs_of<T, cuda::block>, rows_grid(call), x, call, error,
+              lse.data<T>(), costs.data<double>());
     cuda::run(mean_of<T>, cuda::block_per_row(1, 1024), costs.data<double>(), call, loss.data<T>(),
               counted.data<T>());
   });
@@ -167,12 +174,9 @@ void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, 
   visit_float("cross_entropy", t.logits.dtype(), [&]<class T>(Type<T>) {
     const T *x = t.logits.data<T>(), *sums = t.lse.data<T>(), *count = t.counted.data<T>(),
             *dloss = t.dloss.data<T>();
-    if (call.width <= short_width)
-      cuda::run(gradients_of<T, lanes>, cuda::warp_per_row(call.rows), x, call, sums, count, dloss,
-                t.dlogits.data<T>());
-    else
-      cuda::run(gradients_of<T, cuda::block>, cuda::block_per_row(call.rows), x, call, sums, count, dloss,
-                t.dlogits.data<T>());
+    const bool is_short = call.width <= short_width;
+    cuda::run(is_short ? gradients_of<T, lanes> : gradients_of<T, cuda::block>, rows_grid(call), x, call,
+              sums, count, dloss, t.dlogits.data<T>());
   });
   Count::add(t.logits.size());
 }

@@ -13,13 +13,13 @@ namespace heed::kernel {
 namespace {
 
 template <class T>
-struct Moments {
+struct RowStatistics {
   T mean, rstd;
 };
 
-/// Mean and rstd of a row.
+/// Mean and rstd of a row. The two functions give one term (x - mean)^2, and a vector of terms.
 template <class T>
-Moments<T> moments(const T* x, const LayerNormScaling& scaling) {
+RowStatistics<T> row_statistics(const T* x, const LayerNormScaling& scaling) {
   const int64_t width = scaling.width;
   const T mean = static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width));
   const T squares = lanes::sum_of<T>(
@@ -38,6 +38,7 @@ Moments<T> moments(const T* x, const LayerNormScaling& scaling) {
 template <>
 void LayerNorm::cpu<target_isa>(const LayerNormTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
+  const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = width};
   if (t.x.size() == 0) return;
   visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
     const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *bias = t.bias ? t.bias.data<T>() : nullptr;
@@ -46,15 +47,15 @@ void LayerNorm::cpu<target_isa>(const LayerNormTensors& t, double epsilon, NormS
       for (int64_t row = begin; row < end; ++row) {
         const T* in = x + row * width;
         T* out = y + row * width;
-        const Moments<T> m = moments(in, {epsilon, scale, width});
-        means[row] = m.mean;
-        rstds[row] = m.rstd;
+        const auto [mean, rstd] = row_statistics(in, scaling);
+        means[row] = mean;
+        rstds[row] = rstd;
         if (bias != nullptr) {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - m.mean) * m.rstd) + bias[i];
+          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - mean) * rstd) + bias[i];
         } else {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - m.mean) * m.rstd);
+          for (int64_t i = 0; i < width; ++i) out[i] = gain[i] * ((in[i] - mean) * rstd);
         }
       }
     });
@@ -68,60 +69,58 @@ template <>
 void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
   const int64_t rows = width > 0 ? t.x.size() / width : 0;
-  const LayerNormScaling scaling{epsilon, scale, width};
+  const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = width};
   visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
     const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *means = t.mean.data<T>(),
             *rstds = t.rstd.data<T>(), *dys = t.dy.data<T>();
     T* dxs = t.dx.data<T>();
-    // Each task sums its own rows for the gain and the bias.
+    // Each task sums dgain and dbias of its own rows: task_sums [tasks, 2, d].
     const int64_t grain = std::max<int64_t>(32, light_grain / std::max<int64_t>(width, 1));
     const int64_t tasks = ceil_div(rows, grain);
-    const Tensor partial(Shape{tasks, 2, width}, t.x.dtype());
-    T* sums = partial.data<T>();
+    const Tensor task_sums(Shape{tasks, 2, width}, t.x.dtype());
+    T* sums = task_sums.data<T>();
     parallel_rows(rows, grain, [&](int64_t begin, int64_t end) {
-      T* gains = sums + begin / grain * 2 * width;
-      T* biases = gains + width;
-      std::fill_n(gains, 2 * width, T(0));
+      T *dgain = sums + begin / grain * 2 * width, *dbias = dgain + width;
+      std::fill_n(dgain, 2 * width, T(0));
       for (int64_t row = begin; row < end; ++row) {
         const T* in = x + row * width;
         const T* dy = dys + row * width;
         T* dx = dxs + row * width;
         const T mean = means[row], rstd = rstds[row];
-        // sum(g) and sum(g h) of the row.
+        // sum(g) and sum(g h) of the row. The two functions give one term g h, and a vector of terms.
         const T sum_g = lanes::dot(dy, gain, width);
         const T sum_gh = lanes::sum_of<T>(
             width, [&](int64_t i) { return dy[i] * gain[i] * ((in[i] - mean) * rstd); },
             [&](int64_t i, lanes::vector<T>& to) {
-              lanes::vector<T> other;
+              lanes::vector<T> factor;
               lanes::load<T>(to, in + i);
               to = (to - mean) * rstd;
-              lanes::load<T>(other, dy + i);
-              to *= other;
-              lanes::load<T>(other, gain + i);
-              to *= other;
+              lanes::load<T>(factor, dy + i);
+              to *= factor;
+              lanes::load<T>(factor, gain + i);
+              to *= factor;
             });
         const T mean_g = sum_g / static_cast<T>(width);
         const T k = scaling.gradient_factor(sum_gh, rstd);
 #pragma GCC ivdep
         for (int64_t i = 0; i < width; ++i) {
           const T h = (in[i] - mean) * rstd;
-          gains[i] += dy[i] * h;
-          biases[i] += dy[i];
+          dgain[i] += dy[i] * h;
+          dbias[i] += dy[i];
           dx[i] = rstd * (dy[i] * gain[i] - mean_g - h * k);
         }
       }
     });
     // dgain and dbias [d]: the sums of all tasks, in order.
-    T* to_gain = t.dgain.data<T>();
-    T* to_bias = t.dbias ? t.dbias.data<T>() : nullptr;
+    T *dgain = t.dgain.data<T>(), *dbias = t.dbias ? t.dbias.data<T>() : nullptr;
     for (int64_t i = 0; i < width; ++i) {
-      double total_gain = 0, total_bias = 0;
+      double dgain_sum = 0, dbias_sum = 0;
       for (int64_t task = 0; task < tasks; ++task) {
-        total_gain += static_cast<double>(sums[task * 2 * width + i]);
-        total_bias += static_cast<double>(sums[task * 2 * width + width + i]);
+        dgain_sum += static_cast<double>(sums[task * 2 * width + i]);
+        dbias_sum += static_cast<double>(sums[task * 2 * width + width + i]);
       }
-      to_gain[i] = static_cast<T>(total_gain);
-      if (to_bias != nullptr) to_bias[i] = static_cast<T>(total_bias);
+      dgain[i] = static_cast<T>(dgain_sum);
+      if (dbias != nullptr) dbias[i] = static_cast<T>(dbias_sum);
     }
   });
   Count::add(t.x.size());

@@ -17,7 +17,7 @@ namespace {
 using cuda::lane;
 using cuda::lanes;
 
-constexpr int64_t short_width = 1024;
+constexpr int64_t short_width = 1024;      ///< up to here a warp takes a row
 constexpr int block_warps = 4;             ///< warps of a block that sums dgain and dbias of its rows
 constexpr int64_t max_partial_sums = 528;  ///< partial sums of dgain and dbias
 
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
   const T mean = cuda::warp_sum(total) / static_cast<T>(width);
   for (int j = 0; j < per_lane; ++j) {
-    const T off = lane() + j * lanes < width ? value[j] - mean : T(0);
-    squares += off * off;
+    const T deviation = lane() + j * lanes < width ? value[j] - mean : T(0);
+    squares += deviation * deviation;
   }
   const T rstd = scaling.rstd(cuda::warp_sum(squares));
   if (lane() == 0) {
@@ -78,7 +78,9 @@ __global__ void __launch_bounds__(cuda::block)
 /// Inputs of the gradient.
 template <class T>
 struct BackwardInputs {
-  const T *x, *gain, *means, *rstds, *dy;
+  const T *x, *dy;         ///< [rows, d]
+  const T* gain;           ///< [d]
+  const T *means, *rstds;  ///< [rows]
   int64_t rows;
 };
 
@@ -112,7 +114,7 @@ __global__ void __launch_bounds__(block_warps* lanes)
       if (i < width) dx[row * width + i] = rstd * (g[j] - mean_g - h[j] * k);
     }
   }
-  T* to = partial_sums + 2 * width * blockIdx.x;
+  T* block_sums = partial_sums + 2 * width * blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x) / lanes;
   for (int j = 0; j < per_lane; ++j) {
     __syncthreads();
@@ -123,7 +125,7 @@ __global__ void __launch_bounds__(block_warps* lanes)
     if (warp > 1 || i >= width) continue;  // warp 0 adds the sums of dgain, warp 1 those of dbias
     T total = 0;
     for (int w = 0; w < block_warps; ++w) total += shared_sums[warp][w][lane()];
-    to[warp * width + i] = total;
+    block_sums[warp * width + i] = total;
   }
 }
 
@@ -200,16 +202,16 @@ void with_per_lane(int64_t width, F&& f) {
 /// y, mean and rstd: one warp per row of up to 1024 numbers, else one block per row.
 void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale) {
   if (t.x.size() == 0) return;
-  const LayerNormScaling scaling{epsilon, scale, t.x.extent(-1)};
+  const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
   const int64_t rows = t.x.size() / scaling.width;
   visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
-    const T *from = t.x.data<T>(), *g = t.gain.data<T>(), *b = cuda::pointer<T>(t.bias);
-    T *to = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
+    const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *bias = cuda::pointer<T>(t.bias);
+    T *y = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
     if (scaling.width > short_width)
-      return cuda::run(long_rows<T>, cuda::block_per_row(rows), from, g, b, scaling, to, means, rstds);
+      return cuda::run(long_rows<T>, cuda::block_per_row(rows), x, gain, bias, scaling, y, means, rstds);
     with_per_lane(scaling.width, [&](auto per_lane) {
-      cuda::run(short_rows<T, decltype(per_lane)::value>, cuda::warp_per_row(rows), from, g, b, rows, scaling,
-                to, means, rstds);
+      cuda::run(short_rows<T, decltype(per_lane)::value>, cuda::warp_per_row(rows), x, gain, bias, rows,
+                scaling, y, means, rstds);
     });
   });
   Count::add(t.x.size());
@@ -219,11 +221,15 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
 /// block; else one gives dx and another the partial sums of runs of rows. The partial sums [count, 2, d] are
 /// then added in order.
 void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
-  const LayerNormScaling scaling{epsilon, scale, t.x.extent(-1)};
+  const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
   const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
   visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
-    const BackwardInputs<T> in{t.x.data<T>(),    t.gain.data<T>(), t.mean.data<T>(),
-                               t.rstd.data<T>(), t.dy.data<T>(),   rows};
+    const BackwardInputs<T> in{.x = t.x.data<T>(),
+                               .dy = t.dy.data<T>(),
+                               .gain = t.gain.data<T>(),
+                               .means = t.mean.data<T>(),
+                               .rstds = t.rstd.data<T>(),
+                               .rows = rows};
     T* dx = t.dx.data<T>();
     // `count` partial sums of dgain and dbias: one per block, or where rows are long one per rows_per_part
     // rows.

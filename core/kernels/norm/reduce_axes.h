@@ -17,13 +17,13 @@ struct ReductionAxes {
 
   int64_t kept_size() const { return kept.inner * kept.outer; }
   int64_t reduced_size() const { return reduced.inner * reduced.outer; }
-  /// Offsets in x and y of result i.
+  /// Offsets of result i: of its first reduced element in x, and of the result in y.
   std::array<int64_t, 2> kept_at(int64_t i) const {
-    auto at = kept.at(i / kept.inner);
-    for (size_t k = 0; k < 2; ++k) at[k] += i % kept.inner * kept.steps[k];
-    return at;
+    auto offsets = kept.at(i / kept.inner);
+    for (size_t k = 0; k < 2; ++k) offsets[k] += i % kept.inner * kept.steps[k];
+    return offsets;
   }
-  /// Offset in x, relative to its result, of reduced element i.
+  /// Offset in x of reduced element i, relative to the first reduced element of its result.
   int64_t reduced_at(int64_t i) const {
     return reduced.at(i / reduced.inner)[0] + i % reduced.inner * reduced.steps[0];
   }

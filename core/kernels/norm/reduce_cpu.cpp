@@ -30,14 +30,14 @@ void sum_adjacent(const ReductionAxes& axes, const T* x, T* y) {
   const int64_t runs = loop.outer * cuts;
   const int64_t runs_per_chunk = std::max<int64_t>(1, light_grain / run);
   const int64_t chunks = ceil_div(runs, runs_per_chunk);
-  // The sum of chunk number `chunk` of the result whose first element is *from.
-  const auto chunk_sum = [&](const T* from, int64_t chunk) {
+  // The sum of one chunk of the result whose first element is *first_element.
+  const auto chunk_sum = [&](const T* first_element, int64_t chunk) {
     double total = 0;
     const int64_t end = std::min(runs, (chunk + 1) * runs_per_chunk);
     for (int64_t i = chunk * runs_per_chunk; i < end; ++i) {
-      const int64_t first = i % cuts * run;
-      const int64_t at = loop.at(i / cuts)[0] + first * loop.steps[0];
-      total += strided_sum(from + at, loop.steps[0], std::min(run, loop.inner - first));
+      const int64_t begin = i % cuts * run;
+      const T* terms = first_element + loop.at(i / cuts)[0] + begin * loop.steps[0];
+      total += strided_sum(terms, loop.steps[0], std::min(run, loop.inner - begin));
     }
     return total;
   };
@@ -46,8 +46,8 @@ void sum_adjacent(const ReductionAxes& axes, const T* x, T* y) {
   if (chunks == 1) {
     parallel_rows(sums, light_grain / (run * runs), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = axes.kept_at(i);
-        y[at[1]] = static_cast<T>(chunk_sum(x + at[0], 0));
+        const auto [x_offset, y_offset] = axes.kept_at(i);
+        y[y_offset] = static_cast<T>(chunk_sum(x + x_offset, 0));
       }
     });
     return;
@@ -64,7 +64,8 @@ void sum_adjacent(const ReductionAxes& axes, const T* x, T* y) {
   }
 }
 
-/// sums[j] = sum over rows [begin, end) of x[row, j], in T. Vector lanes are columns.
+/// sums[j] = sum over rows [begin, end) of x[row, j], in T, four rows at a time where columns are adjacent.
+/// Vector lanes are columns.
 template <class T>
 void add_rows(const ReductionAxes& axes, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
   std::fill_n(sums, columns, T(0));
@@ -125,7 +126,7 @@ void sum_columns(const ReductionAxes& axes, const T* x, T* y) {
 template <class T>
 struct MaxAndIndex {
   T value;
-  int64_t index;
+  int64_t index;  ///< among the reduced elements of a result
 };
 
 /// The first maximum of `best` and a run of `count` numbers, whose indices begin at `first`. A NaN counts as
@@ -176,23 +177,24 @@ void Max::cpu<target_isa>(const Tensor& x, const Tensor& y, const Tensor& index)
   const ReductionAxes axes = split_axes(x, y);
   const ReductionAxes index_axes = split_axes(x, index);
   visit_float("max", x.dtype(), [&]<class T>(Type<T>) {
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
+    const T* xs = x.data<T>();
+    T* ys = y.data<T>();
     auto* indices = index.data<int64_t>();
     const StridedLoop<1>& loop = axes.reduced;
     parallel_rows(axes.kept_size(), light_grain / axes.reduced_size(), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = axes.kept_at(i);
-        const T* row = from + at[0];
-        MaxAndIndex<T> best{row[0], 0};
+        const auto [x_offset, y_offset] = axes.kept_at(i);
+        const T* first_element = xs + x_offset;
+        MaxAndIndex<T> best{.value = *first_element, .index = 0};
         if (loop.outer == 1 && loop.steps[0] == 1) {
-          best = contiguous_max(row, loop.inner);
+          best = contiguous_max(first_element, loop.inner);
         } else {
           for (int64_t run = 0; run < loop.outer; ++run) {
-            best = strided_max(row + loop.at(run)[0], loop.steps[0], loop.inner, best, run * loop.inner);
+            best = strided_max(first_element + loop.at(run)[0], loop.steps[0], loop.inner, best,
+                               run * loop.inner);
           }
         }
-        to[at[1]] = best.value;
+        ys[y_offset] = best.value;
         indices[index_axes.kept_at(i)[1]] = best.index;
       }
     });
@@ -208,13 +210,14 @@ void MaxBack::cpu<target_isa>(const Tensor& index, const Tensor& dy, const Tenso
   const ReductionAxes axes = split_axes(dx, dy);
   const ReductionAxes index_axes = split_axes(dx, index);
   visit_float("max", dx.dtype(), [&]<class T>(Type<T>) {
-    const T* from = dy.data<T>();
-    T* to = dx.data<T>();
+    const T* dys = dy.data<T>();
+    T* dxs = dx.data<T>();
     const auto* indices = index.data<int64_t>();
     parallel_rows(axes.kept_size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = axes.kept_at(i);
-        to[at[0] + axes.reduced_at(indices[index_axes.kept_at(i)[1]])] = from[at[1]];
+        const auto [x_offset, y_offset] = axes.kept_at(i);
+        const int64_t max_index = indices[index_axes.kept_at(i)[1]];
+        dxs[x_offset + axes.reduced_at(max_index)] = dys[y_offset];
       }
     });
   });
@@ -232,11 +235,12 @@ void CumulativeSum::cpu<target_isa>(const Tensor& x, int64_t axis, bool reverse,
   const StridedLoop<2> loop(others, {&x.strides(), &y.strides()});
   const int64_t length = x.extent(axis);
   visit_float("cumulative_sum", x.dtype(), [&]<class T>(Type<T>) {
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    const int64_t from_stride = x.strides()[axis], to_stride = y.strides()[axis];
-    const auto steps = loop.steps;
-    const auto scan = [&](const auto& at, int64_t count) {
+    const T* xs = x.data<T>();
+    T* ys = y.data<T>();
+    const int64_t x_stride = x.strides()[axis], y_stride = y.strides()[axis];
+    const auto [x_step, y_step] = loop.steps;  // from one sum to the next
+    // Computes `count` sums that begin at `offsets` in x and y.
+    const auto scan = [&, x_step = x_step, y_step = y_step](const auto& offsets, int64_t count) {
       constexpr int64_t max_columns = 256;
       double running_sum[max_columns];
       for (int64_t first = 0; first < count; first += max_columns) {
@@ -244,15 +248,15 @@ void CumulativeSum::cpu<target_isa>(const Tensor& x, int64_t axis, bool reverse,
         std::fill_n(running_sum, columns, 0.0);
         for (int64_t i = 0; i < length; ++i) {
           const int64_t t = reverse ? length - 1 - i : i;
-          const T* a = from + at[0] + first * steps[0] + t * from_stride;
-          T* out = to + at[1] + first * steps[1] + t * to_stride;
-          if (steps[0] == 1 && steps[1] == 1) {
+          const T* in = xs + offsets[0] + first * x_step + t * x_stride;
+          T* out = ys + offsets[1] + first * y_step + t * y_stride;
+          if (x_step == 1 && y_step == 1) {
 #pragma GCC ivdep
             for (int64_t j = 0; j < columns; ++j)
-              out[j] = static_cast<T>(running_sum[j] += static_cast<double>(a[j]));
+              out[j] = static_cast<T>(running_sum[j] += static_cast<double>(in[j]));
           } else {
             for (int64_t j = 0; j < columns; ++j)
-              out[j * steps[1]] = static_cast<T>(running_sum[j] += static_cast<double>(a[j * steps[0]]));
+              out[j * y_step] = static_cast<T>(running_sum[j] += static_cast<double>(in[j * x_step]));
           }
         }
       }
@@ -266,7 +270,7 @@ void CumulativeSum::cpu<target_isa>(const Tensor& x, int64_t axis, bool reverse,
 template <>
 void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
-    const T* from = x.data<T>();
+    const T* xs = x.data<T>();
     constexpr int64_t grain = 4 * light_grain;
     const int64_t tasks = ceil_div(x.size(), grain);
     const Tensor partial(Shape{tasks}, DType::f64);
@@ -277,10 +281,10 @@ void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& total) {
       int64_t i = begin;
       for (; i + width <= end; i += width) {
         for (int64_t j = 0; j < width; ++j)
-          squares[j] += static_cast<double>(from[i + j]) * static_cast<double>(from[i + j]);
+          squares[j] += static_cast<double>(xs[i + j]) * static_cast<double>(xs[i + j]);
       }
       double sum = lanes::sum(squares, width);
-      for (; i < end; ++i) sum += static_cast<double>(from[i]) * static_cast<double>(from[i]);
+      for (; i < end; ++i) sum += static_cast<double>(xs[i]) * static_cast<double>(xs[i]);
       sums[begin / grain] = sum;
     });
     *total.data<double>() = lanes::long_sum(sums, tasks);

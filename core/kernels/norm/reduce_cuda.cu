@@ -17,7 +17,7 @@ namespace {
 using cuda::lanes;
 using cuda::StridedOffsets;
 
-constexpr int block_warps = 8;
+constexpr int block_warps = 8;  ///< warps of a block that sums
 
 /// ReductionAxes as an argument of kernels.
 struct Reduction {
@@ -49,11 +49,11 @@ __global__ void sum_adjacent(Reduction reduction, int64_t pieces, bool whole_blo
     const int64_t i = first + static_cast<int>(threadIdx.x) / team;
     double total = 0;
     if (i < num_sums) {
-      const T* from = x + reduction.kept.at(i / pieces)[0];
+      const T* first_element = x + reduction.kept.at(i / pieces)[0];
       const int64_t begin = i % pieces * piece_length,
                     end = min(begin + piece_length, reduction.reduced.size);
       for (int64_t j = begin + thread; j < end; j += team)
-        total += static_cast<double>(from[reduction.reduced.at(j)[0]]);
+        total += static_cast<double>(first_element[reduction.reduced.at(j)[0]]);
     }
     total = whole_block ? cuda::block_sum(total, scratch) : cuda::warp_sum(total);
     if (i < num_sums && thread == 0) sums[into_y ? reduction.kept.at(i)[1] : i] = static_cast<Out>(total);
@@ -72,10 +72,10 @@ __global__ void sum_columns(Reduction reduction, int64_t pieces, const T* x, Out
   for (int64_t piece = blockIdx.y; piece < pieces; piece += gridDim.y) {
     double total = 0;
     if (column < reduction.kept.size) {
-      const T* from = x + reduction.kept.at(column)[0];
+      const T* first_element = x + reduction.kept.at(column)[0];
       const int64_t end = min((piece + 1) * piece_length, reduction.reduced.size);
       for (int64_t row = piece * piece_length + warp; row < end; row += block_warps)
-        total += static_cast<double>(from[reduction.reduced.at(row)[0]]);
+        total += static_cast<double>(first_element[reduction.reduced.at(row)[0]]);
     }
     warp_sums[warp][lane] = total;
     __syncthreads();
@@ -164,6 +164,7 @@ HEED_BOTH MaxAndIndex<T> larger(const MaxAndIndex<T>& a, const MaxAndIndex<T>& b
   return a.value > b.value ? a : b;
 }
 
+/// The candidate of the lane whose number differs in the bit `distance`.
 template <class T>
 __device__ MaxAndIndex<T> shuffled(const MaxAndIndex<T>& best, int distance) {
   return {__shfl_xor_sync(cuda::all_lanes, best.value, distance),
@@ -179,13 +180,14 @@ __global__ void largest(Reduction reduction, StridedOffsets<2> index_offsets, bo
   const int thread = static_cast<int>(threadIdx.x) % team;
   for (int64_t i = cuda::global_thread() / team; i < reduction.kept.size; i += cuda::grid_size() / team) {
     const auto offsets = reduction.kept.at(i);
-    MaxAndIndex<T> best{T(0), -1};
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
+    MaxAndIndex<T> best{.value = T(0), .index = -1};
     for (int64_t j = thread; j < reduction.reduced.size; j += team)
-      best = larger<T>(best, {x[offsets[0] + reduction.reduced.at(j)[0]], j});
+      best = larger<T>(best, {.value = x[x_offset + reduction.reduced.at(j)[0]], .index = j});
     for (int distance = team / 2; distance > 0; distance /= 2)
       best = larger<T>(best, shuffled(best, distance));
     if (thread == 0) {
-      y[offsets[1]] = best.value;
+      y[y_offset] = best.value;
       index[index_offsets.at(i)[1]] = best.index;
     }
   }
@@ -196,8 +198,10 @@ template <class T>
 __global__ void scatter_to_max(Reduction reduction, StridedOffsets<2> index_offsets, const int64_t* index,
                                const T* dy, T* dx) {
   for (int64_t i = cuda::global_thread(); i < reduction.kept.size; i += cuda::grid_size()) {
-    const auto at = reduction.kept.at(i);
-    dx[at[0] + reduction.reduced.at(index[index_offsets.at(i)[1]])[0]] = dy[at[1]];
+    const auto offsets = reduction.kept.at(i);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
+    const int64_t max_index = index[index_offsets.at(i)[1]];
+    dx[x_offset + reduction.reduced.at(max_index)[0]] = dy[y_offset];
   }
 }
 
@@ -212,12 +216,13 @@ struct SumAxis {
 template <class T>
 __global__ void cumulative_sum_by_thread(StridedOffsets<2> rows, SumAxis axis, const T* x, T* y) {
   for (int64_t row = cuda::global_thread(); row < rows.size; row += cuda::grid_size()) {
-    const auto at = rows.at(row);
+    const auto offsets = rows.at(row);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     double running_sum = 0;
     for (int64_t i = 0; i < axis.length; ++i) {
       const int64_t t = axis.index(i);
-      running_sum += static_cast<double>(x[at[0] + t * axis.x_stride]);
-      y[at[1] + t * axis.y_stride] = static_cast<T>(running_sum);
+      running_sum += static_cast<double>(x[x_offset + t * axis.x_stride]);
+      y[y_offset + t * axis.y_stride] = static_cast<T>(running_sum);
     }
   }
 }
@@ -227,17 +232,18 @@ template <class T>
 __global__ void cumulative_sum_by_warp(StridedOffsets<2> rows, SumAxis axis, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (int64_t row = cuda::global_thread() / lanes; row < rows.size; row += cuda::grid_size() / lanes) {
-    const auto at = rows.at(row);
+    const auto offsets = rows.at(row);
+    const int64_t x_offset = offsets[0], y_offset = offsets[1];
     double running_sum = 0;
     for (int64_t first = 0; first < axis.length; first += lanes) {
       const int64_t i = first + lane, t = axis.index(i);
-      double sum = i < axis.length ? static_cast<double>(x[at[0] + t * axis.x_stride]) : 0.0;
+      double sum = i < axis.length ? static_cast<double>(x[x_offset + t * axis.x_stride]) : 0.0;
       for (int distance = 1; distance < lanes; distance *= 2) {
         const double before = __shfl_up_sync(cuda::all_lanes, sum, static_cast<unsigned>(distance));
         if (lane >= distance) sum += before;
       }
       sum += running_sum;
-      if (i < axis.length) y[at[1] + t * axis.y_stride] = static_cast<T>(sum);
+      if (i < axis.length) y[y_offset + t * axis.y_stride] = static_cast<T>(sum);
       running_sum = __shfl_sync(cuda::all_lanes, sum, lanes - 1);
     }
   }
@@ -267,6 +273,7 @@ __global__ void add_block_sums(int64_t count, const double* sums, double* total)
 
 }  // namespace
 
+/// y = sum of x over the axes where y has extent 1.
 void Sum::cuda(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cuda(y, 0);
   const ReductionAxes axes = split_axes(x, y);
@@ -294,6 +301,7 @@ void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
   Count::add(x.size());
 }
 
+/// dx = dy at the reduced element `index` of each result, 0 elsewhere.
 void MaxBack::cuda(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cuda(dx, 0);
   if (dx.size() == 0) return;
@@ -315,10 +323,13 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
   others[axis] = 1;
   const StridedLoop<2> loop(others, {&x.strides(), &y.strides()});
   const StridedOffsets<2> rows(loop);
-  const SumAxis sum_axis{x.extent(axis), x.strides()[axis], y.strides()[axis], reverse};
+  const SumAxis sum_axis{.length = x.extent(axis),
+                         .x_stride = x.strides()[axis],
+                         .y_stride = y.strides()[axis],
+                         .reverse = reverse};
   visit_float("cumulative_sum", x.dtype(), [&]<class T>(Type<T>) {
-    const bool beside = sum_axis.x_stride != 1 && (loop.steps[0] == 1 || rows.size >= 4096);
-    if (beside)
+    const bool by_thread = sum_axis.x_stride != 1 && (loop.steps[0] == 1 || rows.size >= 4096);
+    if (by_thread)
       return cuda::run(cumulative_sum_by_thread<T>, cuda::grid_over(rows.size, 128), rows, sum_axis,
                        x.data<T>(), y.data<T>());
     cuda::run(cumulative_sum_by_warp<T>, cuda::grid_over(rows.size * lanes), rows, sum_axis, x.data<T>(),
@@ -327,6 +338,7 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
   Count::add(x.size());
 }
 
+/// total = sum of x^2: one block per run of at least 8192 elements, then one block adds their sums.
 void SquareSum::cuda(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
     const int64_t size = x.size(), blocks = std::clamp<int64_t>(ceil_div(size, 8192), 1, 1024);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/simd/simd.h"
@@ -13,16 +12,17 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int64_t block = 1024;
+constexpr int64_t block = 1024;  ///< exponentials that are added in T; blocks are added in double
+constexpr int64_t exp_grain = light_grain / 4;  ///< numbers of a task: exp costs about four light operations
 
 /// The number subtracted before exp: the row's maximum, or 0 in a row of -inf, whose exponentials are then 0.
 template <class T>
 T finite_max(const T* x, int64_t width) {
   const T row_max = lanes::largest(x, width);
-  return row_max == -std::numeric_limits<T>::infinity() ? T(0) : row_max;
+  return row_max == minus_infinity<T> ? T(0) : row_max;
 }
 
-/// y = exp(x - shift); returns the sum of y.
+/// y = exp(x - shift), with y [width]; returns the sum of y.
 template <class T>
 double exponentials(const T* x, T shift, T* y, int64_t width) {
   double total = 0;
@@ -35,7 +35,7 @@ double exponentials(const T* x, T shift, T* y, int64_t width) {
   return total;
 }
 
-/// Returns the sum of exp(x - shift).
+/// Returns the sum of exp(x - shift) over a row.
 template <class T>
 double exponential_sum(const T* x, T shift, int64_t width) {
   T y[block];
@@ -48,38 +48,40 @@ double exponential_sum(const T* x, T shift, int64_t width) {
   return total;
 }
 
-constexpr int64_t short_width = 32;
+constexpr int64_t short_width = 32;  ///< up to here short_rows() takes rows, short_group at a time
+constexpr int64_t short_group = 16;
 
-/// Softmax of 16 rows of up to short_width numbers: vector lanes are rows, so nothing is added across lanes.
+/// y = softmax of short_group rows of up to short_width numbers: vector lanes are rows, so nothing is added
+/// across lanes.
 template <class T>
 void short_rows(const T* x, int64_t width, T* y) {
-  constexpr int64_t rows = 16;
-  T transposed[short_width][rows], row_max[rows], total[rows];
+  constexpr int64_t rows = short_group;
+  T powers[short_width][rows], row_max[rows], total[rows];  // powers: x transposed, then exp(x - row_max)
   for (int64_t i = 0; i < width; ++i) {
-    for (int64_t r = 0; r < rows; ++r) transposed[i][r] = x[r * width + i];
+    for (int64_t r = 0; r < rows; ++r) powers[i][r] = x[r * width + i];
   }
-  std::copy_n(transposed[0], rows, row_max);
+  std::copy_n(powers[0], rows, row_max);
   for (int64_t i = 1; i < width; ++i) {
-    for (int64_t r = 0; r < rows; ++r)
-      row_max[r] = transposed[i][r] > row_max[r] ? transposed[i][r] : row_max[r];
+    for (int64_t r = 0; r < rows; ++r) row_max[r] = powers[i][r] > row_max[r] ? powers[i][r] : row_max[r];
   }
   for (int64_t r = 0; r < rows; ++r) {
-    row_max[r] = row_max[r] == -std::numeric_limits<T>::infinity() ? T(0) : row_max[r];
+    row_max[r] = row_max[r] == minus_infinity<T> ? T(0) : row_max[r];
     total[r] = T(0);
   }
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
-      transposed[i][r] = math::exp(transposed[i][r] - row_max[r]);
-      total[r] += transposed[i][r];
+      powers[i][r] = math::exp(powers[i][r] - row_max[r]);
+      total[r] += powers[i][r];
     }
   }
-  for (int64_t r = 0; r < rows; ++r) total[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
+  T* scale = total;
+  for (int64_t r = 0; r < rows; ++r) scale[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < width; ++i) y[r * width + i] = transposed[i][r] * total[r];
+    for (int64_t i = 0; i < width; ++i) y[r * width + i] = powers[i][r] * scale[r];
   }
 }
 
-/// Softmax of one row.
+/// y = softmax of one row.
 template <class T>
 void one_row(const T* x, int64_t width, T* y) {
   const double total = exponentials(x, finite_max(x, width), y, width);
@@ -88,12 +90,15 @@ void one_row(const T* x, int64_t width, T* y) {
   for (int64_t i = 0; i < width; ++i) y[i] *= scale;
 }
 
-/// Calls f(offset, width) for each row of the last axis of x. One task is some rows.
+int64_t row_width(const Tensor& x) { return x.rank() > 0 ? x.extent(-1) : 1; }
+
+/// Calls f(offset, width) for each row of the last axis of x, in parallel, and counts one operation for each
+/// element. One task is some rows.
 template <class F>
 void for_rows(const Tensor& x, F&& f) {
-  const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
   if (x.size() == 0) return;
-  parallel_rows(x.size() / width, light_grain / 4 / width, [&](int64_t begin, int64_t end) {
+  const int64_t width = row_width(x);
+  parallel_rows(x.size() / width, exp_grain / width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) f(row * width, width);
   });
   Count::add(x.size());
@@ -101,24 +106,23 @@ void for_rows(const Tensor& x, F&& f) {
 
 }  // namespace
 
-/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or
-/// some groups of 16 rows where rows have up to 32 numbers.
+/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or some groups of
+/// 16 rows where rows have up to 32 numbers.
 template <>
 void Softmax::cpu<target_isa>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&]<class T>(Type<T>) {
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
+    const T* xs = x.data<T>();
+    T* ys = y.data<T>();
     if (x.size() == 0) return;
-    const int64_t rows = x.size() / width;
-    const int64_t group = width <= short_width ? 16 : 1;  // rows
-    parallel_rows(ceil_div(rows, group), light_grain / 4 / (width * group), [&](int64_t begin, int64_t end) {
+    const int64_t width = row_width(x), rows = x.size() / width;
+    const int64_t group = width <= short_width ? short_group : 1;  // rows
+    parallel_rows(ceil_div(rows, group), exp_grain / (width * group), [&](int64_t begin, int64_t end) {
       int64_t row = begin * group;
-      const int64_t last = std::min(rows, end * group);
-      for (; group > 1 && row + group <= last; row += group) {
-        short_rows(from + row * width, width, to + row * width);
+      const int64_t end_row = std::min(rows, end * group);
+      for (; group > 1 && row + group <= end_row; row += group) {
+        short_rows(xs + row * width, width, ys + row * width);
       }
-      for (; row < last; ++row) one_row(from + row * width, width, to + row * width);
+      for (; row < end_row; ++row) one_row(xs + row * width, width, ys + row * width);
     });
   });
   Count::add(x.size());

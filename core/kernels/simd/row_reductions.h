@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
+
+#include "heed/core/minus_infinity.h"
 
 namespace heed::kernel::lanes {
 
@@ -121,7 +122,7 @@ inline double long_sum(const T* x, int64_t count) {
 template <class T>
 inline T largest(const T* x, int64_t count) {
   constexpr int64_t width = Vector<T>::width;
-  T max = -std::numeric_limits<T>::infinity();
+  T max = minus_infinity<T>;
   int64_t i = 0;
   if (count >= width) {
     vector<T> a, b, next;
