@@ -249,6 +249,27 @@ inline void row_dots(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t r
   }
 }
 
+/// x . y over `count` numbers. The order of addition depends on the instruction set, unlike that of
+/// lanes::dot().
+template <class T>
+inline T dot(const T* x, const T* y, int64_t count) {
+  constexpr int n = Lanes<T>::count;
+  Vector<T> sums = {};
+  int64_t c = 0;
+  for (; c + n <= count; c += n) sums += load(x + c) * load(y + c);
+  if (c < count) sums += load_part(x + c, count - c) * load_part(y + c, count - c);
+  return across<T>(sums, [](T a, T b) { return a + b; });
+}
+
+/// y += factor x over `count` numbers.
+template <class T>
+inline void add_scaled(const T* x, T factor, int64_t count, T* y) {
+  constexpr int n = Lanes<T>::count;
+  int64_t c = 0;
+  for (; c + n <= count; c += n) store(y + c, load(y + c) + load(x + c) * factor);
+  for (; c < count; ++c) y[c] += x[c] * factor;
+}
+
 /// to[c] = factor from[c] for `count` numbers.
 template <class T>
 inline void scaled(const T* from, int64_t count, T factor, T* to) {

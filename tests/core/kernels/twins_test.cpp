@@ -248,12 +248,12 @@ TEST_CASE("twins: who meets whom in buckets") {
   const int64_t N = GENERATE(1, 50, 700), tile = 16, B = 2, H = 2, R = 3, f = 5;
   const Tensor lengths = lengths_of({static_cast<int32_t>(N), static_cast<int32_t>(N * 2 / 3)});
   const kernel::BucketWindow bucket_window{.window = by_bucket ? 24 : tile,
-                                           .tile = tile,
+                                           .queries_per_tile = tile,
                                            .by_bucket = by_bucket,
                                            .causal = causal,
-                                           .ring = ring,
-                                           .not_self = true,
-                                           .once = causal};
+                                           .wraps_to_previous_round = ring,
+                                           .hides_self = true,
+                                           .counts_keys_once = causal};
   const Tensor buckets(Shape{B, H, R, N}, DType::i32), order(Shape{B, H, R, N}, DType::i32);
   agree<kernel::Buckets>(0, {buckets}, random_tensor(Shape{B, H, R, N, f}, dtype), true, lengths, int64_t{0},
                          2 * f, buckets);

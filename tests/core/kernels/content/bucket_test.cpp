@@ -22,10 +22,10 @@ struct Laid {
     const auto N = static_cast<int64_t>(of.size());
     const Tensor buckets = ids(of, Shape{1, 1, 1, N}), order(buckets.shape(), DType::i32);
     launch_here<kernel::Argsort>(buckets, order);
-    queries = Tensor(Shape{1, 1, 1, tiles * bucket_window.tile}, DType::i32);
-    keys = Tensor(Shape{1, 1, 1, tiles, bucket_window.window + bucket_window.tile}, DType::i32);
+    queries = Tensor(Shape{1, 1, 1, tiles * bucket_window.queries_per_tile}, DType::i32);
+    keys = Tensor(Shape{1, 1, 1, tiles, bucket_window.keys_per_tile()}, DType::i32);
     slots = Tensor(Shape{1, 1, N}, DType::i32);
-    bias = Tensor(Shape{1, tiles, bucket_window.tile, bucket_window.window + bucket_window.tile});
+    bias = Tensor(Shape{1, tiles, bucket_window.queries_per_tile, bucket_window.keys_per_tile()});
     launch_here<kernel::BucketTiles>(
         kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, bucket_window, queries,
         keys, slots);
@@ -53,13 +53,14 @@ TEST_CASE("buckets: the first greatest score, or least with both signs, and padd
 TEST_CASE("buckets: chunks see themselves and the one before, the first one the last") {
   const OnEachDevice here;
   // Order: 1 3 | 0 2 | 4
-  const Laid laid({1, 0, 1, 0, 2}, {.window = 2, .tile = 2}, 3);
+  const Laid laid({1, 0, 1, 0, 2}, {.window = 2, .queries_per_tile = 2}, 3);
   CHECK(laid.queries.to_doubles() == std::vector<double>{1, 3, 0, 2, 4, -1});
   CHECK(laid.keys.to_doubles() == std::vector<double>{4, -1, 1, 3, 1, 3, 0, 2, 0, 2, 4, -1});
   CHECK(laid.slots.to_doubles() == std::vector<double>{2, 0, 3, 1, 4});
   CHECK(laid.bias.to_doubles() ==
         std::vector<double>{0, no, 0, 0, 0, no, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, no, no, no, no, no});
-  const Laid causal({1, 0, 1, 0, 2}, {.window = 2, .tile = 2, .causal = true, .not_self = true}, 3);
+  const Laid causal({1, 0, 1, 0, 2}, {.window = 2, .queries_per_tile = 2, .causal = true, .hides_self = true},
+                    3);
   CHECK(causal.bias.to_doubles() ==
         std::vector<double>{no, no, 0,  no, no, no, 0,  no,  // 1 is alone, 3 sees 1
                             no, no, 0,  no, 0,  no, 0,  no,  // 0 is alone, 2 sees 1 and 0
@@ -68,7 +69,7 @@ TEST_CASE("buckets: chunks see themselves and the one before, the first one the 
 
 TEST_CASE("buckets: tiles of one bucket hold the last tokens of it, whatever comes later") {
   const OnEachDevice here;
-  const BucketWindow bucket_window{.window = 2, .tile = 2, .by_bucket = true, .causal = true};
+  const BucketWindow bucket_window{.window = 2, .queries_per_tile = 2, .by_bucket = true, .causal = true};
   // Bucket 0: 1 3 4, bucket 1: 0 2.
   const Laid laid({1, 0, 1, 0, 0}, bucket_window, 5);
   CHECK(laid.queries.to_doubles() == std::vector<double>{1, 3, 4, -1, 0, 2, -1, -1, -1, -1});
@@ -81,7 +82,7 @@ TEST_CASE("buckets: tiles of one bucket hold the last tokens of it, whatever com
 
 TEST_CASE("buckets: padding is in no tile") {
   const OnEachDevice here;
-  const Laid laid({0, 0, 9, 9}, {.window = 2, .tile = 2}, 2, ids({2}, Shape{1}));
+  const Laid laid({0, 0, 9, 9}, {.window = 2, .queries_per_tile = 2}, 2, ids({2}, Shape{1}));
   CHECK(laid.queries.to_doubles() == std::vector<double>{0, 1, -1, -1});
   CHECK(laid.slots.to_doubles() == std::vector<double>{0, 1, -1, -1});
 }
@@ -97,8 +98,8 @@ TEST_CASE("buckets: the latest of a bucket for a token that comes, in every roun
   // Token 3: bucket 0 in the first round (with 2 and 0), alone in bucket 0 of the second.
   CHECK(recent({.window = 2, .by_bucket = true}) == std::vector<double>{0, 0, 0, no});
   CHECK(out.to_doubles() == std::vector<double>{3, 2, 3, -1});
-  CHECK(recent({.window = 2, .by_bucket = true, .not_self = true}) == std::vector<double>{no, 0, no, no});
-  const auto once = recent({.window = 2, .by_bucket = true, .once = true});
+  CHECK(recent({.window = 2, .by_bucket = true, .hides_self = true}) == std::vector<double>{no, 0, no, no});
+  const auto once = recent({.window = 2, .by_bucket = true, .counts_keys_once = true});
   CHECK(once[0] == Approx(-std::log(2)));
   CHECK(once[1] == 0);
 }

@@ -1,5 +1,5 @@
-// Optimizer steps against a plain reference in double.
-#include "heed/core/kernels/elementwise/adamw.h"
+// Steps of AdamW, Adam and SGD against a plain reference in double.
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/launch.h"
 
 #include "heed/core/kernels/norm/reduce.h"
