@@ -57,11 +57,11 @@ int64_t StepBatches::tokens() const {
 }
 
 void StepBatches::to_device() {
-  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) held_ = ahead->fresh();
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) held_ = ahead->to_new_tensors();
 }
 
 void StepBatches::copy_to(StepBatches& to) {
-  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) return ahead->into(to.all());
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) return ahead->copy_into(to.all());
   for (size_t i = 0; i < all().size(); ++i) {
     const Batch& from = held_[i];
     Batch& batch = to.all()[i];

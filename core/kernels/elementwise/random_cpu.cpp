@@ -15,15 +15,15 @@ namespace {
 /// Fills x with the numbers that make(block, numbers) writes for each Philox block. One task is some blocks.
 template <class T, class Make>
 void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
-  constexpr int64_t numbers_per_block = static_cast<int64_t>(sizeof(Philox::word) / sizeof(T));
+  constexpr int64_t n = numbers_per_block<T>;
   const uint64_t high = Draw::high(draw.stream, *draw.tick.data<int64_t>());
   const int64_t size = x.size();
-  parallel_rows(ceil_div(size, numbers_per_block), light_grain / 16, [&](int64_t begin, int64_t end) {
+  parallel_rows(ceil_div(size, n), light_grain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      T numbers[numbers_per_block];
+      T numbers[n];
       make(Philox::at(draw.seed, static_cast<uint64_t>(i), high), numbers);
-      const int64_t first = i * numbers_per_block;
-      std::copy_n(numbers, std::min(numbers_per_block, size - first), x.data<T>() + first);
+      const int64_t first = i * n;
+      std::copy_n(numbers, std::min(n, size - first), x.data<T>() + first);
     }
   });
   Count::add(size);

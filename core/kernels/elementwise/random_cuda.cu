@@ -28,13 +28,12 @@ struct Uniform {
 template <class T, class Make>
 __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t stream, const int64_t* tick,
                             T* x) {
-  constexpr int numbers_per_block = static_cast<int>(sizeof(Philox::word) / sizeof(T));
+  constexpr int64_t n = numbers_per_block<T>;
   const uint64_t high = Draw::high(stream, *tick);
-  for (int64_t i = cuda::global_thread(); i * numbers_per_block < size; i += cuda::grid_size()) {
-    T numbers[numbers_per_block];
+  for (int64_t i = cuda::global_thread(); i * n < size; i += cuda::grid_size()) {
+    T numbers[n];
     make(Philox::at(seed, static_cast<uint64_t>(i), high), numbers);
-    for (int k = 0; k < numbers_per_block && i * numbers_per_block + k < size; ++k)
-      x[i * numbers_per_block + k] = numbers[k];
+    for (int k = 0; k < n && i * n + k < size; ++k) x[i * n + k] = numbers[k];
   }
 }
 
@@ -42,9 +41,8 @@ __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t str
 template <class T, class Make>
 void launch_fill(const Tensor& x, const Draw& draw, Make make) {
   const int64_t size = x.size();
-  cuda::run(fill_blocks<T, Make>,
-            cuda::line(ceil_div(size * int64_t{sizeof(T)}, int64_t{sizeof(Philox::word)})), size, make,
-            draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
+  cuda::run(fill_blocks<T, Make>, cuda::line(ceil_div(size, numbers_per_block<T>)), size, make, draw.seed,
+            draw.stream, draw.tick.data<int64_t>(), x.data<T>());
   Count::add(size);
 }
 

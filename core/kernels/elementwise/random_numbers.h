@@ -9,6 +9,10 @@
 
 namespace heed::kernel {
 
+/// Number of normal or uniform numbers of type T that a Philox block gives.
+template <class T>
+inline constexpr int64_t numbers_per_block = sizeof(Philox) / sizeof(T);
+
 /// Two normal numbers by Box and Muller, from uniform u in (0, 1] and v in [0, 1), in the precision of T.
 template <class T>
 HEED_BOTH void normal_pair(T u, T v, T mean, T deviation, T* out) {

@@ -115,7 +115,8 @@ TEST_CASE(
   int undone = 0;
   const auto runs = [&](const std::function<void()>& step, const std::string& why) {
     undone = 0;
-    CapturedStep replay(step, {.kept = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
+    CapturedStep replay(
+        step, {.fixed_tensors = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
     for (int i = 0; i < 5; ++i) replay();
     CHECK_FALSE(replay.replays());
     CHECK_THAT(replay.why_not(), containing(why));
@@ -147,7 +148,8 @@ TEST_CASE("replay: a step that does not fit beside the rest once more runs as it
     beside = Tensor(Shape{5'000});
   }
   int undone = 0;
-  CapturedStep replay([&] { double_by_way_of(10'000'000, x); }, {.kept = {}, .undo = [&] { ++undone; }});
+  CapturedStep replay([&] { double_by_way_of(10'000'000, x); },
+                      {.fixed_tensors = {}, .undo = [&] { ++undone; }});
   replay();
   replay();
   cap_memory(memory_use().reserved + 1'000'000);
@@ -189,9 +191,9 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
   const Tensor x = Tensor::zeros(Shape{4});
   std::vector<std::string> asked;
   int undone = 0;
-  CapturedStep replay([&] { double_by_way_of(100, x); }, {.kept = {},
+  CapturedStep replay([&] { double_by_way_of(100, x); }, {.fixed_tensors = {},
                                                           .undo = [&] { ++undone; },
-                                                          .agreed =
+                                                          .agree =
                                                               [&](const std::string& ours) {
                                                                 asked.push_back(ours);
                                                                 return ours.empty() ? theirs : ours;
@@ -205,10 +207,11 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
 
   // One that cannot be recorded asks the others, too: they wait for it.
   asked.clear();
-  CapturedStep waits([&] { x.to_host(); }, {.kept = {}, .undo = {}, .agreed = [&](const std::string& ours) {
-                                              asked.push_back(ours);
-                                              return ours;
-                                            }});
+  CapturedStep waits([&] { x.to_host(); },
+                     {.fixed_tensors = {}, .undo = {}, .agree = [&](const std::string& ours) {
+                        asked.push_back(ours);
+                        return ours;
+                      }});
   for (int i = 0; i < 4; ++i) waits();
   REQUIRE(asked.size() == 1);
   CHECK_THAT(asked[0], containing("reading numbers of the device"));
