@@ -61,7 +61,7 @@ void Prefetch::run_thread() {
 }
 
 void Prefetch::fill(Slot& slot) {
-  constexpr int64_t alignment = 256;  // of each tensor in the pinned memory
+  constexpr int64_t alignment = 256;  // alignment of tensors in the pinned memory
   const MemoryScope owned(MemoryKind::batches);
   slot.step = make_();
   slot.offsets.clear();

@@ -1,5 +1,5 @@
-// Steps as trace events. The format: "Trace Event Format", Google, complete events (ph X) and counters (ph
-// C).
+// Steps as trace events, by Google's "Trace Event Format": complete events (ph X), counters (ph C) and names
+// of threads (ph M).
 #include "heed/train/loop/step_trace.h"
 
 #include <algorithm>
@@ -50,20 +50,20 @@ std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model
   }
   for (const TimelineEvent& event : events) {
     const std::string name = event.name != nullptr ? event.name : names.of(event.module);
-    Json one = Json::object({{"name", name},
-                             {"cat", event.kind},
-                             {"ph", event.value < 0 ? "X" : "C"},
-                             {"pid", 1},
-                             {"tid", event.thread},
-                             {"ts", microseconds(event.begin - start)}});
+    Json json = Json::object({{"name", name},
+                              {"cat", event.kind},
+                              {"ph", event.value < 0 ? "X" : "C"},
+                              {"pid", 1},
+                              {"tid", event.thread},
+                              {"ts", microseconds(event.begin - start)}});
     if (event.value >= 0) {
-      one.set("args", Json::object({{"MiB", static_cast<double>(event.value) / (1 << 20)}}));
+      json.set("args", Json::object({{"MiB", static_cast<double>(event.value) / (1 << 20)}}));
     } else {
-      one.set("dur", microseconds(event.end - event.begin));
+      json.set("dur", microseconds(event.end - event.begin));
       if (event.name != nullptr && event.module != nullptr)
-        one.set("args", Json::object({{"module", names.of(event.module)}}));
+        json.set("args", Json::object({{"module", names.of(event.module)}}));
     }
-    list.push_back(std::move(one));
+    list.push_back(std::move(json));
   }
   return Json::object({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(list)}}).dump() + "\n";
 }
@@ -88,11 +88,10 @@ void StepTrace::after_step(const TrainContext& context, const StepResult&) {
   timeline_->slice(step_name, "update", nullptr, part_began_);
   timeline_->slice(step_name, step_name, nullptr, step_began_);
   ++recorded_;
-  // Work between two steps, such as a validation, is not recorded.
-  const std::vector<TimelineEvent> more = timeline_->events();
-  events_.insert(events_.end(), more.begin(), more.end());
+  const std::vector<TimelineEvent> events_of_step = timeline_->events();
+  events_.insert(events_.end(), events_of_step.begin(), events_of_step.end());
   dropped_ += timeline_->dropped();
-  timeline_.reset();
+  timeline_.reset();  // work between two steps, such as a validation, is not recorded
   if (recorded_ == steps_) write(context.model);
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 /// Extents of a call; keys, d and samples are of SparsityMeasure only.
 struct Extents {
-  int64_t heads, queries, keys, d, samples;
+  int64_t heads, queries;
   const int32_t* lengths;
+  int64_t keys = 0, d = 0, samples = 0;
 
   /// Number of positions of sequence b that are not padding, at most `max_length`.
   __device__ int64_t length_of(int64_t b, int64_t max_length) const {
@@ -127,12 +128,8 @@ __global__ void __launch_bounds__(cuda::block)
 
 /// Extents of a selection from measure [B, H, N].
 Extents extents_of(const Tensor& measure, const Tensor& lengths) {
-  return {.heads = measure.extent(1),
-          .queries = measure.extent(2),
-          .keys = 0,
-          .d = 0,
-          .samples = 0,
-          .lengths = cuda::pointer<int32_t>(lengths)};
+  return {
+      .heads = measure.extent(1), .queries = measure.extent(2), .lengths = cuda::pointer<int32_t>(lengths)};
 }
 
 }  // namespace
@@ -142,10 +139,10 @@ void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& sampl
                            const Sampling& sampling, const Tensor& measure) {
   const Extents extents{.heads = q.extent(1),
                         .queries = q.extent(2),
+                        .lengths = cuda::pointer<int32_t>(lengths),
                         .keys = k.extent(2),
                         .d = q.extent(3),
-                        .samples = samples.extent(1),
-                        .lengths = cuda::pointer<int32_t>(lengths)};
+                        .samples = samples.extent(1)};
   visit_float("sampled_spread", q.dtype(), [&]<class T>(Type<T>) {
     cuda::run(measure_queries<T>, cuda::warps(measure.size()), HeadView<const T>(q), HeadView<const T>(k),
               static_cast<const T*>(samples.data<T>()), extents, sampling, measure.size(), measure.data<T>());

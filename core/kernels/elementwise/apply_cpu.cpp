@@ -137,17 +137,13 @@ void CountNonFinite::cpu<target_isa>(const Tensor& x, const Tensor& count) {
 
 namespace {
 
-/// Addresses of all kernels of these functions, which makes the compiler instantiate them.
-template <class... F>
-constexpr auto unary_kernels(FunctionList<F...>) {
-  return std::tuple{&Map<F>::template cpu<target_isa>..., &MapBack<F>::template cpu<target_isa>...};
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... Unary, class... Binary>
+constexpr auto all_kernels(FunctionList<Unary...>, FunctionList<Binary...>) {
+  return std::tuple{&Map<Unary>::template cpu<target_isa>..., &MapBack<Unary>::template cpu<target_isa>...,
+                    &Zip<Binary>::template cpu<target_isa>...};
 }
-template <class... F>
-constexpr auto binary_kernels(FunctionList<F...>) {
-  return std::tuple{&Zip<F>::template cpu<target_isa>...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
-[[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
+[[maybe_unused, gnu::used]] const auto compiled = all_kernels(UnaryFunctions{}, BinaryFunctions{});
 
 }  // namespace
 

@@ -144,17 +144,12 @@ void CountNonFinite::cuda(const Tensor& x, const Tensor& count) {
 
 namespace {
 
-/// Addresses of all kernels of these functions, which makes the compiler instantiate them.
-template <class... F>
-constexpr auto unary_kernels(FunctionList<F...>) {
-  return std::tuple{&Map<F>::cuda..., &MapBack<F>::cuda...};
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... Unary, class... Binary>
+constexpr auto all_kernels(FunctionList<Unary...>, FunctionList<Binary...>) {
+  return std::tuple{&Map<Unary>::cuda..., &MapBack<Unary>::cuda..., &Zip<Binary>::cuda...};
 }
-template <class... F>
-constexpr auto binary_kernels(FunctionList<F...>) {
-  return std::tuple{&Zip<F>::cuda...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
-[[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
+[[maybe_unused, gnu::used]] const auto compiled = all_kernels(UnaryFunctions{}, BinaryFunctions{});
 
 }  // namespace
 
