@@ -15,26 +15,16 @@ constexpr const char* step_name = "step";
 
 double microseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
 
-/// Names of modules, looked up once each.
-class ModuleNames {
- public:
-  explicit ModuleNames(Module& model) : model_(model) {}
-  const std::string& of(const void* module) {
-    const auto known = names_.find(module);
-    if (known != names_.end()) return known->second;
-    std::string name = module == nullptr ? std::string() : name_of(model_, module);
-    return names_.emplace(module, name.empty() ? "model" : std::move(name)).first->second;
-  }
-
- private:
-  Module& model_;
-  std::map<const void*, std::string> names_;
-};
-
 }  // namespace
 
 std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model) {
-  ModuleNames names(model);
+  std::map<const void*, std::string> names;  // of modules, looked up once each
+  const auto module_name = [&](const void* module) -> const std::string& {
+    const auto [entry, is_new] = names.try_emplace(module, "model");
+    if (std::string name; is_new && module != nullptr && !(name = name_of(model, module)).empty())
+      entry->second = name;
+    return entry->second;
+  };
   int64_t start = events.empty() ? 0 : events.front().begin;
   std::set<int> threads;
   for (const TimelineEvent& event : events) {
@@ -49,7 +39,7 @@ std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model
         {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", std::move(name)}}));
   }
   for (const TimelineEvent& event : events) {
-    const std::string name = event.name != nullptr ? event.name : names.of(event.module);
+    const std::string name = event.name != nullptr ? event.name : module_name(event.module);
     Json json = Json::object({{"name", name},
                               {"cat", event.kind},
                               {"ph", event.value < 0 ? "X" : "C"},
@@ -61,7 +51,7 @@ std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model
     } else {
       json.set("dur", microseconds(event.end - event.begin));
       if (event.name != nullptr && event.module != nullptr)
-        json.set("args", Json::object({{"module", names.of(event.module)}}));
+        json.set("args", Json::object({{"module", module_name(event.module)}}));
     }
     list.push_back(std::move(json));
   }

@@ -13,28 +13,27 @@
 namespace heed {
 namespace {
 
-/// The model with its initial weights. The error for lack of memory lists which modules hold how much.
-std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
+/// Returns what make() makes, which owns memory of weights. The error for lack of memory lists which modules
+/// hold how much.
+template <class Make>
+auto make_weights(const Config& config, Make&& make) {
   try {
     const MemoryScope owned(MemoryKind::weights);
-    std::unique_ptr<Module> model = new_model(config, rng);
-    if (!folder.is_none()) check_savable(*model);
-    if (config.train.pretrain != Pretrain::none && !resumes) load_pretrained(*model, folder.path());
-    rng.advance();  // tick 0 made the weights; step t draws at tick t
-    return model;
+    return make();
   } catch (...) {
     explain_memory(config, nullptr, "while the model was made");
   }
 }
 
-/// The optimizer of the model, with moments of 0.
-std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
-  try {
-    const MemoryScope owned(MemoryKind::weights);
-    return std::make_unique<Optimizer>(model, config.train.optimizer);
-  } catch (...) {
-    explain_memory(config, nullptr, "while the model was made");
-  }
+/// The model with its initial weights.
+std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
+  return make_weights(config, [&] {
+    std::unique_ptr<Module> model = new_model(config, rng);
+    if (!folder.is_none()) check_savable(*model);
+    if (config.train.pretrain != Pretrain::none && !resumes) load_pretrained(*model, folder.path());
+    rng.advance();  // tick 0 made the weights; step t draws at tick t
+    return model;
+  });
 }
 
 /// Estimates the run, and shows that on the line of progress.
@@ -59,7 +58,8 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       log_(folder, group, progress, state_),
       rng_(static_cast<uint64_t>(config.train.seed)),
       model_(make_model(config, folder, resume.has_value(), rng_)),
-      optimizer_(make_optimizer(config, *model_)),
+      optimizer_(
+          make_weights(config, [&] { return std::make_unique<Optimizer>(*model_, config.train.optimizer); })),
       total_(steps_of(config)),
       validate_every_(validate_every(config.train, total_, plan_epoch(config, 0))),
       estimate_(config.train.estimate

@@ -72,16 +72,17 @@ std::vector<int32_t> places_of(const BucketRounds& rounds) {
 /// sees_other[head, r, token] = 1 where the token sees another one in round r. One task is some queries of
 /// tiles.
 std::vector<uint8_t> find_others(const BucketRounds& rounds, const BucketWindow& bucket_window,
-                                 const BucketTileRows& rows) {
+                                 const BucketTileView& tiles) {
   std::vector<uint8_t> sees_other(static_cast<size_t>(rounds.num_heads * rounds.R * rounds.N));
-  parallel_rows(rows.num_rows, light_grain / rows.keys_per_tile + 1, [&](int64_t begin, int64_t end) {
+  parallel_rows(tiles.num_rows, light_grain / tiles.keys_per_tile + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const int32_t query = rows.queries[row], *keys = rows.keys_of(row);
+      const int32_t query = tiles.queries[row], *keys = tiles.keys_of_row(row);
       if (query < 0) continue;
-      uint8_t& found = sees_other[static_cast<size_t>(rounds.index(rows.head(row), rows.round(row), query))];
-      for (int64_t e = 0; e < rows.keys_per_tile && found == 0; ++e)
+      uint8_t& found =
+          sees_other[static_cast<size_t>(rounds.index(tiles.head(row), tiles.round(row), query))];
+      for (int64_t e = 0; e < tiles.keys_per_tile && found == 0; ++e)
         found =
-            keys[e] != query && sees_key(bucket_window, rows.query_in_tile(row), query, e, keys[e]) ? 1 : 0;
+            keys[e] != query && sees_key(bucket_window, tiles.query_in_tile(row), query, e, keys[e]) ? 1 : 0;
     }
   });
   return sees_other;
@@ -167,28 +168,28 @@ template <>
 void BucketBias::cpu<target_isa>(const BucketOrder& sorted, const BucketWindow& bucket_window,
                                  const Tensor& queries, const Tensor& keys, const Tensor& bias) {
   const BucketRounds rounds(sorted);
-  const BucketTileRows rows(bucket_window, queries, keys);
+  const BucketTileView tiles(rounds, bucket_window, queries, keys);
   std::vector<uint8_t> sees_other;
-  if (bucket_window.hides_self) sees_other = find_others(rounds, bucket_window, rows);
+  if (bucket_window.hides_self) sees_other = find_others(rounds, bucket_window, tiles);
   std::vector<int32_t> places;
   if (bucket_window.counts_keys_once) places = places_of(rounds);
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {
     const auto bias_of = [&](int64_t row, int64_t e, bool hides_self) -> T {
-      const int32_t query = rows.queries[row], key = rows.keys_of(row)[e];
+      const int32_t query = tiles.queries[row], key = tiles.keys_of_row(row)[e];
       const bool is_hidden = hides_self && key == query;
-      if (is_hidden || !sees_key(bucket_window, rows.query_in_tile(row), query, e, key))
+      if (is_hidden || !sees_key(bucket_window, tiles.query_in_tile(row), query, e, key))
         return minus_infinity<T>;
       if (!bucket_window.counts_keys_once) return 0;
       return -std::log(
-          static_cast<T>(times_seen(rounds, bucket_window, places.data(), rows.head(row), query, key)));
+          static_cast<T>(times_seen(rounds, bucket_window, places.data(), tiles.head(row), query, key)));
     };
-    parallel_rows(rows.num_rows, light_grain / rows.keys_per_tile + 1, [&](int64_t begin, int64_t end) {
+    parallel_rows(tiles.num_rows, light_grain / tiles.keys_per_tile + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int32_t query = rows.queries[row];
+        const int32_t query = tiles.queries[row];
         const bool hides_self = bucket_window.hides_self && query >= 0 &&
-                                rounds.in_any_round(sees_other.data(), rows.head(row), query);
-        T* const bias_row = bias.data<T>() + row * rows.keys_per_tile;
-        for (int64_t e = 0; e < rows.keys_per_tile; ++e) bias_row[e] = bias_of(row, e, hides_self);
+                                rounds.in_any_round(sees_other.data(), tiles.head(row), query);
+        T* const bias_row = bias.data<T>() + row * tiles.keys_per_tile;
+        for (int64_t e = 0; e < tiles.keys_per_tile; ++e) bias_row[e] = bias_of(row, e, hides_self);
       }
     });
   });

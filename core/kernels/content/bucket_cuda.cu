@@ -125,17 +125,17 @@ __global__ void __launch_bounds__(cuda::block) find_places(BucketRounds rounds, 
 /// sees_other[head, r, token] = 1 where the token sees another one in round r. One warp per query of a tile;
 /// lanes are keys.
 __global__ void __launch_bounds__(cuda::block)
-    find_others(BucketRounds rounds, BucketWindow bucket_window, BucketTileRows rows, uint8_t* sees_other) {
+    find_others(BucketRounds rounds, BucketWindow bucket_window, BucketTileView tiles, uint8_t* sees_other) {
   const int64_t row = cuda::grid_warp();
-  if (row >= rows.num_rows) return;
-  const int32_t query = rows.queries[row], *keys = rows.keys_of(row);
+  if (row >= tiles.num_rows) return;
+  const int32_t query = tiles.queries[row], *keys = tiles.keys_of_row(row);
   bool found = false;
-  for (int64_t e = cuda::lane(); e < rows.keys_per_tile; e += cuda::lanes)
+  for (int64_t e = cuda::lane(); e < tiles.keys_per_tile; e += cuda::lanes)
     found =
-        found || (keys[e] != query && sees_key(bucket_window, rows.query_in_tile(row), query, e, keys[e]));
+        found || (keys[e] != query && sees_key(bucket_window, tiles.query_in_tile(row), query, e, keys[e]));
   const bool found_by_any = __any_sync(cuda::all_lanes, found ? 1 : 0) != 0;
   if (cuda::lane() == 0 && query >= 0)
-    sees_other[rounds.index(rows.head(row), rows.round(row), query)] =
+    sees_other[rounds.index(tiles.head(row), tiles.round(row), query)] =
         static_cast<uint8_t>(found_by_any ? 1 : 0);
 }
 
@@ -143,21 +143,21 @@ __global__ void __launch_bounds__(cuda::block)
 /// warp per query of a tile; lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    make_bias(BucketRounds rounds, BucketWindow bucket_window, BucketTileRows rows, const int32_t* places,
+    make_bias(BucketRounds rounds, BucketWindow bucket_window, BucketTileView tiles, const int32_t* places,
               const uint8_t* sees_other, T* bias) {
   const int64_t row = cuda::grid_warp();
-  if (row >= rows.num_rows) return;
-  const int64_t head = rows.head(row);
-  const int32_t query = rows.queries[row], *keys = rows.keys_of(row);
+  if (row >= tiles.num_rows) return;
+  const int64_t head = tiles.head(row);
+  const int32_t query = tiles.queries[row], *keys = tiles.keys_of_row(row);
   const bool hides_self =
       bucket_window.hides_self && query >= 0 && rounds.in_any_round(sees_other, head, query);
-  for (int64_t e = cuda::lane(); e < rows.keys_per_tile; e += cuda::lanes) {
-    const bool is_seen = sees_key(bucket_window, rows.query_in_tile(row), query, e, keys[e]) &&
+  for (int64_t e = cuda::lane(); e < tiles.keys_per_tile; e += cuda::lanes) {
+    const bool is_seen = sees_key(bucket_window, tiles.query_in_tile(row), query, e, keys[e]) &&
                          !(hides_self && keys[e] == query);
     T key_bias = is_seen ? T(0) : cuda::lowest<T>();
     if (is_seen && bucket_window.counts_keys_once)
       key_bias = -std::log(static_cast<T>(times_seen(rounds, bucket_window, places, head, query, keys[e])));
-    bias[row * rows.keys_per_tile + e] = key_bias;
+    bias[row * tiles.keys_per_tile + e] = key_bias;
   }
 }
 
@@ -272,18 +272,18 @@ void BucketTiles::cuda(const BucketOrder& sorted, const BucketWindow& bucket_win
 void BucketBias::cuda(const BucketOrder& sorted, const BucketWindow& bucket_window, const Tensor& queries,
                       const Tensor& keys, const Tensor& bias) {
   const BucketRounds rounds(sorted);
-  const BucketTileRows rows(bucket_window, queries, keys);
+  const BucketTileView tiles(rounds, bucket_window, queries, keys);
   const int64_t size = sorted.order.size();
   const Tensor places(Shape{bucket_window.counts_keys_once ? size : 0}, DType::i32, Device::cuda);
   const Tensor sees_other(Shape{bucket_window.hides_self ? size : 0}, DType::u8, Device::cuda);
   if (bucket_window.counts_keys_once)
     cuda::run(find_places, cuda::line(size), rounds, places.data<int32_t>());
   if (bucket_window.hides_self) {
-    cuda::run(find_others, cuda::warps(rows.num_rows), rounds, bucket_window, rows,
+    cuda::run(find_others, cuda::warps(tiles.num_rows), rounds, bucket_window, tiles,
               sees_other.data<uint8_t>());
   }
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(make_bias<T>, cuda::warps(rows.num_rows), rounds, bucket_window, rows, places.data<int32_t>(),
+    cuda::run(make_bias<T>, cuda::warps(tiles.num_rows), rounds, bucket_window, tiles, places.data<int32_t>(),
               sees_other.data<uint8_t>(), bias.data<T>());
   });
   Count::add(bias.size());

@@ -55,23 +55,24 @@ struct BucketRounds {
   }
 };
 
-/// The tiles of all heads, to be filled: queries [heads, R, T, queries_per_tile], keys [heads, R, T,
-/// keys_per_tile], slots [heads, R, N].
+/// The tiles of all heads: queries [heads, R, T, queries_per_tile], keys [heads, R, T, keys_per_tile], slots
+/// [heads, R, N] or null. A row is an index into all queries.
 struct BucketTileView {
-  int64_t tiles_per_round, queries_per_tile, keys_per_tile, window, R, N;
+  int64_t R, N, tiles_per_round, queries_per_tile, keys_per_tile, window, num_rows;
   int32_t *queries, *keys, *slots;
 
   BucketTileView(const BucketRounds& rounds, const BucketWindow& bucket_window, const Tensor& queries_,
-                 const Tensor& keys_, const Tensor& slots_)
-      : tiles_per_round(keys_.extent(3)),
+                 const Tensor& keys_, const Tensor& slots_ = {})
+      : R(rounds.R),
+        N(rounds.N),
+        tiles_per_round(keys_.extent(3)),
         queries_per_tile(bucket_window.queries_per_tile),
         keys_per_tile(bucket_window.keys_per_tile()),
         window(bucket_window.window),
-        R(rounds.R),
-        N(rounds.N),
+        num_rows(queries_.size()),
         queries(queries_.data<int32_t>()),
         keys(keys_.data<int32_t>()),
-        slots(slots_.data<int32_t>()) {}
+        slots(data_or_null<int32_t>(slots_)) {}
 
   HEED_BOTH int32_t* queries_of_round(int64_t head, int64_t r) const {
     return queries + (head * R + r) * tiles_per_round * queries_per_tile;
@@ -87,26 +88,12 @@ struct BucketTileView {
     slots_of_round(head, r)[token] =
         static_cast<int32_t>((r * tiles_per_round + tile) * queries_per_tile + query_in_tile);
   }
-};
 
-/// The queries of all filled tiles as rows [heads, R, T, queries_per_tile], each with the keys of its tile.
-struct BucketTileRows {
-  int64_t num_rows, rows_per_round, R, queries_per_tile, keys_per_tile;
-  const int32_t *queries, *keys;
-
-  BucketTileRows(const BucketWindow& bucket_window, const Tensor& queries_, const Tensor& keys_)
-      : num_rows(queries_.size()),
-        rows_per_round(queries_.extent(3)),
-        R(queries_.extent(2)),
-        queries_per_tile(bucket_window.queries_per_tile),
-        keys_per_tile(bucket_window.keys_per_tile()),
-        queries(queries_.data<int32_t>()),
-        keys(keys_.data<int32_t>()) {}
-
-  HEED_BOTH int64_t head(int64_t row) const { return row / rows_per_round / R; }
-  HEED_BOTH int64_t round(int64_t row) const { return row / rows_per_round % R; }
   HEED_BOTH int64_t query_in_tile(int64_t row) const { return row % queries_per_tile; }
-  HEED_BOTH const int32_t* keys_of(int64_t row) const {
+  HEED_BOTH int64_t round(int64_t row) const { return row / queries_per_tile / tiles_per_round % R; }
+  HEED_BOTH int64_t head(int64_t row) const { return row / queries_per_tile / tiles_per_round / R; }
+  /// The keys [keys_per_tile] of the tile that a row belongs to.
+  HEED_BOTH const int32_t* keys_of_row(int64_t row) const {
     return keys + row / queries_per_tile * keys_per_tile;
   }
 };

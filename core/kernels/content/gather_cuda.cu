@@ -90,20 +90,21 @@ struct ScatterSource {
   __device__ T* to(int64_t head, int32_t id) const { return target + (head * num_rows + id) * width; }
 };
 
-/// target[head, ids[head, i], :] += rows[head, i, :], in the order of i: a stable sort of each head by ids
-/// makes the rows of one target row neighbours, and cuda::add_runs() sums each such run.
+/// target[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i: a stable sort of each head by ids
+/// makes the rows of one target row neighbours, and cuda::add_runs() sums each such run. rows [B, H, n,
+/// width], target [B H, valid.rows, width].
 template <class T>
-void scatter_add(const ScatterSource<T>& source, int64_t num_heads, cuda::IndexOp op,
+void scatter_add(const HeadIds& ids, const Tensor& rows, const Tensor& target, cuda::IndexOp op,
                  const cuda::DeviceError& valid) {
-  const int64_t n = source.ids.count;
+  const int64_t num_heads = rows.extent(0) * rows.extent(1), n = ids.count, width = rows.extent(3);
   const Tensor order(Shape{num_heads, n}, DType::i32, Device::cuda), key_memory = empty_like(order);
   auto* const sort_keys = reinterpret_cast<uint32_t*>(key_memory.data<int32_t>());
-  cuda::run(make_sort_keys, cuda::line(num_heads * n), source.ids, num_heads * n, cuda::device_error(op),
-            valid, sort_keys);
-  cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(source.num_rows), order.data<int32_t>());
+  cuda::run(make_sort_keys, cuda::line(num_heads * n), ids, num_heads * n, cuda::device_error(op), valid,
+            sort_keys);
+  cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(valid.rows), order.data<int32_t>());
+  const ScatterSource<T> source{ids, HeadView<const T>(rows), target.data<T>(), valid.rows, width};
   cuda::add_runs<T>(
-      source,
-      {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = source.width});
+      source, {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = width});
 }
 
 }  // namespace
@@ -120,16 +121,10 @@ void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
 
 /// table[ids[i], :] += rows[i, :]: the flat lists are those of a single head.
 void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table) {
-  constexpr int64_t num_heads = 1;
-  const int64_t num_rows = table.extent(0), width = table.extent(-1);
-  const Tensor head_rows = view::reshape(rows, Shape{1, num_heads, ids.size(), width});
+  const Tensor head_rows = view::reshape(rows, Shape{1, 1, ids.size(), table.extent(-1)});
   visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
-    scatter_add(ScatterSource<T>{.ids = HeadIds::of_list(ids),
-                                 .rows = HeadView<const T>(head_rows),
-                                 .target = table.data<T>(),
-                                 .num_rows = num_rows,
-                                 .width = width},
-                num_heads, cuda::IndexOp::scatter_add, valid_in_table(num_rows));
+    scatter_add<T>(HeadIds::of_list(ids), head_rows, table, cuda::IndexOp::scatter_add,
+                   valid_in_table(table.extent(0)));
   });
   Count::add(rows.size());
 }
@@ -149,15 +144,8 @@ void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
 /// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], by sorted ids.
 void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
-  const int64_t num_rows = y.extent(2);
   visit_float("scatter_add_rows", y.dtype(), [&]<class T>(Type<T>) {
-    scatter_add(ScatterSource<T>{.ids = head_ids,
-                                 .rows = HeadView<const T>(rows),
-                                 .target = y.data<T>(),
-                                 .num_rows = num_rows,
-                                 .width = y.extent(3)},
-                y.extent(0) * y.extent(1), cuda::IndexOp::scatter_add_rows,
-                valid_in_head(head_ids, num_rows));
+    scatter_add<T>(head_ids, rows, y, cuda::IndexOp::scatter_add_rows, valid_in_head(head_ids, y.extent(2)));
   });
   Count::add(rows.size());
 }
