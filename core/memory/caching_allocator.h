@@ -19,8 +19,7 @@ void poison(void* data, int64_t bytes);
 /// Marks memory as accessible again.
 void unpoison(void* data, int64_t bytes);
 
-/// Allocates blocks and caches freed ones: large blocks in an arena, small ones in lists by size. Not
-/// thread-safe.
+/// Allocates blocks and caches freed ones: large ones in an arena, small ones by size. Not thread-safe.
 class MemoryPool {
  public:
   explicit MemoryPool(Device device);

@@ -7,8 +7,7 @@
 
 namespace heed {
 
-/// Thrown where a block of the heap would exceed the cap. what() has the numbers that the error of a tensor
-/// has.
+/// Thrown where a block of the heap would exceed the cap. what() has the numbers of the shortage.
 class HeapPastCap final : public std::bad_alloc {
  public:
   /// `bytes` are requested, and tensors and heap hold `used`.

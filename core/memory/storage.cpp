@@ -144,8 +144,7 @@ class LockedCache : NonCopyable {
   std::lock_guard<std::mutex> lock_;
 };
 
-/// Takes a block; null where memory ran out even after cached memory was freed and evictable graphs were
-/// destroyed.
+/// Takes a block; null where freeing cached memory and destroying evictable graphs is not enough.
 void* find_block(int64_t block_bytes, Device device, bool is_captured) {
   if (void* block = LockedCache(device)->take(block_bytes, is_captured)) return block;
   if constexpr (built_with_cuda) {

@@ -37,8 +37,7 @@ class Storage : NonCopyable {
 
 /// Contents of storage that belongs to no module.
 enum class MemoryKind : uint8_t { weights, gradients, moments, batches };
-/// Names of the kinds in reports, in the order of MemoryKind. The address of an entry identifies its kind as
-/// an owner.
+/// Names of the kinds in reports, in the order of MemoryKind. The address of an entry is its kind's owner.
 inline constexpr const char* memory_kind_names[] = {"weights", "gradients", "moments", "batches"};
 /// The owner that stands for a kind in MemoryUser.
 inline const void* owner_of(MemoryKind kind) { return &memory_kind_names[static_cast<size_t>(kind)]; }

@@ -48,8 +48,7 @@ class CheckpointManager {
   void restore(const Checkpoint& checkpoint);
   /// Writes the files of a checkpoint in the main process; in all others only checks the weights.
   void write();
-  /// Marks the best checkpoint among those that exist: state.best_step, or the present step where the marked
-  /// one is gone.
+  /// Marks the best checkpoint among those that exist: state.best_step, or the present step.
   void update_best();
   void read_state(const Checkpoint& checkpoint);
 

@@ -20,8 +20,7 @@ namespace {
 // Stands for no limit: above any real memory, and small enough that sums with it do not overflow.
 constexpr int64_t unlimited = int64_t{1} << 60;
 
-/// The number that follows a word in a file, or with an empty word the first number; none where file or word
-/// is missing.
+/// The number that follows a word in a file, or with an empty word the first one; none where it is missing.
 std::optional<int64_t> number_after(const Path& path, const std::string& word) {
   try {
     const std::string content = io::read(path);

@@ -1,5 +1,4 @@
-// Plans and scores a run on a few batches (train.overfit_batches), and says whether the model has learned
-// them.
+// Plans and scores a run on a few batches (train.overfit_batches), and judges the result.
 #include "heed/train/loop/overfit.h"
 
 #include <algorithm>

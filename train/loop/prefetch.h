@@ -36,8 +36,7 @@ class Prefetch {
     DataPlace after;             ///< the position in the data after these batches
   };
 
-  /// Each call of `make` prepares one step, `steps` in all; at most `ahead` steps are prepared before they
-  /// are asked for.
+  /// Each call of `make` prepares one step, `steps` in all; at most `ahead` are prepared early.
   Prefetch(std::function<PreparedStep()> make, int64_t steps, int ahead = 3);
   /// Waits for the step that is being prepared.
   ~Prefetch();

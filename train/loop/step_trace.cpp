@@ -18,7 +18,7 @@ double microseconds(int64_t nanoseconds) { return static_cast<double>(nanosecond
 }  // namespace
 
 std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model) {
-  std::map<const void*, std::string> names;  // of modules, looked up once each
+  std::map<const void*, std::string> names;  // names of modules so far
   const auto module_name = [&](const void* module) -> const std::string& {
     const auto [entry, is_new] = names.try_emplace(module, "model");
     if (std::string name; is_new && module != nullptr && !(name = name_of(model, module)).empty())

@@ -29,8 +29,7 @@ class StepTrace final : public TrainCallback {
   void after_step(const TrainContext& context, const StepResult& result) override;
 
   /// Called after the last step of the session: writes the file if fewer than `steps` steps were recorded,
-  /// and describes it. A file that cannot be written is reported here and by failure(): it does not end the
-  /// run.
+  /// and describes it. A file that cannot be written is reported here and by failure(): the run goes on.
   std::string finish(Module& model);
   /// Why the file could not be written; empty where it was written, or is not due yet.
   const std::string& failure() const { return failure_; }

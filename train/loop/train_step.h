@@ -12,8 +12,7 @@
 namespace heed {
 
 /// Runs steps: replays them as a CUDA graph where possible, shares them among the processes of a group, and
-/// checks them for numbers that are not finite. A step depends on the weights, the batches and its number
-/// alone.
+/// checks them for numbers that are not finite. A step depends on weights, batches and its number alone.
 class TrainStep {
  public:
   /// All arguments must outlive this object. Weights and gradients lie in the optimizer's buffers.

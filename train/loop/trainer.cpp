@@ -13,8 +13,7 @@
 namespace heed {
 namespace {
 
-/// Returns what make() makes, which owns memory of weights. The error for lack of memory lists which modules
-/// hold how much.
+/// Returns what make() makes, which owns memory of weights. An error for lack of memory lists its users.
 template <class Make>
 auto make_weights(const Config& config, Make&& make) {
   try {

@@ -67,8 +67,7 @@ class Trainer {
   }
   int64_t total_steps() const { return total_; }  ///< number of steps of the whole run
   int64_t step() const { return state_.step; }    ///< number of steps taken so far, over all sessions
-  /// Whether as many validations in a row as train.patience allows brought no improvement: run() then takes
-  /// no step.
+  /// Whether as many validations in a row as train.patience allows brought no improvement: no step follows.
   bool patience_exhausted() const { return stopping_.patience_exhausted(); }
 
  private:
@@ -87,8 +86,7 @@ class Trainer {
   void evaluate_late(TrainResult& result);
   /// The result of run(), after the last step of the session.
   TrainResult result() const;
-  /// The request to stop or save after this step on which all processes agree: by signals, SIGUSR1 and the
-  /// time limit.
+  /// The request to stop or save after this step on which all processes agree: by signals or time.
   StopRequest stop_request();
 
   Config& config_;

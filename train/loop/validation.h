@@ -7,8 +7,7 @@
 
 namespace heed {
 
-/// Scores a model and measures how long that takes. In a group the main process scores, and all processes
-/// receive its scores.
+/// Scores a model and measures how long that takes. In a group the main process scores for all.
 class Validation {
  public:
   /// The task of `config` scores the model. All arguments must outlive this object.

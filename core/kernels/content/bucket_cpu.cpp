@@ -20,8 +20,7 @@ template <class T>
 constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
 
 /// Tiles of round r that keep to buckets: every queries_per_tile tokens of a bucket, in sorted order, are the
-/// queries of a tile; its keys are up to `window` tokens of the bucket before them, then the queries
-/// themselves.
+/// queries of a tile; its keys are these after up to `window` earlier ones.
 void fill_by_bucket(const BucketRounds& rounds, const BucketTileView& tiles, int64_t head, int64_t r) {
   const int32_t* tokens = rounds.tokens(head, r);
   int64_t tile = -1, rank_in_bucket = 0;
@@ -69,8 +68,7 @@ std::vector<int32_t> places_of(const BucketRounds& rounds) {
   return places;
 }
 
-/// sees_other[head, r, token] = 1 where the token sees another one in round r. One task is some queries of
-/// tiles.
+/// sees_other[head, r, token] = 1 where the token sees another one in round r. One task is some rows.
 std::vector<uint8_t> find_others(const BucketRounds& rounds, const BucketWindow& bucket_window,
                                  const BucketTileView& tiles) {
   std::vector<uint8_t> sees_other(static_cast<size_t>(rounds.num_heads * rounds.R * rounds.N));

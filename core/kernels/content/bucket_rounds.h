@@ -1,5 +1,4 @@
-// Views of sorted tokens and tiles of attention within buckets, and which query sees which key, for both
-// devices.
+// Views of sorted tokens and tiles of attention within buckets, and who sees which key, for both devices.
 #pragma once
 
 #include "heed/core/host_device.h"

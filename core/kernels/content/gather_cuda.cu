@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// The rows [B, H, n, width] to add and the target [B H, num_rows, width], in the form that cuda::add_runs()
-/// takes.
+/// The rows [B, H, n, width] to add and the target [B H, num_rows, width], for cuda::add_runs().
 template <class T>
 struct ScatterSource {
   HeadIds ids;

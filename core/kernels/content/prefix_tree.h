@@ -85,8 +85,7 @@ class PrefixTreeGradient : private PrefixTree<T> {
   }
   /// The gradient of the sum of this node, to which callers add.
   T* operator[](TreeNode node) const { return const_cast<T*>(PrefixTree<T>::operator[](node)); }
-  /// Adds the gradient of each partial node to its two children, from the root down. Returns the
-  /// number of operations.
+  /// Adds the gradient of each partial node to its two children, from the root down. Returns the operations.
   int64_t push_down() const {
     int64_t flops = 0;
     const int64_t full_level = std::countr_zero(static_cast<uint64_t>(this->leaves_));

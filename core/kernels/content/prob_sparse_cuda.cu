@@ -66,8 +66,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 /// which[row, :] = the first 2 logarithmic(factor, T) indices i < T where fewer than `factor` numbers before
 /// i are at least measure[row, i] > -inf, then -1. One warp per row: its lanes test 32 numbers at a time, of
-/// which few are among the `factor` largest so far. largest [rows, factor] is working memory for those
-/// largest numbers, unordered.
+/// which few are among the `factor` largest so far. largest [rows, factor] holds those, unordered.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     choose_causal_top_queries(const T* measure, Extents extents, int64_t factor, int64_t num_rows,

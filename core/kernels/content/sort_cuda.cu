@@ -21,8 +21,7 @@ __global__ void __launch_bounds__(cuda::block) make_sort_keys(const T* x, int64_
   for (int64_t i = cuda::global_thread(); i < count; i += cuda::grid_size()) keys[i] = cuda::ordered(x[i]);
 }
 
-/// order[row, :] = indices of keys[row, :] from the least to the greatest, by a stable radix sort of the keys
-/// as unsigned integers.
+/// order[row, :] = indices of keys[row, :] from the least to the greatest, by a stable radix sort.
 template <class T>
 void argsort_rows(const Tensor& keys, const Tensor& order) {
   using SortKey = decltype(cuda::ordered(T()));

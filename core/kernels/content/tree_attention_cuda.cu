@@ -42,8 +42,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 /// A call of the backward pass. Each query has a list of entries, the full nodes that get its gradients: one
-/// for each of its buds, then those below its partial bud, inside which the last leaf lies that the query
-/// sees.
+/// for each of its buds, then those below its partial bud, which the query sees in part.
 template <class T>
 struct BackCall : TreeAttentionCall<T> {
   int64_t entries;  ///< number of entries of a query
@@ -123,8 +122,7 @@ __global__ void __launch_bounds__(cuda::block)
       partial_bud = TreeNode::at_row(id[n]);
       id[n] = -1;
     }
-    // The full nodes below it: the largest one that ends with the last leaf, and the left siblings of the
-    // nodes above that one.
+    // The full nodes below it: the largest one that ends with the last leaf, and the left siblings above it.
     int64_t e = call.capacity;
     if (partial_bud.level > 0) {
       const int64_t last_leaf = leaves - 1;
@@ -209,8 +207,7 @@ struct EntryGradients {
   __device__ T* to(int64_t head, int32_t id) const { return nodes + (head * num_full_nodes + id) * width; }
 };
 
-/// leaves[b, h, t, :] = the sum of the gradients of leaf t and of the full nodes above it. One warp per leaf;
-/// lanes are columns.
+/// leaves[b, h, t, :] = the sum of the gradients of leaf t and all full nodes above it. One warp per leaf.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     push_down_to_leaves(const T* nodes, int64_t num_heads, int64_t heads, int64_t num_leaves, int64_t width,

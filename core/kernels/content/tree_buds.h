@@ -125,8 +125,7 @@ int64_t bud_draws(const BudParams& params);
 
 /// buds i32 [B, Tq, bud_capacity] = rows of nodes (TreeNode::row) in the order of their leaves, then -1.
 /// Together they cover each leaf that the query sees once. All heads share them. a [B, H, Tq, w] gives
-/// alignments with the sums of leaves, nodes [B, H, rows, w]; both are empty for masses that do not need
-/// them.
+/// alignments with the sums of leaves, nodes [B, H, rows, w]; both are empty where unused.
 struct TreeBuds {
   template <Isa>
   static void cpu(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds);

@@ -1,5 +1,4 @@
-// Buds on a GPU, by masses of alignments: one warp per query, whose lanes share the sums of a mass and the
-// search for the largest.
+// Buds on a GPU, by masses of alignments: one warp per query, whose lanes share the work.
 #include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Grows the buds of queries on the CPU, for any kind of mass: splits nodes, beginning at the root or a level
-// below it.
+// Grows the buds of queries on the CPU, for any kind of mass: splits nodes from the top of the tree down.
 #pragma once
 
 #include <algorithm>

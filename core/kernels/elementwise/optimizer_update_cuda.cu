@@ -16,8 +16,7 @@ namespace {
 constexpr int pack_size = 4;  ///< elements that a thread updates at once
 
 /// Calls update(value[i], gradient[i], moments[i]...) for the elements i < count of this thread: in packs of
-/// four where all arrays are `aligned` to packs; one by one where they are not, and after the last whole
-/// pack.
+/// four where all arrays are `aligned` to packs; else, and after the last whole pack, one by one.
 template <class T, class Update, class... Arrays>
 __device__ void update_elements(int64_t count, bool aligned, const Update& update, T* value,
                                 const T* gradient, Arrays*... moments) {

@@ -157,8 +157,7 @@ inline void exchange(Vector<T>& a, Vector<T>& b, std::index_sequence<lane...>) {
   a = low;
 }
 
-/// Transposes the square matrix of as many rows as lanes, by steps from `step` on: step 1 transposes all of
-/// it.
+/// With step 1, transposes the square matrix `rows` of as many rows as lanes.
 template <class T, int step>
 inline void exchanges(Vector<T>* rows) {
   constexpr int n = Lanes<T>::count;
