@@ -28,8 +28,7 @@
 namespace heed {
 namespace {
 
-// Seconds spent on measuring large batches. Where steps take longer, only a typical batch and one of the
-// largest are measured.
+// Seconds of measuring batches. At least a typical batch and one of the largest are measured.
 constexpr double max_measuring_seconds = 60;
 // A step is timed repeatedly until that took this many batches, this many seconds, or this fraction of the
 // run: a single time varies too much on a machine that also does other work.
@@ -85,9 +84,8 @@ struct StepTime {
   double seconds = 0, flops = 0;
 };
 
-/// Seconds and FLOPs of a step over `accumulate` batches of one size: the median of several steps with
-/// learning rate 0, which changes no weight. `first` was measured with one batch before; a long one is not
-/// timed again.
+/// Seconds and FLOPs of a step over `accumulate` equal batches: the median of several steps with learning
+/// rate 0. `first` is one batch that was measured before; a long one is not timed again.
 StepTime time_of(const std::function<void()>& forward_backward, const StepTime& first, Optimizer& optimizer,
                  int64_t accumulate, int64_t steps) {
   const Device device = optimizer.values().device();
@@ -96,21 +94,22 @@ StepTime time_of(const std::function<void()>& forward_backward, const StepTime& 
   std::vector<double> seconds;
   double flops = 0, spent = 0;
   do {
-    const int64_t before = Count::flops();
+    const int64_t flops_before = Count::flops();
     synchronize(device);
     const double began = seconds_now();
     for (int64_t i = 0; i < timed; ++i) forward_backward();
     synchronize(device);
     const double computed = seconds_now();
-    const int64_t counted = Count::flops();
+    const int64_t flops_computed = Count::flops();
     optimizer.step(0);
     synchronize(device);
     const double ended = seconds_now(), num_batches = static_cast<double>(accumulate);
     const double batch_seconds = is_known ? first.seconds : (computed - began) / static_cast<double>(timed);
     const double batch_flops =
-        is_known ? first.flops : static_cast<double>(counted - before) / static_cast<double>(timed);
+        is_known ? first.flops
+                 : static_cast<double>(flops_computed - flops_before) / static_cast<double>(timed);
     seconds.push_back(batch_seconds * num_batches + ended - computed);
-    flops = batch_flops * num_batches + static_cast<double>(Count::flops() - counted);
+    flops = batch_flops * num_batches + static_cast<double>(Count::flops() - flops_computed);
     spent += ended - began;
   } while (!is_known && static_cast<int64_t>(seconds.size()) * timed < timed_batches &&
            spent < timing_seconds && spent < timing_fraction * seconds.front() * static_cast<double>(steps));
@@ -192,11 +191,10 @@ void set_process_memory(Estimate& out) {
   out.peak = std::max(peak_resident_bytes(), out.now + later);
   // Cached blocks are freed where a checkpoint needs the memory.
   const MemoryUse use = memory_use(Device::cpu);
-  if (const int64_t left = std::min(free_bytes(), heap_left()) + use.reserved - use.live; later > left) {
+  if (const int64_t left = std::min(free_bytes(), heap_left()) + use.reserved - use.live; later > left)
     fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
          ", and beside the ", bytes_text(out.now), " it holds only ", bytes_text(left),
          " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.d_model or vocabulary.");
-  }
 }
 
 }  // namespace
@@ -204,10 +202,8 @@ void set_process_memory(Estimate& out) {
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
                       const BatchShard& shard) {
   Task& task = *config.task;
-  int64_t num_batches = steps * config.train.grad_accumulation;
-  if (const int64_t overfit = config.train.overfit_batches; overfit > 0)
-    num_batches = std::min(overfit, num_batches);
-  WorstCaseBatches batches(task, num_batches);
+  const int64_t all = steps * config.train.grad_accumulation, overfit = config.train.overfit_batches;
+  WorstCaseBatches batches(task, overfit > 0 ? std::min(overfit, all) : all);
   const int64_t tick = rng.tick(), draws = rng.draws();
   Estimate out;
   out.parameters = count_parameters(model);
@@ -256,8 +252,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     out.validation_seconds = scoring.validation;
     out.test_seconds = scoring.test;
     out.tests = task.scores_last() ? 2 : 1;
-    // Time a typical step now that its memory is allocated.
-    const Batch batch = make(batches.typical());
+    const Batch batch = make(batches.typical());  // timed now that its memory is allocated
     const auto forward_backward = [&] { step(batch); };
     const StepTime typical =
         time_of(forward_backward, first_batch, optimizer, config.train.grad_accumulation, steps);

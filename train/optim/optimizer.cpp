@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "heed/core/io/safetensors.h"
-#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
 

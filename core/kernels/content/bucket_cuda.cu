@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// buckets by one warp per row of scores.
+/// Computes buckets with one warp per row of scores.
 void Buckets::cuda(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first, int32_t none,
                    const Tensor& buckets) {
   const int64_t rows_per_sequence = buckets.size() / std::max<int64_t>(1, scores.extent(0));
@@ -300,7 +300,7 @@ void BucketLists::cuda(const Tensor& keys, const Tensor& slots, const Tensor& ti
   Count::add(ids.size());
 }
 
-/// ids and bias by one warp per query.
+/// Computes ids and bias with one warp per query.
 void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none,
                           const BucketWindow& bucket_window, const Tensor& ids, const Tensor& bias) {
   const int64_t rows = ids.size() / std::max<int64_t>(ids.extent(3), 1);
@@ -312,7 +312,7 @@ void RecentInBucket::cuda(const Tensor& buckets, int64_t first, int32_t none,
   Count::add(ids.size());
 }
 
-/// bias by one warp per query of a group.
+/// Computes bias with one warp per query of a group.
 void GroupBias::cuda(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
   const int64_t m = bias.extent(4), rows = bias.size() / std::max<int64_t>(m, 1);
   visit_float("group_bias", bias.dtype(), [&]<class T>(Type<T>) {

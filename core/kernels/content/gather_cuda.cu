@@ -108,7 +108,7 @@ void scatter_add(const HeadIds& ids, const Tensor& rows, const Tensor& target, c
 
 }  // namespace
 
-/// out by one warp per id.
+/// Computes out with one warp per id.
 void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_table<T>, cuda::warps(ids.size()), table.data<T>(), table.strides()[0],
@@ -128,7 +128,7 @@ void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table
   Count::add(rows.size());
 }
 
-/// out by one warp per id of a head.
+/// Computes out with one warp per id of a head.
 void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t num_rows = out.extent(0) * out.extent(1) * out.extent(2);

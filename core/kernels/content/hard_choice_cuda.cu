@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// picked by one warp per row.
+/// Computes picked with one warp per row.
 void HardChoice::cuda(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;

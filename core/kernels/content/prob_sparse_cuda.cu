@@ -133,7 +133,7 @@ Extents extents_of(const Tensor& measure, const Tensor& lengths) {
 
 }  // namespace
 
-/// measure by one warp per query.
+/// Computes measure with one warp per query.
 void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
                            const Sampling& sampling, const Tensor& measure) {
   const Extents extents{.heads = q.extent(1),
@@ -149,7 +149,7 @@ void SparsityMeasure::cuda(const Tensor& q, const Tensor& k, const Tensor& sampl
   Count::add(2 * measure.size() * extents.samples * extents.d);
 }
 
-/// which by one block per row of measure.
+/// Computes which with one block per row of measure.
 void TopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   const Extents extents = extents_of(measure, lengths);
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
@@ -160,7 +160,7 @@ void TopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t fact
   Count::add(measure.size());
 }
 
-/// which by one warp per row of measure.
+/// Computes which with one warp per row of measure.
 void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor,
                             const Tensor& which) {
   const Extents extents = extents_of(measure, lengths);
@@ -174,7 +174,7 @@ void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_
   Count::add(measure.size());
 }
 
-/// bias by one warp per row.
+/// Computes bias with one warp per row.
 void PrefixBias::cuda(const Tensor& which, const Tensor& bias) {
   const int64_t keys = bias.extent(3);
   visit_float("look_back", bias.dtype(), [&]<class T>(Type<T>) {

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// y by one warp per segment.
+/// Computes y with one warp per segment.
 void SegmentMean::cuda(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y) {
   const SegmentBounds bounds(x, y.extent(2), lengths, max_segments);
   const int64_t num_rows = y.extent(0) * y.extent(1) * y.extent(2);
@@ -57,7 +57,7 @@ void SegmentMean::cuda(const Tensor& x, const Tensor& lengths, const Tensor& max
   Count::add(x.size());
 }
 
-/// dx by one warp per position.
+/// Computes dx with one warp per position.
 void SegmentMeanBack::cuda(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments,
                            const Tensor& dx) {
   const SegmentBounds bounds(dx, dy.extent(2), lengths, max_segments);

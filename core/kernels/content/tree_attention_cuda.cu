@@ -256,7 +256,7 @@ void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* ord
 
 }  // namespace
 
-/// nodes by one block per 32 columns of a tree.
+/// Computes nodes with one block per 32 columns of a tree.
 void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), width = leaves.extent(3), num_heads = leaves.extent(0) * heads;
   visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) {
@@ -266,7 +266,8 @@ void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   Count::add(2 * leaves.size());
 }
 
-/// out and lse by one warp per query row; each warp of the grid has memory for the scores of a row.
+/// Computes out and lse with one warp per query row; each warp of the grid has memory for the scores of a
+/// row.
 void TreeAttention::cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
     const TreeAttentionCall<T> call(q, params);

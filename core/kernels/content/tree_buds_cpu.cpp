@@ -57,7 +57,7 @@ class AlignmentMasses {
   HeadPrefixTrees<T> trees_;
 };
 
-/// Buds of all queries.
+/// Computes the buds of all queries.
 template <class T>
 void grow_all(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
@@ -67,7 +67,7 @@ void grow_all(const Tensor& a, const Tensor& nodes, const BudParams& params, con
 
 }  // namespace
 
-/// buds of every query; masses that need no nodes are computed in double.
+/// Computes the buds of every query; masses that need no nodes are computed in double.
 template <>
 void TreeBuds::cpu<target_isa>(const Tensor& a, const Tensor& nodes, const BudParams& params,
                                const Tensor& buds) {

@@ -82,7 +82,7 @@ void grow(const Tensor& a, const Tensor& nodes, const BudParams& params, const T
 
 }  // namespace
 
-/// buds of every query; masses that need no nodes are computed in double.
+/// Computes the buds of every query; masses that need no nodes are computed in double.
 void TreeBuds::cuda(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   if (!nodes) return grow<double>(a, nodes, params, buds);
   visit_float("tree_buds", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(a, nodes, params, buds); });

@@ -99,7 +99,7 @@ class MomentMasses {
 
 }  // namespace
 
-/// buds of every query, by BudGrowth.
+/// Computes the buds of every query, by BudGrowth.
 template <>
 void MomentBuds::cpu<target_isa>(const Tensor& q, const Tensor& nodes, const MomentParams& params,
                                  const Tensor& buds) {

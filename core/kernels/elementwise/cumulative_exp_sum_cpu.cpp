@@ -80,13 +80,13 @@ void backward(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tens
 
 }  // namespace
 
-/// max and sum of every column.
+/// Computes max and sum of every column.
 template <>
 void CumulativeExpSum::cpu<target_isa>(const Tensor& x, const Tensor& max, const Tensor& sum) {
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) { forward<T>(x, max, sum); });
 }
 
-/// dx of every column.
+/// Computes dx of every column.
 template <>
 void CumulativeExpSumBack::cpu<target_isa>(const Tensor& x, const Tensor& max, const Tensor& dsum,
                                            const Tensor& dx) {

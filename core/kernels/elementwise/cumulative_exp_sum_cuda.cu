@@ -61,7 +61,7 @@ __global__ void back_exp_sums(Columns all, HeadView<const T> x, HeadView<const T
 
 }  // namespace
 
-/// max and sum of every column.
+/// Computes max and sum of every column.
 void CumulativeExpSum::cuda(const Tensor& x, const Tensor& max, const Tensor& sum) {
   const Columns all(x);
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
@@ -71,7 +71,7 @@ void CumulativeExpSum::cuda(const Tensor& x, const Tensor& max, const Tensor& su
   Count::add(2 * x.size());
 }
 
-/// dx of every column.
+/// Computes dx of every column.
 void CumulativeExpSumBack::cuda(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tensor& dx) {
   const Columns all(x);
   visit_float("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {

@@ -46,7 +46,7 @@ void Dropout::cpu<target_isa>(const Tensor& x, double p, const Draw& draw, const
       for (int64_t i = begin; i < end;) {
         const uint64_t element = static_cast<uint64_t>(i) + elements_of_other_processes;
         const simd::Counters masks = bits.keep_masks(lane + element / block);
-        auto offset = static_cast<int64_t>(element % block);  // index of the element in its block, 0 in later blocks
+        auto offset = static_cast<int64_t>(element % block);  // first element in a block
         for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, offset = 0) {
           const int64_t count = std::min(block - offset, end - i);
           apply_mask(static_cast<uint32_t>(masks[b]) >> offset, count, scale, inputs + i, outputs + i);

@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// y by one thread per 16 elements. Where this process has part of a batch, its elements follow those of
-/// other processes in the numbering of random bits.
+/// Computes y with one thread per 16 elements. Where this process has part of a batch, its elements follow
+/// those of other processes in the numbering of random bits.
 void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
     const T* inputs = x.data<T>();

@@ -41,7 +41,7 @@ __global__ void finite_padding(int64_t size, int64_t width, int64_t positions, i
 
 }  // namespace
 
-/// y by one block per row, with fewer threads where rows are short.
+/// Computes y with one block per row, with fewer threads where rows are short.
 void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t rows = y.extent(0) * y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
@@ -52,7 +52,7 @@ void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, co
   });
 }
 
-/// y by one thread per row.
+/// Computes y with one thread per row.
 void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(kept_rows<T>, cuda::line(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
@@ -60,7 +60,7 @@ void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   });
 }
 
-/// y by one thread per number.
+/// Computes y with one thread per number.
 void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {

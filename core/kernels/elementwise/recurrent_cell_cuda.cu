@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// next and gates by one thread per unit.
+/// Computes next and gates with one thread per unit.
 void LstmCell::cuda(const CellTensors& t, int64_t position) {
   const Units units(t.state, t.lengths, position);
   visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
@@ -116,7 +116,7 @@ void LstmCell::cuda(const CellTensors& t, int64_t position) {
   Count::add(4 * t.state.size());
 }
 
-/// dgates and dstate by one thread per unit.
+/// Computes dgates and dstate with one thread per unit.
 void LstmCellBack::cuda(const LstmBackTensors& t, int64_t position) {
   const Units units(t.state, t.lengths, position);
   visit_float("lstm_cell", t.state.dtype(), [&]<class T>(Type<T>) {
@@ -126,7 +126,7 @@ void LstmCellBack::cuda(const LstmBackTensors& t, int64_t position) {
   Count::add(4 * t.state.size());
 }
 
-/// next and gates by one thread per unit.
+/// Computes next and gates with one thread per unit.
 void GruCell::cuda(const CellTensors& t, int64_t position) {
   const Units units(t.state, t.lengths, position);
   visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
@@ -136,7 +136,7 @@ void GruCell::cuda(const CellTensors& t, int64_t position) {
   Count::add(6 * t.state.size());
 }
 
-/// da, db and dstate by one thread per unit.
+/// Computes da, db and dstate with one thread per unit.
 void GruCellBack::cuda(const GruBackTensors& t, int64_t position) {
   const Units units(t.state, t.lengths, position);
   visit_float("gru_cell", t.state.dtype(), [&]<class T>(Type<T>) {
