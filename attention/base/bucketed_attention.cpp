@@ -29,22 +29,23 @@ Tensor BucketedAttention::buckets_of(const Tensor& scores, bool both_signs, cons
   return buckets;
 }
 
-// Shapes: B sequences, H heads, R rounds, N tokens, T tiles of m.tile queries, E keys of a tile.
+// Shapes: B sequences, H heads, R rounds, N tokens, T tiles of a round, E keys of a tile.
 Tensor BucketedAttention::attend_in_buckets(const Heads& heads, const Tensor& buckets,
                                             const BucketParams& bucket_params,
                                             const AttentionInput& input) const {
   const kernel::BucketWindow& m = bucket_params.bucket_window;
   const Device device = heads.q.device();
   const int64_t B = heads.q.extent(0), H = heads.q.extent(1), N = heads.q.extent(2), d = heads.q.extent(3),
-                dv = heads.v.extent(3), R = buckets.extent(2), E = m.window + m.tile;
-  const int64_t T = (N + m.tile - 1) / m.tile + (m.by_bucket ? bucket_params.buckets : 0);
+                dv = heads.v.extent(3), R = buckets.extent(2), E = m.keys_per_tile();
+  const int64_t T =
+      (N + m.queries_per_tile - 1) / m.queries_per_tile + (m.by_bucket ? bucket_params.buckets : 0);
   const Tensor order(buckets.shape(), DType::i32, device);
   launch<kernel::Argsort>(device, buckets, order);
-  const Tensor queries(Shape{B, H, R, T * m.tile}, DType::i32, device),
+  const Tensor queries(Shape{B, H, R, T * m.queries_per_tile}, DType::i32, device),
       keys(Shape{B, H, R, T, E}, DType::i32, device), slots(Shape{B, H, R * N}, DType::i32, device);
   const kernel::BucketOrder sorted{.order = order, .buckets = buckets, .lengths = input.mask.key_lengths()};
   launch<kernel::BucketTiles>(device, sorted, m, queries, keys, slots);
-  const Tensor bias = empty_like(heads.q, Shape{B * H, R * T, m.tile, E});
+  const Tensor bias = empty_like(heads.q, Shape{B * H, R * T, m.queries_per_tile, E});
   launch<kernel::BucketBias>(device, sorted, m, queries, keys, bias);
   record_map(input, [&] {
     const Tensor ids(Shape{B, H, N, R * E}, DType::i32, device), id_bias = empty_like(heads.q, ids.shape());
@@ -53,13 +54,13 @@ Tensor BucketedAttention::attend_in_buckets(const Heads& heads, const Tensor& bu
   });
   const Tensor query_ids = view::reshape(queries, Shape{B, H, -1}),
                key_ids = view::reshape(keys, Shape{B, H, -1});
-  const Tensor q = reshape(gather_rows(heads.q, query_ids), Shape{B * H, R * T, m.tile, d});
+  const Tensor q = reshape(gather_rows(heads.q, query_ids), Shape{B * H, R * T, m.queries_per_tile, d});
   const Tensor k = reshape(gather_rows(heads.k, key_ids), Shape{B * H, R * T, E, d});
   const Tensor v = reshape(gather_rows(heads.v, key_ids), Shape{B * H, R * T, E, dv});
   kernel::AttentionParams tile_params = params(input, bucket_params.scale);
   tile_params.bias = bias;
   const Tensor tiles =
-      reshape(attention_with_sums(q, k, v, tile_params), Shape{B, H, R * T * m.tile, dv + 1});
+      reshape(attention_with_sums(q, k, v, tile_params), Shape{B, H, R * T * m.queries_per_tile, dv + 1});
   const Tensor rows = gather_rows(tiles, slots);  // [B, H, R N, dv + 1]
   if (R == 1) return slice(rows, 3, 0, dv);
   // Rounds are weighted by the softmax of their log-sum-exp.

@@ -1,7 +1,7 @@
 // Appends to trees of keys and values, and computes maps.
 #include "heed/attention/support/tree.h"
 
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/tree_node.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 

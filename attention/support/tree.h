@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// Sums over the nodes of trees (core/kernels/content/tree.h), all [B, H, rows, width].
+/// Sums over the nodes of trees (core/kernels/content/tree_node.h), all [B, H, rows, width].
 struct TreeNodes {
   Tensor keys;      ///< sums over the keys below a node, and the keys themselves
   Tensor values;    ///< sums over the values below it

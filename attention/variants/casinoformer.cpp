@@ -244,7 +244,7 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
   set_draws(params, heads.q.extent(2), input.context);
   const Tensor phi_q = is_of_moments(options_.mass) ? Tensor() : features_(heads.q, first);
   const kernel::TreeParams tree{.scale = scale_,
-                                .counted = options_.denominator == CasinoformerOptions::counted,
+                                .counts_leaves = options_.denominator == CasinoformerOptions::counted,
                                 .visible = params.visible,
                                 .buds = select_buds(heads.q, phi_q, nodes, params),
                                 .key_nodes = nodes.keys,

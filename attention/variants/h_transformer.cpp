@@ -18,7 +18,7 @@
 #include "heed/attention/support/tree.h"
 #include "heed/attention/variant.h"
 #include "heed/core/constant_table.h"
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/tree_node.h"
 #include "heed/core/parallel/recent_values.h"
 
 namespace heed {

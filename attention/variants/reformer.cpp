@@ -83,12 +83,13 @@ class ReformerAttention final : public BucketedAttention {
                         "Queries serve as keys, so there must be as many of each.");
     const BucketParams bucket_params{
         .bucket_window = {.window = options_.chunk,
-                          .tile = by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
+                          .queries_per_tile =
+                              by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
                           .by_bucket = by_bucket,
                           .causal = causal,
-                          .ring = options_.ring,
-                          .not_self = true,
-                          .once = options_.once},
+                          .wraps_to_previous_round = options_.ring,
+                          .hides_self = true,
+                          .counts_keys_once = options_.once},
         .buckets = options_.buckets,
         .scale = options_.scale};
     heads.k = unit_vectors(heads.k);

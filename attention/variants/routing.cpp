@@ -93,12 +93,13 @@ class RoutingAttention final : public BucketedAttention {
     const Tensor key_cosines = input.mask.is_causal() ? query_cosines : cosines(heads.k, input);
     Tensor y;
     if (nearest) {
-      const BucketParams bucket_params{.bucket_window = {.window = options_.window,
-                                                         .tile = std::max<int64_t>(1, options_.window / 4),
-                                                         .by_bucket = true,
-                                                         .causal = true},
-                                       .buckets = options_.clusters,
-                                       .scale = options_.scale};
+      const BucketParams bucket_params{
+          .bucket_window = {.window = options_.window,
+                            .queries_per_tile = std::max<int64_t>(1, options_.window / 4),
+                            .by_bucket = true,
+                            .causal = true},
+          .buckets = options_.clusters,
+          .scale = options_.scale};
       const Tensor buckets = nearest_centroids(query_cosines, input, is_cached ? input.cache->length : 0);
       y = is_cached ? attend_to_recent_in_buckets(heads, buckets, bucket_params, input)
                     : attend_in_buckets(heads, buckets, bucket_params, input);

@@ -5,7 +5,7 @@
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/tree_node.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 #include "heed/core/sparse_pattern.h"

@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// While an object of this class lives, memory that captured steps took before (see CapturedMemory in
-/// core/memory/storage.h) is not freed: a replay may use it although no tensor holds it.
+/// While an object of this class lives, memory that captured steps have used (see CapturedMemory in
+/// core/memory/storage.h) is not returned to the system: a replay may use it although no tensor holds it.
 struct CapturedKept : NonCopyable {
   CapturedKept();
   ~CapturedKept();

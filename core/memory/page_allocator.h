@@ -1,4 +1,4 @@
-// An allocator for large blocks: splits and joins ranges of pages.
+// An allocator for large blocks: splits and joins ranges of pages (best fit).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct MemorySource {
   /// Returns memory to the system; false when that fails.
   bool (*unmap)(char* at, int64_t bytes);
   int64_t min_bytes;  ///< smallest request to the system
-  bool in_pieces;     ///< parts of a mapping can be unmapped, and neighbouring mappings joined
+  bool in_pieces;     ///< whether parts of a mapping can be unmapped, and neighbouring mappings joined
 };
 /// Pages of this process.
 const MemorySource& host_memory();
@@ -33,6 +33,7 @@ class Arena {
   /// `bytes` is a multiple of `page`. Asks the system for at most `allowance` bytes when no free block fits;
   /// nullptr when that is too little or the system has none.
   void* take(int64_t bytes, int64_t allowance);
+  /// Returns a block to the arena.
   void give(void* block, int64_t bytes) noexcept;
   /// Returns free blocks to the system; where mappings can only be unmapped whole, keeps the first `kept`.
   /// Returns the number of bytes.
@@ -41,12 +42,13 @@ class Arena {
   /// The number of the mapping of a block, counted from 1, where mappings can only be unmapped whole.
   int64_t mapping_of(char* block) const { return std::prev(whole_.upper_bound(block))->second.number; }
 
-  int64_t reserved() const { return reserved_; }  ///< bytes held, taken or free
+  int64_t reserved() const { return reserved_; }  ///< bytes from the system, taken or free
   int64_t mapped() const { return mapped_; }      ///< number of requests to the system
 
  private:
   using Blocks = std::map<char*, int64_t>;
   using Sizes = std::set<std::pair<int64_t, char*>>;
+  /// List nodes of one free block.
   struct Spare {
     Blocks::node_type block;
     Sizes::node_type size;
@@ -54,6 +56,7 @@ class Arena {
 
   char* grow(int64_t bytes, int64_t allowance);
   char* grow_apart(int64_t bytes, int64_t allowance);
+  int64_t release_whole_mappings(int64_t kept);
   void prepare();
   void add(char* block, int64_t bytes) noexcept;
   void remove(Blocks::iterator block) noexcept;
@@ -63,12 +66,12 @@ class Arena {
   };
 
   const MemorySource* source_;
-  std::map<char*, Mapping> whole_;  // mappings that can only be unmapped whole
+  std::map<char*, Mapping> whole_;  // mappings that can only be unmapped whole, by address
   Blocks free_;                     // free blocks by address; no two are neighbours
   Sizes sizes_;                     // free blocks by size
-  // List nodes for every block that is taken, so that give(), which destructors call, needs no memory.
+  // More than blocks are taken, so that give(), which destructors call, needs no memory.
   std::vector<Spare> spares_;
-  int64_t out_ = 0;      // blocks taken and not given back
+  int64_t taken_ = 0;    // number of blocks taken and not given back
   char* end_ = nullptr;  // end of the last mapping
   int64_t reserved_ = 0, mapped_ = 0;
 };

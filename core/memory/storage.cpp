@@ -24,14 +24,14 @@ namespace heed {
 struct StorageList {
   Storage* first = nullptr;
 
-  void add(Storage* one) {
-    one->after_ = first;
-    if (first != nullptr) first->before_ = one;
-    first = one;
+  void add(Storage* storage) {
+    storage->after_ = first;
+    if (first != nullptr) first->before_ = storage;
+    first = storage;
   }
-  void remove(Storage* one) {
-    (one->before_ != nullptr ? one->before_->after_ : first) = one->after_;
-    if (one->after_ != nullptr) one->after_->before_ = one->before_;
+  void remove(Storage* storage) {
+    (storage->before_ != nullptr ? storage->before_->after_ : first) = storage->after_;
+    if (storage->after_ != nullptr) storage->after_->before_ = storage->before_;
   }
 
   /// Owners and their bytes. The array has a fixed size, since it is filled when memory has run out.
@@ -40,26 +40,27 @@ struct StorageList {
     MemoryUser list[max_count];
     int64_t count = 0;
   };
-  void gather(Users& users) const {
+  /// Sums the bytes of all storages by owner.
+  void sum_by_owner(Users& users) const {
     users.count = 0;
-    for (const Storage* one = first; one != nullptr; one = one->after_) {
+    for (const Storage* storage = first; storage != nullptr; storage = storage->after_) {
       MemoryUser* const end = users.list + users.count;
-      MemoryUser* user =
-          std::find_if(users.list, end, [&](const MemoryUser& known) { return known.owner == one->owner_; });
+      MemoryUser* user = std::find_if(
+          users.list, end, [&](const MemoryUser& known) { return known.owner == storage->owner_; });
       if (user == end) {
         if (users.count == Users::max_count) continue;
         ++users.count;
-        *user = {one->owner_, 0};
+        *user = {storage->owner_, 0};
       }
-      user->bytes += one->room_;
+      user->bytes += storage->block_bytes_;
     }
   }
 };
 
 namespace {
 
-// Bytes of the machine's memory. They are no members of its Cache, since operator new reads them while the
-// Cache is being made.
+// Bytes of the machine's memory: those of the heap, those of tensors, and the cap. They are no members of its
+// Cache, since operator new reads them while the Cache is being constructed.
 std::atomic<int64_t> heap_taken{0}, host_reserved{0}, host_cap{0};
 
 /// The memory of one device.
@@ -71,14 +72,15 @@ struct Cache {
   MemoryPool common;
   MemoryPool captured;  // memory of captured steps
   StorageList living;
-  StorageList::Users at_failure;
+  StorageList::Users at_failure;  // owners when memory last ran out
   MemoryUse use;
-  int64_t cap = 0;
-  int64_t capturing = 0;   // steps that are being captured
-  int64_t replayable = 0;  // captured steps that can be replayed
-  int64_t kept = 0;        // mappings of `captured` that these may use
+  int64_t cap = 0;         // largest number of reserved bytes; 0: no cap
+  int64_t capturing = 0;   // number of steps that are being captured
+  int64_t replayable = 0;  // number of captured steps that can be replayed
+  int64_t kept = 0;        // number of first mappings of `captured`, which replayable steps may use
 
-  void count() {
+  /// Updates the statistics after a change of the pools.
+  void update_use() {
     use.reserved = common.reserved() + captured.reserved();
     use.mapped = common.mapped() + captured.mapped();
     if (is_host) host_reserved = use.reserved;
@@ -86,21 +88,23 @@ struct Cache {
 
   /// Frees cached memory, except what captured steps may use again: their kernels hold its addresses.
   int64_t release() {
-    int64_t given = common.release();
-    if (capturing == 0) given += captured.release(replayable > 0 ? kept : 0);
-    count();
-    return given;
+    int64_t released = common.release();
+    if (capturing == 0) released += captured.release(replayable > 0 ? kept : 0);
+    update_use();
+    return released;
   }
 
   /// Bytes of this device's memory that the heap holds.
   int64_t heap() const { return is_host ? heap_taken.load() : 0; }
+  /// Bytes that may still be requested from the system.
   int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved - heap(); }
 
-  void* take(int64_t room, bool of_captured) {
-    MemoryPool& pool = of_captured ? captured : common;
-    void* block = pool.take(room, allowance());
-    if (block == nullptr && release() > 0) block = pool.take(room, allowance());
-    count();
+  /// Takes a block, after freeing cached memory where that is needed; null where memory ran out.
+  void* take(int64_t block_bytes, bool is_captured) {
+    MemoryPool& pool = is_captured ? captured : common;
+    void* block = pool.take(block_bytes, allowance());
+    if (block == nullptr && release() > 0) block = pool.take(block_bytes, allowance());
+    update_use();
     return block;
   }
 };
@@ -110,20 +114,20 @@ Cache& cache(Device device = Device::cpu) {
   static auto* host = new Cache(Device::cpu);
   if (device == Device::cpu) return *host;
   if constexpr (built_with_cuda) {
-    static auto* one = [] {
+    static auto* gpu = [] {
       cuda::require_open();  // every use of the GPU allocates memory first
       return new Cache(Device::cuda);
     }();
-    return *one;
+    return *gpu;
   }
   fail(Fault::device, "storage: no memory on ", to_string(device), ": ", why_no_cuda(), ".");
 }
 
-thread_local int capturing = 0;
+thread_local int capturing = 0;  // number of CapturedMemory objects of this thread
 
-std::atomic<Device> shortage{Device::cpu};
+std::atomic<Device> shortage{Device::cpu};  // the device whose memory ran out last
 
-/// True while the allocator works in this thread: make_room() and take_heap() may be called from within it.
+/// True while this thread is inside the allocator: make_room() and take_heap() may be called from within it.
 thread_local bool is_allocating = false;
 
 /// The memory of a device, locked while this lives.
@@ -140,12 +144,12 @@ class LockedCache : NonCopyable {
   std::lock_guard<std::mutex> lock_;
 };
 
-/// A block; null where memory ran out, even after evictable graphs were destroyed.
-void* find_block(int64_t room, Device device, bool captured) {
-  if (void* block = LockedCache(device)->take(room, captured)) return block;
+/// Takes a block; null where freeing cached memory and destroying evictable graphs is not enough.
+void* find_block(int64_t block_bytes, Device device, bool is_captured) {
+  if (void* block = LockedCache(device)->take(block_bytes, is_captured)) return block;
   if constexpr (built_with_cuda) {
-    if (device == Device::cuda && !captured && cuda::give_up_graphs())
-      return LockedCache(device)->take(room, captured);
+    if (device == Device::cuda && !is_captured && cuda::give_up_graphs())
+      return LockedCache(device)->take(block_bytes, is_captured);
   }
   return nullptr;
 }
@@ -204,24 +208,24 @@ CapturedKept::~CapturedKept() {
 
 Storage::Storage(int64_t bytes, Device device)
     : bytes_(bytes),
-      room_(room_for(bytes, device)),
+      block_bytes_(block_bytes_for(bytes, device)),
       owner_(memory_owner),
       device_(device),
       captured_(capturing > 0 && device == Device::cuda) {
-  data_ = find_block(room_, device, captured_);
+  data_ = find_block(block_bytes_, device, captured_);
   LockedCache c(device);
   if (data_ == nullptr) {
-    c->living.gather(c->at_failure);
+    c->living.sum_by_owner(c->at_failure);
     shortage = device;
     fail(Fault::memory, shortage_text(device, bytes, c->use.live + c->heap(), c->cap));
   }
   c->living.add(this);
-  unpoison(data_, room_);
+  unpoison(data_, block_bytes_);
   if constexpr (built_with_cuda) {
-    if (device == Device::cuda) cuda::prepare(data_, bytes_, room_);
+    if (device == Device::cuda) cuda::prepare(data_, bytes_, block_bytes_);
   }
-  poison(static_cast<char*>(data_) + bytes_, room_ - bytes_);
-  c->use.live += room_;
+  poison(static_cast<char*>(data_) + bytes_, block_bytes_ - bytes_);
+  c->use.live += block_bytes_;
   c->use.peak = std::max(c->use.peak, c->use.live);
 }
 
@@ -229,18 +233,18 @@ Storage::~Storage() {
   LockedCache c(device_);
   c->living.remove(this);
   if constexpr (built_with_cuda) {
-    unpoison(data_, room_);
-    if (device_ == Device::cuda) cuda::examine(data_, bytes_, room_);
+    unpoison(data_, block_bytes_);
+    if (device_ == Device::cuda) cuda::examine(data_, bytes_, block_bytes_);
   }
-  poison(data_, room_);
-  (captured_ ? c->captured : c->common).give(data_, room_);
-  c->use.live -= room_;
+  poison(data_, block_bytes_);
+  (captured_ ? c->captured : c->common).give_back(data_, block_bytes_);
+  c->use.live -= block_bytes_;
 }
 
 std::vector<MemoryUser> memory_users(Device device) {
   LockedCache c(device);
   auto users = std::make_unique<StorageList::Users>();
-  c->living.gather(*users);
+  c->living.sum_by_owner(*users);
   return largest_first(*users);
 }
 
@@ -252,7 +256,7 @@ void make_room() {
   if (!is_allocating) {
     LockedCache c;
     if (c->release() > 0) return;
-    c->living.gather(c->at_failure);
+    c->living.sum_by_owner(c->at_failure);
     shortage = Device::cpu;
   }
   throw std::bad_alloc();
@@ -297,7 +301,7 @@ void take_heap(int64_t bytes) {
     c->release();
     if (!is_past()) return;
     heap_taken -= bytes;
-    c->living.gather(c->at_failure);
+    c->living.sum_by_owner(c->at_failure);
     shortage = Device::cpu;
     used = c->use.live + c->heap();
   }

@@ -1,4 +1,4 @@
-// Calls of OpenBLAS, each with one thread; the serial build takes one call at a time.
+// Calls of OpenBLAS, each with one thread. Calls of the serial build run one at a time.
 #include "heed/core/parallel/blas.h"
 
 #include <cblas.h>
@@ -13,11 +13,11 @@ std::mutex mutex;
 /// Limits OpenBLAS to one thread for calls of this thread, since the order of its sums depends on the number
 /// of threads. The OpenMP build keeps the limit for each calling thread.
 void use_one_thread() {
-  thread_local bool done = false;
-  if (done) return;
+  thread_local bool is_set = false;
+  if (is_set) return;
   const std::lock_guard lock(mutex);
   openblas_set_num_threads(1);
-  done = true;
+  is_set = true;
 }
 
 /// A lock for the serial build, which shares its working memory between calls; empty for the other builds.
@@ -35,8 +35,8 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<
   use_one_thread();
   const auto lock = lock_serial_build();
   cblas_sgemm(CblasRowMajor, order_of(a.transposed), order_of(b.transposed), static_cast<int>(m),
-              static_cast<int>(n), static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at,
-              static_cast<int>(b.step), beta, c, static_cast<int>(ldc));
+              static_cast<int>(n), static_cast<int>(k), alpha, a.data, static_cast<int>(a.ld), b.data,
+              static_cast<int>(b.ld), beta, c, static_cast<int>(ldc));
 }
 
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
@@ -44,8 +44,8 @@ void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Facto
   use_one_thread();
   const auto lock = lock_serial_build();
   cblas_dgemm(CblasRowMajor, order_of(a.transposed), order_of(b.transposed), static_cast<int>(m),
-              static_cast<int>(n), static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at,
-              static_cast<int>(b.step), beta, c, static_cast<int>(ldc));
+              static_cast<int>(n), static_cast<int>(k), alpha, a.data, static_cast<int>(a.ld), b.data,
+              static_cast<int>(b.ld), beta, c, static_cast<int>(ldc));
 }
 
 const char* build() {

@@ -1,4 +1,4 @@
-// RecentValues: values computed on demand that several threads share.
+// RecentValues: a small cache of values that are computed on demand and shared by threads.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace heed {
 
-/// A cache of the values used last, by key, that the threads of an object share. A value never changes and
-/// lives as long as a caller holds it.
+/// A thread-safe cache of the most recently used values, by key. Values are immutable, and live as long as a
+/// caller holds them.
 template <class Key, class Value>
 class RecentValues {
  public:
-  /// Keeps at most `max_values` values: a further one replaces the one used longest ago.
+  /// Keeps at most `max_values` values: a further one replaces the least recently used.
   explicit RecentValues(size_t max_values = 1) : max_values_(max_values) {}
 
   /// The value kept for `key`, if fits(value) is true; else what make() returns, which is kept. make() runs
@@ -52,7 +52,7 @@ class RecentValues {
 
   size_t max_values_;
   mutable std::mutex mutex_;
-  mutable std::list<Entry> values_;  // the one used last comes first
+  mutable std::list<Entry> values_;  // most recently used first
 };
 
 }  // namespace heed

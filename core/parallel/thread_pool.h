@@ -1,4 +1,4 @@
-// The thread pool, and loops split into pieces independent of the number of threads.
+// The thread pool, and parallel loops, whose pieces do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,13 @@
 
 namespace heed {
 
-/// The number of threads, the caller included; at first HEED_THREADS or the number of cores this process may
-/// use.
+/// The number of threads, the caller included. It begins as HEED_THREADS, or the number of cores that this
+/// process may use.
 int threads();
-/// Sets the number of threads; to be called between calls of parallel_for only. Results are bit-identical for
-/// any number.
+/// Sets the number of threads. No parallel_for may be running. Results are bit-identical for any number.
 void set_threads(int count);
 
-/// The name of OpenBLAS's kernel family in use, such as "Haswell"; "unknown" with another BLAS.
+/// The name of the kernel family that OpenBLAS uses, such as "Haswell"; "unknown" with another BLAS.
 std::string blas_core();
 
 namespace detail {
@@ -45,7 +44,8 @@ void parallel_rows(int64_t count, int64_t grain, F&& f) {
   });
 }
 
-/// Elements per piece of an element-wise loop: enough to make scheduling a piece worthwhile.
+/// Number of light operations, such as those of one element of an elementwise loop, that make a piece worth
+/// giving to a thread.
 inline constexpr int64_t light_grain = int64_t{1} << 14;
 
 }  // namespace heed

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,12 @@
 extern char** environ;
 
 namespace heed {
+
+/// The words of a command line.
+inline std::vector<std::string> command_words(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 struct Result {
   int code = -1;

@@ -4,9 +4,9 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/core/kernels/content/gather.h"
-#include "heed/core/kernels/elementwise/adamw.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/norm/cross_entropy.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/kernels/norm/softmax.h"

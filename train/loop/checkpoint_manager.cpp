@@ -73,8 +73,8 @@ std::string CheckpointManager::last_good() const {
 void CheckpointManager::truncate() {
   if (folder_.is_none()) return;
   group_.together_on_main([&] {
-    // Cut the log last: a kill in between leaves a run that resumes from an earlier checkpoint, and a log
-    // that still has all lines up to it.
+    // Cut the log last: a process that is killed in between leaves a run that resumes from an earlier
+    // checkpoint, and a log that still has all lines up to it.
     drop_checkpoints_after(folder_.path(), state_.step);
     update_best();
     log_.truncate();
@@ -95,15 +95,16 @@ void CheckpointManager::mark_best() {
 void CheckpointManager::write() {
   // The last update may have overflowed although loss and gradient were finite. Such weights are not saved.
   StepBatches none;
-  const bool finite = std::isfinite(optimizer_.value_norm());
-  const std::string bad = finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
-  if (!finite || !bad.empty())
+  const bool weights_are_finite = std::isfinite(optimizer_.value_norm());
+  const std::string bad =
+      weights_are_finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
+  if (!weights_are_finite || !bad.empty())
     fail(Fault::numeric, "train: the weights stopped being finite at step ", state_.step, ": ",
-         bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower ", setting_name("train.learning_rate"),
+         bad.empty() ? no_bad_value : bad, ".", last_good(), " Lower ", setting_name("train.learning_rate"),
          " (now ", config_.train.schedule.learning_rate, ").");
   if (!group_.is_main() || folder_.is_none()) return;
   log_.sync();
-  // The files are assembled in memory, which cached blocks may occupy.
+  // The files are assembled in memory: cached blocks are freed where they leave too little.
   if (free_bytes() < 2 * (optimizer_.values().bytes() + optimizer_.moment_bytes()))
     release_cached(Device::cpu);
   state_.tick = rng_.tick();
@@ -123,8 +124,10 @@ void CheckpointManager::write() {
 }
 
 void CheckpointManager::update_best() {
-  const std::vector<int64_t> all = list_checkpoints(folder_.path());
-  const auto exists = [&](int64_t step) { return std::find(all.begin(), all.end(), step) != all.end(); };
+  const std::vector<int64_t> steps = list_checkpoints(folder_.path());
+  const auto exists = [&](int64_t step) {
+    return std::find(steps.begin(), steps.end(), step) != steps.end();
+  };
   const std::optional<int64_t> marked = best_step(folder_.path());
   std::optional<int64_t> best = marked;
   if (state_.best && exists(state_.best_step))
@@ -136,15 +139,15 @@ void CheckpointManager::update_best() {
 
 void CheckpointManager::check_same_weights() const {
   if (group_.size() == 1) return;
-  const Tensor here = optimizer_.values().to(Device::cpu);
-  const uint32_t sum =
-      crc32c(std::string_view(static_cast<const char*>(here.raw()), static_cast<size_t>(here.bytes())));
-  const std::vector<double> sums = group_.all_gather(static_cast<double>(sum));
-  for (size_t i = 1; i < sums.size(); ++i) {
-    if (sums[i] == sums[0]) continue;
+  const Tensor weights = optimizer_.values().to(Device::cpu);
+  const uint32_t checksum =
+      crc32c(std::string_view(static_cast<const char*>(weights.raw()), static_cast<size_t>(weights.bytes())));
+  const std::vector<double> checksums = group_.all_gather(static_cast<double>(checksum));
+  for (size_t i = 1; i < checksums.size(); ++i) {
+    if (checksums[i] == checksums[0]) continue;
     throw CollectiveError(
         Fault::device,
-        text("train: at step ", state_.step, " the weights of process ", i + 1, " of ", sums.size(),
+        text("train: at step ", state_.step, " the weights of process ", i + 1, " of ", checksums.size(),
              " are not those of process 1.", last_good(),
              " Processors that differ add up differently: give all processes the same HEED_ISA "
              "(portable always works), the same heed and the same OpenBLAS."));

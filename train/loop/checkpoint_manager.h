@@ -1,5 +1,5 @@
-// Decides for a Trainer when a checkpoint is written, what it holds, which ones stay and which is the best,
-// and restores a run from one. run/checkpoint_folder.h writes and reads the files.
+// Writes the checkpoints of a run, marks the best, removes old ones, and restores a run from one. The Trainer
+// decides when; run/checkpoint_folder.h writes and reads the files.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ namespace heed {
 /// could not save such a model.
 void check_savable(Module& model);
 
-/// Saves the model, the optimizer and the state of a run, and keeps as many checkpoints as
-/// train.keep_checkpoints says and the best one. In a group only the main process writes; all call together.
+/// Saves the model, the optimizer and the state of a run, and keeps the last train.keep_checkpoints
+/// checkpoints and the best one. In a group only the main process writes; all processes call together.
 class CheckpointManager {
  public:
   /// Restores model, optimizer, random numbers and state from `resume`, if there is one. Fault::data where it
@@ -39,14 +39,16 @@ class CheckpointManager {
   /// Fails, as a CollectiveError, where processes hold different weights.
   void check_same_weights() const;
 
-  /// The step of the last checkpoint of this session; -1: none yet.
+  /// The step of the last checkpoint of this session, or the step that it was restored from; -1: none yet.
   int64_t saved() const { return saved_; }
   /// The sentence that names the last checkpoint, for errors; begins with a blank.
   std::string last_good() const;
 
  private:
   void restore(const Checkpoint& checkpoint);
+  /// Writes the files of a checkpoint in the main process; in all others only checks the weights.
   void write();
+  /// Marks the best checkpoint among those that exist: state.best_step, or the present step.
   void update_best();
   void read_state(const Checkpoint& checkpoint);
 
@@ -59,7 +61,7 @@ class CheckpointManager {
   RunState& state_;
   StepLog& log_;
   bool noted_ = false;  // whether the manifest says that there is a checkpoint
-  int64_t saved_ = -1;  // step of the last checkpoint of this session
+  int64_t saved_ = -1;  // see saved()
 };
 
 }  // namespace heed

@@ -1,12 +1,13 @@
-// Keeps the best scores, and compares with train.patience and train.time_limit.
+// Decides whether patience or time ends a run.
 #include "heed/train/loop/early_stopping.h"
 
 namespace heed {
 
 void EarlyStopping::update_best(const Scores& scores) {
   state_.validated = state_.step;
-  const double ignored_steps = options_.best_after * static_cast<double>(total_);
-  if (state_.step < total_ && options_.best_after > 0 && static_cast<double>(state_.step) <= ignored_steps)
+  const double ignored_steps = options_.best_after * static_cast<double>(total_steps_);
+  if (state_.step < total_steps_ && options_.best_after > 0 &&
+      static_cast<double>(state_.step) <= ignored_steps)
     return;
   if (!state_.best || scores.better_than(*state_.best)) {
     state_.best = scores;

@@ -1,4 +1,5 @@
-// Ends a run before its last step: patience is exhausted, or time is up.
+// Decides whether a run ends before its last step: by patience (train.patience) or by time
+// (train.time_limit).
 #pragma once
 
 #include "heed/train/config/config.h"
@@ -6,25 +7,26 @@
 
 namespace heed {
 
-/// Ends a run by patience, which counts validations without a better one, or by a time limit.
+/// Compares each validation with the best one so far, counts validations in a row without improvement, and
+/// says when patience or time is used up.
 class EarlyStopping {
  public:
-  /// For a run of `total` steps. Keeps the best scores in `state`, which checkpoints hold.
-  EarlyStopping(const TrainOptions& options, int64_t total, RunState& state)
-      : options_(options), total_(total), state_(state) {}
+  /// For a run of `total_steps` steps. Keeps the best scores in `state`, which checkpoints hold.
+  EarlyStopping(const TrainOptions& options, int64_t total_steps, RunState& state)
+      : options_(options), total_steps_(total_steps), state_(state) {}
 
-  /// Takes the scores of a validation at the present step: they become the best scores, or count as a
-  /// validation without an improvement. Scores before the fraction train.best_after of the steps are ignored,
+  /// Records the scores of a validation at the present step: they become the best scores, or count as a
+  /// validation without improvement. Scores before the fraction train.best_after of the steps are ignored,
   /// except those of the last step.
   void update_best(const Scores& scores);
-  /// Whether as many validations in a row brought no improvement as train.patience allows.
+  /// Whether as many validations in a row as train.patience allows brought no improvement.
   bool patience_exhausted() const;
-  /// Whether `seconds` of training use up train.time_limit.
+  /// Whether `seconds` of training reach train.time_limit.
   bool out_of_time(double seconds) const;
 
  private:
   const TrainOptions& options_;
-  int64_t total_;
+  int64_t total_steps_;
   RunState& state_;
 };
 

@@ -4,6 +4,19 @@
 #include "heed/autograd/tape.h"
 
 namespace heed {
+namespace {
+
+/// Describes the first value of these tensors that is not finite; empty where there is none.
+std::string first_bad_of(const std::vector<Named>& all, const char* kind) {
+  for (const Named& named : all) {
+    const std::string found = first_bad_value(*named.tensor, named.name, kind);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+}  // namespace
+
 Trace::Name names_in(Module& module) {
   return [&module](const void* part) {
     const std::string name = name_of(module, part);
@@ -13,25 +26,16 @@ Trace::Name names_in(Module& module) {
 
 std::vector<Named> buffers(Module& module) {
   std::vector<Named> all = tensors(module);
-  std::erase_if(all, [](const Named& one) { return one.tensor->node() != nullptr; });
+  std::erase_if(all, [](const Named& named) { return named.tensor->node() != nullptr; });
   return all;
 }
 
-std::string find_bad_buffer(Module& module) {
-  for (const Named& one : buffers(module)) {
-    const std::string found = first_bad_value(*one.tensor, one.name, "a buffer");
-    if (!found.empty()) return found;
-  }
-  return {};
-}
+std::string find_bad_buffer(Module& module) { return first_bad_of(buffers(module), "a buffer"); }
 
 std::string find_bad_value(Module& module, StepBatches& batches, const std::vector<std::string>& names,
-                           const std::function<void()>& again) {
+                           const std::function<void()>& recompute) {
   const std::vector<Named> all = parameters(module);
-  for (const Named& one : all) {
-    const std::string found = first_bad_value(*one.tensor, one.name, "a parameter");
-    if (!found.empty()) return found;
-  }
+  if (std::string found = first_bad_of(all, "a parameter"); !found.empty()) return found;
   for (int64_t number = 0; number < batches.count(); ++number) {
     const Batch batch = batches.at(number);
     for (size_t i = 0; i < batch.tensors.size(); ++i) {
@@ -42,15 +46,15 @@ std::string find_bad_value(Module& module, StepBatches& batches, const std::vect
   }
   try {
     const Trace trace(names_in(module));
-    again();
+    recompute();
   } catch (const NotFinite& error) {
     return error.sentence();
   }
-  for (const Named& one : all) {
-    const Tensor gradient = grad_of(*one.tensor);
+  for (const Named& parameter : all) {
+    const Tensor gradient = grad_of(*parameter.tensor);
     if (!gradient) continue;
     const std::string found =
-        first_bad_value(gradient, "the gradient of " + one.name, "summed over the step");
+        first_bad_value(gradient, "the gradient of " + parameter.name, "summed over the step");
     if (!found.empty()) return found;
   }
   return {};

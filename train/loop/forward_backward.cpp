@@ -17,7 +17,7 @@ std::vector<Tensor> ForwardBackward::run(const TrainContext& context, StepBatche
     AuxiliaryLosses auxiliary;
     Tensor loss = config_.task->loss(model_, batch, {.rng = &rng_, .losses = &auxiliary});
     losses.push_back(loss.detach());
-    if (const Tensor more = auxiliary.sum()) loss = loss + more;
+    if (const Tensor auxiliary_loss = auxiliary.sum()) loss = loss + auxiliary_loss;
     if (first) check_listed(model_, loss);
     if (batches.count() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
     backward(loss);
@@ -35,9 +35,9 @@ double ForwardBackward::loss_of(const StepBatches& batches, const std::vector<do
 }
 
 void ForwardBackward::begin_draws(int64_t batch, int64_t batches) {
-  if (batch == 0) return;
-  rng_.skip_to(
-      batch << std::max<int>(0, 24 - static_cast<int>(std::bit_width(static_cast<uint64_t>(batches)))));
+  constexpr int bits_of_draws = 24;  // a tick has 2^24 draws
+  const int bits_of_batch = std::bit_width(static_cast<uint64_t>(batches));
+  if (batch > 0) rng_.skip_to(batch << std::max(0, bits_of_draws - bits_of_batch));
 }
 
 }  // namespace heed

@@ -12,12 +12,12 @@
 
 namespace heed {
 
-/// Runs the batches of a step one after the other, with their gradients summed in the optimizer's arena
-/// (gradient accumulation): the loss of the step is the mean over the weight of all of them. This one is of a
-/// process that works alone; DataParallel shares the step among several.
+/// Runs the batches of a step one after the other and sums their gradients in the optimizer's arena (gradient
+/// accumulation): the loss of the step is the mean over the weight of all batches. This class computes all of
+/// a step in one process; DataParallel shares the step among several.
 class ForwardBackward {
  public:
-  /// Everything must outlive it; `model` gets gradients, `rng` draws the dropout.
+  /// All arguments must outlive this object; `model` gets gradients, `rng` draws the dropout.
   ForwardBackward(Config& config, Module& model, Rng& rng, const TrainCallbacks& callbacks)
       : config_(config), model_(model), rng_(rng), callbacks_(callbacks) {}
   virtual ~ForwardBackward() = default;
@@ -26,15 +26,15 @@ class ForwardBackward {
 
   /// Prepares the first step of a session.
   virtual void synchronize() {}
-  /// Prepares a step whose batches are held, which may be replayed: writes to the device what the step reads
-  /// besides them.
+  /// Prepares a step whose batches are held, and which may be replayed: writes to the device what the step
+  /// reads besides the batches.
   virtual void begin(StepBatches&) {}
   /// Runs forward and backward; returns the losses, for loss_of(). `first`: the first step also checks that
   /// the loss depends on listed parameters alone.
   virtual std::vector<Tensor> run(const TrainContext& context, StepBatches& batches, bool first);
   /// Runs forward and backward again in this process alone, to inspect the step.
   virtual void rerun(const TrainContext& context, StepBatches& batches) { run(context, batches, false); }
-  /// Ends the step after run() has thrown in this process, so that others do not wait for its gradients.
+  /// Ends the step after run() has thrown in this process, so that other processes do not wait for gradients.
   virtual void abandon() {}
   /// The loss of the step: the weighted mean of the losses that run() returned.
   virtual double loss_of(const StepBatches& batches, const std::vector<double>& losses) const;

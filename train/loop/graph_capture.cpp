@@ -1,4 +1,4 @@
-// Captures training steps as CUDA graphs, or finds out why they cannot be captured.
+// Captures training steps as CUDA graphs, or records why they cannot be captured.
 #include "heed/train/loop/graph_capture.h"
 
 #include <cstdlib>
@@ -36,15 +36,16 @@ int64_t CapturedStep::kernels() const {
 
 void CapturedStep::record() {
   if constexpr (built_with_cuda) {
-    const std::vector<Tensor*> kept = hooks_.kept ? hooks_.kept() : std::vector<Tensor*>();
-    std::vector<Tensor> before;
-    for (const Tensor* tensor : kept) before.push_back(*tensor);
+    std::vector<Tensor*> fixed;
+    if (hooks_.fixed_tensors) fixed = hooks_.fixed_tensors();
+    std::vector<Tensor> before;  // `fixed` before the step
+    for (const Tensor* tensor : fixed) before.push_back(*tensor);
     try {
       cuda::Capture capture;
       step_();
       graph_ = capture.finish();
-      for (size_t i = 0; i < kept.size(); ++i) {
-        if (kept[i]->storage() != before[i].storage() || kept[i]->offset() != before[i].offset())
+      for (size_t i = 0; i < fixed.size(); ++i) {
+        if (fixed[i]->storage() != before[i].storage() || fixed[i]->offset() != before[i].offset())
           fail(Fault::device, "the step moves a parameter or a buffer to another place");
       }
     } catch (const Error& error) {
@@ -53,20 +54,21 @@ void CapturedStep::record() {
                      ? text("one that is recorded has memory of its own, and: ", error.what())
                      : std::string(error.what());
     }
-    if (hooks_.agreed) why_not_ = hooks_.agreed(why_not_);
+    if (hooks_.agree) why_not_ = hooks_.agree(why_not_);
     if (why_not_.empty()) {
-      if (!hooks_.agreed) graph_->evictable();
+      if (!hooks_.agree) graph_->evictable();
       return;
     }
     graph_.reset();
-    for (size_t i = 0; i < kept.size(); ++i) *kept[i] = before[i];
+    for (size_t i = 0; i < fixed.size(); ++i) *fixed[i] = before[i];
     if (hooks_.undo) hooks_.undo();
   }
 }
 
 void CapturedStep::operator()() {
   if constexpr (built_with_cuda) {
-    if (graph_ == nullptr && why_not_.empty() && runs_++ == 2) record();
+    constexpr int runs_before_capture = 2;
+    if (graph_ == nullptr && why_not_.empty() && runs_++ == runs_before_capture) record();
     if (graph_ != nullptr && graph_->given_up()) {
       graph_.reset();
       why_not_ = "the memory of those that were recorded was needed beside them";
@@ -115,7 +117,7 @@ CapturedStepCache::ShapeSteps* CapturedStepCache::find(StepBatches& batches) {
 void CapturedStepCache::begin(ShapeSteps& steps, StepBatches& batches) {
   batches.to_device();
   steps.batches = batches;
-  const auto kept = [this] {
+  const auto tensors_of_model = [this] {
     std::vector<Tensor*> out;
     visit_tensors(model_, [&](const std::string&, Tensor& x) { out.push_back(&x); });
     return out;
@@ -124,9 +126,9 @@ void CapturedStepCache::begin(ShapeSteps& steps, StepBatches& batches) {
     rng_.restore(rng_.tick(), steps.draws);
     optimizer_.clear();
   };
-  CapturedStepHooks hooks{kept, undo};
+  CapturedStepHooks hooks{.fixed_tensors = tensors_of_model, .undo = undo};
   if (group_.size() > 1)
-    hooks.agreed = [this](const std::string& why_not) { return first_message(group_, why_not); };
+    hooks.agree = [this](const std::string& why_not) { return first_message(group_, why_not); };
   steps.captured = std::make_unique<CapturedStep>([this, &steps] { step_(steps.batches); }, std::move(hooks));
 }
 
@@ -134,18 +136,19 @@ std::string CapturedStepCache::key_of(StepBatches& batches) const {
   std::string key;
   for (const Batch& batch : batches.all()) {
     for (const Tensor& x : batch.tensors) key += text(x.dtype(), x.shape());
-    // Weights of several batches, and the place where the random numbers of a shard begin, are constants of a
-    // captured step.
+    // The weights of several batches, and the rows of a shard, which select its random numbers, are constants
+    // of a captured step.
     if (group_.size() > 1)
       key += text(" ", batch.rows.first, "+", batch.rows.count, ";");
     else if (batches.count() > 1)
       key += text(" ", batch.weight, ";");
   }
   if (group_.size() == 1) return key;
-  // All processes capture the same steps, although two steps may have equal shards in one of them.
-  std::string all;
-  for (const std::string& other : group_.all_gather(key)) all += other + '|';
-  return all;
+  // The keys of all processes: two steps may have equal shards in one process and different ones in another,
+  // and all processes must capture the same steps.
+  std::string keys;
+  for (const std::string& key_of_process : group_.all_gather(key)) keys += key_of_process + '|';
+  return keys;
 }
 
 }  // namespace heed

@@ -18,31 +18,31 @@ namespace cuda {
 class Graph;
 }
 
-/// What a CapturedStep must know of the step besides the function that takes it.
+/// Properties of a step that CapturedStep needs besides its function.
 struct CapturedStepHooks {
-  /// Tensors that the step may not move to other memory, such as parameters and buffers: a step that moves
-  /// one cannot be replayed.
-  std::function<std::vector<Tensor*>()> kept = {};
-  /// Restores the host's state from before the step, after a capture that failed.
+  /// Returns the tensors that must keep their memory, such as parameters and buffers: a step that moves one
+  /// cannot be replayed.
+  std::function<std::vector<Tensor*>()> fixed_tensors = {};
+  /// Called after a capture that failed: restores the host's state from before the step.
   std::function<void()> undo = {};
-  /// Where other processes capture the same step: returns to each the first reason why one of them cannot
-  /// replay it, or an empty text. Collective: every process must call it.
-  std::function<std::string(const std::string& why_not)> agreed = {};
+  /// Set where several processes capture the same step: returns to each of them the first reason why one
+  /// cannot replay it, or an empty text. Collective: every process must call it.
+  std::function<std::string(const std::string& why_not)> agree = {};
 };
 
-/// Runs a step op by op twice, captures the third run as one CUDA graph, and then replays the graph. What
-/// changes from step to step must lie in device memory at fixed addresses. On the CPU every step runs op by
-/// op; so it does where the capture fails, and why_not() gives the reason. A captured step has memory of its
-/// own: where that does not fit, or other work needs it, steps run op by op.
+/// Runs a step op by op twice, captures the third run as one CUDA graph, and then replays the graph. Data
+/// that changes from step to step must lie in device memory at fixed addresses. Steps run op by op on the
+/// CPU, and where the capture fails; why_not() gives the reason. A captured step has memory of its own: where
+/// that does not fit, or other work needs it, steps run op by op, too.
 class CapturedStep {
  public:
-  /// `step` reads what changes from device memory; `hooks` may be empty.
+  /// `step` reads from device memory what changes between steps; members of `hooks` may be empty.
   explicit CapturedStep(std::function<void()> step, CapturedStepHooks hooks = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
   CapturedStep& operator=(const CapturedStep&) = delete;
 
-  /// Takes a step.
+  /// Runs the step.
   void operator()();
 
   bool replays() const { return graph_ != nullptr; }  ///< true once the step is captured
@@ -52,6 +52,7 @@ class CapturedStep {
   int64_t kernels() const;
 
  private:
+  /// Captures one run of the step, or sets why_not_.
   void record();
 
   std::function<void()> step_;
@@ -61,20 +62,20 @@ class CapturedStep {
   int runs_ = 0;
 };
 
-/// Takes steps whose batches differ from step to step. Steps on batches of equal shapes read the same
-/// tensors, into which each step's batches are copied, so that one captured graph serves all of them.
+/// Runs steps whose batches differ. Steps on batches of equal shapes read the same tensors, into which each
+/// step's batches are copied, so that one captured graph serves all of them.
 class CapturedStepCache {
  public:
-  /// `step` does forward, backward and update of these batches, with random numbers of `rng`. The processes
+  /// `step` computes forward, backward and update of its batches, with random numbers of `rng`. The processes
   /// of a group capture the same steps.
   CapturedStepCache(std::function<void(StepBatches&)> step, Module& model, Optimizer& optimizer, Rng& rng,
                     ProcessGroup& group);
   CapturedStepCache(const CapturedStepCache&) = delete;
   CapturedStepCache& operator=(const CapturedStepCache&) = delete;
 
-  /// Takes a step, captured or replayed where possible; `batches` then holds what it was computed on.
+  /// Runs a step, captured or replayed where possible; `batches` then holds the tensors that it read.
   void replay(StepBatches& batches);
-  /// Takes a step op by op.
+  /// Runs a step op by op.
   void run(StepBatches& batches);
 
   /// Number of steps that were replayed.
@@ -87,7 +88,7 @@ class CapturedStepCache {
   struct ShapeSteps {
     StepBatches batches;
     std::unique_ptr<CapturedStep> captured;
-    int64_t draws = 0;  // random numbers drawn in this tick before the step
+    int64_t draws = 0;  // number of random numbers drawn in this tick before the step
   };
 
   /// Shapes and types of the batches, and all else that is a constant of a captured step; of all processes.
@@ -95,7 +96,7 @@ class CapturedStepCache {
   /// The steps for batches of these shapes, with the batches copied into their tensors; null where there are
   /// too many shapes, or where batches are not held.
   ShapeSteps* find(StepBatches& batches);
-  /// Fills in the steps for the first batches of a new shape.
+  /// Sets up the steps of a new shape with their first batches.
   void begin(ShapeSteps& steps, StepBatches& batches);
 
   std::function<void(StepBatches&)> step_;

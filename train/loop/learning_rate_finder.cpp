@@ -18,6 +18,7 @@ constexpr double mean_decay = 0.7;  // decay of the running mean of losses, by w
 
 std::string range_name() { return advice("find-lr", "LearningRateRange"); }
 
+/// Fails for an illegal range.
 void check(const LearningRateRange& range) {
   if (!(range.from > 0 && range.from < range.to && std::isfinite(range.to)))
     fail(range_name(), ": the rates go from ", range.from, " to ", range.to,
@@ -28,15 +29,15 @@ void check(const LearningRateRange& range) {
     fail(range_name(), ": divergence is ", range.divergence, ". It must be above 1.");
 }
 
+/// The learning rate of a step, counted from 0: it rises exponentially.
 double rate_of(const LearningRateRange& range, int64_t step) {
-  const double done = static_cast<double>(step) / static_cast<double>(range.steps - 1);
-  return range.from * std::pow(range.to / range.from, done);
+  const double fraction = static_cast<double>(step) / static_cast<double>(range.steps - 1);
+  return range.from * std::pow(range.to / range.from, fraction);
 }
 
-/// The slope of the smoothed loss at step `at`, per decade of the rate: a difference over `reach` steps each
-/// way.
-double slope(const LearningRateCurve& curve, int64_t at, int64_t reach) {
-  const auto before = static_cast<size_t>(at - reach), after = static_cast<size_t>(at + reach);
+/// The slope of the smoothed loss at a step, per decade of the rate: a central difference over `reach` steps.
+double slope(const LearningRateCurve& curve, int64_t step, int64_t reach) {
+  const auto before = static_cast<size_t>(step - reach), after = static_cast<size_t>(step + reach);
   return (curve.smoothed[after] - curve.smoothed[before]) /
          std::log10(curve.rates[after] / curve.rates[before]);
 }
@@ -51,30 +52,30 @@ std::optional<double> LearningRateCurve::suggestion() const {
 void analyse(LearningRateCurve& curve) {
   const auto count = static_cast<int64_t>(curve.losses.size());
   // A loss that is not finite only ends the test.
-  int64_t finite = 0;
-  while (finite < count && std::isfinite(curve.losses[static_cast<size_t>(finite)])) ++finite;
+  int64_t num_finite = 0;
+  while (num_finite < count && std::isfinite(curve.losses[static_cast<size_t>(num_finite)])) ++num_finite;
   curve.smoothed.clear();
   curve.steepest.reset();
   curve.lowest = 0;
-  const int64_t reach = std::max<int64_t>(2, finite / 20);
-  for (int64_t i = 0; i < finite; ++i) {
+  const int64_t reach = std::max<int64_t>(2, num_finite / 20);  // neighbours on each side
+  for (int64_t i = 0; i < num_finite; ++i) {
     double sum = 0, weights = 0;
-    for (int64_t j = std::max<int64_t>(0, i - reach); j <= std::min(finite - 1, i + reach); ++j) {
+    for (int64_t j = std::max<int64_t>(0, i - reach); j <= std::min(num_finite - 1, i + reach); ++j) {
       const auto weight = static_cast<double>(reach + 1 - std::abs(i - j));
       sum += weight * curve.losses[static_cast<size_t>(j)];
       weights += weight;
     }
     curve.smoothed.push_back(sum / weights);
   }
-  if (finite == 0) return;
+  if (num_finite == 0) return;
   const auto lowest = std::min_element(curve.smoothed.begin(), curve.smoothed.end());
   curve.lowest = static_cast<size_t>(lowest - curve.smoothed.begin());
-  double steepest = 0;  // only negative slopes descend
-  for (int64_t at = reach; at <= static_cast<int64_t>(curve.lowest) && at + reach < finite; ++at) {
-    const double present = slope(curve, at, reach);
-    if (present >= steepest) continue;
-    steepest = present;
-    curve.steepest = static_cast<size_t>(at);
+  double min_slope = 0;  // only negative slopes descend
+  for (int64_t i = reach; i <= static_cast<int64_t>(curve.lowest) && i + reach < num_finite; ++i) {
+    const double slope_here = slope(curve, i, reach);
+    if (slope_here >= min_slope) continue;
+    min_slope = slope_here;
+    curve.steepest = static_cast<size_t>(i);
   }
 }
 
@@ -89,7 +90,8 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
   Optimizer optimizer(*model, config.train.optimizer);
   RunState state;
   steps_of(config);  // fails where the data make no batch
-  BatchStream batches(config, group, state, false);
+  constexpr bool may_prefetch = false;
+  BatchStream batches(config, group, state, may_prefetch);
   const TrainCallbacks none;
   Progress quiet;
   quiet.quiet = true;
@@ -99,22 +101,23 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
   double mean = 0, lowest = INFINITY;
   while (state.step < range.steps && !curve.diverged) {
     const double rate = rate_of(range, state.step);
-    StepBatches some = batches.next(range.steps - state.step);
+    StepBatches step_batches = batches.next(range.steps - state.step);
     ++state.step;
-    const std::vector<Tensor> losses = passes->run({state.step, *model, group}, some, state.step == 1);
+    const std::vector<Tensor> losses =
+        passes->run({state.step, *model, group}, step_batches, state.step == 1);
     std::vector<double> numbers;
-    for (const Tensor& one : losses) numbers.push_back(one.item());
-    const double loss = passes->loss_of(some, numbers);
+    for (const Tensor& batch_loss : losses) numbers.push_back(batch_loss.item());
+    const double loss = passes->loss_of(step_batches, numbers);
     optimizer.step(rate, losses);
     rng.advance();
     curve.rates.push_back(rate);
     curve.losses.push_back(loss);
     if (step) step(state.step, rate, loss);
-    // Bias correction: the running mean starts from 0.
     mean = mean_decay * mean + (1 - mean_decay) * loss;
-    const double present = mean / (1 - std::pow(mean_decay, static_cast<double>(state.step)));
-    lowest = std::min(lowest, present);
-    curve.diverged = !std::isfinite(loss) || (lowest > 0 && present > range.divergence * lowest);
+    // Bias correction: the running mean starts from 0.
+    const double corrected_mean = mean / (1 - std::pow(mean_decay, static_cast<double>(state.step)));
+    lowest = std::min(lowest, corrected_mean);
+    curve.diverged = !std::isfinite(loss) || (lowest > 0 && corrected_mean > range.divergence * lowest);
   }
   analyse(curve);
   return curve;
@@ -123,11 +126,11 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
 double learning_rate_for_peak(const Config& config, double rate) {
   const Schedule& schedule = config.train.schedule;
   if (schedule.kind != ScheduleKind::noam) return rate;
-  // The factor is proportional to the peak, at the end of the warm-up.
-  Schedule of_one = schedule;
-  of_one.learning_rate = 1;
+  // The peak, at the end of the warm-up, is proportional to the factor.
+  Schedule with_factor_1 = schedule;
+  with_factor_1.learning_rate = 1;
   const int64_t peak = std::max<int64_t>(schedule.warmup_steps, 1);
-  return rate / of_one.at(peak, 2 * peak, config.model.d_model);
+  return rate / with_factor_1.at(peak, 2 * peak, config.model.d_model);
 }
 
 }  // namespace heed

@@ -18,19 +18,20 @@ struct LearningRateRange {
   double from = 1e-7;     ///< rate of the first step
   double to = 1;          ///< rate of the last step; between them it rises exponentially
   int64_t steps = 100;    ///< at least 10
-  double divergence = 4;  ///< the test ends where the loss is so many times the lowest one
+  double divergence = 4;  ///< the test ends where the mean loss is this many times the lowest one so far
 };
 
 /// The result of a range test.
 struct LearningRateCurve {
-  std::vector<double> rates;       ///< learning rate of each step
-  std::vector<double> losses;      ///< loss of each step; the last one may not be finite
-  std::vector<double> smoothed;    ///< centred weighted mean of each loss and its neighbours
-  bool diverged = false;           ///< whether the test ended before the last step
-  std::optional<size_t> steepest;  ///< where the smoothed loss falls fastest per decade of the rate
-  size_t lowest = 0;               ///< where the smoothed loss is lowest
+  std::vector<double> rates;     ///< learning rate of each step
+  std::vector<double> losses;    ///< loss of each step; the last one may not be finite
+  std::vector<double> smoothed;  ///< centred weighted mean of each loss and its neighbours
+  bool diverged = false;         ///< whether the test ended before the last step
+  std::optional<size_t>
+      steepest;       ///< index of the step where the smoothed loss falls fastest per decade of the rate
+  size_t lowest = 0;  ///< index of the step where the smoothed loss is lowest
 
-  /// The suggested rate: that of the steepest descent; none where the loss never fell.
+  /// The suggested rate: that of the step `steepest`; none where the loss never fell.
   std::optional<double> suggestion() const;
 };
 
@@ -43,8 +44,8 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
 /// Fills smoothed, steepest and lowest from rates and losses.
 void analyse(LearningRateCurve& curve);
 
-/// The train.learning_rate at whose peak the schedule has this rate: the rate itself, but for noam, whose
-/// learning_rate is a factor.
+/// The setting train.learning_rate with which the schedule's peak is this rate: the rate itself, except for
+/// noam, whose setting is a factor.
 double learning_rate_for_peak(const Config& config, double rate);
 
 }  // namespace heed

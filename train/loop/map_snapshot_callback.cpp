@@ -1,4 +1,4 @@
-// Computes, thins out and writes the maps that a run stores.
+// Computes and writes the attention maps that a run stores, and removes those that are no longer due.
 #include "heed/train/loop/map_snapshot_callback.h"
 
 #include <utility>
@@ -11,7 +11,7 @@ namespace heed {
 
 MapSnapshotCallback::MapSnapshotCallback(Path run, Options options, Compute compute)
     : run_(std::move(run)), options_(std::move(options)), compute_(std::move(compute)) {
-  snapshot_interval(0, options_.every, options_.max_snapshots);  // refuses what is out of range
+  snapshot_interval(0, options_.every, options_.max_snapshots);  // fails for options out of range
 }
 
 void MapSnapshotCallback::before_training(const TrainContext& context) {
@@ -28,14 +28,14 @@ void MapSnapshotCallback::before_training(const TrainContext& context) {
            "'. Resume with that one (--maps-of), or remove the folder.");
   }
   io::make_directories(run_);
-  keep(context);
+  store_if_due(context);
 }
 
 void MapSnapshotCallback::after_step(const TrainContext& context, const StepResult&) {
-  if (context.group.is_main()) keep(context);
+  if (context.group.is_main()) store_if_due(context);
 }
 
-void MapSnapshotCallback::keep(const TrainContext& context) {
+void MapSnapshotCallback::store_if_due(const TrainContext& context) {
   const int64_t interval = snapshot_interval(context.step, options_.every, options_.max_snapshots);
   if (context.step % interval != 0) return;
   const double began = seconds_now();

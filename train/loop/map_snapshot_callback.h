@@ -13,17 +13,18 @@
 namespace heed {
 
 /// A callback that writes the maps of step 0, `every`, 2 `every`, ... into RUN/maps. When there would be more
-/// than `max_snapshots`, every second one goes and `every` doubles, so the folder stays within
-/// max_snapshot_bytes. What is kept after a step is a function of that step alone, so a resumed run keeps
-/// what an uninterrupted one does. The maps are computed without dropout and tape, by the main process alone;
-/// the training has the same bits as without. `heed inspect RUN --through-training` shows them.
+/// than `max_snapshots`, every second one is removed and `every` doubles, so the folder stays within
+/// max_snapshot_bytes. The maps that are stored after a step depend on that step alone, so a resumed run
+/// stores those that an uninterrupted one does. The main process alone computes the maps, without dropout and
+/// gradients; the weights have the same bits with and without this callback. `heed inspect RUN
+/// --through-training` shows them.
 class MapSnapshotCallback final : public TrainCallback {
  public:
-  /// Computes the maps of the input and sets the caption: "the sentence -> what the model makes of it". Of
-  /// fit(), `model` only lists the tensors: the function uses the program's own model.
+  /// Computes the maps of the input and sets the caption: "the input -> the model's output". In fit(),
+  /// `model` only lists the tensors: the function uses the program's own model.
   using Compute = std::function<std::vector<MapView>(Module& model, std::string& caption)>;
 
-  /// How often maps are stored.
+  /// How often maps are stored, and of which input.
   struct Options {
     int64_t every = 1;            ///< steps between maps
     int64_t max_snapshots = 100;  ///< steps whose maps are stored at most, at least 2
@@ -33,10 +34,10 @@ class MapSnapshotCallback final : public TrainCallback {
   /// `run`: the run folder, made where it is missing. Fails for options out of range.
   MapSnapshotCallback(Path run, Options options, Compute compute);
 
-  /// Drops maps of later steps, and keeps those of this one where they are due. Fails where the folder has
+  /// Removes maps of later steps, and stores those of this one where they are due. Fails where the folder has
   /// maps of another input.
   void before_training(const TrainContext& context) override;
-  /// Keeps the maps of this step where they are due.
+  /// Stores the maps of this step where they are due.
   void after_step(const TrainContext& context, const StepResult& result) override;
 
   int64_t count() const { return count_; }     ///< maps written in this session
@@ -44,7 +45,7 @@ class MapSnapshotCallback final : public TrainCallback {
   double seconds() const { return seconds_; }  ///< seconds spent on maps in this session
 
  private:
-  void keep(const TrainContext& context);
+  void store_if_due(const TrainContext& context);
 
   Path run_;
   Options options_;

@@ -31,7 +31,7 @@ void NonFinitePolicy::keep_buffers() {
     SavedBuffer& saved = saved_[i];
     saved.buffer = all[i].tensor;
     saved.before = *saved.buffer;
-    // Otherwise the memory of the previous step's copy is reused.
+    // The copy reuses the memory of the previous step's copy where the shape is unchanged.
     if (!saved.values || saved.values.shape() != saved.before.shape())
       saved.values = Tensor::zeros(saved.before.shape(), saved.before.dtype(), saved.before.device());
     launch<kernel::Copy>(saved.before.device(), saved.before, saved.values);
@@ -47,7 +47,7 @@ void NonFinitePolicy::restore_buffers() {
 
 void NonFinitePolicy::failed(const StepResult& step, const std::string& bad) {
   std::string found = group_.size() > 1 ? first_message(group_, bad) : bad;
-  if (found.empty()) found = nothing_bad;
+  if (found.empty()) found = no_bad_value;
   group_.together([&] { skip_or_stop(step, found); });
 }
 

@@ -13,12 +13,12 @@
 
 namespace heed {
 
-/// Decides what happens at a step that is not finite, by train.on_nan. Where steps may be skipped it copies
-/// the buffers before each, since computing a step changes them; the optimizer leaves parameters unchanged by
-/// itself.
+/// Decides what happens at a step that is not finite, by train.on_nan. Where steps may be skipped, it copies
+/// the buffers before each step, since computing a step changes them; the optimizer itself does not change
+/// parameters at such a step.
 class NonFinitePolicy {
  public:
-  /// Everything must outlive it; `checkpoints` are named when the run stops.
+  /// All arguments must outlive this object. `checkpoints` gives the last good checkpoint, which errors name.
   NonFinitePolicy(const TrainOptions& options, Module& model, const Optimizer& optimizer, ProcessGroup& group,
                   RunState& state, StepLog& log, Progress& progress, const CheckpointManager& checkpoints);
 
@@ -28,18 +28,19 @@ class NonFinitePolicy {
   void restore_buffers();
   /// Records a step whose numbers were finite.
   void passed() { state_.skipped_in_a_row = 0; }
-  /// Records a step that was not finite in some process of the group, and whose update was skipped. `bad` is
-  /// what this process found. Counts and reports the step, or throws (Fault::numeric) where the run must
-  /// stop.
+  /// Records a step that was not finite in some process of the group, and whose update was skipped. `bad`
+  /// describes the value that this process found. Counts and reports the step, or throws (Fault::numeric)
+  /// where the run must stop.
   void failed(const StepResult& step, const std::string& bad);
 
  private:
   void skip_or_stop(const StepResult& step, const std::string& bad);
 
-  /// A buffer before a step: modules write into it, or assign another tensor.
+  /// A buffer before a step. A step may write into its tensor, or assign another tensor.
   struct SavedBuffer {
-    Tensor* buffer;         // buffer of the module
-    Tensor before, values;  // the tensor that it was, and a copy of its values
+    Tensor* buffer;  // the buffer of the module
+    Tensor before;   // its tensor before the step
+    Tensor values;   // a copy of the values of `before`
   };
 
   const TrainOptions& options_;

@@ -1,4 +1,4 @@
-// --overfit: trains on a few batches alone, and reports whether the loss approached 0.
+// Plans and scores a run on a few batches (train.overfit_batches), and judges the result.
 #include "heed/train/loop/overfit.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace heed {
 
 int64_t plan_epoch(const Config& config, int64_t epoch) {
-  const int64_t few = config.train.overfit_batches;
-  if (few == 0) return config.task->plan(epoch);
+  const int64_t overfit_batches = config.train.overfit_batches;
+  if (overfit_batches == 0) return config.task->plan(epoch);
   const int64_t planned = config.task->plan(0);
-  if (few > planned && planned > 0)
-    fail(setting_name("train.overfit_batches"), " = ", few, ", but an epoch has ", planned,
+  if (overfit_batches > planned && planned > 0)
+    fail(setting_name("train.overfit_batches"), " = ", overfit_batches, ", but an epoch has ", planned,
          " batches. Give at most that many, or a smaller batch.");
-  return std::min(few, planned);
+  return std::min(overfit_batches, planned);
 }
 
 Scores overfit_scores(const Config& config, Module& model) {
@@ -34,12 +34,13 @@ Scores overfit_scores(const Config& config, Module& model) {
 }
 
 std::string overfit_verdict(double first, double last) {
-  // The loss of a density may be below 0; then only whether it falls is reported.
-  const double left = first > 0 ? last / first : last < first ? 0.5 : 1;
-  const char* words = left <= 0.1  ? "it has learned these batches by heart"
-                      : left < 0.9 ? "it learns; more steps or a higher learning rate should bring it near 0"
-                                   : "it does not learn; look at the learning rate, the targets and the loss";
-  return formatted("loss %.4g at first, %.4g at last: ", first, last) + words;
+  // The loss of a density may be below 0: then only whether it falls counts.
+  const double ratio = first > 0 ? last / first : last < first ? 0.5 : 1;
+  const char* verdict = ratio <= 0.1 ? "it has learned these batches by heart"
+                        : ratio < 0.9
+                            ? "it learns; more steps or a higher learning rate should bring it near 0"
+                            : "it does not learn; look at the learning rate, the targets and the loss";
+  return formatted("loss %.4g at first, %.4g at last: ", first, last) + verdict;
 }
 
 }  // namespace heed

@@ -8,16 +8,16 @@
 
 namespace heed {
 
-/// Lets the task plan an epoch and returns its number of batches. With train.overfit_batches = N it is always
-/// the first epoch, of which the first N batches count; a usage error when it has fewer.
+/// Lets the task plan an epoch and returns its number of batches. With train.overfit_batches = N every epoch
+/// is the first N batches of the first epoch; a usage error where that has fewer.
 int64_t plan_epoch(const Config& config, int64_t epoch);
 
-/// The score "loss": the mean loss of the model, evaluating, on the batches that it is trained on.
+/// The score "loss": the mean loss of the model, without dropout, on the batches that it is trained on.
 /// plan_epoch() must be called before.
 Scores overfit_scores(const Config& config, Module& model);
 
-/// Describes whether the model has learned its batches, by the first and the last training loss: fully where
-/// a tenth or less is left, partly where less than nine tenths are, else not.
+/// Describes whether the model has learned its batches, by last / first of the training losses: fully up to
+/// 0.1, partly below 0.9, else not.
 std::string overfit_verdict(double first, double last);
 
 }  // namespace heed

@@ -1,10 +1,11 @@
-// A thread that makes the next batches while the present one is trained on.
+// A thread that makes the batches of the next steps while the present step is computed.
 #include "heed/train/loop/prefetch.h"
 
 #include <cstring>
 #include <utility>
 
 #include "heed/autograd/ops.h"
+#include "heed/core/ceil_div.h"
 #include "heed/core/cuda/runtime/pinned_staging.h"
 #include "heed/core/error.h"
 #include "heed/train/loop/graph_capture.h"
@@ -13,7 +14,7 @@ namespace heed {
 
 bool prefetch_wanted() { return default_device == Device::cuda && is_switched_on("HEED_PREFETCH"); }
 
-Prefetch::Prefetch(std::function<Made()> make, int64_t steps, int ahead)
+Prefetch::Prefetch(std::function<PreparedStep()> make, int64_t steps, int ahead)
     : make_(std::move(make)), steps_(steps) {
   if (ahead < 1) fail("prefetch: ", ahead, " steps ahead; it must be at least 1.");
   for (int i = 0; i < ahead; ++i) {
@@ -21,7 +22,7 @@ Prefetch::Prefetch(std::function<Made()> make, int64_t steps, int ahead)
     if constexpr (built_with_cuda) slots_.back()->staging = cuda::make_staging();
     idle_.push_back(slots_.back().get());
   }
-  thread_ = std::thread([this] { work(); });
+  thread_ = std::thread([this] { run_thread(); });
 }
 
 Prefetch::~Prefetch() {
@@ -33,7 +34,7 @@ Prefetch::~Prefetch() {
   thread_.join();
 }
 
-void Prefetch::work() {
+void Prefetch::run_thread() {
   for (int64_t made = 1; made <= steps_; ++made) {
     Slot* slot = nullptr;
     {
@@ -60,23 +61,24 @@ void Prefetch::work() {
 }
 
 void Prefetch::fill(Slot& slot) {
+  constexpr int64_t alignment = 256;  // alignment of tensors in the pinned memory
   const MemoryScope owned(MemoryKind::batches);
-  slot.made = make_();
+  slot.step = make_();
   slot.offsets.clear();
   int64_t bytes = 0;
-  for (const Batch& batch : slot.made.batches) {
+  for (const Batch& batch : slot.step.batches) {
     for (const Tensor& x : batch.tensors) {
       slot.offsets.push_back(bytes);
-      bytes += (x.bytes() + 255) / 256 * 256;
+      bytes += ceil_div(x.bytes(), alignment) * alignment;
     }
   }
   if constexpr (built_with_cuda) {
-    std::byte* const room = slot.staging->room(bytes);
+    std::byte* const pinned = slot.staging->room(bytes);
     size_t n = 0;
-    for (const Batch& batch : slot.made.batches) {
+    for (const Batch& batch : slot.step.batches) {
       for (const Tensor& x : batch.tensors) {
         const Tensor dense = contiguous(x);
-        if (x.size() > 0) std::memcpy(room + slot.offsets[n], dense.raw(), static_cast<size_t>(x.bytes()));
+        if (x.size() > 0) std::memcpy(pinned + slot.offsets[n], dense.raw(), static_cast<size_t>(x.bytes()));
         ++n;
       }
     }
@@ -84,7 +86,7 @@ void Prefetch::fill(Slot& slot) {
   }
 }
 
-const Prefetch::Made& Prefetch::next() {
+const Prefetch::PreparedStep& Prefetch::next() {
   std::unique_lock lock(mutex_);
   if (current_ != nullptr) {
     if constexpr (built_with_cuda) current_->staging->release();
@@ -98,15 +100,15 @@ const Prefetch::Made& Prefetch::next() {
   ready_.pop_front();
   taken_ = false;
   if (current_->error) std::rethrow_exception(current_->error);
-  return current_->made;
+  return current_->step;
 }
 
-void Prefetch::take(const std::vector<Batch>& to) {
+void Prefetch::copy_current(const std::vector<Batch>& target) {
   if (current_ == nullptr || taken_) fail(Fault::internal, "prefetch: a step's batches are taken once.");
   taken_ = true;
   if constexpr (built_with_cuda) {
     size_t n = 0;
-    for (const Batch& batch : to) {
+    for (const Batch& batch : target) {
       for (const Tensor& x : batch.tensors) {
         if (x.size() > 0) current_->staging->take(x.raw(), current_->offsets[n], x.bytes());
         ++n;
@@ -115,22 +117,22 @@ void Prefetch::take(const std::vector<Batch>& to) {
   }
 }
 
-std::vector<Batch> Prefetch::fresh() {
+std::vector<Batch> Prefetch::to_new_tensors() {
   const MemoryScope owned(MemoryKind::batches);
-  std::vector<Batch> out = current_->made.batches;
+  std::vector<Batch> out = current_->step.batches;
   for (Batch& batch : out) {
     for (Tensor& x : batch.tensors) x = Tensor(x.shape(), x.dtype(), Device::cuda);
   }
-  take(out);
+  copy_current(out);
   return out;
 }
 
-void Prefetch::into(std::vector<Batch>& batches) {
+void Prefetch::copy_into(std::vector<Batch>& batches) {
   for (size_t i = 0; i < batches.size(); ++i) {
-    batches[i].weight = current_->made.batches[i].weight;
-    batches[i].tokens = current_->made.batches[i].tokens;
+    batches[i].weight = current_->step.batches[i].weight;
+    batches[i].tokens = current_->step.batches[i].tokens;
   }
-  take(batches);
+  copy_current(batches);
 }
 
 }  // namespace heed

@@ -13,6 +13,7 @@
 namespace heed {
 namespace {
 
+/// The name of the pre-training objective: a value of data.predict.
 const char* objective(const Config& config) {
   return config.train.pretrain == Pretrain::causal ? "causal" : "masked";
 }
@@ -63,8 +64,8 @@ Json pretraining_metadata(const Config& config, const Path& run) {
   metadata.set("from_step", scores.at("step"));
   for (const char* name : {"loss", "accuracy"}) metadata.set(name, scores.at(name));
   metadata.set("sha256", sha256_hex(best_checkpoint(run).file("model.safetensors")));
-  for (const MetricSeries& one : read_metrics(pretraining_folder(run) / "metrics.jsonl")) {
-    if (one.name == "seconds" && !one.values.empty()) metadata.set("seconds", one.values.back());
+  for (const MetricSeries& series : read_metrics(pretraining_folder(run) / "metrics.jsonl")) {
+    if (series.name == "seconds" && !series.values.empty()) metadata.set("seconds", series.values.back());
   }
   return metadata;
 }

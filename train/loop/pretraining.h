@@ -8,11 +8,11 @@
 
 namespace heed {
 
-/// RUN/pretrain: a run of its own, with settings, metrics, checkpoints and scores.
+/// RUN/pretrain: the run folder of the pre-training, with settings, metrics, checkpoints and scores.
 Path pretraining_folder(const Path& run);
 
-/// The settings of the pre-training of `run`: those of the run, except data.predict, and length and rate of
-/// the training.
+/// The settings of the pre-training of `run`: those of the run, except data.predict and the number of steps,
+/// the learning rate and the maps of training.
 Config pretraining_config(Config& run);
 
 /// Whether the pre-training of a run is finished and scored.
@@ -25,8 +25,8 @@ bool pretraining_begun(const Path& run);
 /// none, or where it belongs to another model.
 void load_pretrained(Module& model, const Path& run);
 
-/// The pre-training as JSON, for the manifest: objective, steps, the step of the weights, its scores,
-/// seconds.
+/// The pre-training as JSON, for the manifest: objective, number of steps, and once it is finished the step
+/// of the best weights, their scores and hash, and its seconds.
 Json pretraining_metadata(const Config& config, const Path& run);
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "heed/autograd/autocast.h"
+#include "heed/core/ceil_div.h"
 #include "heed/core/device.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/memory/heap_cap.h"
@@ -27,16 +28,16 @@
 namespace heed {
 namespace {
 
-// Seconds spent on the largest batches. Where steps are long, only a typical batch and one of the largest are
-// computed.
-constexpr double max_seconds = 60;
-// A step is timed repeatedly until it took so many batches, so many seconds, or this fraction of the run: on
-// a machine with other work a single time varies too much.
+// Seconds of measuring batches. At least a typical batch and one of the largest are measured.
+constexpr double max_measuring_seconds = 60;
+// A step is timed repeatedly until that took this many batches, this many seconds, or this fraction of the
+// run: a single time varies too much on a machine that also does other work.
 constexpr int64_t timed_batches = 15;
-constexpr double timing_seconds = 1, timing_share = 0.03;
-// A typical step that took this many seconds when its memory was measured is not timed again.
-constexpr double long_step = 10;
+constexpr double timing_seconds = 1, timing_fraction = 0.03;
+// A typical step that took more seconds than this when its memory was measured is not timed again.
+constexpr double long_step_seconds = 10;
 
+/// The name of an owner of memory in reports: a kind of memory, a module, "other". `model` may be null.
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
   for (const char* const& kind : memory_kind_names) {
@@ -45,28 +46,28 @@ std::string name_of_owner(const void* owner, Module* model) {
   return model != nullptr ? names_in(*model)(owner) : "the model";
 }
 
-/// "decoder.blocks.0.cross 50 MB, ...", at most five.
+/// Lists the first users of memory: "decoder.blocks.0.cross 50 MB, ...".
 std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
+  constexpr size_t max_listed = 5;
   std::string out;
-  for (size_t i = 0; i < std::min<size_t>(users.size(), 5); ++i) {
+  for (size_t i = 0; i < std::min(users.size(), max_listed); ++i)
     out += (i > 0 ? ", " : "") + users[i].first + " " + bytes_text(users[i].second);
-  }
   return out;
 }
 
-/// Settings that make a run take less memory: those of a batch, or those of the model.
+/// Advice on settings with which a run needs less memory: those of a batch, or those of the model.
 std::string what_takes_less(const Config& config, bool by_batches) {
   const TrainOptions& train = config.train;
   const bool in_tokens = train.batch_size == 0;
   const int64_t batch = in_tokens ? train.batch_tokens : train.batch_size;
   if (by_batches && batch > 1) {
-    const int64_t more = std::min(2 * train.grad_accumulation, max_grad_accumulation);
+    const int64_t accumulation = std::min(2 * train.grad_accumulation, max_grad_accumulation);
     return text(
         in_tokens ? setting_advice("train.batch_tokens", "--batch-tokens", batch / 2, batch)
                   : setting_advice("train.batch_size", "--batch-size", batch / 2, batch),
         " with ",
         advice("--grad-accumulation ", "train.grad_accumulation = ", "FitOptions::grad_accumulation = "),
-        more);
+        accumulation);
   }
   if (settings_source() == SettingsSource::fit) return "a smaller model, or shorter inputs";
   return text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
@@ -78,45 +79,47 @@ double relative_error(double estimated, double measured) {
   return measured > 0 ? (estimated - measured) / measured : 0.0;
 }
 
+/// Seconds and FLOPs of a batch or a step.
 struct StepTime {
   double seconds = 0, flops = 0;
 };
 
-/// Seconds and FLOPs of a step over `accumulate` batches of one size: the median of several steps, whose
-/// updates change no weight. `first` is of one batch, measured before.
+/// Seconds and FLOPs of a step over `accumulate` equal batches: the median of several steps with learning
+/// rate 0. `first` is one batch that was measured before; a long one is not timed again.
 StepTime time_of(const std::function<void()>& forward_backward, const StepTime& first, Optimizer& optimizer,
                  int64_t accumulate, int64_t steps) {
   const Device device = optimizer.values().device();
-  const bool known = first.seconds > long_step;
-  const int64_t timed = known ? 0 : std::min<int64_t>(accumulate, 4);
+  const bool is_known = first.seconds > long_step_seconds;
+  const int64_t timed = is_known ? 0 : std::min<int64_t>(accumulate, 4);  // batches timed per step
   std::vector<double> seconds;
   double flops = 0, spent = 0;
   do {
-    const int64_t before = Count::flops();
+    const int64_t flops_before = Count::flops();
     synchronize(device);
     const double began = seconds_now();
     for (int64_t i = 0; i < timed; ++i) forward_backward();
     synchronize(device);
     const double computed = seconds_now();
-    const int64_t counted = Count::flops();
+    const int64_t flops_computed = Count::flops();
     optimizer.step(0);
     synchronize(device);
-    const double ended = seconds_now(), times = static_cast<double>(accumulate);
-    const double each = known ? first.seconds : (computed - began) / static_cast<double>(timed);
-    const double each_flops =
-        known ? first.flops : static_cast<double>(counted - before) / static_cast<double>(timed);
-    seconds.push_back(each * times + ended - computed);
-    flops = each_flops * times + static_cast<double>(Count::flops() - counted);
+    const double ended = seconds_now(), num_batches = static_cast<double>(accumulate);
+    const double batch_seconds = is_known ? first.seconds : (computed - began) / static_cast<double>(timed);
+    const double batch_flops =
+        is_known ? first.flops
+                 : static_cast<double>(flops_computed - flops_before) / static_cast<double>(timed);
+    seconds.push_back(batch_seconds * num_batches + ended - computed);
+    flops = batch_flops * num_batches + static_cast<double>(Count::flops() - flops_computed);
     spent += ended - began;
-  } while (!known && static_cast<int64_t>(seconds.size()) * timed < timed_batches && spent < timing_seconds &&
-           spent < timing_share * seconds.front() * static_cast<double>(steps));
-  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return {*middle, flops};
+  } while (!is_known && static_cast<int64_t>(seconds.size()) * timed < timed_batches &&
+           spent < timing_seconds && spent < timing_fraction * seconds.front() * static_cast<double>(steps));
+  const auto median = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), median, seconds.end());
+  return {*median, flops};
 }
 
-/// Bytes of the other batches of a step, where all are held while one is computed.
-int64_t held_beside(const TrainOptions& options, const Batch& batch) {
+/// Bytes of the other batches of a step, where all batches are held while one is computed.
+int64_t bytes_of_other_batches(const TrainOptions& options, const Batch& batch) {
   if (!holds_batches(options)) return 0;
   int64_t bytes = 0;
   for (const Tensor& x : batch.tensors) bytes += x.bytes();
@@ -128,14 +131,14 @@ struct ScoringTime {
   double validation = 0, test = 0;
 };
 
-/// Estimates the time of scoring from the samples that the task gives.
+/// Estimates the time of scoring by scoring the samples that the task gives.
 ScoringTime time_of_scoring(const Task& task, Module& model, Device device) {
   ScoringTime out;
   for (const ValidationPart& part : task.validation_cost(model)) {
     if (part.some <= 0) continue;
     double seconds = 0;
-    // The first run allocates memory; where it was quick, the time of a second run counts.
-    for (int turn = 0; turn < 2 && seconds < timing_seconds; ++turn) {
+    // The first run also allocates memory: where it was quick, the time of a second run counts.
+    for (int run = 0; run < 2 && seconds < timing_seconds; ++run) {
       synchronize(device);
       const double began = seconds_now();
       part.compute();
@@ -148,7 +151,7 @@ ScoringTime time_of_scoring(const Task& task, Module& model, Device device) {
   return out;
 }
 
-/// Seconds of the maps of the report; 0 where the task or its attentions have none.
+/// Seconds that the attention maps of the report take; 0 where there are none.
 double seconds_of_maps(const Task& task, Module& model) {
   const double began = seconds_now();
   const int64_t peak = memory_use().peak;
@@ -157,13 +160,13 @@ double seconds_of_maps(const Task& task, Module& model) {
     std::string caption;
     map_provider(task).maps(model, "", caption);
     seconds = seconds_now() - began;
-  } catch (const std::exception&) {  // the report is made without them, too
+  } catch (const std::exception&) {  // the report is then made without maps
   }
-  if (memory_use().peak > peak) reset_peak();  // what is measured of the run is its training
+  if (memory_use().peak > peak) reset_peak();  // the measured peak of a run is that of its training
   return seconds;
 }
 
-/// Sets the activations and their users: what is alive between forward and backward besides weights,
+/// Sets the bytes of activations and their users: all memory between forward and backward except weights,
 /// gradients and moments. `other_batches`: bytes of the other batches of the step.
 void set_activations(Estimate& out, const std::vector<MemoryUser>& users, Module& model,
                      int64_t other_batches) {
@@ -180,19 +183,18 @@ void set_activations(Estimate& out, const std::vector<MemoryUser>& users, Module
 
 /// Sets the memory of the process, now and at its peak. Fault::memory where a checkpoint would not fit.
 void set_process_memory(Estimate& out) {
-  // A checkpoint is assembled in memory, and the best one is read back whole. All else is small and fits into
-  // what malloc holds already.
-  const int64_t rest = std::max<int64_t>((int64_t{2} << 20) - free_heap_bytes(), 0);
-  const int64_t later = out.weights + out.moments + rest;
+  // A checkpoint is assembled in memory, and the best one is read back whole. Other memory of the run is
+  // small: it fits into 2 MiB, part of which malloc may hold already.
+  constexpr int64_t small_memory = int64_t{2} << 20;
+  const int64_t later = out.weights + out.moments + std::max<int64_t>(small_memory - free_heap_bytes(), 0);
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);
   // Cached blocks are freed where a checkpoint needs the memory.
   const MemoryUse use = memory_use(Device::cpu);
-  if (const int64_t left = std::min(free_bytes(), heap_left()) + use.reserved - use.live; later > left) {
+  if (const int64_t left = std::min(free_bytes(), heap_left()) + use.reserved - use.live; later > left)
     fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
          ", and beside the ", bytes_text(out.now), " it holds only ", bytes_text(left),
          " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.d_model or vocabulary.");
-  }
 }
 
 }  // namespace
@@ -200,8 +202,8 @@ void set_process_memory(Estimate& out) {
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
                       const BatchShard& shard) {
   Task& task = *config.task;
-  const int64_t all = steps * config.train.grad_accumulation, few = config.train.overfit_batches;
-  WorstCaseBatches batches(task, few > 0 ? std::min(few, all) : all);
+  const int64_t all = steps * config.train.grad_accumulation, overfit = config.train.overfit_batches;
+  WorstCaseBatches batches(task, overfit > 0 ? std::min(overfit, all) : all);
   const int64_t tick = rng.tick(), draws = rng.draws();
   Estimate out;
   out.parameters = count_parameters(model);
@@ -219,27 +221,27 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     AuxiliaryLosses auxiliary;
     auxiliary.dry_run = true;
     Tensor loss = task.loss(model, batch, {.rng = &rng, .losses = &auxiliary});
-    if (const Tensor more = auxiliary.sum()) loss = loss + more;
+    if (const Tensor auxiliary_loss = auxiliary.sum()) loss = loss + auxiliary_loss;
     users = memory_users();
     backward(loss);
     rng.restore(tick, draws);
   };
   try {
-    const double first = seconds_now();
+    const double began = seconds_now();
     StepTime first_batch;
-    for (int64_t measured = 0; measured < 2 || seconds_now() - first < max_seconds; ++measured) {
+    for (int64_t measured = 0; measured < 2 || seconds_now() - began < max_measuring_seconds; ++measured) {
       const std::optional<BatchPlace> place = batches.next();
       if (!place) break;
       reset_peak();
-      const int64_t flops = Count::flops();
+      const int64_t flops_before = Count::flops();
       const Batch batch = make(*place);
       step(batch);
-      const int64_t others = held_beside(config.train, batch), peak = memory_use().peak + others,
-                    took = Count::flops() - flops;
-      batches.record(static_cast<double>(peak), static_cast<double>(took));
-      if (measured == 0) {  // the typical one comes first
+      const int64_t others = bytes_of_other_batches(config.train, batch), peak = memory_use().peak + others,
+                    flops = Count::flops() - flops_before;
+      batches.record(static_cast<double>(peak), static_cast<double>(flops));
+      if (measured == 0) {  // the typical batch comes first
         synchronize(device);
-        first_batch = {seconds_now() - first, static_cast<double>(took)};
+        first_batch = {seconds_now() - began, static_cast<double>(flops)};
       }
       if (peak <= out.tensors) continue;
       out.tensors = peak;
@@ -250,8 +252,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     out.validation_seconds = scoring.validation;
     out.test_seconds = scoring.test;
     out.tests = task.scores_last() ? 2 : 1;
-    // Memory is allocated now.
-    const Batch batch = make(batches.typical());
+    const Batch batch = make(batches.typical());  // timed now that its memory is allocated
     const auto forward_backward = [&] { step(batch); };
     const StepTime typical =
         time_of(forward_backward, first_batch, optimizer, config.train.grad_accumulation, steps);
@@ -265,8 +266,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.tensors = std::max(out.tensors, memory_use().peak);
   out.report_seconds = seconds_of_maps(task, model);
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
-  const int64_t every = validate_every(config.train, steps, plan_epoch(config, 0));
-  out.validations = (steps + every - 1) / every;
+  out.validations = ceil_div(steps, validate_every(config.train, steps, plan_epoch(config, 0)));
   set_process_memory(out);
   return out;
 }
@@ -280,8 +280,7 @@ int64_t validate_every(const TrainOptions& options, int64_t steps, int64_t batch
 int64_t steps_of(const TrainOptions& options, int64_t batches) {
   if (options.max_steps > 0) return options.max_steps;
   // A step may take batches of two epochs; only the last step of the run may have fewer batches.
-  return std::max<int64_t>(
-      (options.epochs * batches + options.grad_accumulation - 1) / options.grad_accumulation, 1);
+  return std::max<int64_t>(ceil_div(options.epochs * batches, options.grad_accumulation), 1);
 }
 
 int64_t steps_of(const Config& config) {
@@ -304,8 +303,8 @@ std::string place_of_tensors() { return default_device == Device::cpu ? "" : " o
 
 Estimate remaining_estimate(Estimate whole, int64_t steps, int64_t taken, int64_t every) {
   whole.seconds *= static_cast<double>(steps - taken) / static_cast<double>(steps);
-  whole.validations =
-      (steps + every - 1) / every - (taken < steps ? taken / every : (steps + every - 1) / every);
+  const int64_t validations = ceil_div(steps, every);  // the last step is always validated
+  whole.validations = taken < steps ? validations - taken / every : 0;
   return whole;
 }
 
@@ -353,7 +352,7 @@ Json measured_cost_json(const Estimate& e, double step_seconds, double validatio
 void set_measured_times(Json& measured, const Estimate& e, double step_seconds, double validation_seconds,
                         double test_seconds) {
   const double seconds = step_seconds + validation_seconds + test_seconds;
-  // Before the test is scored, only what comes before it is compared.
+  // Before the test is scored, only the time before it is compared.
   const double estimated = e.whole() - (test_seconds > 0 ? 0 : e.after_steps());
   measured.set("seconds_of_steps", step_seconds);
   measured.set("seconds_of_test", test_seconds);
@@ -362,8 +361,9 @@ void set_measured_times(Json& measured, const Estimate& e, double step_seconds, 
 }
 
 std::string with_estimate(double measured, double off, const std::function<std::string(double)>& words) {
+  constexpr double max_unmentioned = 0.2;  // relative error up to which the estimate is not shown
   const std::string value = words(measured), expected = words(measured * (1 + off));
-  if (off <= -1 || std::abs(off) <= 0.2 || value == expected) return value;
+  if (off <= -1 || std::abs(off) <= max_unmentioned || value == expected) return value;
   return value + " (the estimate was " + expected + ")";
 }
 
@@ -380,7 +380,8 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   } catch (const std::bad_alloc& error) {
     what = out_of_memory_text(error);
     device = Device::cpu;
-    by_batches = model != nullptr;  // lists of a batch are no tensors and come after the model
+    by_batches =
+        model != nullptr;  // it ran out on the heap, and the lists of batches are made after the model
   }
   if (what.ends_with(general)) what.resize(what.size() - general.size());  // repeated with numbers below
   constexpr int64_t min_named_bytes = 100000;

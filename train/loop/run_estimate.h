@@ -40,20 +40,20 @@ struct Estimate {
   }
 };
 
-/// Computes the largest batches that the run has planned, and samples of its validation, as the run will;
-/// then restores the random numbers, the gradients and the optimizer, which has taken no step yet. The task's
-/// plan is left on some epoch. Fault::memory, naming the largest users, when the run does not fit.
+/// Estimates a run before its first step, by computing the largest batches that it has planned and samples of
+/// its validation. Restores random numbers, gradients and optimizer; leaves the task planned for any epoch.
+/// Fault::memory, which names the largest users, where the run does not fit.
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
                       const BatchShard& shard = {});
 
 /// Estimates a run that has no model yet. The task must be loaded.
 Estimate estimate_run(const Config& config);
-/// Steps from one validation to the next: train.validate_every, or a pass over so many batches with
-/// train.validate_each_epoch, or a tenth of the run.
+/// Number of steps from one validation to the next: train.validate_every, or those of an epoch of so many
+/// batches with train.validate_each_epoch, or a tenth of the run.
 int64_t validate_every(const TrainOptions& options, int64_t steps, int64_t batches);
-/// How many steps a run takes: train.max_steps, or as many as train.epochs has of so many batches each.
+/// Number of steps of a run: train.max_steps, or those of train.epochs epochs of so many batches.
 int64_t steps_of(const TrainOptions& options, int64_t batches);
-/// How many steps the run of a config takes. The task must be loaded.
+/// Number of steps of the run of a config. The task must be loaded.
 int64_t steps_of(const Config& config);
 
 /// " on the GPU" where that is the default device, else nothing.
@@ -61,8 +61,8 @@ std::string place_of_tensors();
 /// The estimate of the remaining steps and validations, once `taken` of `steps` steps are taken, with a
 /// validation every `every` steps.
 Estimate remaining_estimate(Estimate whole, int64_t steps, int64_t taken, int64_t every);
-/// The estimate as lines of a label and a text: parameters, a step, memory, time. It is of `steps` steps: all
-/// of a run, or what remains of it.
+/// The estimate as lines of a label and a text: parameters, a step, memory, time. `steps` is the number of
+/// all steps of the run, or with `is_rest` of the remaining ones.
 std::vector<std::pair<std::string, std::string>> estimate_lines(const Estimate& estimate, int64_t steps,
                                                                 bool is_rest = false);
 
@@ -71,17 +71,17 @@ Json estimate_json(const Estimate& estimate);
 /// Measured memory and time before the test is scored, and the relative error of the estimate, for the
 /// manifest.
 Json measured_cost_json(const Estimate& estimate, double step_seconds, double validation_seconds);
-/// Sets the seconds of steps, of validations and of what came after the last step (0: nothing yet) in the
-/// result of measured_cost_json(), and the relative error of the estimate of these.
+/// Sets the seconds of steps, of validations and of the work after the last step (0: not done yet) in the
+/// result of measured_cost_json(), and the relative error of their estimate.
 void set_measured_times(Json& measured, const Estimate& estimate, double step_seconds,
                         double validation_seconds, double test_seconds);
 
-/// A measured value as `words` formats it, and the estimate where it was off by more than a fifth: "1:09 (the
-/// estimate was 4:17)". `off` is the relative error of the estimate; -1 where there was none.
+/// A measured value as text, formatted by words(), with the estimate where that was off by more than a fifth:
+/// "1:09 (the estimate was 4:17)". `off` is the relative error of the estimate; -1 where there was none.
 std::string with_estimate(double measured, double off, const std::function<std::string(double)>& words);
 
-/// Called inside a catch block: rethrows the exception; where memory ran out, as an Error that also says
-/// when, which modules held how much, and which settings would need less. `model` may be null.
+/// Called inside a catch block: rethrows the exception. Where memory ran out, it throws an Error that also
+/// says when, which modules held how much, and which settings would need less. `model` may be null.
 [[noreturn]] void explain_memory(const Config& config, Module* model, const std::string& when);
 
 }  // namespace heed

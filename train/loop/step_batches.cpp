@@ -12,8 +12,8 @@
 
 namespace heed {
 
-StepBatches::StepBatches(Prefetch& ahead)
-    : held_(ahead.current().batches), is_held_(true), arriving_(&ahead) {}
+StepBatches::StepBatches(Prefetch& prefetch)
+    : held_(prefetch.current().batches), is_held_(true), arriving_(&prefetch) {}
 
 StepBatches::StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make)
     : weights_(std::move(weights)), tokens_(weights_.size()), make_(std::move(make)) {}
@@ -24,23 +24,23 @@ std::vector<Batch>& StepBatches::all() {
 }
 
 Batch StepBatches::at(int64_t i) {
-  const auto at = static_cast<size_t>(i);
-  if (is_held_) return held_.at(at);
+  const auto index = static_cast<size_t>(i);
+  if (is_held_) return held_.at(index);
   const MemoryScope owned(MemoryKind::batches);
   Batch batch = make_(i);
   const double weight = batch.whole_weight > 0 ? batch.whole_weight : batch.weight;
-  if (weight != weights_.at(at))
-    fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[at],
+  if (weight != weights_.at(index))
+    fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[index],
          ".");
-  tokens_[at] = batch.tokens;
+  tokens_[index] = batch.tokens;
   if (i == 0 && change_first_) change_first_(batch);
   return batch;
 }
 
 double StepBatches::weight(int64_t i) const {
-  const auto at = static_cast<size_t>(i);
-  if (!is_held_) return weights_.at(at);
-  return held_.at(at).whole_weight > 0 ? held_[at].whole_weight : held_[at].weight;
+  if (!is_held_) return weights_.at(static_cast<size_t>(i));
+  const Batch& batch = held_.at(static_cast<size_t>(i));
+  return batch.whole_weight > 0 ? batch.whole_weight : batch.weight;
 }
 
 double StepBatches::weight() const {
@@ -57,21 +57,20 @@ int64_t StepBatches::tokens() const {
 }
 
 void StepBatches::to_device() {
-  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) held_ = ahead->fresh();
+  if (Prefetch* prefetch = std::exchange(arriving_, nullptr)) held_ = prefetch->to_new_tensors();
 }
 
-void StepBatches::copy_to(StepBatches& to) {
-  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) return ahead->into(to.all());
+void StepBatches::copy_to(StepBatches& target) {
+  if (Prefetch* prefetch = std::exchange(arriving_, nullptr)) return prefetch->copy_into(target.all());
   for (size_t i = 0; i < all().size(); ++i) {
-    const Batch& from = held_[i];
-    Batch& batch = to.all()[i];
-    for (size_t k = 0; k < from.tensors.size(); ++k) {
-      const Tensor& place = batch.tensors[k];
-      if (place.storage() != from.tensors[k].storage())
-        launch<kernel::Copy>(place.device(), from.tensors[k], place);
+    const Batch& batch = held_[i];
+    Batch& copy = target.all()[i];
+    for (size_t k = 0; k < batch.tensors.size(); ++k) {
+      if (copy.tensors[k].storage() != batch.tensors[k].storage())
+        launch<kernel::Copy>(copy.tensors[k].device(), batch.tensors[k], copy.tensors[k]);
     }
-    batch.weight = from.weight;
-    batch.tokens = from.tokens;
+    copy.weight = batch.weight;
+    copy.tokens = batch.tokens;
   }
 }
 

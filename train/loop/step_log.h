@@ -1,4 +1,4 @@
-// Logs the steps of a session: lines of metrics, and the line of progress.
+// Logs the steps of a session: lines of metrics for the run folder, and the line of progress.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace heed {
 
-/// Averages losses over a window of steps and logs one line of metrics for each; shows every step on the line
-/// of progress; counts the seconds of training. Only the main process of a group writes metrics.
+/// Logs one line of metrics for each window of steps, with the mean loss of the window; shows every step on
+/// the line of progress; counts the seconds of training. Only the main process of a group writes metrics.
 class StepLog {
  public:
-  /// Writes metrics into `folder`; everything must outlive it.
+  /// Writes metrics into `folder`. All arguments must outlive this object.
   StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
 
-  /// Expected work of a session besides its steps, which the remaining time includes.
+  /// Expected time of a session besides its steps, for the remaining time.
   struct EvaluationTimes {
     int64_t validate_every = 0;     ///< steps from one validation to the next; 0: none
     double validation_seconds = 0;  ///< seconds of one validation
@@ -28,10 +28,9 @@ class StepLog {
   };
   /// Begins a session that ends after step `total`.
   void begin(int64_t total, const EvaluationTimes& evaluation);
-  /// Logs the step that state.step counts.
-  void step(const StepResult& done);
-  /// Logs the scores of a validation at the present step that has just ended. Its `seconds` do not count for
-  /// speed.
+  /// Logs the result of step number state.step.
+  void step(const StepResult& result);
+  /// Logs the scores of a validation at the present step. Its `seconds` are left out of tokens per second.
   void validation(const Scores& scores, double seconds);
   /// Shows the present state on the line of progress.
   void show() { progress_.step(now_); }
@@ -40,7 +39,7 @@ class StepLog {
   void log(const std::vector<Scalar>& numbers);
   /// Flushes what was logged to disk.
   void sync();
-  /// Removes what was logged after the present step: see MetricsLog.
+  /// Removes lines of later steps from the log: see MetricsLog.
   void truncate();
 
   /// Seconds of training, over all sessions, until now.
@@ -50,16 +49,16 @@ class StepLog {
 
  private:
   /// Expected seconds until the end of the run.
-  double seconds_left(double time) const;
+  double seconds_left(double now) const;
   Progress& progress_;
   RunState& state_;
   std::unique_ptr<MetricsLog> metrics_;  // log of the main process; null in others
   int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
   EvaluationTimes evaluation_ = {};
   double began_ = 0, earlier_seconds_ = 0;       // start of this session, and seconds of previous sessions
-  double validating_ = 0;                        // seconds of this session's validations
+  double validation_seconds_ = 0;                // seconds of this session's validations
   double window_start_ = 0, window_tokens_ = 0;  // start and tokens since the last line of metrics
-  Progress::Now now_ = {};
+  Progress::Now now_ = {};                       // numbers of the line of progress
 };
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Steps as trace events. The format: "Trace Event Format", Google, complete events (ph X) and counters (ph
-// C).
+// Steps as trace events, by Google's "Trace Event Format": complete events (ph X), counters (ph C) and names
+// of threads (ph M).
 #include "heed/train/loop/step_trace.h"
 
 #include <algorithm>
@@ -15,26 +15,16 @@ constexpr const char* step_name = "step";
 
 double microseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
 
-/// Names of modules, looked up once each.
-class ModuleNames {
- public:
-  explicit ModuleNames(Module& model) : model_(model) {}
-  const std::string& of(const void* module) {
-    const auto known = names_.find(module);
-    if (known != names_.end()) return known->second;
-    std::string name = module == nullptr ? std::string() : name_of(model_, module);
-    return names_.emplace(module, name.empty() ? "model" : std::move(name)).first->second;
-  }
-
- private:
-  Module& model_;
-  std::map<const void*, std::string> names_;
-};
-
 }  // namespace
 
 std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model) {
-  ModuleNames names(model);
+  std::map<const void*, std::string> names;  // names of modules so far
+  const auto module_name = [&](const void* module) -> const std::string& {
+    const auto [entry, is_new] = names.try_emplace(module, "model");
+    if (std::string name; is_new && module != nullptr && !(name = name_of(model, module)).empty())
+      entry->second = name;
+    return entry->second;
+  };
   int64_t start = events.empty() ? 0 : events.front().begin;
   std::set<int> threads;
   for (const TimelineEvent& event : events) {
@@ -49,21 +39,21 @@ std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model
         {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", std::move(name)}}));
   }
   for (const TimelineEvent& event : events) {
-    const std::string name = event.name != nullptr ? event.name : names.of(event.module);
-    Json one = Json::object({{"name", name},
-                             {"cat", event.kind},
-                             {"ph", event.value < 0 ? "X" : "C"},
-                             {"pid", 1},
-                             {"tid", event.thread},
-                             {"ts", microseconds(event.begin - start)}});
+    const std::string name = event.name != nullptr ? event.name : module_name(event.module);
+    Json json = Json::object({{"name", name},
+                              {"cat", event.kind},
+                              {"ph", event.value < 0 ? "X" : "C"},
+                              {"pid", 1},
+                              {"tid", event.thread},
+                              {"ts", microseconds(event.begin - start)}});
     if (event.value >= 0) {
-      one.set("args", Json::object({{"MiB", static_cast<double>(event.value) / (1 << 20)}}));
+      json.set("args", Json::object({{"MiB", static_cast<double>(event.value) / (1 << 20)}}));
     } else {
-      one.set("dur", microseconds(event.end - event.begin));
+      json.set("dur", microseconds(event.end - event.begin));
       if (event.name != nullptr && event.module != nullptr)
-        one.set("args", Json::object({{"module", names.of(event.module)}}));
+        json.set("args", Json::object({{"module", module_name(event.module)}}));
     }
-    list.push_back(std::move(one));
+    list.push_back(std::move(json));
   }
   return Json::object({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(list)}}).dump() + "\n";
 }
@@ -88,11 +78,10 @@ void StepTrace::after_step(const TrainContext& context, const StepResult&) {
   timeline_->slice(step_name, "update", nullptr, part_began_);
   timeline_->slice(step_name, step_name, nullptr, step_began_);
   ++recorded_;
-  // Work between two steps, such as a validation, is not recorded.
-  const std::vector<TimelineEvent> more = timeline_->events();
-  events_.insert(events_.end(), more.begin(), more.end());
+  const std::vector<TimelineEvent> events_of_step = timeline_->events();
+  events_.insert(events_.end(), events_of_step.begin(), events_of_step.end());
   dropped_ += timeline_->dropped();
-  timeline_.reset();
+  timeline_.reset();  // work between two steps, such as a validation, is not recorded
   if (recorded_ == steps_) write(context.model);
 }
 

@@ -8,24 +8,26 @@
 namespace heed {
 namespace {
 
-std::atomic<int> stop_signal = 0;
-std::atomic<bool> save_asked = false;
-// Lock-free, so that a signal handler may use them.
+std::atomic<int> stop_signal = 0;      // number of the signal that asked to stop, or 0
+std::atomic<bool> save_asked = false;  // whether SIGUSR1 has come
+// Signal handlers may use lock-free atomics only.
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 bool is_user_request(int number) { return number == SIGINT || number == SIGTERM; }
 
+/// Sets stop_signal; a second request of the user ends the process at once.
 void on_stop(int number) {
-  const int before = stop_signal;
-  if (is_user_request(before) && is_user_request(number)) {
+  const int previous = stop_signal;
+  if (is_user_request(previous) && is_user_request(number)) {
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
-  if (before == 0 || is_user_request(number)) stop_signal = number;
+  if (previous == 0 || is_user_request(number)) stop_signal = number;
 }
 
 void on_save(int) { save_asked = true; }
 
+/// The handlers of all signals of StopSignals.
 struct Handlers {
   HandledSignal interrupt{SIGINT, on_stop}, terminate{SIGTERM, on_stop}, hangup{SIGHUP, on_stop},
       cpu_time{SIGXCPU, on_stop};
@@ -33,7 +35,7 @@ struct Handlers {
 };
 
 std::mutex handlers_mutex;
-int num_alive = 0;                 // StopSignals objects that exist
+int num_alive = 0;                 // number of StopSignals objects that exist
 std::optional<Handlers> handlers;  // set while any exists
 
 }  // namespace
@@ -51,12 +53,12 @@ HandledSignal::HandledSignal(int number, void (*handler)(int)) : number_(number)
 HandledSignal::~HandledSignal() { ::sigaction(number_, &before_, nullptr); }
 
 SaveSignal::SaveSignal() : handled_(SIGUSR1, on_save) {
-  // A parent that forwards a signal blocks it until here, so that it does not kill a child that has just
-  // started.
-  sigset_t one;
-  ::sigemptyset(&one);
-  ::sigaddset(&one, SIGUSR1);
-  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  // A parent process that forwards SIGUSR1 starts its children with it blocked, so that it does not kill one
+  // that has no handler yet.
+  sigset_t sigusr1;
+  ::sigemptyset(&sigusr1);
+  ::sigaddset(&sigusr1, SIGUSR1);
+  ::pthread_sigmask(SIG_UNBLOCK, &sigusr1, nullptr);
 }
 
 bool SaveSignal::take() { return save_asked.exchange(false); }
@@ -77,9 +79,9 @@ int StopSignals::received() { return stop_signal; }
 
 void StopSignals::become_ordinary() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
-    struct sigaction now = {};
-    ::sigaction(number, nullptr, &now);
-    if (now.sa_handler == on_stop) std::signal(number, SIG_DFL);
+    struct sigaction action = {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler == on_stop) std::signal(number, SIG_DFL);
   }
 }
 

@@ -1,4 +1,4 @@
-// Signals after which a run finishes its step, saves, and stops or continues.
+// Signals on which a run finishes its step and saves, and then stops or continues.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@ namespace heed {
 /// ignored, as nohup and shells expect.
 class HandledSignal {
  public:
-  /// Installs the handler, which must be safe to call from a signal.
+  /// Installs the handler, which must be async-signal-safe.
   HandledSignal(int number, void (*handler)(int));
   ~HandledSignal();
   HandledSignal(const HandledSignal&) = delete;
@@ -40,8 +40,8 @@ class StopSignals {
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  static int received();          ///< the number of the signal that came, or 0
-  static void become_ordinary();  ///< restores the default actions: for a child before its exec
+  static int received();          ///< number of the signal that asked to stop, or 0
+  static void become_ordinary();  ///< restores the default actions; called by a child process before exec
 };
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // Callbacks: functions that users of the library, and tests, add to the training loop.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,14 +16,14 @@ struct StepResult {
   double loss = 0;       ///< mean over the step's batches, in nats
   double norm = 0;       ///< norm of the gradient, before clipping
   double rate = 0;       ///< learning rate
-  double tokens = 0;     ///< tokens of its batches, over all processes
-  bool skipped = false;  ///< whether loss or gradient was not finite, and nothing was changed
+  double tokens = 0;     ///< number of tokens of its batches, over all processes
+  bool skipped = false;  ///< whether loss or gradient was not finite, so that weights did not change
 };
 
 /// The state of the training when a callback is called.
 struct TrainContext {
-  int64_t step = 0;           ///< counted from 1, as in the metrics
-  Module& model;              ///< with the weights of this step
+  int64_t step = 0;           ///< number of the step, counted from 1
+  Module& model;              ///< the model, with its present weights
   const ProcessGroup& group;  ///< the processes of the run; a group of one without mpirun
 };
 
@@ -32,10 +33,11 @@ class TrainCallback {
  public:
   virtual ~TrainCallback() = default;
   /// Called before the first step of this session. TrainContext::step is the number of steps taken before, 0
-  /// for a new run; files of later steps are those of a session that this one replaces.
+  /// for a new run. Files of later steps are from an earlier session, whose later steps this session
+  /// replaces.
   virtual void before_training(const TrainContext&) {}
-  /// Whether before_step() and after_backward() are wanted. Steps then run op by op: a replayed CUDA graph
-  /// calls nobody, and batches are not made ahead.
+  /// Whether before_step() and after_backward() are called. Steps then run op by op, since a replayed CUDA
+  /// graph calls nothing, and batches are not made ahead.
   virtual bool inside_steps() const { return false; }
   /// Called before the batches of a step are computed.
   virtual void before_step(const TrainContext&, StepBatches&) {}
@@ -58,23 +60,21 @@ class TrainCallbacks {
   /// The pointers must not be null.
   explicit TrainCallbacks(std::vector<TrainCallback*> all = {}) : all_(std::move(all)) {}
 
-  /// Whether one of them is inside_steps().
+  /// Whether any of them is inside_steps().
   bool inside_steps() const {
-    for (const TrainCallback* one : all_) {
-      if (one->inside_steps()) return true;
-    }
-    return false;
+    return std::any_of(all_.begin(), all_.end(),
+                       [](const TrainCallback* callback) { return callback->inside_steps(); });
   }
   /// Calls a member of each: `callbacks.call(&TrainCallback::after_step, context, result)`.
   template <class... Parameters, class... Arguments>
-  void call(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
-    for (TrainCallback* one : all_) (one->*what)(arguments...);
+  void call(void (TrainCallback::*member)(Parameters...), Arguments&&... arguments) const {
+    for (TrainCallback* callback : all_) (callback->*member)(arguments...);
   }
   /// Calls a member of each callback that is inside_steps().
   template <class... Parameters, class... Arguments>
-  void call_inside(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
-    for (TrainCallback* one : all_) {
-      if (one->inside_steps()) (one->*what)(arguments...);
+  void call_inside(void (TrainCallback::*member)(Parameters...), Arguments&&... arguments) const {
+    for (TrainCallback* callback : all_) {
+      if (callback->inside_steps()) (callback->*member)(arguments...);
     }
   }
 

@@ -1,4 +1,4 @@
-// One training step: forward, backward, update; and the search for a value that is not finite.
+// One training step: forward, backward, update; and the search for the first value that is not finite.
 #include "heed/train/loop/train_step.h"
 
 #include <cmath>
@@ -36,8 +36,8 @@ StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double
   std::string bad;
   try {
     compute(batches, rate, momentum);
-    // The first wait for the device in this step. One copy reads all its numbers, so a value that is not
-    // finite is noticed in the same step.
+    // This copy is the first wait for the device in the step. It reads losses and norm at once, so a value
+    // that is not finite is noticed in the same step.
     std::vector<double> numbers = numbers_.to_doubles();
     result.norm = std::sqrt(numbers.back());
     numbers.pop_back();
@@ -81,20 +81,20 @@ void TrainStep::compute(StepBatches& batches, double rate, std::optional<double>
 void TrainStep::forward_backward_update(StepBatches& batches) {
   const std::vector<Tensor> losses = passes_->run(context(), batches, is_first_);
   optimizer_.update(losses);
-  // Adjacent in memory, so that one copy reads them.
-  int64_t at = 0;
-  const auto keep = [&](const Tensor& x) {
-    const Tensor place = view::slice(numbers_, 0, at, at + x.size());
-    launch<kernel::Copy>(place.device(), view::reshape(x, place.shape()), place);
-    at += x.size();
+  // Losses and norm go into one tensor, so that one copy to the host reads them.
+  int64_t count = 0;
+  const auto append = [&](const Tensor& x) {
+    const Tensor target = view::slice(numbers_, 0, count, count + x.size());
+    launch<kernel::Copy>(target.device(), view::reshape(x, target.shape()), target);
+    count += x.size();
   };
-  for (const Tensor& loss : losses) keep(loss);
-  keep(optimizer_.squared_norm());
+  for (const Tensor& loss : losses) append(loss);
+  append(optimizer_.squared_norm());
 }
 
 std::string TrainStep::find_bad(StepBatches& batches, int64_t tick, int64_t draws) {
   optimizer_.forget_step();
-  // The update was left out, so the same step can be computed again.
+  // The optimizer skipped the update, so the same step can be computed again.
   non_finite_.restore_buffers();
   std::string bad = find_bad_value(model_, batches, config_.task->tensor_names(), [&] {
     rng_.restore(tick, draws);

@@ -13,37 +13,45 @@
 namespace heed {
 namespace {
 
-/// The model with its initial weights. The error for lack of memory lists which modules hold how much.
-std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
+/// Returns what make() makes, which owns memory of weights. An error for lack of memory lists its users.
+template <class Make>
+auto make_weights(const Config& config, Make&& make) {
   try {
     const MemoryScope owned(MemoryKind::weights);
+    return make();
+  } catch (...) {
+    explain_memory(config, nullptr, "while the model was made");
+  }
+}
+
+/// The model with its initial weights.
+std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
+  return make_weights(config, [&] {
     std::unique_ptr<Module> model = new_model(config, rng);
     if (!folder.is_none()) check_savable(*model);
     if (config.train.pretrain != Pretrain::none && !resumes) load_pretrained(*model, folder.path());
     rng.advance();  // tick 0 made the weights; step t draws at tick t
     return model;
-  } catch (...) {
-    explain_memory(config, nullptr, "while the model was made");
-  }
+  });
 }
 
+/// The optimizer of the model's parameters, in the groups of the settings.
 std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
-  try {
-    const MemoryScope owned(MemoryKind::weights);
+  return make_weights(config, [&] {
     OptimizerOptions options = config.train.optimizer;
     if (options.groups.empty()) options.groups = parse_groups(config.train.groups, "train.groups: ");
     return std::make_unique<Optimizer>(model, options);
-  } catch (...) {
-    explain_memory(config, nullptr, "while the model was made");
-  }
+  });
 }
 
+/// Estimates the run, and shows that on the line of progress.
 Estimate estimate_with_progress(const Config& config, Module& model, Optimizer& optimizer, Rng& rng,
                                 int64_t steps, const ProcessGroup& group, Progress& progress) {
   progress.say("estimate", "measuring memory and time of the largest batches");
   const ProgressScope shown(progress, "estimate");
   // In a group, the last shard of a batch is the largest.
-  return estimate_run(config, model, optimizer, rng, steps, {group.size() - 1, group.size()});
+  const BatchShard largest_shard{group.size() - 1, group.size()};
+  return estimate_run(config, model, optimizer, rng, steps, largest_shard);
 }
 
 }  // namespace
@@ -96,16 +104,16 @@ TrainResult Trainer::train() {
   const int64_t save_every =
       config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every : validate_every_;
   if (state_.step > 0 && validation_due() && state_.validated != state_.step) {
-    evaluate();  // a signal came between this step and its validation
+    evaluate();  // a signal ended the last session between this step and its validation
     checkpoints_.save();
   }
 
   StopRequest request = stop_request();
-  bool save_asked = request.save;  // before the first step
+  bool save_asked = request.save;  // SIGUSR1 may come before the first step
   int stopped_by = 0;
   while (state_.step < total_ && !stopping_.patience_exhausted()) {
-    if (request.out_of_time && checkpoints_.saved() >= 0)
-      break;  // a session without a checkpoint takes one step first
+    // A session without a checkpoint takes one step before it stops for time.
+    if (request.out_of_time && checkpoints_.saved() >= 0) break;
     log_.step(take_step());
     request = stop_request();
     if (request.signal == 0 && validation_due()) evaluate();
@@ -141,9 +149,9 @@ StepResult Trainer::take_step() {
   ++state_.step;
   const Schedule& schedule = config_.train.schedule;
   const double rate = schedule.at(state_.step, total_, config_.model.d_model);
-  const StepResult done = step_.run(std::move(batches), rate, schedule.momentum(state_.step, total_));
+  const StepResult result = step_.run(std::move(batches), rate, schedule.momentum(state_.step, total_));
   step_seconds_ += seconds_now() - began;
-  return done;
+  return result;
 }
 
 StopRequest Trainer::stop_request() {
@@ -192,18 +200,16 @@ void Trainer::evaluate_late(TrainResult& result) {
 }
 
 TrainResult Trainer::result() const {
-  TrainResult result;
-  result.step = state_.step;
-  result.best_step = state_.best_step;
-  if (state_.best) result.best = *state_.best;
-  result.step_seconds = step_seconds_;
-  result.steps_taken = state_.step - log_.first_step();
-  result.validation_seconds = validation_.seconds();
-  result.validations = validation_.count();
-  result.seconds = state_.seconds;
-  result.skipped = state_.skipped;
-  result.replayed = step_.replayed();
-  return result;
+  return {.step = state_.step,
+          .best_step = state_.best_step,
+          .best = state_.best.value_or(Scores()),
+          .step_seconds = step_seconds_,
+          .steps_taken = state_.step - log_.first_step(),
+          .validation_seconds = validation_.seconds(),
+          .validations = validation_.count(),
+          .seconds = state_.seconds,
+          .skipped = state_.skipped,
+          .replayed = step_.replayed()};
 }
 
 }  // namespace heed

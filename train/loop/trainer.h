@@ -27,36 +27,36 @@ namespace heed {
 
 /// How a run ended.
 struct TrainResult {
-  int64_t step = 0;               ///< steps taken, over all sessions
+  int64_t step = 0;               ///< number of steps taken, over all sessions
   int64_t best_step = 0;          ///< the step of `best`; 0: no validation
   Scores best;                    ///< scores of the best validation
   double step_seconds = 0;        ///< seconds of the steps of this session
-  int64_t steps_taken = 0;        ///< steps of this session
+  int64_t steps_taken = 0;        ///< number of steps of this session
   double validation_seconds = 0;  ///< seconds of the validations of this session
   int64_t validations = 0;        ///< number of validations of this session
   double seconds = 0;             ///< seconds of training, validations included, over all sessions
   int stopped_by = 0;             ///< number of the signal that ended it, or 0
-  int64_t skipped = 0;            ///< steps skipped because their numbers were not finite
-  int64_t replayed = 0;           ///< steps of this session that were replayed as a CUDA graph
+  int64_t skipped = 0;            ///< number of steps skipped because their numbers were not finite
+  int64_t replayed = 0;           ///< number of steps of this session that were replayed as a CUDA graph
   bool early = false;             ///< whether patience or the time limit ended it
   /// False where a signal ended the run before its last step.
   bool finished() const { return stopped_by == 0; }
 };
 
 /// Trains one run. Every step is a function of (config, step), so a resumed run is bit-identical to an
-/// uninterrupted one. The processes of a group take a step together: each computes its shard of every batch,
-/// the gradients are summed, and all update their own copy of the weights alike. Only the main one scores and
-/// writes into the folder.
+/// uninterrupted one. The processes of a group take each step together: each process computes its shard of
+/// every batch, the gradients are summed, and each process updates its copy of the weights equally. Only the
+/// main process scores the model and writes into the folder.
 class Trainer {
  public:
-  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from. The processes of a
-  /// group hold the same config and checkpoint. Callbacks must outlive the trainer.
+  /// The task must be loaded and the folder locked. `resume` holds the checkpoint to resume from. The
+  /// processes of a group hold the same config and checkpoint. Callbacks must outlive the trainer.
   Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress,
           ProcessGroup& group = single_process(), std::vector<TrainCallback*> callbacks = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains to the end, a signal, or a limit; saves on the way and at the end. To be called once.
+  /// Trains until the last step, a signal, or a limit; saves on the way and at the end. To be called once.
   TrainResult run();
   Module& model() { return *model_; }  ///< with the weights of the last step
   /// Expected memory and time of the whole run.
@@ -65,10 +65,9 @@ class Trainer {
   Estimate estimate_of_rest() const {
     return remaining_estimate(estimate_, total_, state_.step, validate_every_);
   }
-  int64_t total_steps() const { return total_; }  ///< steps that the config asks for
-  int64_t step() const { return state_.step; }    ///< steps taken so far, over all sessions
-  /// Whether as many validations in a row brought no improvement as train.patience allows: run() takes no
-  /// step then.
+  int64_t total_steps() const { return total_; }  ///< number of steps of the whole run
+  int64_t step() const { return state_.step; }    ///< number of steps taken so far, over all sessions
+  /// Whether as many validations in a row as train.patience allows brought no improvement: no step follows.
   bool patience_exhausted() const { return stopping_.patience_exhausted(); }
 
  private:
@@ -82,12 +81,12 @@ class Trainer {
   void evaluate();
   /// Writes the checkpoint of the present step, unless there is one.
   void save();
-  /// Validates where the time limit ended the session. Since a clock decided at which step, a resumed run
-  /// ignores this validation: it continues from the checkpoint that was saved before.
+  /// Validates where the time limit ended the session. A resumed run ignores this validation, since its step
+  /// depends on a clock: it continues from the checkpoint that was saved before.
   void evaluate_late(TrainResult& result);
   /// The result of run(), after the last step of the session.
   TrainResult result() const;
-  /// What all processes agree to do after this step: signals, SIGUSR1 and the time limit.
+  /// The request to stop or save after this step on which all processes agree: by signals or time.
   StopRequest stop_request();
 
   Config& config_;
@@ -100,8 +99,8 @@ class Trainer {
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  int64_t total_;
-  int64_t validate_every_;  // steps
+  int64_t total_;           // number of steps of the run
+  int64_t validate_every_;  // number of steps
   Estimate estimate_;
   CheckpointManager checkpoints_;
   BatchStream batches_;

@@ -10,19 +10,20 @@
 namespace heed {
 namespace {
 
-/// The scores of the main process, sent to all processes as bytes.
+/// The scores of the main process, sent to all processes as bytes: '<' or '>' for lower_is_better, then for
+/// each score its name, a zero byte and the bytes of its value.
 Scores broadcast(ProcessGroup& group, const Scores& scores) {
   std::string bytes = scores.lower_is_better ? "<" : ">";
   for (const auto& [name, value] : scores.list)
     bytes += name + '\0' + std::string(reinterpret_cast<const char*>(&value), sizeof value);
   bytes = group.broadcast(bytes);
   Scores all{.list = {}, .lower_is_better = bytes[0] == '<'};
-  for (size_t at = 1; at < bytes.size();) {
-    const size_t end = bytes.find('\0', at);
+  for (size_t name_begin = 1; name_begin < bytes.size();) {
+    const size_t name_end = bytes.find('\0', name_begin);
     double value = 0;
-    std::memcpy(&value, bytes.data() + end + 1, sizeof value);
-    all.list.emplace_back(bytes.substr(at, end - at), value);
-    at = end + 1 + sizeof value;
+    std::memcpy(&value, bytes.data() + name_end + 1, sizeof value);
+    all.list.emplace_back(bytes.substr(name_begin, name_end - name_begin), value);
+    name_begin = name_end + 1 + sizeof value;
   }
   return all;
 }

@@ -7,15 +7,14 @@
 
 namespace heed {
 
-/// Scores a model and measures the time of that. In a group the main process scores, and all receive its
-/// scores.
+/// Scores a model and measures how long that takes. In a group the main process scores for all.
 class Validation {
  public:
-  /// The task of `config` scores the model; everything must outlive it.
+  /// The task of `config` scores the model. All arguments must outlive this object.
   Validation(const Config& config, Module& model, ProcessGroup& group)
       : config_(config), model_(model), group_(group) {}
 
-  Scores run();  ///< scores without dropout and gradients; collective: all processes of the group call it
+  Scores run();  ///< scores without dropout or gradients; collective: all processes of the group call it
   int64_t count() const { return count_; }               ///< number of validations of this session
   double seconds() const { return seconds_; }            ///< seconds of all validations
   double last_seconds() const { return last_seconds_; }  ///< seconds of the last validation

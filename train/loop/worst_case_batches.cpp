@@ -9,12 +9,12 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_planned = 20000;  // batches that are planned, but for the end of an epoch
-// Batches measured because of the fit, after the typical one and the extremes.
-constexpr size_t max_expected = 3;
+constexpr int64_t max_planned = 20000;  // number of batches after which no further epoch is planned
+// Number of batches proposed by the fit, after the typical one and the extremes.
+constexpr size_t max_proposed_by_fit = 3;
 
-/// weights[0] + sum over i of weights[i + 1] batch_cost[i].
-double sum_of(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
+/// The prediction of the fitted cost model: weights[0] + sum over i of weights[i + 1] batch_cost[i].
+double predicted(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
   return std::inner_product(batch_cost.begin(), batch_cost.end(), weights.begin() + 1, weights[0]);
 }
 
@@ -61,62 +61,66 @@ size_t WorstCaseBatches::nearest_to_mean() const {
 }
 
 std::optional<BatchPlace> WorstCaseBatches::next() {
-  const auto largest = [&](const auto& value) {
-    const auto found = std::max_element(kinds_.begin(), kinds_.end(),
-                                        [&](const Kind& a, const Kind& b) { return value(a) < value(b); });
+  const auto kind_with_largest = [&](const auto& quantity) {
+    const auto found = std::max_element(kinds_.begin(), kinds_.end(), [&](const Kind& a, const Kind& b) {
+      return quantity(a) < quantity(b);
+    });
     return static_cast<size_t>(found - kinds_.begin());
   };
-  const auto ask = [&](size_t kind) {
-    asked_ = kind;
+  const auto propose = [&](size_t kind) {
+    proposed_ = kind;
     kinds_[kind].measured = true;
     return kinds_[kind].first;
   };
-  if (measured_.empty()) return ask(typical_);
-  // Among batches with the largest value of one cost, take the one with the largest sum.
+  if (measured_.empty()) return propose(typical_);
+  // Several batches may have the largest value of one cost: propose the one with the largest sum of costs.
   const auto total = [](const Kind& kind) {
     return std::accumulate(kind.batch_cost.begin(), kind.batch_cost.end(), 0.0);
   };
   for (size_t k = 0; k < mean_.size(); ++k) {
     const size_t extreme =
-        largest([&](const Kind& kind) { return std::pair(kind.batch_cost[k], total(kind)); });
-    if (!kinds_[extreme].measured) return ask(extreme);
+        kind_with_largest([&](const Kind& kind) { return std::pair(kind.batch_cost[k], total(kind)); });
+    if (!kinds_[extreme].measured) return propose(extreme);
   }
-  if (measured_.size() > mean_.size() + max_expected || measured_.size() == kinds_.size()) return {};
+  if (measured_.size() > mean_.size() + max_proposed_by_fit || measured_.size() == kinds_.size()) return {};
   const std::vector<double> weights = fit(&Measured::bytes);
-  const size_t expected = largest([&](const Kind& kind) { return sum_of(weights, kind.batch_cost); });
-  if (!kinds_[expected].measured) return ask(expected);
+  const size_t expected =
+      kind_with_largest([&](const Kind& kind) { return predicted(weights, kind.batch_cost); });
+  if (!kinds_[expected].measured) return propose(expected);
   return {};
 }
 
 void WorstCaseBatches::record(double bytes, double operations) {
-  measured_.push_back({asked_, bytes, operations});
+  measured_.push_back({proposed_, bytes, operations});
 }
 
 double WorstCaseBatches::mean_over_typical() const {
   const std::vector<double> weights = fit(&Measured::operations);
-  const double typical = sum_of(weights, kinds_[typical_].batch_cost);
-  return typical > 0 ? sum_of(weights, mean_) / typical : 1;
+  const double typical = predicted(weights, kinds_[typical_].batch_cost);
+  return typical > 0 ? predicted(weights, mean_) / typical : 1;
 }
 
-/// Non-negative least squares by coordinate descent. With more weights than measurements the solution is not
-/// unique: a small ridge penalty shares the effect among costs that grow together.
-std::vector<double> WorstCaseBatches::fit(double Measured::*what) const {
+/// Fits predicted() to a measured quantity, by non-negative least squares with coordinate descent. With more
+/// weights than measurements the solution is not unique: a small ridge penalty divides the effect among costs
+/// that grow together.
+std::vector<double> WorstCaseBatches::fit(double Measured::*quantity) const {
   constexpr double ridge = 1e-6;
   std::vector<double> weights(mean_.size() + 1), residuals;
-  for (const Measured& one : measured_) residuals.push_back(one.*what);
+  for (const Measured& measurement : measured_) residuals.push_back(measurement.*quantity);
   const auto cost = [&](size_t i, size_t k) {  // the first weight is the constant term
     return k == 0 ? 1.0 : kinds_[measured_[i].kind].batch_cost[k - 1];
   };
-  for (int iteration = 0; iteration < 3000; ++iteration) {
+  constexpr int iterations = 3000;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
     for (size_t k = 0; k < weights.size(); ++k) {
-      double along = 0, square = ridge;
+      double projection = 0, square = ridge;
       for (size_t i = 0; i < residuals.size(); ++i) {
-        along += cost(i, k) * residuals[i];
+        projection += cost(i, k) * residuals[i];
         square += cost(i, k) * cost(i, k);
       }
-      const double to = std::max(0.0, weights[k] + (along - ridge * weights[k]) / square);
-      for (size_t i = 0; i < residuals.size(); ++i) residuals[i] -= (to - weights[k]) * cost(i, k);
-      weights[k] = to;
+      const double weight = std::max(0.0, weights[k] + (projection - ridge * weights[k]) / square);
+      for (size_t i = 0; i < residuals.size(); ++i) residuals[i] -= (weight - weights[k]) * cost(i, k);
+      weights[k] = weight;
     }
   }
   return weights;

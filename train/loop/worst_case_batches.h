@@ -14,17 +14,18 @@ struct BatchPlace {
   int64_t position = 0;  ///< number of the batch in that epoch
 };
 
-/// The batches that a run has planned, distinguished by Task::batch_cost() alone, whatever the model. It
-/// proposes for measuring: a typical batch, those with the largest value of one cost, and then those for
-/// which a weighted sum of the costs, fitted to the measurements so far, predicts still more memory.
+/// Proposes batches of a run for measuring. Batches are distinguished by Task::batch_cost() alone. It
+/// proposes a typical batch, then those with the largest value of one cost, then those for which a weighted
+/// sum of the costs, fitted to the measurements so far, predicts still more memory.
 class WorstCaseBatches {
  public:
-  /// Plans epochs until there are `batches`, or 20,000 and an epoch is whole; leaves the task on some epoch.
+  /// Lets the task plan epochs until they have `batches` batches, or an epoch ends after 20,000; leaves the
+  /// task planned for any epoch.
   WorstCaseBatches(Task& task, int64_t batches);
 
-  /// Chooses the next batch to measure; none when no other is expected to take more memory.
+  /// Proposes the next batch to measure; none where no other is expected to take more memory.
   std::optional<BatchPlace> next();
-  /// Records the peak bytes and the operations of the batch that next() returned.
+  /// Records the peak bytes and the number of operations of the batch that next() proposed.
   void record(double bytes, double operations);
 
   /// The batch nearest to the mean of all.
@@ -40,18 +41,19 @@ class WorstCaseBatches {
     double count = 0;
     bool measured = false;
   };
+  /// A measured batch.
   struct Measured {
     size_t kind;
     double bytes, operations;
   };
 
   size_t nearest_to_mean() const;
-  std::vector<double> fit(double Measured::*what) const;
+  std::vector<double> fit(double Measured::*quantity) const;
 
   std::vector<Kind> kinds_;
   std::vector<double> mean_;  // mean cost of all batches
   std::vector<Measured> measured_;
-  size_t typical_ = 0, asked_ = 0;
+  size_t typical_ = 0, proposed_ = 0;  // kinds: the typical one, and the last that next() proposed
 };
 
 }  // namespace heed

@@ -9,10 +9,10 @@
 
 #include "heed/core/io/hash.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/core/kernels/elementwise/adamw.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/kernels/elementwise/moving_average.h"
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
 

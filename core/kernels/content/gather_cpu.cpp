@@ -1,4 +1,4 @@
-// Rows selected by index, on the CPU.
+// Gather and scatter-add of rows on the CPU.
 #include "heed/core/kernels/content/gather.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace {
 /// Fails on the first id that is no row of a table with this many rows.
 void check_ids(const char* op, const Tensor& ids, int64_t num_rows) {
   const int32_t *begin = ids.data<int32_t>(), *end = begin + ids.size();
-  int32_t min_id = 0, max_id = -1;  // a reduction runs in vectors, a search with an early end does not
+  // Minimum and maximum are found with SIMD vectors; std::find_if, which may end early, is not vectorized.
+  int32_t min_id = 0, max_id = -1;
   for (const int32_t* id = begin; id != end; ++id) {
     min_id = std::min(min_id, *id);
     max_id = std::max(max_id, *id);
@@ -39,22 +40,23 @@ void check_head_ids(const char* op, const HeadIds& ids, int64_t num_heads, int64
 }
 
 /// target[head, ids[head, i], :] += rows(head, i)[:], in the order of i; an id of -1 adds nothing. target
-/// [heads, num_rows, width] is contiguous. One task is a band of columns of a head, which goes through all
-/// rows i, so additions into one place keep their order.
+/// [heads, num_rows, width] is contiguous. One task adds a band of columns of all rows i of a head, so that
+/// additions into one row keep their order.
 template <class T, class RowOf>
 void scatter_add(const HeadIds& ids, int64_t num_heads, int64_t num_rows, int64_t width, int64_t band_width,
                  RowOf row_of, T* target) {
-  const int64_t columns = ids.count * width < light_grain ? std::max<int64_t>(width, 1) : band_width;
-  const int64_t bands = ceil_div(width, columns);
+  if (ids.count * width < light_grain) band_width = std::max<int64_t>(width, 1);
+  const int64_t bands = ceil_div(width, band_width);
   parallel_for(num_heads * bands, [&](int64_t task) {
-    const int64_t head = task / bands, begin = task % bands * columns, end = std::min(begin + columns, width);
+    const int64_t head = task / bands, begin = task % bands * band_width,
+                  end = std::min(begin + band_width, width);
     for (int64_t i = 0; i < ids.count; ++i) {
       const int32_t id = ids.at(head, i);
       if (id < 0) continue;
-      T* sum = target + (head * num_rows + id) * width;
+      T* target_row = target + (head * num_rows + id) * width;
       const T* row = row_of(head, i);
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) sum[j] += row[j];
+      for (int64_t j = begin; j < end; ++j) target_row[j] += row[j];
     }
   });
 }
@@ -66,18 +68,17 @@ template <>
 void Gather::cpu<target_isa>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
   check_ids("gather", ids, table.extent(0));
-  const int32_t* id = ids.data<int32_t>();
+  const int32_t* id_list = ids.data<int32_t>();
   visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
-    const T* rows = table.data<T>();
-    T* to = out.data<T>();
     const int64_t row_stride = table.strides()[0], column_stride = table.strides()[1];
     parallel_rows(ids.size(), light_grain / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const T* row = rows + id[i] * row_stride;
+        const T* table_row = table.data<T>() + id_list[i] * row_stride;
+        T* out_row = out.data<T>() + i * width;
         if (column_stride == 1) {
-          std::memcpy(to + i * width, row, static_cast<size_t>(width) * sizeof(T));
+          std::memcpy(out_row, table_row, static_cast<size_t>(width) * sizeof(T));
         } else {
-          for (int64_t j = 0; j < width; ++j) to[i * width + j] = row[j * column_stride];
+          for (int64_t j = 0; j < width; ++j) out_row[j] = table_row[j * column_stride];
         }
       }
     });
@@ -85,16 +86,16 @@ void Gather::cpu<target_isa>(const Tensor& table, const Tensor& ids, const Tenso
   Count::add(out.size());
 }
 
-/// table[ids[i], :] += rows[i, :], in the order of i.
+/// table[ids[i], :] += rows[i, :], in the order of i. One task is a band of columns.
 template <>
 void ScatterAdd::cpu<target_isa>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
+  constexpr int64_t num_heads = 1, band_width = 64;
   const int64_t width = table.extent(-1);
   check_ids("scatter_add", ids, table.extent(0));
   visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
-    const T* row = rows.data<T>();
     scatter_add(
-        HeadIds::of_list(ids), 1, table.extent(0), width, 64,
-        [=](int64_t, int64_t i) { return row + i * width; }, table.data<T>());
+        HeadIds::of_list(ids), num_heads, table.extent(0), width, band_width,
+        [&](int64_t, int64_t i) { return rows.data<T>() + i * width; }, table.data<T>());
   });
   Count::add(rows.size());
 }
@@ -106,16 +107,16 @@ void GatherRows::cpu<target_isa>(const Tensor& x, const Tensor& ids, const Tenso
   const int64_t heads = x.extent(1), count = out.extent(2), width = out.extent(3);
   check_head_ids("gather_rows", head_ids, ids.extent(0) * ids.extent(1), x.extent(2));
   visit_float("gather_rows", x.dtype(), [&]<class T>(Type<T>) {
-    const HeadView<const T> rows(x);
-    T* to = out.data<T>();
+    const HeadView<const T> inputs(x);
     parallel_rows(out.extent(0) * heads * count, light_grain / std::max<int64_t>(width, 1),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t row = begin; row < end; ++row) {
                       const int64_t head = row / count, id = head_ids.at(head, row % count);
+                      T* out_row = out.data<T>() + row * width;
                       if (id < 0) {
-                        std::fill_n(to + row * width, width, T(0));
+                        std::fill_n(out_row, width, T(0));
                       } else {
-                        std::memcpy(to + row * width, rows.at(head / heads, head % heads, id),
+                        std::memcpy(out_row, inputs.at(head / heads, head % heads, id),
                                     static_cast<size_t>(width) * sizeof(T));
                       }
                     }
@@ -124,17 +125,19 @@ void GatherRows::cpu<target_isa>(const Tensor& x, const Tensor& ids, const Tenso
   Count::add(out.size());
 }
 
-/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i; an id of -1 adds nothing.
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i; an id of -1 adds nothing. One task is a
+/// band of columns of a head.
 template <>
 void ScatterAddRows::cpu<target_isa>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
+  constexpr int64_t band_width = 32;
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t heads = y.extent(1), num_heads = y.extent(0) * heads;
   check_head_ids("scatter_add_rows", head_ids, ids.extent(0) * ids.extent(1), y.extent(2));
   visit_float("scatter_add_rows", y.dtype(), [&]<class T>(Type<T>) {
-    const HeadView<const T> view(rows);
+    const HeadView<const T> inputs(rows);
     scatter_add(
-        head_ids, num_heads, y.extent(2), y.extent(3), 32,
-        [&](int64_t head, int64_t i) { return view.at(head / heads, head % heads, i); }, y.data<T>());
+        head_ids, num_heads, y.extent(2), y.extent(3), band_width,
+        [&](int64_t head, int64_t i) { return inputs.at(head / heads, head % heads, i); }, y.data<T>());
   });
   Count::add(rows.size());
 }

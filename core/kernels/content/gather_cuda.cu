@@ -1,5 +1,5 @@
-// Rows selected by index, on a GPU. A gradient sorts the ids first, so that rows added to one place lie
-// together.
+// Gather and scatter-add of rows on a GPU. A scatter-add sorts the ids first, so that rows added to one
+// target row are neighbours.
 #include "heed/core/kernels/content/gather.h"
 
 #include <algorithm>
@@ -14,35 +14,35 @@
 namespace heed::kernel {
 namespace {
 
-/// The rule of a flat list of ids: 0 to num_rows - 1.
-cuda::IndexErrorRecord table_rule(int64_t num_rows) {
+/// Valid ids of a flat list: 0 to num_rows - 1.
+cuda::IndexErrorRecord valid_in_table(int64_t num_rows) {
   return {.first = 0, .rows = num_rows, .ignored = 0, .heads = 1, .count = 1};
 }
-/// The rule of the ids of heads: 0 to num_rows - 1, or -1.
-cuda::IndexErrorRecord head_rule(const HeadIds& ids, int64_t num_rows) {
+/// Valid ids of heads: 0 to num_rows - 1, or -1.
+cuda::IndexErrorRecord valid_in_head(const HeadIds& ids, int64_t num_rows) {
   return {.first = 0, .rows = num_rows, .ignored = -1, .heads = ids.heads, .count = ids.count};
 }
 
-/// out[i, :] = table[ids[i], :], one warp per row i. An id outside the table is noted as an error and gives
-/// NaN.
+/// out[i, :] = table[ids[i], :]. An id outside the table is recorded as an error and gives a row of NaN. One
+/// warp per row i; lanes are columns.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gather_table(const T* table, int64_t row_stride, int64_t column_stride, const int32_t* ids, int64_t count,
-                 int64_t width, cuda::IndexErrorRecord* note, cuda::IndexErrorRecord rule, T* out) {
+                 int64_t width, cuda::IndexErrorRecord* record, cuda::IndexErrorRecord valid, T* out) {
   const int64_t i = cuda::grid_warp();
   if (i >= count) return;
   const int32_t id = ids[i];
-  const bool is_valid = id >= 0 && id < rule.rows;
-  if (!is_valid && cuda::lane() == 0) cuda::record_index_error(note, i, id, rule);
+  const bool is_valid = id >= 0 && id < valid.rows;
+  if (!is_valid && cuda::lane() == 0) cuda::record_index_error(record, i, id, valid);
   for (int64_t j = cuda::lane(); j < width; j += cuda::lanes)
     out[i * width + j] = is_valid ? table[id * row_stride + j * column_stride] : static_cast<T>(nan(""));
 }
 
-/// The id itself; or -1 where it is no row, after noting an error unless the rule allows that id.
-__device__ int32_t checked_id(int32_t id, int64_t place, cuda::IndexErrorRecord* note,
-                              const cuda::IndexErrorRecord& rule) {
-  if (id >= 0 && id < rule.rows) return id;
-  if (id != -1 || rule.ignored != -1) cuda::record_index_error(note, place, id, rule);
+/// Returns a valid id itself, else -1. An id that is neither a row nor allowed as -1 is recorded as an error.
+__device__ int32_t checked_id(int32_t id, int64_t position, cuda::IndexErrorRecord* record,
+                              const cuda::IndexErrorRecord& valid) {
+  if (id >= 0 && id < valid.rows) return id;
+  if (id != -1 || valid.ignored != -1) cuda::record_index_error(record, position, id, valid);
   return -1;
 }
 
@@ -51,100 +51,101 @@ __device__ int32_t checked_id(int32_t id, int64_t place, cuda::IndexErrorRecord*
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gather_rows(HeadView<const T> x, HeadIds ids, int64_t num_rows, int64_t width,
-                cuda::IndexErrorRecord* note, cuda::IndexErrorRecord rule, T* out) {
+                cuda::IndexErrorRecord* record, cuda::IndexErrorRecord valid, T* out) {
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   const int64_t head = row / ids.count;
-  const int32_t id = checked_id(ids.at(head, row % ids.count), row, note, rule);
-  const T* from = x.at(head / ids.heads, head % ids.heads, id < 0 ? 0 : id);
-  for (int64_t j = cuda::lane(); j < width; j += cuda::lanes) out[row * width + j] = id < 0 ? T(0) : from[j];
+  const int32_t id = checked_id(ids.at(head, row % ids.count), row, record, valid);
+  const T* x_row = x.at(head / ids.heads, head % ids.heads, id < 0 ? 0 : id);
+  for (int64_t j = cuda::lane(); j < width; j += cuda::lanes) out[row * width + j] = id < 0 ? T(0) : x_row[j];
 }
 
-/// sort_keys[n] = id n of all heads, or the number of rows where it is none, so that those come last.
+/// sort_keys[n] = id n of all heads [heads, count]; ids of no row become the number of rows, which sorts them
+/// last. One thread per id.
 __global__ void __launch_bounds__(cuda::block)
-    make_sort_keys(HeadIds ids, int64_t num_ids, cuda::IndexErrorRecord* note, cuda::IndexErrorRecord rule,
+    make_sort_keys(HeadIds ids, int64_t num_ids, cuda::IndexErrorRecord* record, cuda::IndexErrorRecord valid,
                    uint32_t* sort_keys) {
   for (int64_t n = cuda::global_thread(); n < num_ids; n += cuda::grid_size()) {
-    const int32_t id = checked_id(ids.at(n / ids.count, n % ids.count), n, note, rule);
-    sort_keys[n] = static_cast<uint32_t>(id < 0 ? rule.rows : id);
+    const int32_t id = checked_id(ids.at(n / ids.count, n % ids.count), n, record, valid);
+    sort_keys[n] = static_cast<uint32_t>(id < 0 ? valid.rows : id);
   }
 }
 
-/// The rows [B, H, n, width] to add and the target [B H, length, width], as cuda::add_sorted_rows() needs
-/// them.
+/// The rows [B, H, n, width] to add and the target [B H, num_rows, width], for cuda::add_sorted_rows().
 template <class T>
 struct ScatterSource {
   HeadIds ids;
   HeadView<const T> rows;
   T* target;
-  int64_t length, width;
+  int64_t num_rows, width;
 
   __device__ int32_t id(int64_t head, int32_t i) const {
     const int32_t id = ids.at(head, i);
-    return id < length ? id : -1;
+    return id < num_rows ? id : -1;
   }
   __device__ T at(int64_t head, int32_t i, int64_t column) const {
     return rows.at(head / ids.heads, head % ids.heads, i)[column];
   }
-  __device__ T* to(int64_t head, int32_t id) const { return target + (head * length + id) * width; }
+  __device__ T* to(int64_t head, int32_t id) const { return target + (head * num_rows + id) * width; }
 };
 
-/// target[head, ids[head, i], :] += rows[head, i, :], in the order of i: a stable sort of each head by ids
-/// puts rows of one place beside each other, and each such run is added by itself.
+/// target[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i: a stable sort of each head by ids
+/// makes the rows of one target row neighbours, and cuda::add_sorted_rows() sums each such run. rows [B, H,
+/// n, width], target [B H, valid.rows, width].
 template <class T>
-void scatter_add(const ScatterSource<T>& source, int64_t num_heads, cuda::IndexOp op,
-                 const cuda::IndexErrorRecord& rule) {
-  const int64_t n = source.ids.count;
-  const Tensor keys(Shape{num_heads, n}, DType::i32, Device::cuda), order = empty_like(keys);
-  auto* const sort_keys = reinterpret_cast<uint32_t*>(keys.data<int32_t>());
-  cuda::run(make_sort_keys, cuda::grid_over(num_heads * n), source.ids, num_heads * n,
-            cuda::index_error_record(op), rule, sort_keys);
-  cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(source.length), order.data<int32_t>());
+void scatter_add(const HeadIds& ids, const Tensor& rows, const Tensor& target, cuda::IndexOp op,
+                 const cuda::IndexErrorRecord& valid) {
+  const int64_t num_heads = rows.extent(0) * rows.extent(1), n = ids.count, width = rows.extent(3);
+  const Tensor order(Shape{num_heads, n}, DType::i32, Device::cuda), key_memory = empty_like(order);
+  auto* const sort_keys = reinterpret_cast<uint32_t*>(key_memory.data<int32_t>());
+  cuda::run(make_sort_keys, cuda::grid_over(num_heads * n), ids, num_heads * n, cuda::index_error_record(op),
+            valid, sort_keys);
+  cuda::sort_rows(sort_keys, num_heads, n, cuda::bits_of(valid.rows), order.data<int32_t>());
+  const ScatterSource<T> source{ids, HeadView<const T>(rows), target.data<T>(), valid.rows, width};
   cuda::add_sorted_rows<T>(
-      source,
-      {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = source.width});
+      source, {.order = order.data<int32_t>(), .lists = num_heads, .sharing = 1, .n = n, .width = width});
 }
 
 }  // namespace
 
+/// Computes out with one warp per id.
 void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_table<T>, cuda::warp_per_row(ids.size()), table.data<T>(), table.strides()[0],
               table.strides()[1], ids.data<int32_t>(), ids.size(), table.extent(-1),
-              cuda::index_error_record(cuda::IndexOp::gather), table_rule(table.extent(0)), out.data<T>());
+              cuda::index_error_record(cuda::IndexOp::gather), valid_in_table(table.extent(0)),
+              out.data<T>());
   });
   Count::add(out.size());
 }
 
+/// table[ids[i], :] += rows[i, :]: the flat lists are those of a single head.
 void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table) {
-  const int64_t length = table.extent(0), width = table.extent(-1);
+  const Tensor head_rows = view::reshape(rows, Shape{1, 1, ids.size(), table.extent(-1)});
   visit_float("scatter_add", table.dtype(), [&]<class T>(Type<T>) {
-    HeadView<const T> view;
-    view.data = rows.data<T>();
-    view.ld = width;
-    scatter_add(ScatterSource<T>{HeadIds::of_list(ids), view, table.data<T>(), length, width}, 1,
-                cuda::IndexOp::scatter_add, table_rule(length));
+    scatter_add<T>(HeadIds::of_list(ids), head_rows, table, cuda::IndexOp::scatter_add,
+                   valid_in_table(table.extent(0)));
   });
   Count::add(rows.size());
 }
 
+/// Computes out with one warp per id of a head.
 void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
   const int64_t num_rows = out.extent(0) * out.extent(1) * out.extent(2);
   visit_float("gather_rows", x.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_rows<T>, cuda::warp_per_row(num_rows), HeadView<const T>(x), head_ids, num_rows,
               out.extent(3), cuda::index_error_record(cuda::IndexOp::gather_rows),
-              head_rule(head_ids, x.extent(2)), out.data<T>());
+              valid_in_head(head_ids, x.extent(2)), out.data<T>());
   });
   Count::add(out.size());
 }
 
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], by sorted ids.
 void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const HeadIds head_ids = HeadIds::of_heads(ids);
-  const int64_t length = y.extent(2);
   visit_float("scatter_add_rows", y.dtype(), [&]<class T>(Type<T>) {
-    scatter_add(ScatterSource<T>{head_ids, HeadView<const T>(rows), y.data<T>(), length, y.extent(3)},
-                y.extent(0) * y.extent(1), cuda::IndexOp::scatter_add_rows, head_rule(head_ids, length));
+    scatter_add<T>(head_ids, rows, y, cuda::IndexOp::scatter_add_rows, valid_in_head(head_ids, y.extent(2)));
   });
   Count::add(rows.size());
 }

@@ -7,8 +7,8 @@
 namespace heed::kernel {
 
 /// picked [..., K] u8 = 1 at one element of each row of weights [..., K] (f32 or f64, none negative), 0
-/// elsewhere; rows of zeros pick nothing. Without a tick, the first element of largest weight is
-/// picked; else row r takes element j with probability weight_j / sum, by the first word of block r. Both
+/// elsewhere; rows of zeros pick nothing. Without draw.tick the first element of largest weight is picked;
+/// with it element j of row r with probability weight_j / sum, by the first word of Philox block r. Both are
 /// contiguous.
 struct HardChoice {
   template <Isa>

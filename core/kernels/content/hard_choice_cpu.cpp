@@ -42,24 +42,24 @@ template <>
 void HardChoice::cpu<target_isa>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;
-  uint8_t* to = picked.data<uint8_t>();
-  const bool drawn = static_cast<bool>(draw.tick);
-  const uint64_t skipped = skipped_draws(weights.size() / width);  // rows of other processes
-  const uint64_t high = drawn ? Draw::high(draw.stream, *draw.tick.data<int64_t>()) : 0;
+  const bool is_drawn = static_cast<bool>(draw.tick);
+  const uint64_t rows_of_other_processes = skipped_draws(weights.size() / width);
+  const uint64_t high = is_drawn ? Draw::high(draw.stream, *draw.tick.data<int64_t>()) : 0;
   visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
-    const T* from = weights.data<T>();
     parallel_rows(weights.size() / width, light_grain / width + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* x = from + row * width;
-        int64_t j = -1;
-        if (drawn) {
-          const Philox block = Philox::at(draw.seed, skipped + static_cast<uint64_t>(row), high);
-          j = sample_weight(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
+        const T* row_weights = weights.data<T>() + row * width;
+        uint8_t* row_picked = picked.data<uint8_t>() + row * width;
+        int64_t chosen = -1;
+        if (is_drawn) {
+          const Philox random =
+              Philox::at(draw.seed, rows_of_other_processes + static_cast<uint64_t>(row), high);
+          chosen = sample_weight(row_weights, width, static_cast<double>(random.word[0]) * 0x1p-32);
         } else {
-          j = largest_weight(x, width);
+          chosen = largest_weight(row_weights, width);
         }
-        std::fill_n(to + row * width, width, uint8_t{0});
-        if (j >= 0) to[row * width + j] = 1;
+        std::fill_n(row_picked, width, uint8_t{0});
+        if (chosen >= 0) row_picked[chosen] = 1;
       }
     });
   });

@@ -21,8 +21,8 @@ __device__ int64_t largest_weight(const T* weights, int64_t n) {
 /// Inclusive scan over the lanes of a warp: the sum of x of all lanes up to this one.
 __device__ double warp_inclusive_sum(double x) {
   for (int offset = 1; offset < cuda::lanes; offset *= 2) {
-    const double other = __shfl_up_sync(cuda::all_lanes, x, static_cast<unsigned>(offset));
-    if (cuda::lane() >= offset) x += other;
+    const double of_earlier_lane = __shfl_up_sync(cuda::all_lanes, x, static_cast<unsigned>(offset));
+    if (cuda::lane() >= offset) x += of_earlier_lane;
   }
   return x;
 }
@@ -44,27 +44,27 @@ __device__ int64_t sample_weight(const T* weights, int64_t n, double u) {
     const unsigned positive = __ballot_sync(cuda::all_lanes, weight > 0 ? 1 : 0);
     const unsigned exceeds = __ballot_sync(cuda::all_lanes, weight > 0 && running_sum > u * total ? 1 : 0);
     if (exceeds != 0) return first + __ffs(static_cast<int>(exceeds)) - 1;
-    if (positive != 0) last_positive = first + 31 - __clz(static_cast<int>(positive));
+    if (positive != 0) last_positive = first + (cuda::lanes - 1) - __clz(static_cast<int>(positive));
     sum_before = __shfl_sync(cuda::all_lanes, running_sum, cuda::lanes - 1);
   }
   return last_positive;
 }
 
 /// picked[row, j] = 1 for one j of the row: the first of largest weight, or with a tick one drawn with
-/// probability weight_j / sum. One warp per row. Draws are numbered from `skipped`, the rows of a batch that
-/// other processes have.
+/// probability weight_j / sum. One warp per row. `rows_of_other_processes` precede row 0 in the whole batch.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     pick(const T* weights, int64_t num_rows, int64_t width, uint64_t seed, uint64_t stream,
-         const int64_t* tick, uint64_t skipped, uint8_t* picked) {
+         const int64_t* tick, uint64_t rows_of_other_processes, uint8_t* picked) {
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   int64_t chosen = -1;
   if (tick == nullptr) {
     chosen = largest_weight(weights + row * width, width);
   } else {
-    const Philox block = Philox::at(seed, skipped + static_cast<uint64_t>(row), Draw::high(stream, *tick));
-    chosen = sample_weight(weights + row * width, width, static_cast<double>(block.word[0]) * 0x1p-32);
+    const Philox random =
+        Philox::at(seed, rows_of_other_processes + static_cast<uint64_t>(row), Draw::high(stream, *tick));
+    chosen = sample_weight(weights + row * width, width, static_cast<double>(random.word[0]) * 0x1p-32);
   }
   for (int64_t j = cuda::lane(); j < width; j += cuda::lanes)
     picked[row * width + j] = static_cast<uint8_t>(j == chosen ? 1 : 0);
@@ -72,6 +72,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
+/// Computes picked with one warp per row.
 void HardChoice::cuda(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;

@@ -8,17 +8,18 @@
 
 namespace heed::kernel {
 
-/// y [B, H, m, d] = means of segments of x [B, H, T, d] whose sizes differ by at most one: segment s of r
-/// covers positions [s n / r, (s + 1) n / r) of the first n. Sequence b has n = lengths[b] positions (i32
-/// [B]; T when empty) and r = min(m, n, max_segments[b]) segments (i32 [B], or empty); rows of y past them
-/// are 0. x has last stride 1, y is contiguous.
+/// y[b, h, s, :] = mean of x[b, h, t, :] over the positions t of segment s. Sequence b has n = lengths[b]
+/// positions (i32 [B]; T when empty), cut into r = min(m, n, max_segments[b]) segments (i32 [B], or empty)
+/// whose sizes differ by at most one: segment s covers positions [s n / r, (s + 1) n / r). Rows s >= r of y
+/// are 0. x [B, H, T, d] has last stride 1, y [B, H, m, d] is contiguous.
 struct SegmentMean {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y);
 };
 
-/// Gradient of SegmentMean: dx (contiguous; overwritten) from dy (last stride 1).
+/// Gradient of SegmentMean: dx[b, h, t, :] = dy[b, h, s, :] / (size of segment s) for the positions t of
+/// segment s, else 0. dy has last stride 1, dx is contiguous and overwritten.
 struct SegmentMeanBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments, const Tensor& dx);
@@ -30,7 +31,7 @@ struct SegmentBounds {
   int64_t heads, positions, segments;  ///< H, T and m of SegmentMean
   const int32_t *lengths, *max_segments;
 
-  /// `x` has all positions [B, H, T, d].
+  /// From x [B, H, T, d], or a tensor of its shape, and m segments.
   SegmentBounds(const Tensor& x, int64_t m, const Tensor& lengths_, const Tensor& max_segments_)
       : heads(x.extent(1)),
         positions(x.extent(2)),
@@ -44,8 +45,8 @@ struct SegmentBounds {
   }
   /// r, the number of segments of sequence b.
   HEED_BOTH int64_t num_segments(int64_t b) const {
-    const int64_t n = num_positions(b), all = segments < n ? segments : n;
-    return max_segments != nullptr && max_segments[b] < all ? max_segments[b] : all;
+    const int64_t n = num_positions(b), limit = segments < n ? segments : n;
+    return max_segments != nullptr && max_segments[b] < limit ? max_segments[b] : limit;
   }
   /// Positions [begin, end) of segment s; none where there is no such segment.
   struct Range {

@@ -1,4 +1,4 @@
-// Means of segments on the CPU: one task is some segments.
+// Means of segments on the CPU.
 #include "heed/core/kernels/content/segment_mean.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace heed::kernel {
 namespace {
 
-/// Calls f(b, h, s, range) for each segment s of each head; `x` [B, H, T, d] has all positions. One task is
-/// some segments (b, h, s).
+/// Calls f(b, h, s, range) for each of the m segments s of each head of x [B, H, T, d], or of a tensor of its
+/// shape. One task is some segments (b, h, s).
 template <class F>
 void each_segment(const Tensor& x, int64_t m, const Tensor& lengths, const Tensor& max_segments, F&& f) {
   const SegmentBounds bounds(x, m, lengths, max_segments);
@@ -42,8 +42,8 @@ void SegmentMean::cpu<target_isa>(const Tensor& x, const Tensor& lengths, const 
                    T* mean = means.at(b, h, s);
                    std::fill_n(mean, d, T(0));
                    for (int64_t t = range.begin; t < range.end; ++t) {
-                     const T* row = inputs.at(b, h, t);
-                     for (int64_t c = 0; c < d; ++c) mean[c] += row[c];
+                     const T* input = inputs.at(b, h, t);
+                     for (int64_t c = 0; c < d; ++c) mean[c] += input[c];
                    }
                    const int64_t size = range.end - range.begin;
                    for (int64_t c = 0; c < d && size > 0; ++c) mean[c] /= static_cast<T>(size);
@@ -64,9 +64,9 @@ void SegmentMeanBack::cpu<target_isa>(const Tensor& dy, const Tensor& lengths, c
                  [&](int64_t b, int64_t h, int64_t s, const SegmentBounds::Range& range) {
                    const T* grad_mean = grad_means.at(b, h, s);
                    for (int64_t t = range.begin; t < range.end; ++t) {
-                     T* row = grad_inputs.at(b, h, t);
+                     T* grad_input = grad_inputs.at(b, h, t);
                      for (int64_t c = 0; c < d; ++c)
-                       row[c] = grad_mean[c] / static_cast<T>(range.end - range.begin);
+                       grad_input[c] = grad_mean[c] / static_cast<T>(range.end - range.begin);
                    }
                  });
   });

@@ -13,7 +13,7 @@ namespace {
 /// segment. One warp per segment (b, h, s); lanes are columns.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    means(SegmentBounds bounds, HeadView<const T> x, int64_t num_rows, int64_t width, T* y) {
+    segment_means(SegmentBounds bounds, HeadView<const T> x, int64_t num_rows, int64_t width, T* y) {
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   const int64_t s = row % bounds.segments, h = row / bounds.segments % bounds.heads,
@@ -46,16 +46,18 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
+/// Computes y with one warp per segment.
 void SegmentMean::cuda(const Tensor& x, const Tensor& lengths, const Tensor& max_segments, const Tensor& y) {
   const SegmentBounds bounds(x, y.extent(2), lengths, max_segments);
   const int64_t num_rows = y.extent(0) * y.extent(1) * y.extent(2);
   visit_float("segment_mean", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(means<T>, cuda::warp_per_row(num_rows), bounds, HeadView<const T>(x), num_rows, x.extent(3),
-              y.data<T>());
+    cuda::run(segment_means<T>, cuda::warp_per_row(num_rows), bounds, HeadView<const T>(x), num_rows,
+              x.extent(3), y.data<T>());
   });
   Count::add(x.size());
 }
 
+/// Computes dx with one warp per position.
 void SegmentMeanBack::cuda(const Tensor& dy, const Tensor& lengths, const Tensor& max_segments,
                            const Tensor& dx) {
   const SegmentBounds bounds(dx, dy.extent(2), lengths, max_segments);

@@ -9,11 +9,12 @@
 
 namespace heed::kernel {
 
-/// Slots with masses in a complete binary tree of sums, in memory of the caller. A change computes the sums
-/// above the slot anew from their children, so rounding does not build up, and a slot without mass is never
-/// drawn.
+/// A complete binary tree of sums in the caller's memory: its leaves are the masses of slots, each other node
+/// is the sum of its children. set() computes the sums above the slot anew from their children, so rounding
+/// errors do not accumulate, and draw() never returns a slot without mass.
 struct SumHeapView {
-  double* sums;   ///< [1] is the total, [slots + s] the mass of slot s
+  double*
+      sums;  ///< node n has the children 2 n and 2 n + 1: [1] is the total, [slots + s] the mass of slot s
   int64_t slots;  ///< a power of two
 
   /// Number of slots of a heap for at least `min_slots`; it has twice as many sums.
@@ -30,23 +31,23 @@ struct SumHeapView {
       sums[node] = sums[2 * node] + sums[2 * node + 1];
     }
   }
-  /// The slot whose share of [0, 1) holds u, 0 <= u < 1: slots have shares in proportion to their masses, in
-  /// order. Needs total() > 0.
+  /// The slot drawn by a uniform u, 0 <= u < 1: slots divide [0, 1), in their order, into intervals in
+  /// proportion to their masses, and u lies in that of the result. Needs total() > 0.
   HEED_BOTH int64_t draw(double u) const {
-    double rest = u * total();
+    double offset = u * total();  // within the interval of `node`
     int64_t node = 1;
     while (node < slots) {
       node *= 2;
-      // Rounding may carry `rest` past the last share: never descend into a child without mass.
-      if (sums[node] > 0 && (rest < sums[node] || sums[node + 1] <= 0)) continue;
-      rest -= sums[node];
+      // Rounding may carry the offset past the last interval: never descend into a child without mass.
+      if (sums[node] > 0 && (offset < sums[node] || sums[node + 1] <= 0)) continue;
+      offset -= sums[node];
       ++node;
     }
     return node - slots;
   }
 };
 
-/// A SumHeapView with memory of its own.
+/// A SumHeapView that owns its memory.
 class SumHeap {
  public:
   explicit SumHeap(int64_t slots)

@@ -1,6 +1,6 @@
-// Attention over buds on a GPU: one warp per query. The backward pass adds the gradients of a query to the
-// nodes of its buds; those of a partial bud to the full nodes below it. Each leaf then sums the gradients of
-// the nodes above.
+// Attention over buds on a GPU: one warp per query. The backward pass adds the gradients of each query to the
+// nodes of its buds, or, for a partial bud, to the full nodes below it. Each leaf then sums the gradients of
+// the nodes above it.
 #include "heed/core/kernels/content/tree_attention.h"
 
 #include <algorithm>
@@ -18,40 +18,40 @@
 namespace heed::kernel {
 namespace {
 
-/// Writes leaves [B, H, t, w] into nodes [B, H, rows, w] as leaves first, first + 1, ..., then level after
-/// level the sums of the two children of nodes that are full. One block per 32 columns of a head: its lanes
-/// are columns, its warps take nodes.
+/// Writes leaves [B, H, t, w] into nodes [B, H, rows, w] as leaves first, first + 1, ..., then level by level
+/// the sum of the two children of each full node above them. One block per 32 columns of a head: its lanes
+/// are columns, its warps take nodes in turn.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     sum_nodes(HeadView<const T> leaves, int64_t heads, int64_t first, int64_t num_leaves, int64_t width,
               int64_t rows, T* nodes) {
-  const int64_t chunks = (width + cuda::lanes - 1) / cuda::lanes, head = blockIdx.x / chunks;
-  const int64_t column = blockIdx.x % chunks * cuda::lanes + cuda::lane();
+  const int64_t column_blocks = ceil_div(width, cuda::lanes), head = blockIdx.x / column_blocks;
+  const int64_t column = blockIdx.x % column_blocks * cuda::lanes + cuda::lane();
   const int64_t warp = threadIdx.x / cuda::lanes, num_warps = cuda::block / cuda::lanes,
-                last = first + num_leaves;
+                end = first + num_leaves;
   T* const tree = nodes + head * rows * width + column;
   const bool has_column = column < width;
   for (int64_t t = warp; t < num_leaves && has_column; t += num_warps)
     tree[TreeNode::leaf(first + t).row() * width] = leaves.at(head / heads, head % heads, t)[column];
-  for (int64_t level = 1; last >> level > 0; ++level) {
+  for (int64_t level = 1; end >> level > 0; ++level) {
     __syncthreads();
-    for (TreeNode node{level, (first >> level) + warp}; node.end() <= last && has_column;
+    for (TreeNode node{level, (first >> level) + warp}; node.end() <= end && has_column;
          node.index += num_warps)
       tree[node.row() * width] = tree[node.left().row() * width] + tree[node.right().row() * width];
   }
 }
 
-/// A call of the backward pass: each query has an entry for each of its buds, then for the full nodes below
-/// the one bud that is partial, since the last leaf that the query sees lies inside it.
+/// A call of the backward pass. Each query has a list of entries, the full nodes that get its gradients: one
+/// for each of its buds, then those below its partial bud, which the query sees in part.
 template <class T>
 struct BackCall : TreeAttentionCall<T> {
-  int64_t entries;
+  int64_t entries;  ///< number of entries of a query
 
   BackCall(const Tensor& query, const TreeParams& params)
       : TreeAttentionCall<T>(query, params), entries(this->capacity + tree_height(params.visible.keys) + 1) {}
 };
 
-/// x . (sum over the leaves below the node among the first `leaves`), by a warp whose lanes share the
+/// x . (sum of the leaves below the node that are among the first `leaves`), by a warp whose lanes share the
 /// columns.
 template <class T>
 __device__ T dot_with_node(const T* x, const T* nodes, int64_t width, TreeNode node, int64_t leaves) {
@@ -67,15 +67,14 @@ template <class T>
 __global__ void __launch_bounds__(cuda::block)
     attend(TreeAttentionCall<T> call, T* memory, HeadView<T> out, T* lse) {
   T* const weights = memory + cuda::grid_warp() * call.capacity;
-  for (int64_t row = cuda::grid_warp(); row < call.batch * call.heads * call.queries;
-       row += cuda::grid_warps()) {
+  for (int64_t row = cuda::grid_warp(); row < call.num_queries(); row += cuda::grid_warps()) {
     const int64_t head = row / call.queries, i = row % call.queries, b = head / call.heads,
                   h = head % call.heads;
     const int64_t leaves = call.visible.count(b, i);
     const T *const q = call.q.at(b, h, i), *const keys = call.keys_of(head),
                    *const values = call.values_of(head);
     const int32_t* const buds = call.buds_of(b, i);
-    // Scores of all buds: scale q . K_n / |n|.
+    // weights[n] = score of bud n: scale q . K_n / |n|.
     int64_t num_buds = 0;
     T max_score = minus_infinity<T>, total = 0;
     for (; leaves > 0 && num_buds < call.capacity && buds[num_buds] >= 0; ++num_buds) {
@@ -85,10 +84,10 @@ __global__ void __launch_bounds__(cuda::block)
       if (cuda::lane() == num_buds % cuda::lanes) weights[num_buds] = score;
       max_score = std::max(max_score, score);
     }
-    // e_n = exp(score - max_score), total = sum |n| e_n or sum e_n; lanes share the buds.
+    // weights[n] = e_n = exp(score - max_score), total = sum |n| e_n or sum e_n; lanes share the buds.
     for (int64_t n = cuda::lane(); n < num_buds; n += cuda::lanes) {
       const T e = std::exp(weights[n] - max_score);
-      total += call.counted ? e * static_cast<T>(TreeNode::at_row(buds[n]).count(leaves)) : e;
+      total += call.counts_leaves ? e * static_cast<T>(TreeNode::at_row(buds[n]).count(leaves)) : e;
       weights[n] = e;
     }
     total = cuda::warp_sum(total);
@@ -106,9 +105,9 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// ids [B, Tq, entries]: the full node that the gradient of each entry is added to, -1 for none; first the
-/// buds themselves, where full, then the full nodes below the partial bud, which is the last one. sort_keys
-/// has these ids as keys, with -1 last. One thread per query (b, i).
+/// ids [B, Tq, entries] = the row of the full node of each entry, -1 for none: first the buds themselves,
+/// where full, then the full nodes below the partial bud, which is the last bud. sort_keys has these ids,
+/// with num_full_nodes for -1, which sorts it last. One thread per query (b, i).
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     find_targets(BackCall<T> call, int32_t* ids, uint32_t* sort_keys) {
@@ -116,49 +115,49 @@ __global__ void __launch_bounds__(cuda::block)
     const int64_t b = query / call.queries, i = query % call.queries, leaves = call.visible.count(b, i);
     const int32_t* const buds = call.buds_of(b, i);
     int32_t* const id = ids + query * call.entries;
-    TreeNode partial{0, 0};
+    TreeNode partial_bud = TreeNode::leaf(0);  // a leaf where no bud is partial
     for (int64_t n = 0; n < call.capacity; ++n) {
       id[n] = leaves > 0 ? buds[n] : -1;
       if (id[n] < 0 || TreeNode::at_row(id[n]).end() <= leaves) continue;
-      partial = TreeNode::at_row(id[n]);
+      partial_bud = TreeNode::at_row(id[n]);
       id[n] = -1;
     }
-    // The full nodes below `partial`: the largest one that ends with the last leaf, and the left siblings of
-    // the nodes above it.
+    // The full nodes below it: the largest one that ends with the last leaf, and the left siblings above it.
     int64_t e = call.capacity;
-    if (partial.level > 0) {
-      const int64_t last = leaves - 1;
+    if (partial_bud.level > 0) {
+      const int64_t last_leaf = leaves - 1;
       int64_t level = trailing_zeros(static_cast<uint64_t>(leaves));
-      id[e++] = static_cast<int32_t>(TreeNode{level, last >> level}.row());
-      for (++level; level <= partial.level; ++level) {
-        const int64_t child = last >> (level - 1);
+      id[e++] = static_cast<int32_t>(TreeNode{level, last_leaf >> level}.row());
+      for (++level; level <= partial_bud.level; ++level) {
+        const int64_t child = last_leaf >> (level - 1);
         if (child % 2 == 1) id[e++] = static_cast<int32_t>(TreeNode{level - 1, child - 1}.row());
       }
     }
     for (; e < call.entries; ++e) id[e] = -1;
     for (e = 0; e < call.entries; ++e)
-      sort_keys[query * call.entries + e] = static_cast<uint32_t>(id[e] < 0 ? call.rows : id[e]);
+      sort_keys[query * call.entries + e] = static_cast<uint32_t>(id[e] < 0 ? call.num_full_nodes : id[e]);
   }
 }
 
-/// dq, and for each entry the factors of q in the gradient of its node's keys (key_factors) and of dout in
-/// that of its values (weights), both [B, H, Tq, entries]. One warp per query row (b, h, i).
+/// dq[b, h, i, :] = sum over buds n of key_factor_n K_n, and for each entry the factors of the gradients of
+/// its node: dK_n += key_factor_n q, dV_n += weight_n dout; key_factors and weights [B, H, Tq, entries]. One
+/// warp per query row (b, h, i).
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     back_queries(BackCall<T> call, HeadView<const T> out, const T* lse, HeadView<const T> dout,
                  HeadView<T> dq, T* key_factors, T* weights) {
   const int64_t row = cuda::grid_warp();
-  if (row >= call.batch * call.heads * call.queries) return;
+  if (row >= call.num_queries()) return;
   const int64_t head = row / call.queries, i = row % call.queries, b = head / call.heads,
                 h = head % call.heads;
   const int64_t leaves = call.visible.count(b, i);
   const T *const q = call.q.at(b, h, i), *const dout_row = dout.at(b, h, i);
   const T *const keys = call.keys_of(head), *const values = call.values_of(head);
   const int32_t* const buds = call.buds_of(b, i);
-  const T delta = cuda::warp_dot(dout_row, out.at(b, h, i), call.dv);
+  const T dout_dot_out = cuda::warp_dot(dout_row, out.at(b, h, i), call.dv);
   key_factors += row * call.entries;
   weights += row * call.entries;
-  // For each bud n with c_n = |n| or 1: weight a_n, dscore = a_n (dout . V_n - c_n delta).
+  // For each bud n with c_n = |n| or 1: weight a_n, dscore = a_n (dout . V_n - c_n dout . out).
   int64_t num_buds = 0;
   T key_factor = 0, weight = 0;
   for (; leaves > 0 && num_buds < call.capacity && buds[num_buds] >= 0; ++num_buds) {
@@ -166,13 +165,13 @@ __global__ void __launch_bounds__(cuda::block)
     const auto size = static_cast<T>(node.count(leaves));
     weight = std::exp(call.scale * dot_with_node(q, keys, call.d, node, leaves) / size - lse[row]);
     const T dscore = weight * (dot_with_node(dout_row, values, call.dv, node, leaves) -
-                               (call.counted ? size : T(1)) * delta);
+                               call.denominator_count(size) * dout_dot_out);
     key_factor = dscore * call.scale / size;
     if (cuda::lane() != num_buds % cuda::lanes) continue;
     key_factors[num_buds] = key_factor;
     weights[num_buds] = weight;
   }
-  // The entries of the full nodes below the partial bud, which is the last, have its factors.
+  // The full nodes below the partial bud, which is the last one, have its factors.
   for (int64_t e = call.capacity + cuda::lane(); e < call.entries; e += cuda::lanes) {
     key_factors[e] = key_factor;
     weights[e] = weight;
@@ -188,15 +187,15 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// The gradients of nodes [B H, rows, width] as sums of factor times row over the entries of a head, where
-/// rows are queries or dout; as cuda::add_sorted_rows() needs them.
+/// The gradients of nodes [B H, num_full_nodes, width] as sums of factor times row over the entries of a
+/// head, in the form that cuda::add_sorted_rows() takes. rows are q or dout [B, H, Tq, width].
 template <class T>
 struct EntryGradients {
   const int32_t* ids;
   const T* factors;
   HeadView<const T> rows;
   T* nodes;
-  int64_t heads, queries, entries, width, nodes_per_head;
+  int64_t heads, queries, entries, width, num_full_nodes;
 
   __device__ int32_t id(int64_t head, int32_t entry) const {
     return ids[head / heads * queries * entries + entry];
@@ -205,11 +204,10 @@ struct EntryGradients {
     const int64_t i = entry / static_cast<int32_t>(entries);
     return factors[head * queries * entries + entry] * rows.at(head / heads, head % heads, i)[column];
   }
-  __device__ T* to(int64_t head, int32_t id) const { return nodes + (head * nodes_per_head + id) * width; }
+  __device__ T* to(int64_t head, int32_t id) const { return nodes + (head * num_full_nodes + id) * width; }
 };
 
-/// The gradient of each leaf: the sum of the gradients of the leaf and of the full nodes above it. One warp
-/// per leaf; lanes are columns.
+/// leaves[b, h, t, :] = the sum of the gradients of leaf t and all full nodes above it. One warp per leaf.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     push_down_to_leaves(const T* nodes, int64_t num_heads, int64_t heads, int64_t num_leaves, int64_t width,
@@ -217,34 +215,34 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t row = cuda::grid_warp(), head = row / num_leaves, t = row % num_leaves;
   if (head >= num_heads) return;
   const T* const tree = nodes + head * tree_rows(num_leaves) * width;
-  T* const to = leaves.at(head / heads, head % heads, t);
+  T* const leaf = leaves.at(head / heads, head % heads, t);
   for (int64_t c = cuda::lane(); c < width; c += cuda::lanes) {
     T sum = 0;
     for (int64_t level = tree_height(num_leaves); level >= 0; --level) {
       const TreeNode node{level, t >> level};
       if (node.end() <= num_leaves) sum = tree[node.row() * width + c] + sum;
     }
-    to[c] = sum;
+    leaf[c] = sum;
   }
 }
 
-/// Gradients of leaves [B, H, keys, width]: adds factor times row of each entry to its node, in the order of
-/// `order`, then passes the gradients of nodes down to the leaves.
+/// Gradients of leaves [B, H, keys, width]: adds factor times row of each entry to its node, in the given
+/// order, then passes the gradients of nodes down to the leaves.
 template <class T>
 void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* order, const Tensor& factors,
                  const Tensor& rows, const Tensor& leaves) {
   const int64_t num_heads = call.batch * call.heads, width = leaves.extent(3);
-  const Tensor nodes = empty_like(leaves, Shape{num_heads, call.rows, width});
+  const Tensor nodes = empty_like(leaves, Shape{num_heads, call.num_full_nodes, width});
   Fill::cuda(nodes, 0);
-  const EntryGradients<T> gradients{ids,
-                                    factors.data<T>(),
-                                    HeadView<const T>(rows),
-                                    nodes.data<T>(),
-                                    call.heads,
-                                    call.queries,
-                                    call.entries,
-                                    width,
-                                    call.rows};
+  const EntryGradients<T> gradients{.ids = ids,
+                                    .factors = factors.data<T>(),
+                                    .rows = HeadView<const T>(rows),
+                                    .nodes = nodes.data<T>(),
+                                    .heads = call.heads,
+                                    .queries = call.queries,
+                                    .entries = call.entries,
+                                    .width = width,
+                                    .num_full_nodes = call.num_full_nodes};
   cuda::add_sorted_rows<T>(gradients, {.order = order,
                                        .lists = num_heads,
                                        .sharing = call.heads,
@@ -258,6 +256,7 @@ void add_entries(const BackCall<T>& call, const int32_t* ids, const int32_t* ord
 
 }  // namespace
 
+/// Computes nodes with one block per 32 columns of a tree.
 void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), width = leaves.extent(3), num_heads = leaves.extent(0) * heads;
   visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) {
@@ -268,6 +267,8 @@ void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   Count::add(2 * leaves.size());
 }
 
+/// Computes out and lse with one warp per query row; each warp of the grid has memory for the scores of a
+/// row.
 void TreeAttention::cuda(const Tensor& q, const TreeParams& params, const Tensor& out, const Tensor& lse) {
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
     const TreeAttentionCall<T> call(q, params);
@@ -285,11 +286,11 @@ void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeParams
   visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const BackCall<T> call(t.q, params);
     const int64_t n = call.queries * call.entries;
-    const Tensor indices(Shape{3, call.batch, n}, DType::i32, Device::cuda);
-    int32_t *const ids = indices.data<int32_t>(), *const order = ids + call.batch * n;
+    const Tensor memory(Shape{3, call.batch, n}, DType::i32, Device::cuda);
+    int32_t *const ids = memory.data<int32_t>(), *const order = ids + call.batch * n;
     auto* const sort_keys = reinterpret_cast<uint32_t*>(order + call.batch * n);
     cuda::run(find_targets<T>, cuda::grid_over(call.batch * call.queries), call, ids, sort_keys);
-    cuda::sort_rows(sort_keys, call.batch, n, cuda::bits_of(call.rows), order);
+    cuda::sort_rows(sort_keys, call.batch, n, cuda::bits_of(call.num_full_nodes), order);
     const Tensor key_factors = empty_like(t.q, Shape{call.batch * call.heads, n}),
                  weights = empty_like(key_factors);
     cuda::run(back_queries<T>, cuda::warp_per_row(call.num_queries()), call, HeadView<const T>(t.out),

@@ -1,5 +1,5 @@
-// Chooses the nodes of a tree (buds) that a query attends to: from the root on, buds of large mass are split.
-// Casinoformer, algorithm 1.
+// Chooses the nodes of a tree (buds) that a query attends to: begins with the root and splits buds of large
+// mass. Casinoformer, algorithm 1.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace heed::kernel {
 
-/// The mass of a bud n with |n| leaves, from alignments x_n = a . (sum of its leaves) added over heads.
+/// The mass of a bud n with |n| leaves, from its alignment x_n = a . (sum of its leaves); summed over heads.
 enum class BudMass {
-  uniform,  ///< 1
-  decay,    ///< base^(distance of its last leaf) - base^(1 + distance of its first): recent leaves weigh more
+  uniform,      ///< 1
+  decay,        ///< see decay_mass(): recent leaves weigh more
   exponential,  ///< exp(scale x_n / |n|)
   positive      ///< max(x_n, 0) / |n|
 };
 
-/// How many leaves of the tree each query sees: the first ones up to its position and the length.
+/// Which leaves of the tree each query sees: the first ones, up to its position and the length.
 struct VisibleLeaves {
   int64_t keys = 0;         ///< leaves of the tree
-  bool causal = false;      ///< leaves up to the query's own position only
-  bool self = true;         ///< the query's own position counts as well
+  bool causal = false;      ///< a query sees leaves up to its own position only
+  bool self = true;         ///< with `causal`, a query sees the leaf at its own position as well
   int64_t first_query = 0;  ///< the position of query 0
   Tensor key_lengths = {};  ///< i32 [B] or empty
 
@@ -58,30 +58,32 @@ inline int64_t VisibleLeaves::count(int64_t b, int64_t i) const {
   return VisibleLeavesView(*this).count(b, i);
 }
 
-/// How the buds of a query are found.
+/// Arguments of TreeBuds.
 struct BudParams {
   VisibleLeaves visible = {};
   BudMass mass = BudMass::exponential;
   double scale = 1;       ///< scale of BudMass::exponential
   double base = 0.99;     ///< base of BudMass::decay
-  bool by_sum = false;    ///< masses times |n|, except uniform and decay
+  bool by_sum = false;    ///< multiplies masses by |n|, except uniform and decay
   double exponent = 0.5;  ///< l leaves give ceil(l^exponent) buds
-  int64_t parallel = 1;   ///< buds split at once, a power of two
+  int64_t parallel = 1;   ///< number of buds that are split at once without `greedy`, a power of two
   bool greedy = true;  ///< splits the bud of largest mass, the earlier one of equals, one at a time from the
-                       ///< root; else a bud drawn in proportion to its mass
-  Draw draw = {};      ///< random numbers for `greedy` false, unless `draws` has them
-  Tensor draws = {};   ///< uniform numbers in [0, 1), f64 [Tq, bud_draws()]; empty: those of `draw`
+                       ///< root; else buds drawn in proportion to their masses
+  Draw draw = {};      ///< random numbers without `greedy`, where `draws` is empty
+  Tensor draws = {};   ///< uniform numbers in [0, 1), f64 [Tq, bud_draws()], or empty
 };
 
 /// Number of buds of a query that sees this many leaves: leaves^exponent, rounded up.
 HEED_BOTH inline int64_t bud_count(int64_t leaves, double exponent) {
   if (leaves < 1) return 0;
-  // A power that is whole up to rounding stays that number.
-  const double wanted = std::ceil(std::pow(static_cast<double>(leaves), exponent) * (1 - 1e-12));
-  return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, leaves);
+  // A power that rounding left just above a whole number, such as 4^0.5 = 2 + 4e-16, gives that number.
+  constexpr double rounding_margin = 1 - 1e-12;
+  const double count = std::ceil(std::pow(static_cast<double>(leaves), exponent) * rounding_margin);
+  return std::clamp<int64_t>(static_cast<int64_t>(count), 1, leaves);
 }
-/// The mass BudMass::decay of the `count` leaves from `first`, for a query that sees `leaves` of them: recent
-/// leaves weigh most, and all together weigh 1 - base^leaves.
+/// The mass BudMass::decay of the `count` leaves from `first`, for a query that sees `leaves` leaves:
+/// base^(leaves - first - count) - base^(leaves - first). Recent leaves weigh most, and all leaves together
+/// weigh 1 - base^leaves.
 HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, int64_t count) {
   return std::pow(base, static_cast<double>(leaves - first - count)) -
          std::pow(base, static_cast<double>(leaves - first));
@@ -90,15 +92,15 @@ HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, i
 inline constexpr double bud_epsilon = 1e-10;
 /// Upper limit of masses, so that their sums stay finite.
 inline constexpr double max_bud_mass = 1e290;
-/// exp(x) for x up to 600, which keeps masses below max_bud_mass.
+/// exp(min(x, 600)): keeps masses below max_bud_mass.
 HEED_BOTH inline double bounded_exp(double x) {
   constexpr double max_exponent = 600;
   return std::exp(max_exponent < x ? max_exponent : x);
 }
 
 /// The mass of a bud, summed over heads; 0 for a bud of one leaf, which cannot be split, above 0 for others.
-/// alignment(h) is a . (sum of the bud's leaves) of head h. Params has BudParams' mass, scale, base and
-/// by_sum.
+/// alignment(h) returns a . (sum of the bud's leaves) of head h. Params has the members mass, scale, base and
+/// by_sum of BudParams.
 template <class Params, class Alignment>
 HEED_BOTH double bud_mass(const Params& params, TreeNode node, int64_t leaves, int64_t heads,
                           Alignment alignment) {
@@ -121,10 +123,9 @@ int64_t bud_capacity(const BudParams& params);
 /// Upper limit of the number of random draws of a query.
 int64_t bud_draws(const BudParams& params);
 
-/// buds i32 [B, Tq, bud_capacity]: rows of nodes (core/kernels/content/tree_node.h) in the order of their
-/// leaves, which together cover the leaves that the query sees once; -1 where there are no more. All heads
-/// share them. a [B, H, Tq, w] gives alignments with the sums of leaves, nodes [B, H, rows, w]; both are
-/// empty for masses that do not need them.
+/// buds i32 [B, Tq, bud_capacity] = rows of nodes (TreeNode::row) in the order of their leaves, then -1.
+/// Together they cover each leaf that the query sees once. All heads share them. a [B, H, Tq, w] gives
+/// alignments with the sums of leaves, nodes [B, H, rows, w]; both are empty where unused.
 struct TreeBuds {
   template <Isa>
   static void cpu(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds);

@@ -1,9 +1,9 @@
-// Buds on the CPU: chosen for each query, from masses summed over heads.
+// Buds on the CPU, by masses of alignments.
 #include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>
 
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/prefix_tree.h"
 #include "heed/core/kernels/content/tree_growth.h"
 
 namespace heed::kernel {
@@ -20,18 +20,18 @@ int64_t bud_draws(const BudParams& params) {
 
 namespace {
 
-/// The masses of the buds of one query after another.
+/// Masses of buds by alignments, for one query after another; used by BudGrowth.
 template <class T>
-class Masses {
+class AlignmentMasses {
  public:
-  Masses(const Tensor& a, const Tensor& nodes, const BudParams& params)
+  AlignmentMasses(const Tensor& a, const Tensor& nodes, const BudParams& params)
       : params_(params),
         heads_(nodes ? a.extent(1) : 0),
         width_(nodes ? a.extent(3) : 0),
         a_(nodes ? a : Tensor()),
         trees_(nodes, params.visible.keys) {}
 
-  /// Begins query i of sequence b, which sees this many leaves.
+  /// Selects query i of sequence b, which sees this many leaves.
   void set_query(int64_t b, int64_t i, int64_t leaves) {
     b_ = b;
     i_ = i;
@@ -44,7 +44,7 @@ class Masses {
     if (node.count(leaves_) > 1) flops += 8;
     return bud_mass(params_, node, leaves_, heads_, [&](int64_t h) {
       flops += 2 * width_ + 4;
-      return dot(a_.at(b_, h, i_), trees_.sum(h, node), width_);
+      return simd::dot(a_.at(b_, h, i_), trees_.sum(h, node), width_);
     });
   }
 
@@ -57,21 +57,22 @@ class Masses {
   HeadPrefixTrees<T> trees_;
 };
 
+/// Computes the buds of all queries.
 template <class T>
 void grow_all(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
   grow_all_buds(params, bud_capacity(params) * (4 * width + 16) + 1, buds,
-                [&] { return Masses<T>(a, nodes, params); });
+                [&] { return AlignmentMasses<T>(a, nodes, params); });
 }
 
 }  // namespace
 
+/// Computes the buds of every query; masses that need no nodes are computed in double.
 template <>
 void TreeBuds::cpu<target_isa>(const Tensor& a, const Tensor& nodes, const BudParams& params,
                                const Tensor& buds) {
   if (!nodes) return grow_all<double>(a, nodes, params, buds);
-  visit_float("tree_buds", nodes.dtype(),
-              [&](auto type) { grow_all<typename decltype(type)::type>(a, nodes, params, buds); });
+  visit_float("tree_buds", nodes.dtype(), [&]<class T>(Type<T>) { grow_all<T>(a, nodes, params, buds); });
 }
 
 }  // namespace heed::kernel

@@ -1,4 +1,4 @@
-// Buds on a GPU: one warp per query, whose lanes share the sums of a mass and the search for the largest.
+// Buds on a GPU, by masses of alignments: one warp per query, whose lanes share the work.
 #include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>
@@ -35,9 +35,9 @@ struct Call : cuda::BudCall {
   }
 };
 
-/// The masses of one query's buds, by one warp.
+/// Masses of one query's buds by alignments, computed by one warp; used by cuda::BudGrowth.
 template <class T>
-struct Masses {
+struct AlignmentMasses {
   const Call<T>& call;
   int64_t b, i, leaves;
 
@@ -54,19 +54,21 @@ struct Masses {
   }
 };
 
-/// Writes the buds of all queries, each of which a warp finds in its working memory: memory [warps of the
-/// grid, memory_per_warp].
+/// buds[b, i, :] = rows of the nodes that are the buds of query i, in the order of their leaves, then -1.
+/// Each warp takes queries in turn; memory [warps of the grid, memory_per_warp] is its working memory.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     grow_all(Call<T> call, double* memory, int64_t memory_per_warp, int64_t row_width, int32_t* buds) {
   for (int64_t query = cuda::grid_warp(); query < call.batch * call.queries; query += cuda::grid_warps()) {
     const int64_t b = query / call.queries, i = query % call.queries;
-    const Masses<T> masses{call, b, i, call.visible.count(b, i)};
-    cuda::BudGrowth<Masses<T>> growth(call, masses, memory + cuda::grid_warp() * memory_per_warp, b, i);
+    const AlignmentMasses<T> masses{call, b, i, call.visible.count(b, i)};
+    cuda::BudGrowth<AlignmentMasses<T>> growth(call, masses, memory + cuda::grid_warp() * memory_per_warp, b,
+                                               i);
     growth.grow(buds + query * row_width, row_width);
   }
 }
 
+/// Launches grow_all().
 template <class T>
 void grow(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   const Call<T> call(a, nodes, params, buds);
@@ -80,6 +82,7 @@ void grow(const Tensor& a, const Tensor& nodes, const BudParams& params, const T
 
 }  // namespace
 
+/// Computes the buds of every query; masses that need no nodes are computed in double.
 void TreeBuds::cuda(const Tensor& a, const Tensor& nodes, const BudParams& params, const Tensor& buds) {
   if (!nodes) return grow<double>(a, nodes, params, buds);
   visit_float("tree_buds", nodes.dtype(), [&]<class T>(Type<T>) { grow<T>(a, nodes, params, buds); });

@@ -32,7 +32,8 @@ struct Call : cuda::BudCall {
         nodes(nodes_.data<T>()) {}
 };
 
-/// The masses of one query's buds, by one warp. log_z [heads] is the warp's working memory.
+/// Masses of one query's buds by moments, computed by one warp; used by cuda::BudGrowth. log_z [heads] is the
+/// warp's working memory.
 template <class T>
 struct MomentMasses {
   const Call<T>& call;
@@ -43,8 +44,8 @@ struct MomentMasses {
   __device__ void set_log_z() const {
     if (leaves == 0) return;
     for (int64_t h = 0; h < call.heads; ++h) {
-      const double value = log_moment_sum(leaves, [this, h](TreeNode node) { return moments(h, node); });
-      if (cuda::lane() == 0) log_z[h] = value;
+      const double log_sum = log_moment_sum(leaves, [this, h](TreeNode node) { return moments(h, node); });
+      if (cuda::lane() == 0) log_z[h] = log_sum;
     }
     __syncwarp();
   }
@@ -56,7 +57,7 @@ struct MomentMasses {
     double mass = 0;
     for (int64_t h = 0; h < call.heads; ++h) {
       mass += moment_mass(call.mass, node, leaves, log_z[h],
-                          [this, h](TreeNode other) { return moments(h, other); });
+                          [this, h](TreeNode descendant) { return moments(h, descendant); });
     }
     return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
@@ -67,25 +68,27 @@ struct MomentMasses {
     const T* const q = call.q.at(b, h, i);
     const T* const nodes = call.nodes + (b * call.heads + h) * call.rows * call.width;
     const bool has_squares = call.width > call.d;
-    T dot = 0, squares = 0, means = 0;
+    // Sums over columns c of q_c (sum of k_c), of q_c^2 (sum of k_c^2) and of (q_c sum of k_c)^2.
+    T dot = 0, square_sum = 0, sum_square = 0;
     for (int64_t c = cuda::lane(); c < call.d; c += cuda::lanes) {
       const T product = q[c] * cuda::node_sum(nodes, call.width, node, leaves, c);
       dot += product;
       if (!has_squares) continue;
-      squares += q[c] * q[c] * cuda::node_sum(nodes, call.width, node, leaves, call.d + c);
-      means += product * product;
+      square_sum += q[c] * q[c] * cuda::node_sum(nodes, call.width, node, leaves, call.d + c);
+      sum_square += product * product;
     }
     const auto count = static_cast<double>(node.count(leaves));
     const double mean = call.scale * static_cast<double>(cuda::warp_sum(dot)) / count;
     if (!has_squares) return {mean, 0};
-    const double variance = static_cast<double>(cuda::warp_sum(squares)) / count -
-                            static_cast<double>(cuda::warp_sum(means)) / (count * count);
+    const double variance = static_cast<double>(cuda::warp_sum(square_sum)) / count -
+                            static_cast<double>(cuda::warp_sum(sum_square)) / (count * count);
     return {mean, std::max(call.scale * call.scale * variance, 0.0)};
   }
 };
 
-/// Writes the buds of all queries, each of which a warp finds. memory [warps of the grid, memory_per_warp]
-/// holds log Z of each head, then the working memory of cuda::BudGrowth.
+/// buds[b, i, :] = rows of the nodes that are the buds of query i, in the order of their leaves, then -1.
+/// Each warp takes queries in turn; memory [warps of the grid, memory_per_warp] holds log Z of each head,
+/// then the working memory of cuda::BudGrowth.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     grow_all(Call<T> call, double* memory, int64_t memory_per_warp, int64_t row_width, int32_t* buds) {
@@ -99,6 +102,7 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// Launches grow_all().
 template <class T>
 void grow(const Tensor& q, const Tensor& nodes, const MomentParams& params, const Tensor& buds) {
   const Call<T> call(q, nodes, params, buds);

@@ -1,4 +1,4 @@
-// A binary tree over positions: which row of memory holds which node.
+// Nodes of a binary tree over positions, and the row of memory that holds each.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace heed::kernel {
 
-/// The node over positions [index 2^level, (index + 1) 2^level). Rows are in the order of the middles of
-/// nodes, with leaves at the even rows, so no row moves when a tree grows.
+/// The node over positions [index 2^level, (index + 1) 2^level). Rows hold nodes in the order of their middle
+/// positions, leaves in the even rows, so no row moves when a tree grows.
 struct TreeNode {
   int64_t level = 0, index = 0;
 
@@ -17,6 +17,7 @@ struct TreeNode {
     return {level, row >> (level + 1)};
   }
   HEED_BOTH static TreeNode leaf(int64_t position) { return {0, position}; }
+  /// The row of memory that holds the node.
   HEED_BOTH int64_t row() const { return ((2 * index + 1) << level) - 1; }
   HEED_BOTH int64_t begin() const { return index << level; }
   HEED_BOTH int64_t end() const { return (index + 1) << level; }
@@ -26,7 +27,7 @@ struct TreeNode {
   HEED_BOTH int64_t count(int64_t leaves) const { return (end() < leaves ? end() : leaves) - begin(); }
 };
 
-/// Rows of all full nodes of a tree with this many leaves.
+/// Number of rows that hold all full nodes of a tree with this many leaves.
 HEED_BOTH inline int64_t tree_rows(int64_t leaves) { return leaves > 0 ? 2 * leaves - 1 : 0; }
 /// The level of the smallest node over all leaves.
 HEED_BOTH inline int64_t tree_height(int64_t leaves) {

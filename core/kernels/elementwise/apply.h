@@ -39,7 +39,7 @@ struct Affine {
   static void cuda(const Tensor& x, double scale, double shift, const Tensor& y);
 };
 
-/// y += x, of one shape; y is contiguous. The gradients of an input that is used twice are added by it.
+/// y += x, of one shape; y is contiguous. It adds up the gradients of an input that is used twice.
 struct Accumulate {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);
@@ -84,8 +84,7 @@ struct CountNonFinite {
   static void cuda(const Tensor& x, const Tensor& count);
 };
 
-/// Map, MapBack, Zip, Compare, Affine, Power, Accumulate, Select and Choose as functions of the elements at
-/// one index.
+/// Functions of the elements at one index: what the kernels above apply.
 namespace elementwise {
 
 template <class F>

@@ -13,12 +13,12 @@
 namespace heed::kernel {
 namespace {
 
-/// to[i] = f(in[i]...) for contiguous operands. Flattened: one call that stays a call inside the loop would
-/// keep the loop from becoming vector code.
+/// out[i] = f(in[i]...) for contiguous operands. gnu::flatten inlines every call, because a call inside the
+/// loop would keep it from becoming vector code.
 template <class F, class T, class... In>
-[[gnu::flatten]] void apply_contiguous(const F& f, int64_t count, T* to, const In*... in) {
+[[gnu::flatten]] void apply_contiguous(const F& f, int64_t count, T* out, const In*... in) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) to[i] = f(in[i]...);
+  for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
 }
 
 /// A tensor that holds T, as an argument of apply_elementwise().
@@ -39,10 +39,11 @@ void apply_elementwise(const F& f, const Tensor& out, const Operand<In>&... in) 
   T* const out_data = out.data<T>();
   const auto on_runs = [&]<size_t... K>(std::index_sequence<K...>) {
     for_runs(loop, [&](const auto& offsets, int64_t count) {
-      T* const to = out_data + offsets[0];
-      if (contiguous) return apply_contiguous(f, count, to, in.data + offsets[K + 1]...);
+      T* const run = out_data + offsets[0];
+      if (contiguous) return apply_contiguous(f, count, run, in.data + offsets[K + 1]...);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) to[i * steps[0]] = f(in.data[offsets[K + 1] + i * steps[K + 1]]...);
+      for (int64_t i = 0; i < count; ++i)
+        run[i * steps[0]] = f(in.data[offsets[K + 1] + i * steps[K + 1]]...);
     });
   };
   on_runs(std::index_sequence_for<In...>{});
@@ -67,7 +68,7 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
 }
 
 /// out[i] = F(a[i], b[i]) for every element, in parallel over runs along the inner axis. An operand of step
-/// 0, which repeats one number along a run, is read once, so that the loop becomes vector code.
+/// 0 repeats one number along a run: it is read once, so that the loop becomes vector code.
 template <class F>
 template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -77,16 +78,16 @@ void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
     const T *a_data = a.data<T>(), *b_data = b.data<T>();
     for_runs(loop, [&](const auto& offsets, int64_t count) {
       const T *x = a_data + offsets[0], *y = b_data + offsets[1];
-      T* to = out.data<T>() + offsets[2];
+      T* run = out.data<T>() + offsets[2];
       if (a_step == 1 && b_step == 1) {
-        apply_contiguous(elementwise::Value<F>{}, count, to, x, y);
+        apply_contiguous(elementwise::Value<F>{}, count, run, x, y);
       } else if (a_step == 1 && b_step == 0) {
-        apply_contiguous([fixed = *y](T left) { return F::value(left, fixed); }, count, to, x);
+        apply_contiguous([fixed = *y](T left) { return F::value(left, fixed); }, count, run, x);
       } else if (a_step == 0 && b_step == 1) {
-        apply_contiguous([fixed = *x](T right) { return F::value(fixed, right); }, count, to, y);
+        apply_contiguous([fixed = *x](T right) { return F::value(fixed, right); }, count, run, y);
       } else {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i * a_step], y[i * b_step]);
+        for (int64_t i = 0; i < count; ++i) run[i] = F::value(x[i * a_step], y[i * b_step]);
       }
     });
   });
@@ -147,9 +148,9 @@ void CountNonFinite::cpu<target_isa>(const Tensor& x, const Tensor& count) {
     std::atomic<int64_t> total{0};  // an integer, so the sum does not depend on the order of runs
     for_runs(loop, [&](const auto& offsets, int64_t length) {
       const T* run = x.data<T>() + offsets[0];
-      int64_t of_run = 0;
-      for (int64_t i = 0; i < length; ++i) of_run += (run[i * step] - run[i * step] == T(0)) ? 0 : 1;
-      if (of_run > 0) total.fetch_add(of_run, std::memory_order_relaxed);
+      int64_t count_of_run = 0;
+      for (int64_t i = 0; i < length; ++i) count_of_run += (run[i * step] - run[i * step] == T(0)) ? 0 : 1;
+      if (count_of_run > 0) total.fetch_add(count_of_run, std::memory_order_relaxed);
     });
     *count.data<int64_t>() += total.load();
   });
@@ -158,21 +159,15 @@ void CountNonFinite::cpu<target_isa>(const Tensor& x, const Tensor& count) {
 
 namespace {
 
-template <class... F>
-constexpr auto unary_kernels(FunctionList<F...>) {
-  return std::tuple{&Map<F>::template cpu<target_isa>..., &MapBack<F>::template cpu<target_isa>...};
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... Unary, class... Binary, class... Relation>
+constexpr auto all_kernels(FunctionList<Unary...>, FunctionList<Binary...>, FunctionList<Relation...>) {
+  return std::tuple{&Map<Unary>::template cpu<target_isa>..., &MapBack<Unary>::template cpu<target_isa>...,
+                    &Zip<Binary>::template cpu<target_isa>...,
+                    &Compare<Relation>::template cpu<target_isa>...};
 }
-template <class... F>
-constexpr auto binary_kernels(FunctionList<F...>) {
-  return std::tuple{&Zip<F>::template cpu<target_isa>...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
-template <class... F>
-constexpr auto comparison_kernels(FunctionList<F...>) {
-  return std::tuple{&Compare<F>::template cpu<target_isa>...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
-[[maybe_unused, gnu::used]] const auto compiled_comparisons = comparison_kernels(Comparisons{});
+[[maybe_unused, gnu::used]] const auto compiled =
+    all_kernels(UnaryFunctions{}, BinaryFunctions{}, Comparisons{});
 
 }  // namespace
 

@@ -21,6 +21,7 @@ constexpr int pack_size = 4;
 template <class T>
 using Pack = cuda::Pack<T, pack_size>;
 
+/// out.x[k] = f(in.x[k]...) for the elements k of a pack.
 template <class F, class T, class... In>
 __device__ Pack<T> apply_to_packs(const F& f, const Pack<In>&... in) {
   Pack<T> out;
@@ -29,7 +30,7 @@ __device__ Pack<T> apply_to_packs(const F& f, const Pack<In>&... in) {
 }
 
 /// out[i] = f(in[i]...) for contiguous operands that begin at a pack boundary: a thread handles whole packs
-/// in steps of the grid, and at most one of the elements behind the last pack.
+/// in steps of the grid, and at most one of the elements after the last pack.
 template <class F, class T, class... In>
 __global__ void apply_contiguous(int64_t size, F f, T* out, const In*... in) {
   const int64_t packs = size / pack_size;
@@ -41,6 +42,7 @@ __global__ void apply_contiguous(int64_t size, F f, T* out, const In*... in) {
   if (i < size) out[i] = f(in[i]...);
 }
 
+/// out[offsets[0]] = f(in[offsets[K + 1]]...), the element of each operand K + 1 at its own offset.
 template <class F, class T, class... In, size_t... K>
 __device__ void apply_at(std::index_sequence<K...>, const int64_t* offsets, const F& f, T* out,
                          const In*... in) {
@@ -63,17 +65,19 @@ __global__ void apply_strided(StridedOffsets<1 + static_cast<int>(sizeof...(In))
 template <class T, class First = T, class Rest = T, class F, class... Tensors>
 void apply_elementwise(F f, const Tensor& out, const Tensor& first, const Tensors&... rest) {
   const auto elements = cuda::strided_offsets(out, first, rest...);
-  T* to = out.data<T>();
-  const auto start = [&](const auto*... in) {
-    if (elements.all_contiguous() && cuda::packs<pack_size>(to) && (cuda::packs<pack_size>(in) && ...)) {
+  T* const out_data = out.data<T>();
+  const auto launch_kernel = [&](const auto*... in) {
+    if (elements.all_contiguous() && cuda::packs<pack_size>(out_data) &&
+        (cuda::packs<pack_size>(in) && ...)) {
       return cuda::run(apply_contiguous<F, T, std::remove_cvref_t<decltype(*in)>...>,
-                       cuda::grid_over(ceil_div(elements.size, pack_size)), elements.size, f, to, in...);
+                       cuda::grid_over(ceil_div(elements.size, pack_size)), elements.size, f, out_data,
+                       in...);
     }
     cuda::run(apply_strided<F, T, std::remove_cvref_t<decltype(*in)>...>, cuda::grid_over(elements.size),
-              elements, f, to, in...);
+              elements, f, out_data, in...);
   };
-  start(static_cast<const First*>(first.data<First>()),
-        static_cast<const Rest*>(rest.template data<Rest>())...);
+  launch_kernel(static_cast<const First*>(first.data<First>()),
+                static_cast<const Rest*>(rest.template data<Rest>())...);
   Count::add(out.size());
 }
 
@@ -151,7 +155,8 @@ void Compare<F>::cuda(const Tensor& a, const Tensor& b, const Tensor& out) {
 void CountNonFinite::cuda(const Tensor& x, const Tensor& count) {
   visit_float("count_non_finite", x.dtype(), [&]<class T>(Type<T>) {
     const StridedOffsets<1> elements = cuda::strided_offsets(x);
-    cuda::run(count_non_finite<T>, cuda::grid_over(elements.size, 256, 1024), elements, x.data<T>(),
+    constexpr int threads = 256, max_blocks = 1024;
+    cuda::run(count_non_finite<T>, cuda::grid_over(elements.size, threads, max_blocks), elements, x.data<T>(),
               reinterpret_cast<unsigned long long*>(count.data<int64_t>()));
   });
   Count::add(x.size());
@@ -159,21 +164,14 @@ void CountNonFinite::cuda(const Tensor& x, const Tensor& count) {
 
 namespace {
 
-template <class... F>
-constexpr auto unary_kernels(FunctionList<F...>) {
-  return std::tuple{&Map<F>::cuda..., &MapBack<F>::cuda...};
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... Unary, class... Binary, class... Relation>
+constexpr auto all_kernels(FunctionList<Unary...>, FunctionList<Binary...>, FunctionList<Relation...>) {
+  return std::tuple{&Map<Unary>::cuda..., &MapBack<Unary>::cuda..., &Zip<Binary>::cuda...,
+                    &Compare<Relation>::cuda...};
 }
-template <class... F>
-constexpr auto binary_kernels(FunctionList<F...>) {
-  return std::tuple{&Zip<F>::cuda...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_unary = unary_kernels(UnaryFunctions{});
-template <class... F>
-constexpr auto comparison_kernels(FunctionList<F...>) {
-  return std::tuple{&Compare<F>::cuda...};
-}
-[[maybe_unused, gnu::used]] const auto compiled_binary = binary_kernels(BinaryFunctions{});
-[[maybe_unused, gnu::used]] const auto compiled_comparisons = comparison_kernels(Comparisons{});
+[[maybe_unused, gnu::used]] const auto compiled =
+    all_kernels(UnaryFunctions{}, BinaryFunctions{}, Comparisons{});
 
 }  // namespace
 

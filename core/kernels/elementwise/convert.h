@@ -1,4 +1,4 @@
-// Conversion between element types, for the CPU and the device.
+// Conversion of numbers between element types, for the CPU and the device.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Filling and copying, between any strides and dtypes.
+// Filling and copying of tensors, between any strides and dtypes.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -6,14 +6,15 @@
 
 namespace heed::kernel {
 
-/// Every element of x becomes `value`, converted to its dtype. x may be a view with gaps.
+/// x[i] = value for every element, converted to the dtype of x. x may have any strides.
 struct Fill {
   template <Isa>
   static void cpu(const Tensor& x, double value);
   static void cuda(const Tensor& x, double value);
 };
 
-/// to = from, converted to the dtype of `to`. Same shape, any strides; `to` has no stride of 0.
+/// to[i] = from[i] for every element, converted to the dtype of `to`. Both have the same shape and any
+/// strides; `to` has no stride of 0.
 struct Copy {
   template <Isa>
   static void cpu(const Tensor& from, const Tensor& to);

@@ -29,7 +29,7 @@ void copy_run(const From* from, int64_t from_step, To* to, int64_t to_step, int6
   }
 }
 
-constexpr int64_t tile = 16;
+constexpr int64_t tile = 16;  ///< rows and columns that transpose_tile() copies at once
 
 /// Transposes one tile, to[j, i] = from[i, j]: reads along rows of `from` and writes along rows of `to`, so
 /// that all of a cache line is used at once.
@@ -45,8 +45,8 @@ void transpose_tile(const From* from, int64_t from_stride, To* to, int64_t to_st
   }
 }
 
-/// Copies where `from` is contiguous along `axis` and `to` along the innermost axis, in tiles of 16 x 16. One
-/// task is some bands of 16 indices of `axis`, each over the whole innermost axis.
+/// Copies in tiles of 16 x 16, where `from` is contiguous along `axis` and `to` along the innermost axis. A
+/// band is 16 indices of `axis` over the whole innermost axis; one task is some bands.
 template <class From, class To>
 void copy_transposed(StridedLoop<2> loop, size_t axis, const From* from, To* to) {
   const int64_t axis_extent = loop.extent[axis], to_stride = loop.stride[axis][1];
@@ -75,14 +75,14 @@ template <>
 void Fill::cpu<target_isa>(const Tensor& x, double value) {
   visit(x.dtype(), [&]<class T>(Type<T>) {
     const T number = converted<T>(value);
-    T* to = x.data<T>();
     const StridedLoop<1> loop(x.shape(), {&x.strides()});
     const int64_t step = loop.steps[0];
     for_runs(loop, [&](const auto& offsets, int64_t count) {
+      T* const run = x.data<T>() + offsets[0];
       if (step == 1) {
-        std::fill_n(to + offsets[0], count, number);
+        std::fill_n(run, count, number);
       } else {
-        for (int64_t i = 0; i < count; ++i) to[offsets[0] + i * step] = number;
+        for (int64_t i = 0; i < count; ++i) run[i * step] = number;
       }
     });
   });
@@ -93,7 +93,8 @@ void Fill::cpu<target_isa>(const Tensor& x, double value) {
 template <>
 void Copy::cpu<target_isa>(const Tensor& from, const Tensor& to) {
   const StridedLoop<2> loop(to.shape(), {&from.strides(), &to.strides()});
-  const size_t axis = loop.transposed_axis(4);
+  constexpr int64_t min_transposed_extent = 4;  // shorter axes gain nothing from tiles
+  const size_t axis = loop.transposed_axis(min_transposed_extent);
   visit(from.dtype(), [&]<class From>(Type<From>) {
     const From* source = from.data<From>();
     visit(to.dtype(), [&]<class To>(Type<To>) {

@@ -47,18 +47,18 @@ __global__ void copy_dense(int64_t packs, int64_t size, const From* from, To* to
     to[i] = converted<To>(from[i]);
 }
 
-constexpr int tile = 32, rows_at_once = 8;
+constexpr int tile = 32, rows_at_once = 8;  ///< a block of copy_transposed() has tile x rows_at_once threads
 
-/// Transposes rows [rows, columns] of `from` into rows [columns, rows] of `to`, one tile of 32 x 32 per block
-/// through shared memory: lanes read along rows of `from` and write along rows of `to`. `others` are the
-/// other axes.
+/// Transposes matrices [rows, columns] of `from` into [columns, rows] of `to`, one for each index of
+/// `other_axes`. A block takes tiles of 32 x 32 through shared memory: lanes read along rows of `from` and
+/// write along rows of `to`.
 template <class From, class To>
-__global__ void copy_transposed(StridedOffsets<2> others, int64_t rows, int64_t row_stride, int64_t columns,
-                                int64_t column_stride, const From* from, To* to) {
+__global__ void copy_transposed(StridedOffsets<2> other_axes, int64_t rows, int64_t row_stride,
+                                int64_t columns, int64_t column_stride, const From* from, To* to) {
   __shared__ To tile_elements[tile][tile + 1];  // padded, so that a column lies in all banks
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
-  for (int64_t other = blockIdx.z; other < others.size; other += gridDim.z) {
-    const auto offsets = others.at(other);
+  for (int64_t matrix = blockIdx.z; matrix < other_axes.size; matrix += gridDim.z) {
+    const auto offsets = other_axes.at(matrix);
     for (int64_t row = static_cast<int64_t>(blockIdx.y) * tile; row < rows;
          row += static_cast<int64_t>(gridDim.y) * tile) {
       const int64_t column = static_cast<int64_t>(blockIdx.x) * tile;
@@ -76,27 +76,32 @@ __global__ void copy_transposed(StridedOffsets<2> others, int64_t rows, int64_t 
   }
 }
 
-/// Starts the copy that suits the strides: in tiles of 32 x 32 where the two are contiguous along different
+/// Launches the copy that suits the strides: in tiles of 32 x 32 where the two are contiguous along different
 /// axes, in packs of four where both are contiguous, else element by element.
 template <class From, class To>
-void start_copy(const Tensor& from, const Tensor& to, const From* source, To* target) {
+void launch_copy(const Tensor& from, const Tensor& to, const From* source, To* target) {
   const StridedLoop<2> loop(to.shape(), {&from.strides(), &to.strides()});
   const StridedOffsets<2> elements(loop);
-  if (const size_t axis = loop.transposed_axis(8); axis > 0) {
+  constexpr int64_t min_transposed_extent = 8;  // shorter axes gain nothing from tiles
+  if (const size_t axis = loop.transposed_axis(min_transposed_extent); axis > 0) {
     // The axis along which `from` is contiguous runs along the rows of a tile.
-    StridedLoop<2> others = loop;
-    others.extent[axis] = others.extent[0] = 1;
-    others.inner = 1;
-    others.outer = loop.outer / loop.extent[axis];
-    const auto clamped = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
+    StridedLoop<2> other_axes = loop;
+    other_axes.extent[axis] = other_axes.extent[0] = 1;
+    other_axes.inner = 1;
+    other_axes.outer = loop.outer / loop.extent[axis];
+    const auto clamped = [](int64_t n) {
+      constexpr int64_t max_grid_yz = 65535;  // CUDA's limit of gridDim.y and gridDim.z
+      return static_cast<unsigned>(std::min(n, max_grid_yz));
+    };
     const dim3 blocks(static_cast<unsigned>(ceil_div(loop.extent[axis], tile)),
-                      clamped(ceil_div(loop.inner, tile), 65535), clamped(others.outer, 65535));
-    return cuda::run(copy_transposed<From, To>, {blocks, dim3(tile, rows_at_once)}, StridedOffsets<2>(others),
-                     loop.inner, loop.steps[0], loop.extent[axis], loop.stride[axis][1], source, target);
+                      clamped(ceil_div(loop.inner, tile)), clamped(other_axes.outer));
+    return cuda::run(copy_transposed<From, To>, {blocks, dim3(tile, rows_at_once)},
+                     StridedOffsets<2>(other_axes), loop.inner, loop.steps[0], loop.extent[axis],
+                     loop.stride[axis][1], source, target);
   }
   if (elements.all_contiguous()) {
-    const bool packed = cuda::packs<pack_size>(source) && cuda::packs<pack_size>(target);
-    const int64_t packs = packed ? elements.size / pack_size : 0;
+    const bool is_aligned = cuda::packs<pack_size>(source) && cuda::packs<pack_size>(target);
+    const int64_t packs = is_aligned ? elements.size / pack_size : 0;
     return cuda::run(copy_dense<From, To>,
                      cuda::grid_over(std::max(packs, elements.size - packs * pack_size)), packs,
                      elements.size, source, target);
@@ -116,7 +121,7 @@ void Fill::cuda(const Tensor& x, double value) {
 void Copy::cuda(const Tensor& from, const Tensor& to) {
   visit(from.dtype(), [&]<class From>(Type<From>) {
     visit(to.dtype(),
-          [&]<class To>(Type<To>) { start_copy<From, To>(from, to, from.data<From>(), to.data<To>()); });
+          [&]<class To>(Type<To>) { launch_copy<From, To>(from, to, from.data<From>(), to.data<To>()); });
   });
 }
 

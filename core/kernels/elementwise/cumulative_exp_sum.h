@@ -1,4 +1,4 @@
-// Sums of exponentials of a row and all rows before it, relative to the running maximum: the normaliser of a
+// Cumulative sums of exponentials over positions, relative to the running maximum: the denominators of a
 // causal softmax over positions. Milakov and Gimelshein 2018, arXiv 1805.02867.
 #pragma once
 
@@ -15,7 +15,8 @@ struct CumulativeExpSum {
   static void cuda(const Tensor& x, const Tensor& max, const Tensor& sum);
 };
 
-/// Writes dx (contiguous) from dsum [B, H, T, f], last stride 1. `max` counts as a constant.
+/// Gradient of CumulativeExpSum: writes dx (contiguous) from dsum [B, H, T, f], last stride 1. `max` is held
+/// constant.
 struct CumulativeExpSumBack {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& max, const Tensor& dsum, const Tensor& dx);

@@ -28,8 +28,7 @@ HEED_BOTH inline uint32_t xor_of_bytes(const Philox& block) {
 }
 
 /// The 16 random bits of element e < 16 of a block: its byte e, and below it the xor of the other 15 bytes.
-/// The lower byte is uniform given the upper one, and matters only where the upper one equals that of the
-/// threshold.
+/// The lower byte is uniform whatever the upper one is, and matters where that equals the threshold's.
 HEED_BOTH inline uint32_t dropout_bits(const Philox& block, uint32_t block_xor, int e) {
   const uint32_t byte = (block.word[e / 4] >> (8 * (e % 4))) & 0xffU;
   return (byte << 8) | (block_xor ^ byte);
@@ -49,7 +48,7 @@ HEED_BOTH inline uint32_t dropout_keep_mask(const Philox& block, uint32_t thresh
   return mask;
 }
 
-/// An element is kept when its 16 random bits are at least this threshold.
+/// The threshold of random bits, p 65536 rounded: elements whose 16 bits are below it are dropped.
 HEED_BOTH inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 65536 + 0.5); }
 
 /// Factor of a kept element: 1 / (1 - p), with p rounded as in the threshold.

@@ -14,17 +14,17 @@ namespace {
 constexpr int64_t block = simd::KeepBits::block;
 static_assert(light_grain % (block * simd::KeepBits::lanes) == 0, "tasks are whole vectors of blocks");
 
-/// to[e] = from[e] scale where bit e of `mask` is set, else 0, for the `count` elements of a block.
+/// y[e] = x[e] scale where bit e of `mask` is set, else 0, for the `count` elements of a block.
 template <class T>
-void apply_mask(uint32_t mask, int64_t count, T scale, const T* from, T* to) {
+void apply_mask(uint32_t mask, int64_t count, T scale, const T* x, T* y) {
   constexpr int64_t n = simd::Lanes<T>::count;
   if (count == block) {
 #pragma GCC unroll 8
     for (int64_t e = 0; e < block; e += n)
-      simd::store(to + e, simd::where_kept<T>(mask >> e, simd::load(from + e) * scale));
+      simd::store(y + e, simd::where_kept<T>(mask >> e, simd::load(x + e) * scale));
     return;
   }
-  for (int64_t e = 0; e < count; ++e) to[e] = ((mask >> e) & 1) != 0 ? from[e] * scale : T(0);
+  for (int64_t e = 0; e < count; ++e) y[e] = ((mask >> e) & 1) != 0 ? x[e] * scale : T(0);
 }
 
 }  // namespace
@@ -34,22 +34,22 @@ void apply_mask(uint32_t mask, int64_t count, T scale, const T* from, T* to) {
 template <>
 void Dropout::cpu<target_isa>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
+    const T* inputs = x.data<T>();
+    T* outputs = y.data<T>();
     const simd::KeepBits bits(draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()),
                               dropout_threshold(p));
     const T scale = static_cast<T>(dropout_scale(p));
-    const uint64_t skipped = skipped_draws(x.size());
-    simd::Counters lane = {};
+    const uint64_t elements_of_other_processes = skipped_draws(x.size());
+    simd::Counters lane = {};  // 0, 1, 2, ...
     for (uint64_t i = 0; i < simd::KeepBits::lanes; ++i) lane[i] = i;
     parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end;) {
-        const uint64_t element = static_cast<uint64_t>(i) + skipped;  // in the batch of all processes
+        const uint64_t element = static_cast<uint64_t>(i) + elements_of_other_processes;
         const simd::Counters masks = bits.keep_masks(lane + element / block);
-        auto offset = static_cast<int64_t>(element % block);  // in the first block
+        auto offset = static_cast<int64_t>(element % block);  // first element in a block
         for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, offset = 0) {
           const int64_t count = std::min(block - offset, end - i);
-          apply_mask(static_cast<uint32_t>(masks[b]) >> offset, count, scale, from + i, to + i);
+          apply_mask(static_cast<uint32_t>(masks[b]) >> offset, count, scale, inputs + i, outputs + i);
           i += count;
         }
       }

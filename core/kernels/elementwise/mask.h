@@ -21,8 +21,8 @@ struct KeptRows {
   static void cuda(const Tensor& lengths, int64_t first, const Tensor& y);
 };
 
-/// y = x, both contiguous [B, ..., T, W], except for padding, the rows t with first + t >= lengths[b]: their
-/// numbers that are NaN or beyond +-max_magnitude become 0.
+/// y = x, both contiguous [B, ..., T, W], except in padding, the rows t with first + t >= lengths[b]: numbers
+/// there that are NaN or beyond +-max_magnitude become 0.
 struct FinitePadding {
   static constexpr double max_magnitude = 1e15;  ///< dot products of such numbers stay finite in f32
   template <Isa>

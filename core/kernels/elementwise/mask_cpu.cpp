@@ -16,19 +16,20 @@ void DenseMask::cpu<target_isa>(const Tensor& lengths, bool causal, int64_t firs
   const int64_t batch = y.extent(0), queries = y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    T* out = y.data<T>();
     parallel_rows(batch * queries, light_grain / (keys + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        int64_t visible = keys;
-        if (length != nullptr) visible = std::min<int64_t>(visible, length[row / queries]);
-        if (causal) visible = std::min(visible, row % queries + first_query + 1);
-        T* to = out + row * keys;
-        for (int64_t j = 0; j < keys; ++j) to[j] = j < visible ? T(0) : minus_infinity<T>;
+        int64_t num_visible = keys;
+        if (length != nullptr) num_visible = std::min<int64_t>(num_visible, length[row / queries]);
+        if (causal) num_visible = std::min(num_visible, row % queries + first_query + 1);
+        T* mask_row = y.data<T>() + row * keys;
+        for (int64_t j = 0; j < keys; ++j)
+          mask_row[j] = j < num_visible ? T(0) : -std::numeric_limits<T>::infinity();
       }
     });
   });
 }
 
+/// y[b, 0, t, 0] = 1 where first + t < lengths[b], else 0.
 template <>
 void KeptRows::cpu<target_isa>(const Tensor& lengths, int64_t first, const Tensor& y) {
   const int64_t batch = y.extent(0), rows = y.extent(2);
@@ -41,26 +42,25 @@ void KeptRows::cpu<target_isa>(const Tensor& lengths, int64_t first, const Tenso
   });
 }
 
-/// y[row] = x[row] where row % T + first < lengths[b]; in other rows NaN and numbers beyond +-max_magnitude
-/// become 0. One task is some rows (b, ..., t).
+/// y[b, ..., t, :] = x[b, ..., t, :] where first + t < lengths[b]; in other rows NaN and numbers beyond
+/// +-max_magnitude become 0. One task is some rows (b, ..., t).
 template <>
 void FinitePadding::cpu<target_isa>(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
-  const int64_t length_of_x = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
+  const int64_t positions = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
   const int64_t rows_of_sequence = rows / x.extent(0);
   const int32_t* length = lengths.data<int32_t>();
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    const T *from = x.data<T>(), limit = static_cast<T>(max_magnitude);
-    T* to = y.data<T>();
+    const T limit = static_cast<T>(max_magnitude);
     parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t num_valid = length[row / rows_of_sequence] - first;
-        const T* in = from + row * width;
-        T* out = to + row * width;
-        if (row % length_of_x < num_valid) {
-          std::copy_n(in, width, out);
+        const T* x_row = x.data<T>() + row * width;
+        T* y_row = y.data<T>() + row * width;
+        if (row % positions < num_valid) {
+          std::copy_n(x_row, width, y_row);
         } else {
-          for (int64_t i = 0; i < width; ++i) out[i] = std::abs(in[i]) <= limit ? in[i] : T(0);
+          for (int64_t i = 0; i < width; ++i) y_row[i] = std::abs(x_row[i]) <= limit ? x_row[i] : T(0);
         }
       }
     });

@@ -12,11 +12,11 @@ template <class T>
 __global__ void dense_mask(int64_t rows, int64_t queries, int64_t keys, const int32_t* length, bool causal,
                            int64_t first_query, T* out) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    int64_t visible = keys;
-    if (length != nullptr) visible = min(visible, int64_t{length[row / queries]});
-    if (causal) visible = min(visible, row % queries + first_query + 1);
+    int64_t num_visible = keys;
+    if (length != nullptr) num_visible = min(num_visible, int64_t{length[row / queries]});
+    if (causal) num_visible = min(num_visible, row % queries + first_query + 1);
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x)
-      out[row * keys + j] = j < visible ? T(0) : minus_infinity<T>;
+      out[row * keys + j] = j < num_visible ? T(0) : -std::numeric_limits<T>::infinity();
   }
 }
 
@@ -27,19 +27,20 @@ __global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int
     out[i] = first + i % rows < length[i / rows] ? T(1) : T(0);
 }
 
-/// y = x, but in padding NaN and numbers beyond +-limit become 0, by threads in steps of the grid.
-/// `sequence`: numbers of a sequence.
+/// y = x, but in padding NaN and numbers beyond +-limit become 0, by threads in steps of the grid. A sequence
+/// has `sequence_size` numbers.
 template <class T>
-__global__ void finite_padding(int64_t size, int64_t width, int64_t length_of_x, int64_t sequence,
+__global__ void finite_padding(int64_t size, int64_t width, int64_t positions, int64_t sequence_size,
                                const int32_t* length, int64_t first, T limit, const T* x, T* y) {
   for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
-    const bool is_valid = first + i / width % length_of_x < length[i / sequence];
+    const bool is_valid = first + i / width % positions < length[i / sequence_size];
     y[i] = is_valid || fabs(x[i]) <= limit ? x[i] : T(0);
   }
 }
 
 }  // namespace
 
+/// Computes y with one block per row, with fewer threads where rows are short.
 void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t rows = y.extent(0) * y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
@@ -50,6 +51,7 @@ void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, co
   });
 }
 
+/// Computes y with one thread per row.
 void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(kept_rows<T>, cuda::grid_over(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
@@ -57,6 +59,7 @@ void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
   });
 }
 
+/// Computes y with one thread per number.
 void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {

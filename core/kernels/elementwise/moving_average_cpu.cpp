@@ -1,7 +1,7 @@
 // The exponential moving average of weights on the CPU.
 #include "heed/core/kernels/elementwise/moving_average.h"
 
-#include "heed/core/kernels/elementwise/optimizer_updates.h"
+#include "heed/core/kernels/elementwise/optimizer_update_rules.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -14,7 +14,7 @@ template <>
 void MovingAverage::cpu<target_isa>(const Tensor& values, const Tensor& state, double decay,
                                     const Tensor& average) {
   const OptimizerState& optimizer = *reinterpret_cast<const OptimizerState*>(state.data<double>());
-  if (!optimizer.is_finite()) return;
+  if (!optimizer.gradient_norm.is_finite()) return;
   visit_float("moving_average", values.dtype(), [&]<class T>(Type<T>) {
     const auto kept = static_cast<T>(optimizer.steps_done == 0 ? 0 : decay), added = T(1) - kept;
     const T* value = values.data<T>();

@@ -2,7 +2,7 @@
 #include "heed/core/kernels/elementwise/moving_average.h"
 
 #include "heed/core/cuda/device/grid.h"
-#include "heed/core/kernels/elementwise/optimizer_updates.h"
+#include "heed/core/kernels/elementwise/optimizer_update_rules.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 __global__ void moving_average(int64_t size, const T* value, const OptimizerState* state, double decay,
                                T* mean) {
-  if (!state->is_finite()) return;
+  if (!state->gradient_norm.is_finite()) return;
   const auto kept = static_cast<T>(state->steps_done == 0 ? 0 : decay), added = T(1) - kept;
   for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size())
     mean[i] = kept * mean[i] + added * value[i];

@@ -1,4 +1,4 @@
-// Random fills and the step counter of random numbers.
+// Fills with random numbers, and the tick that selects the numbers of a step.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -21,7 +21,7 @@ struct FillUniform {
   static void cuda(const Tensor& x, double low, double high, const Draw& draw);
 };
 
-/// tick += 1; i64 [1].
+/// tick += 1, which selects the next random numbers of a stream; i64 [1].
 struct Advance {
   template <Isa>
   static void cpu(const Tensor& tick);

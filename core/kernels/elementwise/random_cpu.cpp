@@ -12,19 +12,18 @@
 namespace heed::kernel {
 namespace {
 
-/// Fills x with the numbers that make(block, to) writes for each Philox block. One task is some blocks.
+/// Fills x with the numbers that make(block, numbers) writes for each Philox block. One task is some blocks.
 template <class T, class Make>
 void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
-  constexpr int64_t numbers_per_block = 16 / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t n = numbers_per_block<T>;
   const uint64_t high = Draw::high(draw.stream, *draw.tick.data<int64_t>());
-  T* to = x.data<T>();
   const int64_t size = x.size();
-  parallel_rows(ceil_div(size, numbers_per_block), light_grain / 16, [&](int64_t begin, int64_t end) {
+  parallel_rows(ceil_div(size, n), light_grain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      T numbers[numbers_per_block];
+      T numbers[n];
       make(Philox::at(draw.seed, static_cast<uint64_t>(i), high), numbers);
-      const int64_t first = i * numbers_per_block;
-      std::copy_n(numbers, std::min(numbers_per_block, size - first), to + first);
+      const int64_t first = i * n;
+      std::copy_n(numbers, std::min(n, size - first), x.data<T>() + first);
     }
   });
   Count::add(size);
@@ -35,8 +34,8 @@ void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
 template <>
 void FillNormal::cpu<target_isa>(const Tensor& x, double mean, double deviation, const Draw& draw) {
   visit_float("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
-    fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
-      normals(block, static_cast<T>(mean), static_cast<T>(deviation), to);
+    fill_blocks<T>(x, draw, [&](const Philox& block, T* numbers) {
+      normals(block, static_cast<T>(mean), static_cast<T>(deviation), numbers);
     });
   });
 }
@@ -44,8 +43,8 @@ void FillNormal::cpu<target_isa>(const Tensor& x, double mean, double deviation,
 template <>
 void FillUniform::cpu<target_isa>(const Tensor& x, double low, double high, const Draw& draw) {
   visit_float("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
-    fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
-      uniforms(block, static_cast<T>(low), static_cast<T>(high), to);
+    fill_blocks<T>(x, draw, [&](const Philox& block, T* numbers) {
+      uniforms(block, static_cast<T>(low), static_cast<T>(high), numbers);
     });
   });
 }

@@ -1,4 +1,4 @@
-// Random fills on the GPU: the same counters as on the CPU.
+// Random fills on the GPU, by the counters of the CPU's kernels.
 #include "heed/core/kernels/elementwise/random.h"
 
 #include "heed/core/ceil_div.h"
@@ -12,35 +12,37 @@ namespace {
 template <class T>
 struct Normal {
   T mean, deviation;
-  HEED_BOTH void operator()(const Philox& block, T* to) const { normals(block, mean, deviation, to); }
+  HEED_BOTH void operator()(const Philox& block, T* numbers) const {
+    normals(block, mean, deviation, numbers);
+  }
 };
 
 template <class T>
 struct Uniform {
   T low, high;
-  HEED_BOTH void operator()(const Philox& block, T* to) const { uniforms(block, low, high, to); }
+  HEED_BOTH void operator()(const Philox& block, T* numbers) const { uniforms(block, low, high, numbers); }
 };
 
-/// Fills to [size] with the numbers of Philox blocks: a thread turns whole blocks into numbers, in steps of
-/// the grid.
+/// Fills x [size] with the numbers that make(block, numbers) writes for each Philox block, by threads in
+/// steps of the grid.
 template <class T, class Make>
 __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t stream, const int64_t* tick,
-                            T* to) {
-  constexpr int numbers_per_block = 16 / static_cast<int>(sizeof(T));
+                            T* x) {
+  constexpr int64_t n = numbers_per_block<T>;
   const uint64_t high = Draw::high(stream, *tick);
-  for (int64_t i = cuda::global_thread(); i * numbers_per_block < size; i += cuda::grid_size()) {
-    T numbers[numbers_per_block];
+  for (int64_t i = cuda::global_thread(); i * n < size; i += cuda::grid_size()) {
+    T numbers[n];
     make(Philox::at(seed, static_cast<uint64_t>(i), high), numbers);
-    for (int k = 0; k < numbers_per_block && i * numbers_per_block + k < size; ++k)
-      to[i * numbers_per_block + k] = numbers[k];
+    for (int k = 0; k < n && i * n + k < size; ++k) x[i * n + k] = numbers[k];
   }
 }
 
+/// Launches fill_blocks() with one thread per Philox block.
 template <class T, class Make>
-void start_fill(const Tensor& x, const Draw& draw, Make make) {
+void launch_fill(const Tensor& x, const Draw& draw, Make make) {
   const int64_t size = x.size();
-  cuda::run(fill_blocks<T, Make>, cuda::grid_over(ceil_div(size * static_cast<int64_t>(sizeof(T)), 16)), size,
-            make, draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
+  cuda::run(fill_blocks<T, Make>, cuda::grid_over(ceil_div(size, numbers_per_block<T>)), size, make,
+            draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
   Count::add(size);
 }
 
@@ -50,13 +52,13 @@ __global__ void advance(int64_t* tick) { ++*tick; }
 
 void FillNormal::cuda(const Tensor& x, double mean, double deviation, const Draw& draw) {
   visit_float("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
-    start_fill<T>(x, draw, Normal<T>{static_cast<T>(mean), static_cast<T>(deviation)});
+    launch_fill<T>(x, draw, Normal<T>{static_cast<T>(mean), static_cast<T>(deviation)});
   });
 }
 
 void FillUniform::cuda(const Tensor& x, double low, double high, const Draw& draw) {
   visit_float("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
-    start_fill<T>(x, draw, Uniform<T>{static_cast<T>(low), static_cast<T>(high)});
+    launch_fill<T>(x, draw, Uniform<T>{static_cast<T>(low), static_cast<T>(high)});
   });
 }
 

@@ -9,13 +9,17 @@
 
 namespace heed::kernel {
 
+/// Number of normal or uniform numbers of type T that a Philox block gives.
+template <class T>
+inline constexpr int64_t numbers_per_block = sizeof(Philox) / sizeof(T);
+
 /// Two normal numbers by Box and Muller, from uniform u in (0, 1] and v in [0, 1), in the precision of T.
 template <class T>
-HEED_BOTH void normal_pair(T u, T v, T mean, T deviation, T* to) {
+HEED_BOTH void normal_pair(T u, T v, T mean, T deviation, T* out) {
   const T radius = deviation * std::sqrt(T(-2) * std::log(u));
-  const T angle = T(6.283185307179586) * v;
-  to[0] = mean + radius * std::cos(angle);
-  to[1] = mean + radius * std::sin(angle);
+  const T angle = T(6.283185307179586) * v;  // 2 pi v
+  out[0] = mean + radius * std::cos(angle);
+  out[1] = mean + radius * std::sin(angle);
 }
 
 /// Turns a block into normal numbers: four of 32 bits each for float, two of 53 bits for double.
@@ -47,9 +51,9 @@ HEED_BOTH void uniforms(const Philox& block, T low, T high, T* out) {
         sizeof(T) == 4
             ? (word[i] >> 8) * 0x1p-24
             : static_cast<double>(((uint64_t{word[2 * i]} << 32) | word[2 * i + 1]) >> 11) * 0x1p-53;
-    const T value =
+    const T number =
         static_cast<T>(static_cast<double>(low) + (static_cast<double>(high) - static_cast<double>(low)) * u);
-    out[i] = value < high ? value : below_high;
+    out[i] = number < high ? number : below_high;  // rounding may give `high` itself
   }
 }
 

@@ -6,20 +6,21 @@
 
 namespace heed::kernel {
 
-/// Tensors of one step of LSTM or GRU. G is 4 for LSTM and 3 for GRU, S is 2 and 1.
+/// Number of gates of a unit, G: i, f, g and o of LSTM; r, z and n of GRU.
+inline constexpr int lstm_gates = 4, gru_gates = 3;
+
+/// Tensors of one step of LSTM (state [2, N, D]: h and c) or GRU (state [1, N, D]: h).
 struct CellTensors {
-  Tensor a, b;     ///< [N, G D]: products of the input and of the state
-  Tensor state;    ///< [S, N, D]
+  Tensor a, b;     ///< [N, G D]: matrix products of the input and of the state with their weights
+  Tensor state;    ///< before the step
   Tensor lengths;  ///< i32 [N] or empty: a sequence whose length is not above the position keeps its state
   Tensor gates;    ///< written: [N, G D], for the gradient
-  Tensor next;     ///< written: [S, N, D]
+  Tensor next;     ///< written: the state after the step
 };
 
 /// A step of LSTM. Hochreiter and Schmidhuber 1997; with forget gates, Gers et al. 2000.
 ///
 ///   i, f, g, o = a + b,  both [N, 4 D];  c' = sigmoid(f) c + sigmoid(i) tanh(g);  h' = sigmoid(o) tanh(c')
-///
-/// The state holds h and c.
 struct LstmCell {
   template <Isa>
   static void cpu(const CellTensors& t, int64_t position);
@@ -30,7 +31,7 @@ struct LstmCell {
 struct LstmBackTensors {
   Tensor gates, state, next, lengths;  ///< as LstmCell read and wrote them
   Tensor dnext;                        ///< [2, N, D]
-  Tensor dgates;                       ///< written: [N, 4 D], the gradient of a and of b alike
+  Tensor dgates;                       ///< written: [N, 4 D], the gradient of a, and of b as well
   Tensor dstate;                       ///< written: [2, N, D]
 };
 
@@ -41,8 +42,8 @@ struct LstmCellBack {
   static void cuda(const LstmBackTensors& t, int64_t position);
 };
 
-/// A step of GRU, Cho et al. 2014, in the form whose products with h are one: the reset gate is applied after
-/// the product, not before.
+/// A step of GRU, Cho et al. 2014, in the form with one matrix product with h: the reset gate is applied
+/// after the product, not before.
 ///
 ///   r, z = sigmoid(a + b) of the first 2 D;  n = tanh(a + r b) of the last D;  h' = (1 - z) n + z h
 ///

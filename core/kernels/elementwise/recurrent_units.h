@@ -1,6 +1,6 @@
 // The cells of LSTM and GRU for one unit of one sequence, for the CPU and the device. `a`, `b` and `gates`
-// point to the unit in gate 0; the other gates follow `width` numbers apart. Always inlined, so that the
-// compiler fuses multiplications and additions alike everywhere.
+// point to the unit in gate 0; each following gate is `width` numbers further. All functions are always
+// inlined, so that the compiler fuses multiplications and additions alike everywhere.
 #pragma once
 
 #include "heed/core/host_device.h"
@@ -9,7 +9,7 @@
 namespace heed::kernel {
 
 /// in, forget, out = sigmoid and candidate = tanh of a + b; c' = forget c + in candidate, h' = out tanh(c').
-/// `gates` keeps the four.
+/// gates = in, forget, candidate, out.
 template <class T>
 [[gnu::always_inline]] HEED_BOTH inline void lstm_unit(const T* a, const T* b, int64_t width, const T& c,
                                                        T* gates, T& next_h, T& next_c) {
@@ -25,8 +25,8 @@ template <class T>
   next_h = out * math::tanh(cell);
 }
 
-/// dgates, the gradient of a + b, and dc = dc' forget, from the gradients of h' and c'. h gets its gradient
-/// through b.
+/// Writes dgates, the gradient of a + b, and dc = forget times the gradient of c', from the gradients of h'
+/// and c'. h gets its gradient through b.
 template <class T>
 [[gnu::always_inline]] HEED_BOTH inline void lstm_unit_back(const T* gates, int64_t width, const T& c,
                                                             const T& next_c, const T& dnext_h,
@@ -42,7 +42,7 @@ template <class T>
 }
 
 /// reset, update = sigmoid(a + b), candidate = tanh(a + reset b), h' = candidate + update (h - candidate).
-/// `gates` keeps the three.
+/// gates = reset, update, candidate.
 template <class T>
 [[gnu::always_inline]] HEED_BOTH inline void gru_unit(const T* a, const T* b, int64_t width, const T& h,
                                                       T* gates, T& next_h) {
@@ -54,8 +54,8 @@ template <class T>
   next_h = candidate + update * (h - candidate);
 }
 
-/// da and db, which differ in the candidate alone, where db has the factor reset, and the part of dh that
-/// does not pass through b, dh' update.
+/// Writes da and db, which differ in the candidate alone, where db has the factor reset, and dh = dh' update,
+/// the part of the gradient of h that does not pass through b.
 template <class T>
 [[gnu::always_inline]] HEED_BOTH inline void gru_unit_back(const T* gates, const T* b, int64_t width,
                                                            const T& h, const T& dnext_h, T* da, T* db,

@@ -1,6 +1,6 @@
-// Elementary functions without branches, always inlined, so that plain loops over them become vector code.
-// The float forms stay within about two units in the last place; the double forms are those of the standard
-// library.
+// Elementary functions without branches, always inlined, so that the compiler vectorises plain loops over
+// them. The float versions are accurate to about two units in the last place; the double versions are those
+// of the standard library.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace heed::math {
 namespace detail {
 
 /// x = n ln 2 + rest with |rest| <= ln 2 / 2. `shifted` holds n + 126 in its low bits: adding 1.5 2^23 rounds
-/// to whole numbers, and the 126 turns those bits into the exponent of 2^(n - 1) once they are moved up.
+/// to whole numbers, and n + 126, moved into the exponent field, is the exponent of 2^(n - 1).
 struct Reduced {
   float rest, shifted;
 };
@@ -46,9 +46,9 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
 
 /// e^x for -86 <= x <= 88, and NaN for NaN.
 [[gnu::always_inline]] HEED_BOTH inline float exp_within(float x) {
-  const Reduced part = reduced(x);
-  const float r = part.rest;
-  return (r * r * exp_tail(r) + (r + r) + 2.0F) * half_power(part.shifted);
+  const Reduced argument = reduced(x);
+  const float r = argument.rest;
+  return (r * r * exp_tail(r) + (r + r) + 2.0F) * half_power(argument.shifted);
 }
 
 }  // namespace detail
@@ -59,9 +59,9 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
 #ifdef __CUDA_ARCH__
   return ::expf(x);
 #else
-  // Comparisons that are false for NaN keep it.
-  const float low = x < -87.34F ? -87.34F : x;
-  return detail::exp_within(low > 89.0F ? 89.0F : low);
+  // Both comparisons are false for NaN, which stays NaN.
+  const float bounded_below = x < -87.34F ? -87.34F : x;
+  return detail::exp_within(bounded_below > 89.0F ? 89.0F : bounded_below);
 #endif
 }
 [[gnu::always_inline]] HEED_BOTH inline double exp(double x) { return ::exp(x); }
@@ -71,12 +71,12 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
 #ifdef __CUDA_ARCH__
   return ::tanhf(x);
 #else
-  const float size = x < 0.0F ? -x : x;
-  const detail::Reduced part = detail::reduced(size > 10.0F ? 20.0F : size + size);
-  const float r = part.rest;
-  const float power = detail::half_power(part.shifted);
-  const float grown = (r * r * detail::exp_tail(r) + (r + r)) * power + (power + power - 1.0F);
-  return std::copysign(grown / (grown + 2.0F), x);
+  const float magnitude = x < 0.0F ? -x : x;
+  const detail::Reduced argument = detail::reduced(magnitude > 10.0F ? 20.0F : magnitude + magnitude);
+  const float r = argument.rest;
+  const float power = detail::half_power(argument.shifted);
+  const float exp_minus_1 = (r * r * detail::exp_tail(r) + (r + r)) * power + (power + power - 1.0F);
+  return std::copysign(exp_minus_1 / (exp_minus_1 + 2.0F), x);
 #endif
 }
 [[gnu::always_inline]] HEED_BOTH inline double tanh(double x) { return ::tanh(x); }
@@ -90,7 +90,7 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
 #ifdef __CUDA_ARCH__
   return ::erff(x);
 #else
-  const float size = x < 0.0F ? -x : x;
+  const float magnitude = x < 0.0F ? -x : x;
   const float square = x * x;
   float near = 7.87587487e-5F;
   near = near * square - 8.0168643e-4F;
@@ -99,7 +99,7 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
   near = near * square + 1.12835944e-1F;
   near = near * square - 3.7612626e-1F;
   near = (near * square + 1.28379107e-1F) * x + x;
-  const float t = size > 4.0F ? 4.0F : size;
+  const float t = magnitude > 4.0F ? 4.0F : magnitude;
   float far = 1.34053143e-5F;
   far = far * t - 3.19360493e-4F;
   far = far * t + 3.45079834e-3F;
@@ -109,7 +109,7 @@ inline constexpr float round_shift = 12582912.0F + 126.0F;
   far = far * t + 1.12608039F;
   far = far * t + 7.08698644e-4F;
   const float above = std::copysign(1.0F - detail::exp_within(-far), x);
-  return size < 1.0F ? near : above;
+  return magnitude < 1.0F ? near : above;
 #endif
 }
 [[gnu::always_inline]] HEED_BOTH inline double erf(double x) { return ::erf(x); }

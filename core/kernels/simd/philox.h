@@ -1,4 +1,4 @@
-// Philox in vector lanes, and the dropout masks that elementwise/dropout.h defines.
+// Philox random numbers in vector lanes, and the dropout masks that elementwise/dropout.h defines.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace heed::simd {
 /// One 64-bit counter a lane.
 using Counters = Words<double>;
 
-/// The products of the lower halves of the lanes.
+/// The 64-bit products of the lower 32 bits of each lane.
 inline Counters multiply_low_halves(Counters a, Counters b) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Counters>(
@@ -31,8 +31,8 @@ inline Counters multiply_low_halves(Counters a, Counters b) {
 #endif
 }
 
-/// Draws the dropout masks of one call, which has a seed, an upper half of the counters and a threshold: 16
-/// elements per lane.
+/// Draws the dropout masks of one call, 16 elements per lane. A call has a seed, an upper half of its
+/// counters and a threshold.
 class KeepBits {
  public:
   static constexpr int lanes = Lanes<double>::count;
@@ -63,7 +63,7 @@ class KeepBits {
   Counters keep_masks(Counters index) const {
     constexpr uint64_t low = 0xffffffffU;
     const Counters front_factor = Counters{} + 0xD2511F53U, back_factor = Counters{} + 0xCD9E8D57U;
-    // Upper halves of lanes are undefined until the end: products read lower halves alone.
+    // The upper halves of c0 to c3 are not used before the last round: products read lower halves alone.
     Counters c3 = multiply_low_halves(index, front_factor), c1 = Counters{} + product_;
     Counters c0 = (index >> 32) ^ key_[0][0], c2 = (c3 >> 32) ^ key_[1][0];
 #pragma GCC unroll 7
@@ -110,7 +110,7 @@ class KeepBits {
 #endif
   }
 
-  static constexpr int rounds = 7;  // as dropout_block() in elementwise/dropout.h
+  static constexpr int rounds = 7;  // that of dropout_block() in elementwise/dropout.h
 
   uint64_t key_[2][rounds] = {}, product_ = 0;
   uint8_t upper_byte_ = 0, lower_byte_ = 0;

@@ -1,5 +1,5 @@
-// Sums, dot products and maxima of contiguous rows, in vectors of always 64 bytes: the order of addition
-// depends on the length alone, not on the instruction set (unlike vector.h).
+// Sums, dot products and maxima of contiguous rows, in vectors of 64 bytes on every instruction set (unlike
+// vector.h): the order of addition depends on the length alone.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ inline void load(vector<T>& to, const T* from) {
   std::memcpy(&to, from, width_bytes);
 }
 
-/// Reduces the lanes of x to one number: f(a, b) joins the upper half b of the lanes into the lower half a,
-/// until one is left.
+/// Reduces the lanes of x to one number: f(lower, upper) combines the upper half of the lanes into the lower
+/// half, until one lane is left.
 template <class F>
 inline float folded(const vector<float>& x, F&& f) {
   auto eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -57,25 +57,25 @@ inline T across(const vector<T>& x) {
   return folded(x, [](auto& a, const auto& b) { a += b; });
 }
 
-/// Sum over i < count of term(i): one(i) returns term(i), and many(i, to) writes the terms of i, i + 1, ...
-/// to the lanes of `to`. Four vectors of sums are added up at the end.
-template <class T, class One, class Many>
-inline T sum_of(int64_t count, One&& one, Many&& many) {
+/// Sum over i < count of term(i). load_terms(i, to) writes term(i), term(i + 1), ... to the lanes of `to`.
+/// Four vectors hold partial sums, which are added up at the end.
+template <class T, class Term, class LoadTerms>
+inline T sum_of(int64_t count, Term&& term, LoadTerms&& load_terms) {
   constexpr int64_t width = Vector<T>::width;
   vector<T> a{}, b{}, c{}, d{}, next;
   int64_t i = 0;
   for (; i + 4 * width <= count; i += 4 * width) {
-    many(i, next);
+    load_terms(i, next);
     a += next;
-    many(i + width, next);
+    load_terms(i + width, next);
     b += next;
-    many(i + 2 * width, next);
+    load_terms(i + 2 * width, next);
     c += next;
-    many(i + 3 * width, next);
+    load_terms(i + 3 * width, next);
     d += next;
   }
   for (; i + width <= count; i += width) {
-    many(i, next);
+    load_terms(i, next);
     a += next;
   }
   T total{};
@@ -83,7 +83,7 @@ inline T sum_of(int64_t count, One&& one, Many&& many) {
     a = (a + b) + (c + d);
     total = across<T>(a);
   }
-  for (; i < count; ++i) total += one(i);
+  for (; i < count; ++i) total += term(i);
   return total;
 }
 
@@ -100,14 +100,14 @@ inline T dot(const T* x, const T* y, int64_t count) {
   return sum_of<T>(
       count, [x, y](int64_t i) { return x[i] * y[i]; },
       [x, y](int64_t i, vector<T>& to) {
-        vector<T> other;
+        vector<T> factors;
         load<T>(to, x + i);
-        load<T>(other, y + i);
-        to *= other;
+        load<T>(factors, y + i);
+        to *= factors;
       });
 }
 
-/// The sum of a long row: blocks of 4096 numbers are added in T, their sums in double.
+/// The sum of a long row: blocks of 4096 numbers are summed in T, and the sums of blocks in double.
 template <class T>
 inline double long_sum(const T* x, int64_t count) {
   constexpr int64_t block = 4096;
@@ -118,7 +118,7 @@ inline double long_sum(const T* x, int64_t count) {
   return total;
 }
 
-/// The largest number; -inf for an empty row. May skip NaNs.
+/// The largest number of a row, -inf for an empty one. NaNs may be ignored.
 template <class T>
 inline T largest(const T* x, int64_t count) {
   constexpr int64_t width = Vector<T>::width;

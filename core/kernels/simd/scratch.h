@@ -11,42 +11,42 @@
 
 namespace heed::kernel {
 
-/// Allocated before the parallel loop, so the memory use does not depend on which thread runs which task.
+/// The working memory of a kernel call. It is allocated before the parallel loop, so that memory use does not
+/// depend on which thread runs which task.
 class Scratch {
  public:
-  explicit Scratch(int64_t bytes_each)
-      : each_((bytes_each + 63) / 64 * 64),
-        count_(threads()),
-        memory_(each_ * count_, Device::cpu),
-        taken_(std::make_unique<std::atomic_flag[]>(static_cast<size_t>(count_))) {}
+  explicit Scratch(int64_t bytes_per_part)
+      : part_bytes_((bytes_per_part + 63) / 64 * 64),  // whole cache lines
+        num_parts_(threads()),
+        memory_(part_bytes_ * num_parts_, Device::cpu),
+        is_taken_(std::make_unique<std::atomic_flag[]>(static_cast<size_t>(num_parts_))) {}
 
-  /// The working memory of one task; returned to the scratch by the destructor.
+  /// The working memory of one task: takes a free part, and returns it in the destructor.
   class Part {
    public:
-    explicit Part(Scratch& from) : from_(from) {
-      while (from_.taken_[static_cast<size_t>(index_)].test_and_set(std::memory_order_acquire)) {
-        index_ = (index_ + 1) % from_.count_;
-      }
+    explicit Part(Scratch& scratch) : scratch_(scratch) {
+      while (scratch_.is_taken_[static_cast<size_t>(index_)].test_and_set(std::memory_order_acquire))
+        index_ = (index_ + 1) % scratch_.num_parts_;
     }
-    ~Part() { from_.taken_[static_cast<size_t>(index_)].clear(std::memory_order_release); }
+    ~Part() { scratch_.is_taken_[static_cast<size_t>(index_)].clear(std::memory_order_release); }
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
 
     template <class T>
     T* data() const {
-      return reinterpret_cast<T*>(static_cast<std::byte*>(from_.memory_.data()) + index_ * from_.each_);
+      return reinterpret_cast<T*>(static_cast<std::byte*>(scratch_.memory_.data()) +
+                                  index_ * scratch_.part_bytes_);
     }
 
    private:
-    Scratch& from_;
+    Scratch& scratch_;
     int64_t index_ = 0;
   };
 
  private:
-  int64_t each_;
-  int64_t count_;
+  int64_t part_bytes_, num_parts_;
   Storage memory_;
-  std::unique_ptr<std::atomic_flag[]> taken_;
+  std::unique_ptr<std::atomic_flag[]> is_taken_;
 };
 
 }  // namespace heed::kernel

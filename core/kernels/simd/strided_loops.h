@@ -1,4 +1,4 @@
-// Loops over strided tensors on the CPU: adjacent contiguous axes are merged, and the last one becomes the
+// Loops over strided tensors on the CPU: adjacent contiguous axes are merged, and the last axis becomes the
 // inner loop.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace heed::kernel {
 
-/// Loop over N operands of one shape: `outer` runs of `inner` elements, which are `steps[k]` apart in operand
-/// k.
+/// Loop over the elements of N operands of one shape: `outer` runs, each of `inner` elements along the
+/// innermost axis. Neighbouring elements of a run are steps[k] apart in operand k.
 template <size_t N>
 struct StridedLoop {
   using Offsets = std::array<int64_t, N>;
@@ -21,13 +21,13 @@ struct StridedLoop {
   StridedLoop(const Shape& shape, const std::array<const Strides*, N>& strides) {
     for (int64_t axis = shape.rank() - 1; axis >= 0; --axis) {
       if (shape[axis] == 1) continue;
-      Offsets next{};
-      for (size_t k = 0; k < N; ++k) next[k] = (*strides[k])[axis];
-      if (axes > 0 && continues_axis(next)) {
+      Offsets axis_strides{};
+      for (size_t k = 0; k < N; ++k) axis_strides[k] = (*strides[k])[axis];
+      if (axes > 0 && continues_last_axis(axis_strides)) {
         extent[axes - 1] *= shape[axis];
       } else {
         extent[axes] = shape[axis];
-        stride[axes++] = next;
+        stride[axes++] = axis_strides;
       }
     }
     if (axes == 0) axes = 1;
@@ -36,19 +36,19 @@ struct StridedLoop {
     for (size_t axis = 1; axis < axes; ++axis) outer *= extent[axis];
   }
 
-  /// Offset of the first element of run `row` in each operand.
-  Offsets at(int64_t row) const {
+  /// Offset of the first element of a run in each operand.
+  Offsets at(int64_t run) const {
     Offsets offsets{};
     for (size_t axis = 1; axis < axes; ++axis) {
-      const int64_t index = row % extent[axis];
-      row /= extent[axis];
+      const int64_t index = run % extent[axis];
+      run /= extent[axis];
       for (size_t k = 0; k < N; ++k) offsets[k] += index * stride[axis][k];
     }
     return offsets;
   }
 
-  /// Advances `offsets` to the next run; `index` counts the outer axes.
-  void step(std::array<int64_t, Extents::max_rank>& index, Offsets& offsets) const {
+  /// Advances `offsets` to the next run; `index` is the index of the run along each outer axis.
+  void advance(std::array<int64_t, Extents::max_rank>& index, Offsets& offsets) const {
     for (size_t axis = 1; axis < axes; ++axis) {
       for (size_t k = 0; k < N; ++k) offsets[k] += stride[axis][k];
       if (++index[axis] < extent[axis]) return;
@@ -71,28 +71,30 @@ struct StridedLoop {
   size_t axes = 0;  ///< axis 0 is the innermost
   std::array<int64_t, Extents::max_rank> extent = {1, 1, 1, 1, 1, 1};
   std::array<Offsets, Extents::max_rank> stride{};
-  int64_t inner = 1, outer = 1;
-  Offsets steps{};
+  int64_t inner = 1;  ///< elements of a run
+  int64_t outer = 1;  ///< number of runs
+  Offsets steps{};    ///< strides of the innermost axis
 
  private:
-  bool continues_axis(const Offsets& next) const {
+  /// True where an axis with these strides and the last axis are one contiguous axis in all operands.
+  bool continues_last_axis(const Offsets& axis_strides) const {
     for (size_t k = 0; k < N; ++k) {
-      if (next[k] != stride[axes - 1][k] * extent[axes - 1]) return false;
+      if (axis_strides[k] != stride[axes - 1][k] * extent[axes - 1]) return false;
     }
     return true;
   }
 };
 
-/// Calls f(offsets, count) for runs that together cover the loop, in parallel. How the runs are cut depends
-/// on the shape only.
+/// Calls f(offsets, count) in parallel for runs that together cover the loop. Long runs are cut into pieces
+/// of `grain` elements; how they are cut depends on the shape only.
 template <size_t N, class F>
 void for_runs(const StridedLoop<N>& loop, F&& f, int64_t grain = light_grain) {
   if (loop.inner == 0 || loop.outer == 0) return;
   if (loop.inner >= 2 * grain) {
-    const int64_t cuts = ceil_div(loop.inner, grain);
-    parallel_for(loop.outer * cuts, [&](int64_t i) {
-      const int64_t first = i % cuts * grain;
-      auto offsets = loop.at(i / cuts);
+    const int64_t pieces_per_run = ceil_div(loop.inner, grain);
+    parallel_for(loop.outer * pieces_per_run, [&](int64_t piece) {
+      const int64_t first = piece % pieces_per_run * grain;
+      auto offsets = loop.at(piece / pieces_per_run);
       for (size_t k = 0; k < N; ++k) offsets[k] += first * loop.steps[k];
       f(offsets, std::min(grain, loop.inner - first));
     });
@@ -104,9 +106,9 @@ void for_runs(const StridedLoop<N>& loop, F&& f, int64_t grain = light_grain) {
     size_t axis = 1;
     for (int64_t remaining = begin; remaining > 0; remaining /= loop.extent[axis++])
       index[axis] = remaining % loop.extent[axis];
-    for (int64_t row = begin; row < end; ++row) {
+    for (int64_t run = begin; run < end; ++run) {
       f(offsets, loop.inner);
-      loop.step(index, offsets);
+      loop.advance(index, offsets);
     }
   });
 }

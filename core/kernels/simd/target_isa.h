@@ -1,6 +1,5 @@
-// The instructions this file is being compiled for: the build compiles every kernel of the CPU once for each
-// Isa. Everything but the kernels themselves stays inside those copies, so one never runs a function of
-// another.
+// The instruction set that this file is being compiled for: the build compiles every kernel of the CPU once
+// for each Isa, and keeps all other symbols of each copy local, so that no copy calls a function of another.
 #pragma once
 
 #include "heed/core/isa.h"

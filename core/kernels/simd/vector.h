@@ -1,5 +1,5 @@
-// SIMD vectors as wide as the instruction set that this copy of the kernels is compiled for, and the
-// operations that tiles need. row_reductions.h has vectors of a fixed width, whose sums do not depend on the
+// SIMD vectors as wide as the registers of the instruction set that this copy of the kernels is compiled for,
+// and operations on them. row_reductions.h has vectors of a fixed width, whose sums do not depend on the
 // instruction set; math.h has scalar functions that the compiler vectorises.
 #pragma once
 
@@ -49,7 +49,7 @@ inline Words<T> load_words(const Word<T>* from) {
   std::memcpy(&x, from, sizeof x);
   return x;
 }
-/// The first `count` lanes from memory, zero in the others.
+/// Loads the first `count` lanes from memory; the others are zero.
 template <class T>
 inline Vector<T> load_part(const T* from, int64_t count) {
   Vector<T> x = {};
@@ -64,7 +64,7 @@ template <class T>
 inline Vector<T> splat(T x) {
   return x - Vector<T>{};
 }
-/// Reduces the lanes to one number: join(a, b) of lanes i and i + half, until one is left.
+/// Reduces the lanes to one number: lane i becomes join(lane i, lane i + half), until one lane is left.
 template <class T, class F>
 inline T across(Vector<T> x, F&& join) {
   T lane[Lanes<T>::count];
@@ -145,8 +145,8 @@ inline Vector<T> log2(Vector<T> x) {
 
 namespace detail {
 
-/// One step of a transposition: swaps the lanes of `a` whose index has bit `step` with those of `b` whose
-/// index has not.
+/// One step of a transposition: swaps the lanes of `a` whose index has bit `step` set with the lanes of `b`
+/// whose index has it clear.
 template <class T, int step, size_t... lane>
 inline void exchange(Vector<T>& a, Vector<T>& b, std::index_sequence<lane...>) {
   constexpr int s = step, n = sizeof...(lane);
@@ -157,6 +157,7 @@ inline void exchange(Vector<T>& a, Vector<T>& b, std::index_sequence<lane...>) {
   a = low;
 }
 
+/// With step 1, transposes the square matrix `rows` of as many rows as lanes.
 template <class T, int step>
 inline void exchanges(Vector<T>* rows) {
   constexpr int n = Lanes<T>::count;
@@ -169,8 +170,8 @@ inline void exchanges(Vector<T>* rows) {
   }
 }
 
-/// Implements row_sums() from `step` on: rows r and r + step, for r a multiple of 2 step, exchange lanes and
-/// are added into row r.
+/// Implements row_sums() from `step` on: for each multiple r of 2 step, rows r and r + step exchange lanes,
+/// and row r becomes their sum.
 template <class T, int step>
 inline Vector<T> row_sums(Vector<T>* rows) {
   constexpr int n = Lanes<T>::count;
@@ -236,17 +237,38 @@ inline void row_dots(const T* a, int64_t lda, const T* b, int64_t ldb, int64_t r
   constexpr int n = Lanes<T>::count;
   const int64_t whole = columns / n * n;
   for (int64_t r = 0; r < rows; r += n) {
-    Vector<T> part[n];
+    Vector<T> sums[n];
     for (int i = 0; i < n; ++i) {
-      part[i] = Vector<T>{};
+      sums[i] = Vector<T>{};
       if (r + i >= rows) continue;
       const T *x = a + (r + i) * lda, *y = b + (r + i) * ldb;
-      for (int64_t c = 0; c < whole; c += n) part[i] += load(x + c) * load(y + c);
+      for (int64_t c = 0; c < whole; c += n) sums[i] += load(x + c) * load(y + c);
       if (whole < columns)
-        part[i] += load_part(x + whole, columns - whole) * load_part(y + whole, columns - whole);
+        sums[i] += load_part(x + whole, columns - whole) * load_part(y + whole, columns - whole);
     }
-    store(to + r, row_sums<T>(part));
+    store(to + r, row_sums<T>(sums));
   }
+}
+
+/// x . y over `count` numbers. The order of addition depends on the instruction set, unlike that of
+/// lanes::dot().
+template <class T>
+inline T dot(const T* x, const T* y, int64_t count) {
+  constexpr int n = Lanes<T>::count;
+  Vector<T> sums = {};
+  int64_t c = 0;
+  for (; c + n <= count; c += n) sums += load(x + c) * load(y + c);
+  if (c < count) sums += load_part(x + c, count - c) * load_part(y + c, count - c);
+  return across<T>(sums, [](T a, T b) { return a + b; });
+}
+
+/// y += factor x over `count` numbers.
+template <class T>
+inline void add_scaled(const T* x, T factor, int64_t count, T* y) {
+  constexpr int n = Lanes<T>::count;
+  int64_t c = 0;
+  for (; c + n <= count; c += n) store(y + c, load(y + c) + load(x + c) * factor);
+  for (; c < count; ++c) y[c] += x[c] * factor;
 }
 
 /// to[c] = factor from[c] for `count` numbers.

@@ -1,4 +1,4 @@
-// Calls templates with a number that is known only at run time.
+// Calls a template with an argument that is known only at run time.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace heed::kernel {
 
-/// Calls f(std::integral_constant<int, n>) for 1 <= n <= max; other n are clamped.
+/// Calls f(std::integral_constant<int, n>{}) for 1 <= n <= max; larger n become max.
 template <int max, class F>
 decltype(auto) with_constant(int64_t n, F&& f) {
   if constexpr (max > 1) {

@@ -14,7 +14,12 @@ using namespace heed;
 
 namespace {
 
-bool there_is_cuda() { return devices().size() > 1; }
+/// Warns and returns true where there is no device to test on.
+bool lacks_cuda() {
+  if (devices().size() > 1) return false;
+  WARN("no device: " << why_no_cuda());
+  return true;
+}
 
 Tensor inputs(uint64_t seed) {
   Rng rng(seed);
@@ -23,13 +28,14 @@ Tensor inputs(uint64_t seed) {
   return x;
 }
 
-struct Ended {
+/// Results of a training.
+struct Trained {
   std::vector<double> losses, weights;
   bool replayed = false;
 };
 
 /// Two layers with dropout learn for some steps, each from other inputs.
-Ended trained(bool replay, int steps) {
+Trained trained(bool replay, int steps) {
   setenv("HEED_REPLAY", replay ? "on" : "off", 1);
   Rng rng(7);
   Linear in(12, 24, rng), out(24, 4, rng);
@@ -52,7 +58,7 @@ Ended trained(bool replay, int steps) {
     backward(error);
     optimizer.update(std::vector<Tensor>{loss});
   });
-  Ended ended;
+  Trained result;
   for (int i = 0; i < steps; ++i) {
     const Tensor next = inputs(static_cast<uint64_t>(10 + i));
     launch<kernel::Copy>(x.device(), next, x);
@@ -60,26 +66,26 @@ Ended trained(bool replay, int steps) {
     step();
     optimizer.end_step();
     rng.advance();
-    ended.losses.push_back(loss.item());
+    result.losses.push_back(loss.item());
   }
-  ended.weights = optimizer.values().to_doubles();
-  ended.replayed = step.replays();
+  result.weights = optimizer.values().to_doubles();
+  result.replayed = step.replays();
   setenv("HEED_REPLAY", "on", 1);
-  return ended;
+  return result;
 }
 
-/// x = 2 x + 1, by way of so many numbers that are freed again.
-void double_by_way_of(int64_t numbers, const Tensor& x) {
+/// x = 2 x + 1, by way of so many numbers that are freed replayed.
+void double_plus_one(int64_t numbers, const Tensor& x) {
   const Tensor between(Shape{numbers});
   const Tensor part = view::slice(between, 0, 0, x.size());
   launch<kernel::Affine>(x.device(), x, 2.0, 1.0, part);
   launch<kernel::Copy>(x.device(), part, x);
 }
 
-/// Nothing is cached before and after, and there is no cap any more.
-struct Large {
-  Large() { release_cached(); }
-  ~Large() {
+/// Frees cached memory before and after a test, and removes the cap after it.
+struct NothingCached {
+  NothingCached() { release_cached(); }
+  ~NothingCached() {
     cap_memory(0);
     release_cached();
   }
@@ -89,33 +95,28 @@ struct Large {
 
 TEST_CASE(
     "replay: training gives the same losses and weights to the bit, with steps that differ in all they may") {
-  if (!there_is_cuda()) {
-    WARN("no device: " << why_no_cuda());
-    return;
-  }
+  if (lacks_cuda()) return;
   const DefaultDevice device(Device::cuda);
-  const Ended as_it_is = trained(false, 9), again = trained(true, 9);
-  CHECK_FALSE(as_it_is.replayed);
-  CHECK(again.replayed);
-  CHECK(as_it_is.losses == again.losses);
-  CHECK(as_it_is.weights == again.weights);
-  CHECK(as_it_is.losses[3] != as_it_is.losses[4]);
-  for (const double loss : as_it_is.losses) CHECK(std::isfinite(loss));
+  const Trained op_by_op = trained(false, 9), replayed = trained(true, 9);
+  CHECK_FALSE(op_by_op.replayed);
+  CHECK(replayed.replayed);
+  CHECK(op_by_op.losses == replayed.losses);
+  CHECK(op_by_op.weights == replayed.weights);
+  CHECK(op_by_op.losses[3] != op_by_op.losses[4]);
+  for (const double loss : op_by_op.losses) CHECK(std::isfinite(loss));
 }
 
 TEST_CASE(
     "replay: a step that waits for the device, asks the host for chance, or moves its memory runs as it is") {
-  if (!there_is_cuda()) {
-    WARN("no device: " << why_no_cuda());
-    return;
-  }
+  if (lacks_cuda()) return;
   const DefaultDevice device(Device::cuda);
   Tensor x = Tensor::zeros(Shape{4});
   Rng rng(1);
   int undone = 0;
   const auto runs = [&](const std::function<void()>& step, const std::string& why) {
     undone = 0;
-    CapturedStep replay(step, {.kept = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
+    CapturedStep replay(
+        step, {.fixed_tensors = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
     for (int i = 0; i < 5; ++i) replay();
     CHECK_FALSE(replay.replays());
     CHECK_THAT(replay.why_not(), containing(why));
@@ -134,12 +135,9 @@ TEST_CASE(
 }
 
 TEST_CASE("replay: a step that does not fit beside the rest once more runs as it is") {
-  if (!there_is_cuda()) {
-    WARN("no device: " << why_no_cuda());
-    return;
-  }
+  if (lacks_cuda()) return;
   const DefaultDevice device(Device::cuda);
-  const Large large;
+  const NothingCached nothing_cached;
   const Tensor x = Tensor::zeros(Shape{4});
   Tensor beside;  // lies where the step's memory does, so that it cannot be given back
   {
@@ -147,7 +145,8 @@ TEST_CASE("replay: a step that does not fit beside the rest once more runs as it
     beside = Tensor(Shape{5'000});
   }
   int undone = 0;
-  CapturedStep replay([&] { double_by_way_of(10'000'000, x); }, {.kept = {}, .undo = [&] { ++undone; }});
+  CapturedStep replay([&] { double_plus_one(10'000'000, x); },
+                      {.fixed_tensors = {}, .undo = [&] { ++undone; }});
   replay();
   replay();
   cap_memory(memory_use().reserved + 1'000'000);
@@ -159,19 +158,16 @@ TEST_CASE("replay: a step that does not fit beside the rest once more runs as it
 }
 
 TEST_CASE("replay: a recorded step makes room for another that runs as it is, and then does so, too") {
-  if (!there_is_cuda()) {
-    WARN("no device: " << why_no_cuda());
-    return;
-  }
+  if (lacks_cuda()) return;
   const DefaultDevice device(Device::cuda);
-  const Large large;
+  const NothingCached nothing_cached;
   const Tensor x = Tensor::zeros(Shape{4}), y = Tensor::zeros(Shape{4});
   cap_memory(memory_use().reserved + 120'000'000);
-  CapturedStep first([&] { double_by_way_of(10'000'000, x); });
+  CapturedStep first([&] { double_plus_one(10'000'000, x); });
   for (int i = 0; i < 4; ++i) first();
   CHECK(first.replays());
   // It fits, but not beside the memory of the other.
-  double_by_way_of(25'000'000, y);
+  double_plus_one(25'000'000, y);
   CHECK(y.to_host() == std::vector<float>(4, 1.F));
   for (int i = 0; i < 2; ++i) first();
   CHECK_FALSE(first.replays());
@@ -180,22 +176,19 @@ TEST_CASE("replay: a recorded step makes room for another that runs as it is, an
 }
 
 TEST_CASE("replay: of several processes all replay a step, or none") {
-  if (!there_is_cuda()) {
-    WARN("no device: " << why_no_cuda());
-    return;
-  }
+  if (lacks_cuda()) return;
   const DefaultDevice device(Device::cuda);
   const std::string theirs = GENERATE("", "process 2 of 2: it does not fit");
   const Tensor x = Tensor::zeros(Shape{4});
   std::vector<std::string> asked;
   int undone = 0;
-  CapturedStep replay([&] { double_by_way_of(100, x); }, {.kept = {},
-                                                          .undo = [&] { ++undone; },
-                                                          .agreed =
-                                                              [&](const std::string& ours) {
-                                                                asked.push_back(ours);
-                                                                return ours.empty() ? theirs : ours;
-                                                              }});
+  CapturedStep replay([&] { double_plus_one(100, x); }, {.fixed_tensors = {},
+                                                         .undo = [&] { ++undone; },
+                                                         .agree =
+                                                             [&](const std::string& ours) {
+                                                               asked.push_back(ours);
+                                                               return ours.empty() ? theirs : ours;
+                                                             }});
   for (int i = 0; i < 5; ++i) replay();
   CHECK(x.to_host() == std::vector<float>(4, 31.F));
   CHECK(asked == std::vector<std::string>{""});
@@ -205,10 +198,11 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
 
   // One that cannot be recorded asks the others, too: they wait for it.
   asked.clear();
-  CapturedStep waits([&] { x.to_host(); }, {.kept = {}, .undo = {}, .agreed = [&](const std::string& ours) {
-                                              asked.push_back(ours);
-                                              return ours;
-                                            }});
+  CapturedStep waits([&] { x.to_host(); },
+                     {.fixed_tensors = {}, .undo = {}, .agree = [&](const std::string& ours) {
+                        asked.push_back(ours);
+                        return ours;
+                      }});
   for (int i = 0; i < 4; ++i) waits();
   REQUIRE(asked.size() == 1);
   CHECK_THAT(asked[0], containing("reading numbers of the device"));

@@ -51,7 +51,7 @@ TEST_CASE("machine memory: the GPU's free memory caps its tensors, the machine's
   }
   const Uncapped uncapped;
   const DefaultDevice device(Device::cuda);
-  const int64_t expected = memory_use().reserved + for_tensors(gpu_free_bytes());
+  const int64_t expected = memory_use().reserved + usable_gpu_bytes(gpu_free_bytes());
   cap_to_free_memory({.sharing = crowd});
   CHECK_NOTHROW(of_mib(40, Device::cuda));
   CHECK_THROWS_WITH(of_mib(40, Device::cpu), containing("memory of the machine"));
@@ -60,9 +60,9 @@ TEST_CASE("machine memory: the GPU's free memory caps its tensors, the machine's
 }
 
 TEST_CASE("machine memory: of a GPU's, something is left for driver and libraries") {
-  CHECK(for_tensors(0) == 0);
-  CHECK(for_tensors(100 * mib) == 0);
-  CHECK(for_tensors(8192 * mib) == (8192 - 256 - 128) * mib);
+  CHECK(usable_gpu_bytes(0) == 0);
+  CHECK(usable_gpu_bytes(100 * mib) == 0);
+  CHECK(usable_gpu_bytes(8192 * mib) == (8192 - 256 - 128) * mib);
 }
 
 TEST_CASE("machine memory: what was freed is malloc's to give again") {

@@ -22,9 +22,9 @@ bool there_is_cuda() {
 }
 
 /// Step n: two batches, of n + 1 numbers that are all n and one i32 that is -n; every fourth is larger.
-Prefetch::Made step_of(int64_t n) {
-  Prefetch::Made made;
-  made.after = {.epoch = n, .position = n + 1, .planned = 100};
+Prefetch::PreparedStep step_of(int64_t n) {
+  Prefetch::PreparedStep made;
+  made.after = {.epoch = n, .position = n + 1, .num_batches = 100};
   for (int64_t i = 0; i < 2; ++i) {
     Batch batch;
     const int64_t count = n % 4 == 3 ? 5000 + n : n + 1;
@@ -57,16 +57,16 @@ void run_through(int ahead) {
   std::vector<Batch> fixed;
   const Tensor sum = Tensor::zeros(Shape{1}, DType::f32, Device::cuda);
   for (int64_t n = 0; n < 24; ++n) {
-    const Prefetch::Made& next = prefetch.next();
+    const Prefetch::PreparedStep& next = prefetch.next();
     CHECK(next.after.position == n + 1);
     if (n % 5 == 2) {  // into tensors that are there
       kept.push_back(next.batches);
       for (Batch& batch : kept.back()) {
         for (Tensor& x : batch.tensors) x = Tensor(x.shape(), x.dtype(), Device::cuda);
       }
-      prefetch.into(kept.back());
+      prefetch.copy_into(kept.back());
     } else {
-      kept.push_back(prefetch.fresh());
+      kept.push_back(prefetch.to_new_tensors());
     }
     // Something that takes time behind it.
     for (int i = 0; i < 3; ++i) launch<kernel::Affine>(Device::cuda, sum, 1.0, 1.0, sum);
@@ -105,7 +105,7 @@ TEST_CASE("prefetch: batches are there before they are asked for, and no more th
   CHECK(until(3) == 3);
   for (int64_t n = 0; n < 6; ++n) {
     prefetch.next();
-    check_step(prefetch.fresh(), n);
+    check_step(prefetch.to_new_tensors(), n);
     CHECK(until(std::min<int64_t>(6, n + 3)) == std::min<int64_t>(6, n + 3));
   }
   CHECK(prefetch.waits() == 0);
@@ -123,7 +123,7 @@ TEST_CASE("prefetch: an error comes with the step whose batches it hit, and not 
       9);
   for (int64_t n = 0; n < 2; ++n) {
     prefetch.next();
-    check_step(prefetch.fresh(), n);
+    check_step(prefetch.to_new_tensors(), n);
   }
   CHECK_THROWS_WITH(prefetch.next(), containing("line 7 is not there"));
   CHECK_THROWS_WITH(prefetch.next(), containing("more steps are asked for"));

@@ -31,34 +31,26 @@ struct Inputs {
   TokenRows rows;
 };
 
-/// Tiny ListOps in seconds: 12 steps of tokens, 8 of classes.
+/// The command of a tiny ListOps run of some seconds: 12 steps of pre-training, 8 of classification.
 std::vector<std::string> two_stages(const std::string& name, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> out{"train",   "lra-listops",
-                               "--name",  name,
-                               "--quiet", "--d-model",
-                               "16",      "--heads",
-                               "2",       "--d-ff",
-                               "16",      "--data.num_examples",
-                               "400",     "--data.test_size",
-                               "40",      "--data.validation",
-                               "40",      "--train.batch_size",
-                               "8",       "--dropout",
-                               "0.1",     "--steps",
-                               "8",       "--train.validate_every",
-                               "4",       "--pretrain-steps",
-                               "12",      "--train.keep_checkpoints",
-                               "100"};
+  std::vector<std::string> out = command_words(
+      "train lra-listops --quiet --d-model 16 --heads 2 --d-ff 16 --data.num_examples 400 "
+      "--data.test_size 40 --data.validation 40 --train.batch_size 8 --dropout 0.1 --steps 8 "
+      "--train.validate_every 4 --pretrain-steps 12 --train.keep_checkpoints 100 --name " +
+      name);
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 
+/// The last value of a metric; -1 where the log has none.
 double last_of(const Path& run, const std::string& name) {
-  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
-    if (one.name == name) return one.values.back();
+  for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
+    if (series.name == name) return series.values.back();
   }
   return -1;
 }
 
+/// The usage error of these settings.
 std::string message_of(const std::string& preset, const Settings& settings) {
   try {
     Config config = make_config(preset);
@@ -285,20 +277,11 @@ TEST_CASE("pretraining: hidden tokens of pairs of brackets are learned") {
   // ListOps knows its brackets: frequencies alone tell 2.4 nats, the syntax more.
   for (const char* objective : {"masked", "causal"}) {
     CAPTURE(objective);
-    REQUIRE(shell
-                .run({"train",   "lra-listops",
-                      "--name",  objective,
-                      "--quiet", "--predict",
-                      objective, "--steps",
-                      "150",     "--data.num_examples",
-                      "4000",    "--data.validation",
-                      "200",     "--data.test_size",
-                      "200",     "--train.batch_size",
-                      "64",      "--layers",
-                      "1",       "--lr",
-                      "3e-3",    "--warmup-steps",
-                      "20"})
-                .code == 0);
+    const std::string command =
+        "train lra-listops --quiet --steps 150 --data.num_examples 4000 --data.validation 200 "
+        "--data.test_size 200 --train.batch_size 64 --layers 1 --lr 3e-3 --warmup-steps 20";
+    REQUIRE(shell.run(command_words(text(command, " --name ", objective, " --predict ", objective))).code ==
+            0);
     const Path run = shell.scratch / "runs" / objective;
     const double first = read_metrics(run / "metrics.jsonl").front().values.front();
     const double last = last_of(run, "valid_loss");

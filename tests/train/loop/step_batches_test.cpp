@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// A batch of `number` numbers, each equal to `number`.
+/// A batch of 100 numbers, each equal to `number`.
 Batch numbered(int64_t number) {
   Batch batch;
   batch.tensors = {Tensor::full(Shape{100}, static_cast<double>(number), DType::f32, Device::cpu)};
@@ -21,7 +21,7 @@ Batch numbered(int64_t number) {
 
 }  // namespace
 
-TEST_CASE("gradient accumulation: those made one by one are what those held are") {
+TEST_CASE("gradient accumulation: batches made one by one equal held ones") {
   StepBatches held({numbered(0), numbered(1), numbered(2)}), made({1, 2, 3}, numbered);
   for (StepBatches* batches : {&held, &made}) {
     REQUIRE(batches->count() == 3);
@@ -62,7 +62,7 @@ TEST_CASE("gradient accumulation: batches are copied into tensors that stay wher
   CHECK(next.at(0).tensors[0].to_doubles()[0] == 5);
 }
 
-TEST_CASE("gradient accumulation: what a task tells of a batch is what the batch weighs, in every preset") {
+TEST_CASE("gradient accumulation: Task::weight() is the weight of the batch, in every preset") {
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
     Config config = small_preset(preset.name);
@@ -76,39 +76,12 @@ TEST_CASE("gradient accumulation: what a task tells of a batch is what the batch
   }
 }
 
-TEST_CASE("gradient accumulation: a step of thousands of batches takes the memory of one, as was estimated") {
+TEST_CASE("gradient accumulation: a step of thousands of batches uses the estimated memory of one") {
   const Shell shell;
-  const Result result = shell.run({"train",
-                                   "mnist",
-                                   "--name",
-                                   "r",
-                                   "--num-examples",
-                                   "300",
-                                   "--test-size",
-                                   "100",
-                                   "--d-model",
-                                   "8",
-                                   "--layers",
-                                   "1",
-                                   "--heads",
-                                   "2",
-                                   "--epochs",
-                                   "0",
-                                   "--steps",
-                                   "1",
-                                   "--batch-size",
-                                   "8",
-                                   "--device",
-                                   "cpu",
-                                   "--quiet",
-                                   "--threads",
-                                   "1",
-                                   "--grad-accumulation",
-                                   "3000",
-                                   "--d-ff",
-                                   "8",
-                                   "--model.patch",
-                                   "14"});
+  const Result result = shell.run(command_words(
+      "train mnist --name r --num-examples 300 --test-size 100 --d-model 8 --layers 1 --heads 2 --epochs 0 "
+      "--steps 1 --batch-size 8 --device cpu --quiet --threads 1 --grad-accumulation 3000 --d-ff 8 "
+      "--model.patch 14"));
   CAPTURE(result.err);
   REQUIRE(result.code == 0);
   const Path manifest = shell.scratch / "runs/r/manifest.json";

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/prefix_tree.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/catch.h"
@@ -95,7 +95,7 @@ Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& 
         }
         const auto size = static_cast<double>(part.end - part.begin);
         part.e = std::exp(params.scale * score / size);
-        total += part.e * (params.counted ? size : 1);
+        total += part.e * (params.counts_leaves ? size : 1);
         parts.push_back(part);
       }
       if (parts.empty()) continue;
@@ -106,7 +106,7 @@ Plain plainly(const Sizes& s, const Tensor& tq, const Tensor& tk, const Tensor& 
         const auto size = static_cast<double>(part.end - part.begin);
         const double weight = part.e / total;
         const double dscore =
-            weight * (part.along - (params.counted ? size : 1) * mean) * params.scale / size;
+            weight * (part.along - (params.counts_leaves ? size : 1) * mean) * params.scale / size;
         for (int64_t j = part.begin; j < part.end; ++j) {
           const int64_t key = head * s.Tk + j;
           for (int64_t c = 0; c < s.dv; ++c) {
@@ -193,7 +193,7 @@ TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
                        v = test::heads(s.B, s.H, s.Tk, s.dv, dtype, 3),
                        dout = test::heads(s.B, s.H, s.Tq, s.dv, dtype, 4);
           const TreeParams params{
-              .scale = 0.8, .counted = counted, .visible = visible, .buds = level_buds(s, visible)};
+              .scale = 0.8, .counts_leaves = counted, .visible = visible, .buds = level_buds(s, visible)};
           const Run found = run(q, k, v, dout, params);
           const Plain expected = plainly(s, q, k, v, dout, params);
           const double tolerance = dtype == DType::f64 ? 1e-12 : 2e-5;

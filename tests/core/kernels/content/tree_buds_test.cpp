@@ -6,7 +6,7 @@
 #include <map>
 
 #include "heed/core/distributed/batch_shard.h"
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/prefix_tree.h"
 #include "heed/core/kernels/content/tree_attention.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/catch.h"

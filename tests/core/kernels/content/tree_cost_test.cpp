@@ -1,7 +1,7 @@
 // Counted operations of a token under tree attention: T (D + R) for masses and values, T log T for the heap.
 #include <cmath>
 
-#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/prefix_tree.h"
 #include "heed/core/kernels/content/tree_attention.h"
 #include "heed/core/kernels/content/tree_moments.h"
 #include "heed/core/operation_count.h"

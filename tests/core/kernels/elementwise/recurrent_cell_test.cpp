@@ -24,6 +24,7 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
   const Shape wide{cell.rows, cell.gates() * cell.width}, of_state{cell.parts(), cell.rows, cell.width};
   const Tensor a = random_tensor(wide, dtype, 1, -size, size), b = random_tensor(wide, dtype, 2, -size, size),
                state = random_tensor(of_state, dtype, 3), dnext = random_tensor(of_state, dtype, 4);
+  constexpr int64_t position = 2;
   const int64_t count = wide.size(), small = of_state.size();
   const Tensor all = Tensor::zeros(Shape{2 * small + 3 * count}, dtype);
   const auto part = [&](const Shape& shape, int64_t at) {
@@ -31,10 +32,10 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
   };
   const Tensor next = part(of_state, 0), dstate = part(of_state, small), gates = part(wide, 2 * small),
                da = part(wide, 2 * small + count), db = part(wide, 2 * small + 2 * count);
+  const kernel::CellTensors tensors{
+      .a = a, .b = b, .state = state, .lengths = lengths, .gates = gates, .next = next};
   if (cell.kind == Kind::lstm) {
-    launch_here<kernel::LstmCell>(
-        kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = lengths, .gates = gates, .next = next},
-        2);
+    launch_here<kernel::LstmCell>(tensors, position);
     launch_here<kernel::LstmCellBack>(kernel::LstmBackTensors{.gates = gates,
                                                               .state = state,
                                                               .next = next,
@@ -42,11 +43,9 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
                                                               .dnext = dnext,
                                                               .dgates = da,
                                                               .dstate = dstate},
-                                      2);
+                                      position);
   } else {
-    launch_here<kernel::GruCell>(
-        kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = lengths, .gates = gates, .next = next},
-        2);
+    launch_here<kernel::GruCell>(tensors, position);
     launch_here<kernel::GruCellBack>(kernel::GruBackTensors{.gates = gates,
                                                             .b = b,
                                                             .state = state,
@@ -55,7 +54,7 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
                                                             .da = da,
                                                             .db = db,
                                                             .dstate = dstate},
-                                     2);
+                                     position);
   }
   return all;
 }

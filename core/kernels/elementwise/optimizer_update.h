@@ -1,4 +1,4 @@
-// One optimizer step over a flat arena.
+// One step of AdamW or SGD over the flat arena of all parameters.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -9,15 +9,15 @@ namespace heed::kernel {
 /// Constants of Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019).
 struct AdamWConstants {
   double beta2 = 0.999, epsilon = 1e-8;
-  double decay = 0;  ///< weight decay
-  bool decoupled =
-      true;         ///< AdamW: value -= rate decay value; else Adam: decay value is added to the gradient
-  double clip = 0;  ///< largest norm of the whole gradient; 0: not clipped
+  double decay = 0;       ///< weight decay
+  bool decoupled = true;  ///< AdamW: value -= rate decay value; else Adam: adds decay value to the gradient
+  double clip = 0;        ///< largest norm of the whole gradient; 0: not clipped
 };
 
-/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [4] on the device: learning
-/// rate, steps done before this one, the sum of squares of the whole gradient, and beta1. Writes values,
-/// first and second; writes nothing where that sum is not finite.
+/// AdamWUpdate of every element of values, gradient and the moments first and second: f32 or f64 [n],
+/// contiguous. state is f64 [4] on the device: learning rate, number of steps before this one, sum of squares
+/// of the whole gradient, and beta1. Writes values, first and second; writes nothing where that sum is not
+/// finite.
 struct AdamW {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -26,8 +26,9 @@ struct AdamW {
                    const Tensor& state, const AdamWConstants& constants);
 };
 
-/// SGD: velocity = momentum velocity + g + decay value; value -= rate velocity. state is that of AdamW with
-/// the momentum as its last number. Writes nothing where the sum of squares is not finite.
+/// SgdUpdate of every element of values, gradient and velocity: f32 or f64 [n], contiguous. state is that of
+/// AdamW, with the momentum as its last number. Writes values and velocity; writes nothing where the sum of
+/// squares is not finite. clip is that of AdamWConstants.
 struct Sgd {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,

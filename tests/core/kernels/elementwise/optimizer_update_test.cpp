@@ -1,5 +1,5 @@
-// Optimizer steps against a plain reference in double.
-#include "heed/core/kernels/elementwise/adamw.h"
+// Steps of AdamW, Adam and SGD against a plain reference in double.
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/launch.h"
 
 #include "heed/core/kernels/norm/reduce.h"
@@ -9,12 +9,7 @@ using namespace heed;
 
 namespace {
 
-Tensor copy_of(const Tensor& x) {
-  Tensor out = empty_like(x);
-  launch<kernel::Copy>(Device::cpu, x, out);
-  return out;
-}
-
+/// The state tensor of AdamW and Sgd.
 Tensor state_of(double rate, double steps, const Tensor& gradient, double momentum) {
   Tensor total(Shape{1}, DType::f64);
   launch<kernel::SquareSum>(Device::cpu, gradient, total);
@@ -66,10 +61,10 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   CHECK(distance(second, v) < (dtype == DType::f64 ? 1e-12 : 2e-6));
 }
 
-TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient moves nothing") {
+TEST_CASE("adamw: the first step is the learning rate against the sign of the gradient, and 0 for none") {
   const OnEachDevice here;
-  const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
-  Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
+  const Tensor gradient = Tensor::from({5, -1e-3F, 0});
+  Tensor values = Tensor::from({1, 1, 1}), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
   launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 0, gradient, 0.9),
                              kernel::AdamWConstants{});
   const auto out = values.to_host();
@@ -88,12 +83,12 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   std::vector<double> speed(w.size(), 0.0);
   for (int step = 0; step < 3; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
-    const double keep = step == 1 ? 0.8 : 0.9;
-    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient, keep), 0.01, clip);
+    const double momentum = step == 1 ? 0.8 : 0.9;
+    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient, momentum), 0.01, clip);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, clip);
     for (size_t i = 0; i < w.size(); ++i) {
-      speed[i] = keep * speed[i] + factor * slopes[i] + 0.01 * w[i];
+      speed[i] = momentum * speed[i] + factor * slopes[i] + 0.01 * w[i];
       w[i] -= 0.1 * speed[i];
     }
   }

@@ -1,5 +1,5 @@
-// CPU and CUDA kernels against each other, where other tests have the plain loops: equal outputs on every
-// device, at sizes that take each path.
+// CPU and CUDA kernels agree: equal outputs on every device, at sizes that take each path. Other tests
+// compare the CPU kernels with plain loops.
 #include <algorithm>
 
 #include "heed/core/kernels/attention/additive_score.h"
@@ -18,10 +18,10 @@ using namespace heed;
 
 namespace {
 
-/// Runs K on the CPU and, from the same start, on every other device; outputs may differ by `allowed`. Twice
-/// on each, as the same bits are promised.
+/// Runs K on the CPU and twice on every other device, each time from the initial outputs. Outputs may differ
+/// from the CPU's by `max_difference`; the second run must give the bits of the first.
 template <Kernel K, class... Args>
-void agree(double allowed, const std::vector<Tensor>& outputs, const Args&... args) {
+void agree(double max_difference, const std::vector<Tensor>& outputs, const Args&... args) {
   const auto copies = [&] {
     std::vector<Tensor> out;
     for (const Tensor& output : outputs) {
@@ -30,26 +30,26 @@ void agree(double allowed, const std::vector<Tensor>& outputs, const Args&... ar
     }
     return out;
   };
-  const auto restore = [&](const std::vector<Tensor>& from) {
-    for (size_t i = 0; i < from.size(); ++i) launch<kernel::Copy>(Device::cpu, from[i], outputs[i]);
+  const auto set_outputs = [&](const std::vector<Tensor>& values) {
+    for (size_t i = 0; i < values.size(); ++i) launch<kernel::Copy>(Device::cpu, values[i], outputs[i]);
   };
-  const std::vector<Tensor> start = copies();
+  const std::vector<Tensor> initial = copies();
   launch<K>(Device::cpu, args...);
-  const std::vector<Tensor> wanted = copies();
+  const std::vector<Tensor> of_cpu = copies();
   for (const Device device : devices()) {
     if (device == Device::cpu) continue;
-    restore(start);
+    set_outputs(initial);
     launch_on<K>(device, args...);
-    const std::vector<Tensor> once = copies();
-    restore(start);
+    const std::vector<Tensor> first_run = copies();
+    set_outputs(initial);
     launch_on<K>(device, args...);
-    for (size_t i = 0; i < wanted.size(); ++i) {
+    for (size_t i = 0; i < of_cpu.size(); ++i) {
       CAPTURE(i);
-      CHECK(distance(once[i], wanted[i]) <= allowed);
-      CHECK(same_bits(copies()[i], once[i]));
+      CHECK(distance(first_run[i], of_cpu[i]) <= max_difference);
+      CHECK(same_bits(copies()[i], first_run[i]));
     }
   }
-  restore(wanted);
+  set_outputs(of_cpu);
 }
 
 DType any_float() { return GENERATE(DType::f32, DType::f64); }
@@ -242,18 +242,18 @@ TEST_CASE("twins: measures and choices of queries") {
   agree<kernel::PrefixBias>(0, {bias}, which, bias);
 }
 
-TEST_CASE("twins: who meets whom in buckets") {
+TEST_CASE("twins: tiles, biases and lists of buckets") {
   const DType dtype = any_float();
   const bool by_bucket = GENERATE(false, true), causal = GENERATE(false, true), ring = GENERATE(false, true);
   const int64_t N = GENERATE(1, 50, 700), tile = 16, B = 2, H = 2, R = 3, f = 5;
   const Tensor lengths = lengths_of({static_cast<int32_t>(N), static_cast<int32_t>(N * 2 / 3)});
   const kernel::BucketWindow bucket_window{.window = by_bucket ? 24 : tile,
-                                           .tile = tile,
+                                           .queries_per_tile = tile,
                                            .by_bucket = by_bucket,
                                            .causal = causal,
-                                           .ring = ring,
-                                           .not_self = true,
-                                           .once = causal};
+                                           .wraps_to_previous_round = ring,
+                                           .hides_self = true,
+                                           .counts_keys_once = causal};
   const Tensor buckets(Shape{B, H, R, N}, DType::i32), order(Shape{B, H, R, N}, DType::i32);
   agree<kernel::Buckets>(0, {buckets}, random_tensor(Shape{B, H, R, N, f}, dtype), true, lengths, int64_t{0},
                          2 * f, buckets);
@@ -262,14 +262,11 @@ TEST_CASE("twins: who meets whom in buckets") {
   const Tensor queries(Shape{B, H, R, T * tile}, DType::i32), keys(Shape{B, H, R, T, E}, DType::i32),
       slots(Shape{B, H, R * N}, DType::i32);
   const Tensor bias = zeros(Shape{B * H, R * T, tile, E}, dtype);
-  agree<kernel::BucketTiles>(0, {queries, keys, slots},
-                             kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
-                             bucket_window, queries, keys, slots);
-  agree<kernel::BucketBias>(tolerance(dtype), {bias},
-                            kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
-                            bucket_window, queries, keys, bias);
-  const Tensor ids(Shape{B, H, N, R * E}, DType::i32), seen = zeros(Shape{B, H, N, R * E}, dtype);
-  agree<kernel::BucketLists>(0, {ids, seen}, keys, slots, bias, ids, seen);
+  const kernel::BucketOrder sorted{.order = order, .buckets = buckets, .lengths = lengths};
+  agree<kernel::BucketTiles>(0, {queries, keys, slots}, sorted, bucket_window, queries, keys, slots);
+  agree<kernel::BucketBias>(tolerance(dtype), {bias}, sorted, bucket_window, queries, keys, bias);
+  const Tensor ids(Shape{B, H, N, R * E}, DType::i32), id_bias = zeros(Shape{B, H, N, R * E}, dtype);
+  agree<kernel::BucketLists>(0, {ids, id_bias}, keys, slots, bias, ids, id_bias);
   const int64_t late = std::min<int64_t>(N, 3);
   const Tensor recent(Shape{B, H, late, R * bucket_window.window}, DType::i32),
       recent_bias = zeros(recent.shape(), dtype);
@@ -277,7 +274,7 @@ TEST_CASE("twins: who meets whom in buckets") {
                                 bucket_window, recent, recent_bias);
 }
 
-TEST_CASE("twins: averages of segments") {
+TEST_CASE("twins: means of segments") {
   const DType dtype = any_float();
   const int64_t runs = GENERATE(1, 7, 60), B = 3, H = 2, T = 50, d = 33;
   const Tensor x = view::transpose(random_tensor(Shape{B, T, H, d}, dtype), 1, 2),

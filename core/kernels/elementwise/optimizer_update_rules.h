@@ -1,24 +1,23 @@
-// The updates of AdamW and SGD for one element, for the CPU and the device.
+// The update rules of AdamW and SGD for one element, for the CPU and the device.
 #pragma once
 
 #include <cmath>
 
 #include "heed/core/host_device.h"
-#include "heed/core/kernels/elementwise/adamw.h"
+#include "heed/core/kernels/elementwise/gradient_clipping.h"
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 
 namespace heed::kernel {
 
 /// The `state` tensor [4] of AdamW and Sgd.
 struct OptimizerState {
-  double learning_rate, steps_done;
-  double gradient_square_sum;  ///< over all parameters
+  double learning_rate;
+  double steps_done;  ///< number of steps before this one
+  GradientNorm gradient_norm;
   double beta1_or_momentum;
 
-  HEED_BOTH bool is_finite() const { return gradient_square_sum - gradient_square_sum == 0; }
-  /// Factor of the gradient that reduces its norm to at most `max_norm`; 1 where max_norm is 0.
-  HEED_BOTH double clip_scale(double max_norm) const {
-    const double norm = std::sqrt(gradient_square_sum);
-    return max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
+  static const OptimizerState* of(const Tensor& state) {
+    return reinterpret_cast<const OptimizerState*>(state.data<double>());
   }
 };
 
@@ -35,7 +34,7 @@ struct AdamWUpdate {
   AdamWUpdate() = default;
   HEED_BOTH AdamWUpdate(const OptimizerState& state, const AdamWConstants& constants) {
     const double t = state.steps_done + 1, beta1_f64 = state.beta1_or_momentum;
-    clip_scale = static_cast<T>(state.clip_scale(constants.clip));
+    clip_scale = static_cast<T>(state.gradient_norm.clip_scale(constants.clip));
     beta1 = static_cast<T>(beta1_f64);
     beta2 = static_cast<T>(constants.beta2);
     one_minus_beta1 = static_cast<T>(1 - beta1_f64);
@@ -63,7 +62,7 @@ struct SgdUpdate {
 
   HEED_BOTH SgdUpdate(const OptimizerState& state, double weight_decay, double max_norm)
       : learning_rate(static_cast<T>(state.learning_rate)),
-        clip_scale(static_cast<T>(state.clip_scale(max_norm))),
+        clip_scale(static_cast<T>(state.gradient_norm.clip_scale(max_norm))),
         momentum(static_cast<T>(state.beta1_or_momentum)),
         decay(static_cast<T>(weight_decay)) {}
   HEED_BOTH void operator()(T& value, T gradient, T& velocity) const {

@@ -1,12 +1,13 @@
-// Optimizer steps on a GPU, four elements a thread; learning rate, step and norm are read from device memory.
-#include "heed/core/kernels/elementwise/adamw.h"
+// Optimizer steps on a GPU, four elements per thread. The kernels read learning rate, step and gradient norm
+// from device memory, so that a CUDA graph can replay them.
+#include "heed/core/kernels/elementwise/optimizer_update.h"
 
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/pack.h"
 #include "heed/core/cuda/device/row_threads.h"
-#include "heed/core/kernels/elementwise/optimizer_updates.h"
+#include "heed/core/kernels/elementwise/optimizer_update_rules.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int pack_size = 4;  ///< elements that a thread updates at once
 
-/// Calls update(a[i], b[i]...) for the elements i < count that fall to this thread: packs of four where all
-/// arrays are aligned to packs, else and at the end one by one.
+/// Calls update(value[i], gradient[i], moments[i]...) for the elements i < count of this thread: in packs of
+/// four where all arrays are `aligned` to packs; else, and after the last whole pack, one by one.
 template <class T, class Update, class... Arrays>
 __device__ void update_elements(int64_t count, bool aligned, const Update& update, T* value,
                                 const T* gradient, Arrays*... moments) {
@@ -27,48 +28,46 @@ __device__ void update_elements(int64_t count, bool aligned, const Update& updat
         update(value[i], gradient[i], moments[i]...);
       continue;
     }
-    const auto update_pack = [&](Pack& values, const Pack& gradients, auto&... of_moments) {
-      Pack new_values = values;
-      [&](auto... loaded) {
-        for (int j = 0; j < pack_size; ++j) update(new_values.x[j], gradients.x[j], loaded.x[j]...);
-        ((of_moments = loaded), ...);
-      }(of_moments...);
-      values = new_values;
+    // Loads whole packs, updates the copies and stores them.
+    const auto update_pack = [&](Pack& value_pack, const Pack& gradient_pack, auto&... moment_packs) {
+      Pack new_values = value_pack;
+      [&](auto... new_moments) {
+        for (int j = 0; j < pack_size; ++j) update(new_values.x[j], gradient_pack.x[j], new_moments.x[j]...);
+        ((moment_packs = new_moments), ...);
+      }(moment_packs...);
+      value_pack = new_values;
     };
     update_pack(*reinterpret_cast<Pack*>(value + first), *reinterpret_cast<const Pack*>(gradient + first),
                 *reinterpret_cast<Pack*>(moments + first)...);
   }
 }
 
-/// Applies AdamWUpdate to all `count` elements.
+/// Applies AdamWUpdate to all `count` elements. One thread per four elements.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     adamw_step(T* value, const T* gradient, T* m, T* v, int64_t count, const OptimizerState* state,
                AdamWConstants constants, bool aligned) {
   __shared__ AdamWUpdate<T> shared_update;
-  if (!state->is_finite()) return;
-  if (threadIdx.x == 0) shared_update = AdamWUpdate<T>(*state, constants);  // two powers in f64: once a block
+  if (!state->gradient_norm.is_finite()) return;
+  if (threadIdx.x == 0)
+    shared_update = AdamWUpdate<T>(*state, constants);  // has two powers in f64: once per block
   __syncthreads();
   const AdamWUpdate<T> update = shared_update;
   update_elements(count, aligned, update, value, gradient, m, v);
 }
 
-/// Applies SgdUpdate to all `count` elements.
+/// Applies SgdUpdate to all `count` elements. One thread per four elements.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     sgd_step(T* value, const T* gradient, T* velocity, int64_t count, const OptimizerState* state,
              double decay, double clip, bool aligned) {
-  if (!state->is_finite()) return;
+  if (!state->gradient_norm.is_finite()) return;
   update_elements(count, aligned, SgdUpdate<T>(*state, decay, clip), value, gradient, velocity);
-}
-
-const OptimizerState* optimizer_state(const Tensor& state) {
-  return reinterpret_cast<const OptimizerState*>(state.data<double>());
 }
 
 }  // namespace
 
-/// Starts adamw_step() with one thread per four elements.
+/// Applies AdamWUpdate to every element.
 void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
                  const Tensor& state, const AdamWConstants& constants) {
   visit_float("adamw", values.dtype(), [&]<class T>(Type<T>) {
@@ -77,21 +76,21 @@ void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& fir
     const bool aligned = cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) &&
                          cuda::packs<pack_size>(m) && cuda::packs<pack_size>(v);
     cuda::run(adamw_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, m, v,
-              values.size(), optimizer_state(state), constants, aligned);
+              values.size(), OptimizerState::of(state), constants, aligned);
   });
   Count::add(values.size());
 }
 
-/// Starts sgd_step() with one thread per four elements.
+/// Applies SgdUpdate to every element.
 void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
                double decay, double clip) {
   visit_float("sgd", values.dtype(), [&]<class T>(Type<T>) {
-    T *value = values.data<T>(), *velocities = velocity.data<T>();
+    T *value = values.data<T>(), *v = velocity.data<T>();
     const T* grad = gradient.data<T>();
     const bool aligned =
-        cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) && cuda::packs<pack_size>(velocities);
-    cuda::run(sgd_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, velocities,
-              values.size(), optimizer_state(state), decay, clip, aligned);
+        cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) && cuda::packs<pack_size>(v);
+    cuda::run(sgd_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, v, values.size(),
+              OptimizerState::of(state), decay, clip, aligned);
   });
   Count::add(values.size());
 }
