@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/data/tokenizers/special_ids.h"
 
 namespace heed {
 

@@ -5,7 +5,6 @@
 
 #include "heed/core/error.h"
 #include "heed/data/batching/shuffle.h"
-#include "heed/data/text/text.h"
 
 namespace heed {
 
@@ -91,17 +90,6 @@ WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t block) c
     }
   }
   return out;
-}
-
-TextSplit split_text(std::string_view text, double share, CharacterUnit unit) {
-  if (!(share > 0.0 && share < 1.0))
-    fail("windows: a share of ", share, " for training; it must be between 0 and 1.");
-  const bool bytes = unit == CharacterUnit::byte;
-  const auto all = bytes ? static_cast<int64_t>(text.size()) : code_points(text);
-  auto left = static_cast<int64_t>(static_cast<double>(all) * share);
-  size_t cut = bytes ? static_cast<size_t>(left) : 0;
-  for (; !bytes && left > 0; --left) next_code_point(text, cut);
-  return {.train = text.substr(0, cut), .validation = text.substr(cut)};
 }
 
 }  // namespace heed

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "heed/data/batching/padded_batches.h"
-#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 
@@ -61,16 +59,5 @@ class TextWindows {
   std::vector<int32_t> ids_;
   WindowOptions options_;
 };
-
-/// A text split in two, without shuffling.
-struct TextSplit {
-  std::string_view train;       ///< the beginning
-  std::string_view validation;  ///< the rest
-};
-
-/// The first `share` of the characters, rounded down, for training; the rest for validation. A byte that is
-/// not UTF-8 counts as one character.
-TextSplit split_text(std::string_view text, double share = 0.9,
-                     CharacterUnit unit = CharacterUnit::code_point);
 
 }  // namespace heed

@@ -28,6 +28,9 @@ size_t invalid_utf8(std::string_view text);
 /// The text with `replacement_character` for each byte that is not valid UTF-8.
 std::string as_utf8(std::string_view text);
 
+/// What counts as one character: a Unicode code point, or a byte.
+enum class CharacterUnit { code_point, byte };
+
 /// Number of code points.
 int64_t code_points(std::string_view text);
 

@@ -70,9 +70,6 @@ std::string detokenise(std::span<const std::string_view> pieces);
 /// A tokenizer over a word vocabulary.
 std::unique_ptr<Tokenizer> make_word_tokenizer(Vocabulary vocabulary, Joining joining = Joining::natural);
 
-/// The characters of a character tokenizer.
-enum class CharacterUnit { code_point, byte };
-
 /// A tokenizer of the characters that occur in a text, ids in code point order. It has no special ids:
 /// Fault::usage for text with other characters. Fault::data for an empty text or bad UTF-8.
 std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);

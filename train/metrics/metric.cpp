@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/train/metrics/perplexity.h"
+
 namespace heed {
 namespace {
 
@@ -53,7 +55,7 @@ class MeanLoss final : public Metric {
   std::string name() const override { return exponential_ ? "perplexity" : "loss"; }
   bool lower_is_better() const override { return true; }
   void reset() override { mean_ = {}; }
-  double value() const override { return exponential_ ? std::exp(mean_.value()) : mean_.value(); }
+  double value() const override { return exponential_ ? perplexity_of(mean_.value()) : mean_.value(); }
 
   void add(const LossOutput& output, const Batch& batch) override {
     const double weight = output.weight > 0 ? output.weight : batch.weight;

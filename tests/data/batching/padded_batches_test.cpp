@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "heed/data/synthetic/phrasebook/phrasebook.h"
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/tests/data/scratch.h"

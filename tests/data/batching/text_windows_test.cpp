@@ -94,14 +94,3 @@ TEST_CASE("characters: blocks of any size and stride score every id but the firs
   }
   refusal(Fault::usage, [] { TextWindows(counting(20), {.block = 5, .stride = 6}); });
 }
-
-TEST_CASE("characters: the split is contiguous, 90 to 10, in characters or bytes") {
-  const TextSplit split = split_text("abcdefghijklmnopqrstuvwxy");
-  CHECK(split.train == "abcdefghijklmnopqrstuv");
-  CHECK(split.validation == "wxy");
-  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.5).train == "\u00E9\u00E9");
-  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.7, CharacterUnit::byte).train == "\u00E9\u00E9\xC3");
-  CHECK(split_text("\xFF\xFFzz", 0.5).train == "\xFF\xFF");
-  refusal(Fault::usage, [] { split_text("ab", 1.0); });
-  refusal(Fault::usage, [] { split_text("ab", 0.0); });
-}

@@ -1,6 +1,5 @@
 // Language modelling: characters, bytes or subwords, decoder-only model, loss in nats per token.
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
@@ -10,6 +9,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/metrics/perplexity.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/language/lm_data.h"
 #include "heed/train/tasks/map_provider.h"
@@ -111,9 +111,9 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
     const HeldOutText& scored = data_.test;
     const auto [loss, tokens] = mean_loss(model, *scored.windows);
     out.scores.list = {{"loss", loss},
-                       {"perplexity", std::exp(loss)},
-                       {"bits_per_byte", loss * tokens / (std::log(2.0) * std::max(scored.bytes, 1.0))},
-                       {"word_perplexity", std::exp(loss * tokens / std::max(scored.words, 1.0))}};
+                       {"perplexity", perplexity_of(loss)},
+                       {"bits_per_byte", bits_per_byte(loss * tokens, scored.bytes)},
+                       {"word_perplexity", word_perplexity(loss * tokens, scored.words)}};
     const int64_t stride = data_.options.stride;
     out.notes = {text(
         static_cast<int64_t>(tokens), " tokens of ", data_.name_of_test(), " in windows of ", max_length_,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/data/batching/text_windows.h"
+#include "heed/data/text/held_out_end.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"

@@ -1,5 +1,5 @@
 // Cleans and splits sentence pairs.
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 
 #include <algorithm>
 #include <functional>
