@@ -81,11 +81,11 @@ TEST_CASE("characters: blocks of any size and stride score every id but the firs
         const WindowBatch batch = windows.in_order(i);
         const int64_t columns = batch.target.columns;
         for (int64_t row = 0; row < batch.target.rows; ++row) {
-          for (int64_t column = batch.first; column < columns; ++column)
+          for (int64_t column = batch.first_scored; column < columns; ++column)
             targets.push_back(batch.target.ids[static_cast<size_t>(row * columns + column)]);
         }
         if (stride > 0 && stride < 5) CHECK(columns == 5);
-        if (stride > 0 && i > 0) CHECK(columns - batch.first <= stride);
+        if (stride > 0 && i > 0) CHECK(columns - batch.first_scored <= stride);
       }
       Ids all = counting(size);
       all.erase(all.begin());

@@ -256,9 +256,9 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
       const Batch part = tensors(cut);
       const int64_t columns = cut.input.columns;
       const Tensor logits = dynamic_cast<DecoderOnly&>(model)(part.tensors[0], {});
-      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first));
-      total += cross_entropy(slice(logits, 1, cut.first, columns),
-                             contiguous(slice(part.tensors[1], 1, cut.first, columns)))
+      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first_scored));
+      total += cross_entropy(slice(logits, 1, cut.first_scored, columns),
+                             contiguous(slice(part.tensors[1], 1, cut.first_scored, columns)))
                    .item() *
                scored;
       weight += scored;

@@ -13,6 +13,7 @@
 #include "heed/train/metrics/edit_distance.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/language/translate_data.h"
+#include "heed/train/tasks/map_provider.h"
 #include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
@@ -83,7 +84,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     double whole = 0;
     for (const int32_t length : pairs.target_out.lengths) whole += length;
     for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
-    if (!data_.train->options().few_shapes) pairs.wanted = 0;
+    if (!data_.train->options().few_shapes) pairs.padded_target_tokens = 0;
     Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
     out.whole_weight = whole;
     out.rows = rows;
@@ -93,7 +94,8 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   std::vector<double> batch_cost(int64_t position) const override {
     const BatchFrame frame = data_.train->frame(plan_.at(static_cast<size_t>(position)));
     const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
-               target = static_cast<double>(frame.target), wanted = static_cast<double>(frame.wanted);
+               target = static_cast<double>(frame.target),
+               wanted = static_cast<double>(frame.padded_target_tokens);
     return {rows * source,          rows * target,          wanted,
             rows * source * source, rows * target * target, rows * source * target};
   }
@@ -128,7 +130,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const auto groups = data_.validation->in_order();
     if (groups.empty()) return {};
     const auto work = [this](const std::vector<int64_t>& group) {
-      return static_cast<double>(data_.validation->frame(group).wanted);
+      return static_cast<double>(data_.validation->frame(group).padded_target_tokens);
     };
     // The batch of median length; the longest ones need less memory here than in training.
     const std::vector<int64_t> middle = groups[groups.size() / 2];
@@ -322,7 +324,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
       }
     }
     const auto real = static_cast<int64_t>(wanted.size());
-    wanted.resize(static_cast<size_t>(std::max(real, pairs.wanted)), -1);
+    wanted.resize(static_cast<size_t>(std::max(real, pairs.padded_target_tokens)), -1);
     places.resize(wanted.size(), 0);
     Batch batch;
     batch.tensors = {

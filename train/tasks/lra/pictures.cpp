@@ -97,7 +97,7 @@ LongTask::Tokens PictureTask::tokens() const {
 
 std::vector<Baseline> PictureTask::baselines(const Sequences& train_set, const Sequences& test_set) const {
   return {{"majority", majority(train_set, test_set)},
-          {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
+          {"histogram of pixels", byte_ngrams(train_set, test_set, 1, NgramFeature::frequency)}};
 }
 
 std::shared_ptr<TokenPicture> PictureTask::picture(std::string_view bytes) const {
