@@ -85,9 +85,8 @@ double cosine(const Sequences& set, int64_t example) {
 double majority(const Sequences& train_set, const Sequences& test_set) {
   std::vector<int64_t> label_counts(static_cast<size_t>(num_classes(train_set, test_set)));
   for (const uint8_t label : train_set.labels) ++label_counts[label];
-  const int64_t most_frequent =
-      std::max_element(label_counts.begin(), label_counts.end()) - label_counts.begin();
-  return accuracy_of(test_set, [&](int64_t) { return most_frequent; });
+  const int64_t commonest = std::max_element(label_counts.begin(), label_counts.end()) - label_counts.begin();
+  return accuracy_of(test_set, [&](int64_t) { return commonest; });
 }
 
 double byte_ngrams(const Sequences& train_set, const Sequences& test_set, int64_t length,

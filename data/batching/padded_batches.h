@@ -34,7 +34,7 @@ int64_t round_up_to_few(int64_t n);
 struct PairBatch {
   Rows source;                       ///< start + x + end
   Rows target_in;                    ///< start + y
-  Rows target_out;                   ///< y + end, same shape as target_in
+  Rows target_out;                   ///< y + end; has the shape of target_in
   int64_t target_tokens = 0;         ///< ids in target_out that are not padding
   int64_t padded_target_tokens = 0;  ///< target_tokens, rounded up as in BatchFrame
 };

@@ -42,7 +42,7 @@ class CsvTable {
  private:
   struct Cell {
     std::string text;
-    int64_t line = 0, column = 0;  // of the first character, from 1
+    int64_t line = 0, column = 0;  // place of the first character, from 1
   };
   class Reader;
 

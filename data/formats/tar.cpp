@@ -34,7 +34,7 @@ class TarReader {
          " Nothing was unpacked; fetch the archive again.");
   }
 
-  /// Takes the next block_bytes as a header; false at the two blocks of zeros that end an archive.
+  /// Takes the next block as a header; false at the two blocks of zeros that end an archive.
   bool next_header() {
     header_position_ = position_;
     header_ = take(block_bytes, "a header");

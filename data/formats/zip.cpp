@@ -73,7 +73,7 @@ struct DirectoryEntry {
   std::string name;
   uint32_t flags, method, crc;
   uint32_t packed, size;  ///< bytes in the archive and unpacked
-  uint32_t offset;        ///< of the local header in the archive
+  uint32_t offset;        ///< offset of the local header in the archive
   uint32_t mode;          ///< type and permissions of Unix; 0 where another system made the archive
   uint64_t at;            ///< offset of this directory entry in the archive
   bool is_folder() const { return name.ends_with('/'); }

@@ -44,7 +44,7 @@ const std::array<std::vector<Figure>, num_digits>& figures() {
   return table;
 }
 
-/// A point of the Catmull-Rom curve catmull_rom b and c; a and d are their neighbours (Catmull, Rom 1974).
+/// A point of the Catmull-Rom curve between b and c; a and d are their neighbours (Catmull, Rom 1974).
 Point catmull_rom(Point a, Point b, Point c, Point d, double t) {
   const auto blend = [t](double p, double q, double r, double s) {
     return 0.5 * (2 * q + t * (r - p + t * (2 * p - 5 * q + 4 * r - s + t * (3 * q - p - 3 * r + s))));
@@ -67,7 +67,7 @@ Stroke smooth(const Stroke& stroke) {
 
 /// The affine map of one image from the figure's box to pixels, and the pen.
 struct Handwriting {
-  double width, height;  ///< of the figure, in pixels
+  double width, height;  ///< size of the figure, in pixels
   double slant, turn;    ///< shear to the right per pixel of height; rotation in radians
   double x, y;           ///< middle of the figure, in pixels
   double radius, edge;   ///< radius of the pen and width of its soft edge, in pixels

@@ -138,7 +138,7 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
   check(count, grammar);
   Sequences out;
   std::unordered_set<uint64_t> seen;
-  uint64_t first_stream = 0;  // of the next batch; expression i of a batch has a stream of its own
+  uint64_t first_stream = 0;  // stream of a batch's first expression; each has its own
   int64_t num_fruitless = 0;  // consecutive batches without a new expression
   while (out.count() < count) {
     // A batch draws as many expressions as are missing; streams are used in order, so its size does not
@@ -186,7 +186,7 @@ int64_t listops_value(std::string_view tokens, int64_t max_levels) {
     uint8_t op;
     Arguments arguments;
   };
-  constexpr int64_t guesses[] = {0, 9, 4, 5};  // of MIN, MAX, MED, SM
+  constexpr int64_t guesses[] = {0, 9, 4, 5};  // values of MIN, MAX, MED and SM
   std::vector<OpenOperator> open;
   const auto fail_at = [](size_t token, const char* fault) { fail(Fault::data, "token ", token + 1, fault); };
   for (size_t at = 0; at < tokens.size(); ++at) {

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};  // of the tokens 1 to 5
+constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};  // words of the tokens 1 to 5
 constexpr std::string_view header_line = "Source\tTarget";
 constexpr std::array<std::string_view, 3> files = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
 
@@ -43,8 +43,8 @@ std::string listops_text(std::string_view tokens) {
 }
 
 std::string listops_line(std::string_view tokens, int64_t label) {
-  // An operator with n num_arguments is n + 1 nested pairs: (op first), ((op first) second), ..., (... ]).
-  // Their opening parentheses stand before the operator, so its num_arguments must be counted first.
+  // An operator with n arguments is n + 1 nested pairs: (op first), ((op first) second), ..., (... ]).
+  // Their opening parentheses stand before the operator, so its arguments must be counted first.
   std::vector<int64_t> num_arguments(tokens.size());
   std::vector<size_t> open;
   for (size_t at = 0; at < tokens.size(); ++at) {

@@ -1,4 +1,4 @@
-// Reads and writes the benchmark's num_folders of PNG images.
+// Reads and writes the benchmark's folders of PNG images.
 #include <charconv>
 
 #include "heed/core/io/files.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t images_per_folder = 1000;
 
-/// The split_at_blanks of a line, which blanks and tabs separate.
+/// The words of a line, which blanks and tabs separate.
 std::vector<std::string_view> split_at_blanks(std::string_view line) {
   std::vector<std::string_view> out;
   for (size_t at = 0; at < line.size();) {

@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view magic = "heed sequences 1\n";
-constexpr size_t hash_digits = 64;  // hexadecimal hash_digits of a SHA-256
+constexpr size_t hash_digits = 64;  // hexadecimal digits of a SHA-256
 
 template <class T>
 std::string_view raw_bytes(const std::vector<T>& values) {

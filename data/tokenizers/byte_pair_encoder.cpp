@@ -193,7 +193,7 @@ class BytePairTokenizer final : public Tokenizer {
   /// The ids of whole words. Words repeat, so each distinct one is merged once, and its ids are copied later.
   std::vector<int32_t> encode_part(std::string_view part) const {
     struct IdRange {
-      size_t begin, count;  // of `ids`
+      size_t begin, count;  // range in `ids`
     };
     WordMerger merger(table_, bytes_);
     std::unordered_map<std::string_view, IdRange> encoded_words;

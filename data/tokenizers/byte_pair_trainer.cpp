@@ -18,7 +18,7 @@ using WordCounts = std::unordered_map<std::string_view, int64_t>;
 /// The distinct words of at least two bytes, in byte order, which does not depend on a hash table.
 std::vector<CountedWord> count_words(std::string_view text) {
   const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
-  std::vector<WordCounts> counts(cuts.size() - 1);  // of each part of the text
+  std::vector<WordCounts> counts(cuts.size() - 1);  // one for each part of the text
   parallel_for(static_cast<int64_t>(counts.size()), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     const std::string_view part = text.substr(cuts[i], cuts[i + 1] - cuts[i]);
@@ -298,7 +298,7 @@ class PairCounts {
       previous_occurrence_;              // lists, by the place of the left token; 0: end
   std::vector<HeapEntry> heap_;          // pairs with counts that may be too high
   std::vector<Pair> grown_;              // pairs for settle()
-  std::vector<TokenPlace> occurrences_;  // of the pair that merge() merges
+  std::vector<TokenPlace> occurrences_;  // places of the pair that merge() merges
 };
 
 }  // namespace

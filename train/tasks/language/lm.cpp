@@ -249,22 +249,21 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   /// Mean loss over a text in nats per token, and its number of tokens.
   std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
     const NoGrad no_grad;
-    double total = 0, weight = 0;
+    double total_loss = 0, num_tokens = 0;
     CountedWork work(static_cast<double>(windows.batches()));
     for (int64_t i = 0; i < windows.batches(); ++i) {
-      const WindowBatch cut = windows.in_order(i);
-      const Batch part = tensors(cut);
-      const int64_t columns = cut.input.columns;
-      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(part.tensors[0], {});
-      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first_scored));
-      total += cross_entropy(slice(logits, 1, cut.first_scored, columns),
-                             contiguous(slice(part.tensors[1], 1, cut.first_scored, columns)))
-                   .item() *
-               scored;
-      weight += scored;
+      const WindowBatch window = windows.in_order(i);
+      const Batch batch = tensors(window);
+      const int64_t first = window.first_scored, columns = window.input.columns;
+      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], {});
+      const double num_scored = static_cast<double>(window.input.rows * (columns - first));
+      const Tensor loss = cross_entropy(slice(logits, 1, first, columns),
+                                        contiguous(slice(batch.tensors[1], 1, first, columns)));
+      total_loss += loss.item() * num_scored;
+      num_tokens += num_scored;
       work.add();
     }
-    return {total / weight, weight};
+    return {total_loss / num_tokens, num_tokens};
   }
 
   LanguageData data_;

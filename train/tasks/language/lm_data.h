@@ -35,8 +35,8 @@ struct LanguageOptions {
 /// Held-out text and the units of its scores.
 struct HeldOutText {
   std::unique_ptr<TextWindows> windows;  ///< windows in order, for scores
-  double bytes = 0;                      ///< predicted: all but the first token
-  double words = 0;                      ///< words between blanks, and line ends, in the same text
+  double bytes = 0;                      ///< bytes that are predicted: of all tokens but the first
+  double words = 0;                      ///< words between blanks, and line ends, among these bytes
 };
 
 /// Loads, splits and tokenizes text, and cuts it into windows.

@@ -27,7 +27,7 @@ class Text final : public LongTask {
 
   LongSplits read(const Path& path, const Log& log) const override {
     LongSplits splits{read_imdb(path, false), {}, read_imdb(path, true)};
-    hold_out(splits, options_.validation, true);
+    hold_out(splits, options_.validation, /*shuffle=*/true);
     log("validation  held out of the training half, since the benchmark has no validation split");
     return splits;
   }
