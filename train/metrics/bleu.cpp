@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t max_order = 4;  // tokens of the longest n-grams
+constexpr size_t max_bleu_order = 4;  // tokens of the longest n-grams
 
 /// Replaces every `from` in the text.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -28,13 +28,13 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 bool is_period_or_comma(char letter) { return letter == '.' || letter == ','; }
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_digit_byte(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// True for ASCII punctuation and symbols except apostrophe, comma, dash and period.
 bool is_separate_token(char letter) {
   if (letter < ' ' || letter > '~') return false;
   const bool alphanumeric =
-      is_digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+      is_digit_byte(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
   return !alphanumeric && letter != '\'' && letter != ',' && letter != '-' && letter != '.';
 }
 
@@ -83,7 +83,7 @@ void compute_score(Bleu& bleu) {
   if (bleu.correct[0] == 0) return;  // without a common token no longer n-gram matches either
   double smoothing = 1;
   double sum_of_logs = 0;
-  for (size_t n = 0; n < max_order; ++n) {
+  for (size_t n = 0; n < max_bleu_order; ++n) {
     if (bleu.total[n] == 0) return;  // no n-gram of this length: BLEU is 0 by definition
     const auto total = static_cast<double>(bleu.total[n]);
     if (bleu.correct[n] == 0) {
@@ -94,7 +94,7 @@ void compute_score(Bleu& bleu) {
     }
     sum_of_logs += std::log(bleu.precisions[n]);
   }
-  bleu.score = bleu.brevity_penalty * std::exp(sum_of_logs / max_order);
+  bleu.score = bleu.brevity_penalty * std::exp(sum_of_logs / max_bleu_order);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ std::vector<std::string> tokenize_13a(std::string_view sentence) {
     }
   }
   spaced += ' ';
-  const auto no_digit = [](char letter) { return !is_digit(letter); };
+  const auto no_digit = [](char letter) { return !is_digit_byte(letter); };
   const auto is_dash = [](char letter) { return letter == '-'; };
   const auto separate_second = [](std::string& out, char a, char b) {
     out.append(1, a).append(1, ' ').append(1, b).append(1, ' ');
@@ -128,7 +128,7 @@ std::vector<std::string> tokenize_13a(std::string_view sentence) {
   };
   spaced = substitute_pairs(spaced, no_digit, is_period_or_comma, separate_second);
   spaced = substitute_pairs(spaced, is_period_or_comma, no_digit, separate_first);
-  spaced = substitute_pairs(spaced, is_digit, is_dash, separate_second);
+  spaced = substitute_pairs(spaced, is_digit_byte, is_dash, separate_second);
 
   std::vector<std::string> tokens;
   for (const std::string_view word : score_words(spaced)) tokens.emplace_back(word);
@@ -143,7 +143,7 @@ Bleu corpus_bleu(std::span<const std::string> outputs, std::span<const std::stri
     const std::vector<std::string> reference = tokenize_13a(references[i]);
     bleu.length += static_cast<int64_t>(output.size());
     bleu.reference_length += static_cast<int64_t>(reference.size());
-    for (size_t n = 0; n < max_order; ++n) {
+    for (size_t n = 0; n < max_bleu_order; ++n) {
       const auto reference_counts = count_ngrams(reference, n + 1);
       for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
         bleu.total[n] += count;
