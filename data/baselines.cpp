@@ -10,50 +10,59 @@
 namespace heed {
 namespace {
 
-constexpr size_t hashed_buckets = size_t{1} << 18;
+constexpr int hash_bits = 18;  // buckets of n-grams longer than a byte: 2^18
 
-int64_t classes_of(const Sequences& one, const Sequences& other) {
+/// Classes that occur in either set, at least two.
+int64_t num_classes(const Sequences& train_set, const Sequences& test_set) {
   uint8_t max_label = 1;
-  for (const Sequences* set : {&one, &other}) {
+  for (const Sequences* set : {&train_set, &test_set}) {
     for (const uint8_t label : set->labels) max_label = std::max(max_label, label);
   }
   return max_label + 1;
 }
 
-/// Calls f(bucket) for each byte n-gram of an example, each bucket once unless `times`.
+/// Finds the hash buckets of an example's byte n-grams.
 class ByteNgrams {
  public:
-  ByteNgrams(int64_t length, bool times)
-      : length_(static_cast<size_t>(length)), times_(times), buckets_(length == 1 ? 256 : hashed_buckets) {
-    if (!times) seen_.assign(buckets_, 0);
+  ByteNgrams(int64_t length, NgramFeature feature)
+      : length_(static_cast<size_t>(length)),
+        counts_repeats_(feature == NgramFeature::frequency),
+        buckets_(length == 1 ? 256 : size_t{1} << hash_bits) {
+    if (!counts_repeats_) last_call_.assign(buckets_, 0);
   }
   size_t buckets() const { return buckets_; }
 
-  template <class F>
-  void operator()(const Sequences& set, int64_t example, F f) {
-    ++example_;
+  /// Calls visit(bucket) for each n-gram of an example; for presence, once for each bucket.
+  template <class Visit>
+  void operator()(const Sequences& set, int64_t example, Visit visit) {
+    ++call_;
     for (int64_t part = 0; part < set.parts; ++part) {
       const std::string_view text = set.at(example, part);
-      for (size_t at = 0; at + length_ <= text.size(); ++at) {
-        uint64_t hash = 0;
-        for (size_t i = 0; i < length_; ++i)
-          hash = (hash << 8 | static_cast<uint8_t>(text[at + i])) * (length_ > 1 ? 0x9E3779B97F4A7C15u : 1);
-        const size_t bucket = length_ > 1 ? static_cast<size_t>(hash >> 46) : static_cast<size_t>(hash);
-        if (!times_) {
-          if (seen_[bucket] == example_) continue;
-          seen_[bucket] = example_;
+      for (size_t begin = 0; begin + length_ <= text.size(); ++begin) {
+        const size_t bucket = bucket_of(text.substr(begin, length_));
+        if (!counts_repeats_) {
+          if (last_call_[bucket] == call_) continue;
+          last_call_[bucket] = call_;
         }
-        f(bucket);
+        visit(bucket);
       }
     }
   }
 
  private:
+  /// The byte itself, or the upper bits of a multiplicative hash (the golden ratio times 2^64).
+  static size_t bucket_of(std::string_view ngram) {
+    if (ngram.size() == 1) return static_cast<uint8_t>(ngram[0]);
+    uint64_t hash = 0;
+    for (const char byte : ngram) hash = (hash << 8 | static_cast<uint8_t>(byte)) * 0x9E3779B97F4A7C15u;
+    return static_cast<size_t>(hash >> (64 - hash_bits));
+  }
+
   size_t length_;
-  bool times_;
+  bool counts_repeats_;
   size_t buckets_;
-  std::vector<uint32_t> seen_;  // the call that found each bucket last
-  uint32_t example_ = 0;        // number of the current call
+  std::vector<uint32_t> last_call_;  // per bucket: the last call that visited it
+  uint32_t call_ = 0;                // number of the current call, from 1
 };
 
 /// Cosine of the byte histograms of an example's two parts.
@@ -62,28 +71,30 @@ double cosine(const Sequences& set, int64_t example) {
   for (int64_t part = 0; part < 2; ++part) {
     for (const char byte : set.at(example, part)) ++counts[part][static_cast<uint8_t>(byte)];
   }
-  double both = 0, one = 0, other = 0;
+  double dot = 0, first_square = 0, second_square = 0;
   for (size_t i = 0; i < 256; ++i) {
-    both += counts[0][i] * counts[1][i];
-    one += counts[0][i] * counts[0][i];
-    other += counts[1][i] * counts[1][i];
+    dot += counts[0][i] * counts[1][i];
+    first_square += counts[0][i] * counts[0][i];
+    second_square += counts[1][i] * counts[1][i];
   }
-  return one > 0 && other > 0 ? both / std::sqrt(one * other) : 0;
+  return first_square > 0 && second_square > 0 ? dot / std::sqrt(first_square * second_square) : 0;
 }
 
 }  // namespace
 
 double majority(const Sequences& train_set, const Sequences& test_set) {
-  std::vector<int64_t> times(static_cast<size_t>(classes_of(train_set, test_set)));
-  for (const uint8_t label : train_set.labels) ++times[label];
-  const int64_t commonest = std::max_element(times.begin(), times.end()) - times.begin();
+  std::vector<int64_t> label_counts(static_cast<size_t>(num_classes(train_set, test_set)));
+  for (const uint8_t label : train_set.labels) ++label_counts[label];
+  const int64_t commonest = std::max_element(label_counts.begin(), label_counts.end()) - label_counts.begin();
   return accuracy_of(test_set, [&](int64_t) { return commonest; });
 }
 
-double byte_runs(const Sequences& train_set, const Sequences& test_set, int64_t length, bool times) {
+double byte_ngrams(const Sequences& train_set, const Sequences& test_set, int64_t length,
+                   NgramFeature feature) {
   if (train_set.count() == 0) return 0;
-  const auto classes = static_cast<size_t>(classes_of(train_set, test_set));
-  ByteNgrams ngrams(length, times);
+  const auto classes = static_cast<size_t>(num_classes(train_set, test_set));
+  ByteNgrams ngrams(length, feature);
+  // Naive Bayes with add-one smoothing: all counts begin at 1.
   std::vector<std::vector<double>> counts(classes, std::vector<double>(ngrams.buckets(), 1));
   std::vector<double> prior(classes, 1), sums(classes, static_cast<double>(ngrams.buckets()));
   for (int64_t i = 0; i < train_set.count(); ++i) {
@@ -97,32 +108,34 @@ double byte_runs(const Sequences& train_set, const Sequences& test_set, int64_t 
   for (size_t label = 0; label < classes; ++label) {
     for (double& count : counts[label]) count = std::log(count / sums[label]);
   }
+  const std::vector<std::vector<double>>& log_likelihoods = counts;
   std::vector<double> score(classes);
   return accuracy_of(test_set, [&](int64_t i) {
     for (size_t label = 0; label < classes; ++label) score[label] = std::log(prior[label]);
     ngrams(test_set, i, [&](size_t bucket) {
-      for (size_t label = 0; label < classes; ++label) score[label] += counts[label][bucket];
+      for (size_t label = 0; label < classes; ++label) score[label] += log_likelihoods[label][bucket];
     });
     return std::max_element(score.begin(), score.end()) - score.begin();
   });
 }
 
 double histogram_cosine(const Sequences& train_set, const Sequences& test_set) {
-  std::vector<std::pair<double, uint8_t>> all;
+  std::vector<std::pair<double, uint8_t>> by_cosine;
   for (int64_t i = 0; i < train_set.count(); ++i)
-    all.emplace_back(cosine(train_set, i), train_set.labels[static_cast<size_t>(i)]);
-  std::sort(all.begin(), all.end());
-  // Predicts 1 above the threshold; at first that is everything.
+    by_cosine.emplace_back(cosine(train_set, i), train_set.labels[static_cast<size_t>(i)]);
+  std::sort(by_cosine.begin(), by_cosine.end());
+  // The rule predicts 1 above the threshold; below all cosines it predicts 1 for every example.
   auto correct =
       static_cast<int64_t>(std::count(train_set.labels.begin(), train_set.labels.end(), uint8_t{1}));
   int64_t best = correct;
   double threshold = -1;
-  for (size_t i = 0; i < all.size(); ++i) {
-    correct += all[i].second == 0 ? 1 : -1;
-    const bool tied = i + 1 < all.size() && all[i + 1].first == all[i].first;  // no threshold between equals
+  for (size_t i = 0; i < by_cosine.size(); ++i) {
+    correct += by_cosine[i].second == 0 ? 1 : -1;
+    // No threshold lies between equal cosines.
+    const bool tied = i + 1 < by_cosine.size() && by_cosine[i + 1].first == by_cosine[i].first;
     if (!tied && correct > best) {
       best = correct;
-      threshold = all[i].first;
+      threshold = by_cosine[i].first;
     }
   }
   return accuracy_of(test_set, [&](int64_t i) { return cosine(test_set, i) > threshold ? 1 : 0; });
@@ -130,8 +143,8 @@ double histogram_cosine(const Sequences& train_set, const Sequences& test_set) {
 
 std::string to_string(const std::vector<Baseline>& baselines) {
   std::string out;
-  for (const Baseline& one : baselines)
-    out += text(out.empty() ? "" : ", ", one.name, " ", formatted("%.3f", one.accuracy));
+  for (const Baseline& baseline : baselines)
+    out += text(out.empty() ? "" : ", ", baseline.name, " ", formatted("%.3f", baseline.accuracy));
   return out;
 }
 

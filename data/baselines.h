@@ -11,7 +11,7 @@ namespace heed {
 
 /// A simple model and its accuracy.
 struct Baseline {
-  std::string name;     ///< what it predicts from: "4-byte runs"
+  std::string name;     ///< the features it predicts from: "4-byte runs"
   double accuracy = 0;  ///< share of correct predictions, 0 to 1
 };
 
@@ -27,10 +27,13 @@ double accuracy_of(const Sequences& test_set, Predict predict) {
 /// Accuracy of always predicting the most frequent label of `train_set`, scored on `test_set`.
 double majority(const Sequences& train_set, const Sequences& test_set);
 
-/// A linear model of which byte n-grams of `length` occur (naive Bayes with add-one smoothing, n-grams hashed
-/// into 2^18 buckets if there are more), fitted to `train_set`, scored on `test_set`. With `times` it uses
-/// their counts: for length 1, the byte histogram.
-double byte_runs(const Sequences& train_set, const Sequences& test_set, int64_t length, bool times);
+/// Whether an n-gram counts once in each example that has it, or each time: for length 1, the byte histogram.
+enum class NgramFeature { presence, frequency };
+
+/// Accuracy of naive Bayes with add-one smoothing over byte n-grams of `length`, fitted to `train_set`,
+/// scored on `test_set`. N-grams of several bytes are hashed into 2^18 buckets.
+double byte_ngrams(const Sequences& train_set, const Sequences& test_set, int64_t length,
+                   NgramFeature feature);
 
 /// For pairs: a threshold on the cosine of both byte histograms, fitted to `train_set`, scored on `test_set`.
 double histogram_cosine(const Sequences& train_set, const Sequences& test_set);

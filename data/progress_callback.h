@@ -13,16 +13,17 @@ namespace heed {
 /// work.
 using ProgressCallback = std::function<void(int64_t done)>;
 
-/// `parallel_rows` in chunks of a fraction of a second, calling on_progress after each; in one chunk when it
-/// is empty. `f` must write only its own rows, so results do not depend on chunks. A thread gets
-/// `runs_a_thread` runs of `grain` per chunk.
+/// Calls compute_rows(begin, end) for all rows in parallel, in chunks, and on_progress after each chunk; in
+/// one chunk where on_progress is empty. A chunk has `grains_per_thread` times `grain` rows per thread, which
+/// callers choose so that it takes a fraction of a second. Results do not depend on chunks, since
+/// `compute_rows` writes only the rows from begin to end.
 template <class F>
-void parallel_rows_with_progress(int64_t count, int64_t grain, const ProgressCallback& on_progress, F&& f,
-                                 int64_t runs_a_thread = 16) {
-  const int64_t stretch = on_progress ? runs_a_thread * grain * threads() : std::max<int64_t>(count, 1);
-  for (int64_t done = 0; done < count; done += stretch) {
-    const int64_t rows = std::min(stretch, count - done);
-    parallel_rows(rows, grain, [&](int64_t begin, int64_t end) { f(done + begin, done + end); });
+void parallel_rows_with_progress(int64_t count, int64_t grain, const ProgressCallback& on_progress,
+                                 F&& compute_rows, int64_t grains_per_thread = 16) {
+  const int64_t chunk = on_progress ? grains_per_thread * grain * threads() : std::max<int64_t>(count, 1);
+  for (int64_t done = 0; done < count; done += chunk) {
+    const int64_t rows = std::min(chunk, count - done);
+    parallel_rows(rows, grain, [&](int64_t begin, int64_t end) { compute_rows(done + begin, done + end); });
     if (on_progress) on_progress(done + rows);
   }
 }

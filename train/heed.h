@@ -22,6 +22,7 @@
 #include "heed/data/batching/dataset.h"
 #include "heed/data/batching/text_windows.h"
 #include "heed/data/formats/csv.h"
+#include "heed/data/text/held_out_end.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/data/tokenizers/vocabulary.h"

@@ -15,6 +15,7 @@
 
 namespace heed {
 
+/// Moves the tensors of a batch to the default device.
 static Batch on_default_device(Batch batch) {
   for (Tensor& x : batch.tensors) x = x.to(default_device);
   return batch;
@@ -24,7 +25,7 @@ static Batch on_default_device(Batch batch) {
 class DataLoader::PrefetchThread {
  public:
   explicit PrefetchThread(const DataLoader& loader)
-      : loader_(loader), place_(loader.position_), thread_([this] { work(); }) {}
+      : loader_(loader), next_position_(loader.position_), thread_([this] { make_batches(); }) {}
   ~PrefetchThread() {
     {
       const std::lock_guard lock(mutex_);
@@ -49,11 +50,11 @@ class DataLoader::PrefetchThread {
   }
 
  private:
-  void work() {
+  void make_batches() {
     try {
       for (Plan plan;;) {
-        Batch batch = loader_.make_batch(loader_.examples_at(place_, plan));
-        place_ = loader_.after(place_);
+        Batch batch = loader_.make_batch(loader_.examples_at(next_position_, plan));
+        next_position_ = loader_.after(next_position_);
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] {
           return stop_ || static_cast<int64_t>(ready_.size()) < loader_.options_.prefetch;
@@ -70,13 +71,13 @@ class DataLoader::PrefetchThread {
   }
 
   const DataLoader& loader_;
-  LoaderPosition place_;  // position of the batch that is being made
-  std::mutex mutex_;
+  LoaderPosition next_position_;  // position of the batch that the thread makes
+  std::mutex mutex_;              // guards ready_, error_ and stop_
   std::condition_variable changed_;
-  std::deque<Batch> ready_;
-  std::exception_ptr error_;
+  std::deque<Batch> ready_;   // batches that next() has not taken
+  std::exception_ptr error_;  // what ended the thread; null: nothing
   bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last, since it uses the members above
 };
 
 DataLoader::DataLoader(const Dataset& dataset, const DataLoaderOptions& options)
@@ -159,20 +160,21 @@ int64_t DataLoader::rows_at(LoaderPosition position) const {
 const std::vector<int64_t>& DataLoader::examples_at(LoaderPosition position, Plan& plan) const {
   const auto epoch = static_cast<uint64_t>(position.epoch);
   if (plan.epoch != position.epoch) {
+    // Random streams: one for the examples of an epoch, one for its batches.
+    const uint64_t example_stream = 2 * epoch, batch_stream = 2 * epoch + 1;
     std::vector<int64_t> order(static_cast<size_t>(size()));
     std::iota(order.begin(), order.end(), 0);
-    if (options_.shuffle) shuffle(std::span(order), options_.seed, 2 * epoch);
+    if (options_.shuffle) shuffle(std::span(order), options_.seed, example_stream);
     if (options_.length_buckets > 0) sort_by_length(order);
     plan.batches.clear();
-    const auto step = static_cast<size_t>(options_.batch_size);
-    for (size_t at = 0; at < order.size() && static_cast<int64_t>(plan.batches.size()) < batches_;
-         at += step) {
-      const auto first = order.begin() + static_cast<int64_t>(at);
-      plan.batches.emplace_back(first, first + static_cast<int64_t>(std::min(step, order.size() - at)));
+    for (int64_t batch = 0; batch < batches_; ++batch) {
+      const int64_t begin = batch * options_.batch_size,
+                    end = std::min(begin + options_.batch_size, static_cast<int64_t>(order.size()));
+      plan.batches.emplace_back(order.begin() + begin, order.begin() + end);
     }
     // Sorted batches come in order of length; training needs them shuffled.
     if (options_.shuffle && options_.length_buckets > 0)
-      shuffle(std::span(plan.batches), options_.seed, 2 * epoch + 1);
+      shuffle(std::span(plan.batches), options_.seed, batch_stream);
     plan.epoch = position.epoch;
   }
   return plan.batches[static_cast<size_t>(position.batch)];
@@ -180,14 +182,14 @@ const std::vector<int64_t>& DataLoader::examples_at(LoaderPosition position, Pla
 
 void DataLoader::sort_by_length(std::vector<int64_t>& order) const {
   const auto count = static_cast<int64_t>(order.size());
-  // At most as many as there are examples: the product of large options must not overflow.
+  // A pool has at most all examples: the product of large options must not overflow.
   const int64_t pool = options_.length_buckets > count / options_.batch_size
                            ? count
                            : options_.length_buckets * options_.batch_size;
   for (int64_t first = 0; first < count; first += pool) {
     std::stable_sort(order.begin() + first, order.begin() + std::min(first + pool, count),
-                     [this](int64_t a, int64_t b) {
-                       return lengths_[static_cast<size_t>(a)] < lengths_[static_cast<size_t>(b)];
+                     [this](int64_t left, int64_t right) {
+                       return lengths_[static_cast<size_t>(left)] < lengths_[static_cast<size_t>(right)];
                      });
   }
 }

@@ -28,7 +28,8 @@ struct DataLoaderOptions {
   /// Tensors to pad on the right of their first axis, [T, ...] to [B, longest, ...]. For each of them, in
   /// this order, the lengths i32 [B] follow behind the example's own tensors.
   std::vector<Padding> pad = {};
-  /// Above 0: so many batches' examples are sorted by length together, so that a batch needs little padding.
+  /// Above 0: examples of this many batches are sorted by length together, so that a batch needs little
+  /// padding.
   int64_t length_buckets = 0;
   int64_t prefetch = 2;  ///< batches that a thread makes ahead; 0: no thread
 };
@@ -120,8 +121,9 @@ class DataLoader {
   void check_options() const;
   void check(LoaderPosition position) const;
   LoaderPosition after(LoaderPosition position) const;
-  /// Plans the position's epoch, unless `plan` is of it, and gives the batch's examples.
+  /// Indices of the examples of a batch. Plans the epoch first, unless `plan` already holds it.
   const std::vector<int64_t>& examples_at(LoaderPosition position, Plan& plan) const;
+  /// Sorts each pool of `length_buckets` batches in the order by the lengths of its examples.
   void sort_by_length(std::vector<int64_t>& order) const;
   /// The batch of these examples, on the CPU.
   Batch make_batch(const std::vector<int64_t>& indices) const;

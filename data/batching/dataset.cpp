@@ -26,8 +26,8 @@ Tensor on_host(const Tensor& x) {
   return copy;
 }
 
-/// Adds type, shape and elements.
-void add(Sha256& sum, const Tensor& x) {
+/// Adds type, shape and elements of a tensor to a hash.
+void add_tensor(Sha256& sum, const Tensor& x) {
   const Tensor host = on_host(x);
   sum.update(text(to_string(host.dtype()), " ", host.shape(), "\n"));
   sum.update({static_cast<const char*>(host.raw()), static_cast<size_t>(host.bytes())});
@@ -38,13 +38,13 @@ std::string prefixed_hash(const Sha256& sum) { return "sha256:" + sum.hex(); }
 }  // namespace
 
 std::string Dataset::identity() const {
-  constexpr int64_t max_examples = 64;
-  const int64_t count = size(), taken = std::min(count, max_examples);
-  const int64_t distance = taken > 1 ? (count - 1) / (taken - 1) : 0;
+  constexpr int64_t max_hashed = 64;
+  const int64_t count = size(), num_hashed = std::min(count, max_hashed);
+  const int64_t spacing = num_hashed > 1 ? (count - 1) / (num_hashed - 1) : 0;
   Sha256 sum;
   sum.update(text(count, " examples\n"));
-  for (int64_t i = 0; i < taken; ++i) {
-    for (const Tensor& x : read(i + 1 == taken ? count - 1 : i * distance)) add(sum, x);
+  for (int64_t i = 0; i < num_hashed; ++i) {
+    for (const Tensor& x : read(i + 1 == num_hashed ? count - 1 : i * spacing)) add_tensor(sum, x);
   }
   return prefixed_hash(sum);
 }
@@ -55,12 +55,12 @@ int64_t Dataset::length(int64_t index) const {
 }
 
 Example Dataset::read(int64_t index) const {
-  const std::lock_guard lock(*turn_);
+  const std::lock_guard lock(*mutex_);
   return get(index);
 }
 
 int64_t Dataset::read_length(int64_t index) const {
-  const std::lock_guard lock(*turn_);
+  const std::lock_guard lock(*mutex_);
   return length(index);
 }
 
@@ -84,15 +84,15 @@ Example TensorDataset::get(int64_t index) const {
   check_index("TensorDataset", index, size_);
   Example out;
   for (const Tensor& x : tensors_) {
-    const Shape row(std::vector<int64_t>(x.shape().begin() + 1, x.shape().end()));
-    out.push_back(view::reshape(view::slice(x, 0, index, index + 1), row));
+    const Shape without_batch(std::vector<int64_t>(x.shape().begin() + 1, x.shape().end()));
+    out.push_back(view::reshape(view::slice(x, /*axis=*/0, index, index + 1), without_batch));
   }
   return out;
 }
 
 std::string TensorDataset::identity() const {
   Sha256 sum;
-  for (const Tensor& x : tensors_) add(sum, x);
+  for (const Tensor& x : tensors_) add_tensor(sum, x);
   return prefixed_hash(sum);
 }
 
@@ -107,7 +107,7 @@ std::string Subset::identity() const {
   return prefixed_hash(sum);
 }
 
-int64_t Subset::place(int64_t index) const {
+int64_t Subset::index_in_all(int64_t index) const {
   check_index("Subset", index, size());
   return indices_[static_cast<size_t>(index)];
 }

@@ -18,20 +18,20 @@ using Example = std::vector<Tensor>;
 
 /// A set of examples. Derive from it to read your own data. A DataLoader calls get() from a thread of its
 /// own, unless its options say prefetch = 0. Several loaders may share a set, as for training and validation:
-/// get() and length() are still called one after the other, for a set and its copies, since loaders call them
-/// by way of read() and read_length(). A set that is made of another one does the same.
+/// get() and length() are still called one after the other, for a set and its copies, since loaders call
+/// read() and read_length(), which lock. A set that wraps another one calls these two of it as well.
 class Dataset {
  public:
   Dataset() = default;
-  Dataset(const Dataset&) = default;             ///< takes turns with its copy
-  Dataset& operator=(const Dataset&) = default;  ///< takes turns with its copy
+  Dataset(const Dataset&) = default;             ///< the copy shares the lock of read() and read_length()
+  Dataset& operator=(const Dataset&) = default;  ///< the copy shares the lock of read() and read_length()
   virtual ~Dataset() = default;
   /// The number of examples.
   virtual int64_t size() const = 0;
-  /// Example number 0 <= index < size(): the same each time. All examples have as many tensors, of the same
-  /// types.
+  /// Example number 0 <= index < size(), equal at every call. All examples have equally many tensors, of the
+  /// same types.
   virtual Example get(int64_t index) const = 0;
-  /// What length buckets sort by: the first extent of the example's first tensor, 1 for a single number.
+  /// The length that length buckets sort by: first extent of the first tensor, 1 for a single number.
   /// Override it where that is known without making the example.
   virtual int64_t length(int64_t index) const;
   /// A text in UTF-8 that tells these examples from others: fit() keeps it with a run, and resumes the run
@@ -40,17 +40,15 @@ class Dataset {
   /// hash of the file, says more, and where get() draws at random.
   virtual std::string identity() const;
 
-  /// get(), once no other thread is in a call of read() or read_length().
-  Example read(int64_t index) const;
-  /// length(), once no other thread is in a call of read() or read_length().
-  int64_t read_length(int64_t index) const;
+  Example read(int64_t index) const;         ///< get() under the lock: one thread at a time
+  int64_t read_length(int64_t index) const;  ///< length() under the lock: one thread at a time
 
  private:
   // Recursive: get() of a set may read() another of its own examples.
-  std::shared_ptr<std::recursive_mutex> turn_ = std::make_shared<std::recursive_mutex>();
+  std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
 };
 
-/// Examples that lie in memory: row i of each tensor is of example i.
+/// Examples that lie in memory: row i of each tensor belongs to example i.
 class TensorDataset final : public Dataset {
  public:
   /// tensors [N, ...], all with the same N; they are copied to the CPU where they are elsewhere. Fails for no
@@ -71,12 +69,12 @@ class Subset final : public Dataset {
   /// Fails for an index that `all` does not have.
   Subset(const Dataset& all, std::vector<int64_t> indices);
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
-  Example get(int64_t index) const override { return all_.read(place(index)); }
-  int64_t length(int64_t index) const override { return all_.read_length(place(index)); }
-  std::string identity() const override;  ///< SHA-256 of that of the other set and of the indices
+  Example get(int64_t index) const override { return all_.read(index_in_all(index)); }
+  int64_t length(int64_t index) const override { return all_.read_length(index_in_all(index)); }
+  std::string identity() const override;  ///< SHA-256 of the other set's identity and of the indices
 
  private:
-  int64_t place(int64_t index) const;
+  int64_t index_in_all(int64_t index) const;
 
   const Dataset& all_;
   std::vector<int64_t> indices_;

@@ -1,4 +1,4 @@
-// Plans and pads batches.
+// Plans batches of sentence pairs and pads them.
 #include "heed/data/batching/padded_batches.h"
 
 #include <algorithm>
@@ -11,29 +11,32 @@
 namespace heed {
 namespace {
 
-// Streams of the shuffle: one for the pairs of an epoch, one for its batches.
-constexpr uint64_t pair_stream = 0;
-constexpr uint64_t batch_stream = 1;
-uint64_t stream_of(int64_t epoch, uint64_t which) { return static_cast<uint64_t>(epoch) * 2 + which; }
+// Random streams of the shuffles: one for the pairs of an epoch, one for its batches.
+uint64_t pair_stream(int64_t epoch) { return static_cast<uint64_t>(epoch) * 2; }
+uint64_t batch_stream(int64_t epoch) { return static_cast<uint64_t>(epoch) * 2 + 1; }
 
+/// Columns of a row: the source gets start and end, the target one of them.
 int64_t source_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.source.size()) + 2; }
 int64_t target_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.target.size()) + 1; }
 
-Rows padded(int64_t rows, int64_t columns, int32_t pad) {
+/// Rows [rows, columns] full of padding, without lengths, for add_row().
+Rows all_padding(int64_t rows, int64_t columns, int32_t pad) {
   Rows out{.rows = rows, .columns = columns, .ids = {}, .lengths = {}};
   out.ids.assign(static_cast<size_t>(rows * columns), pad);
   out.lengths.reserve(static_cast<size_t>(rows));
   return out;
 }
 
-/// Appends a row: the id `before` (unless -1), `ids`, the id `after` (unless -1).
-void add_row(Rows& rows, int32_t before, std::span<const int32_t> ids, int32_t after) {
-  auto at = rows.ids.begin() + static_cast<int64_t>(rows.lengths.size()) * rows.columns;
-  const auto begin = at;
-  if (before >= 0) *at++ = before;
-  at = std::copy(ids.begin(), ids.end(), at);
-  if (after >= 0) *at++ = after;
-  rows.lengths.push_back(static_cast<int32_t>(at - begin));
+constexpr int32_t no_id = -1;
+
+/// Fills the first row without a length: `start` (unless no_id), `ids`, `end` (unless no_id).
+void add_row(Rows& rows, int32_t start, std::span<const int32_t> ids, int32_t end) {
+  const auto row_begin = rows.ids.begin() + static_cast<int64_t>(rows.lengths.size()) * rows.columns;
+  auto next = row_begin;
+  if (start != no_id) *next++ = start;
+  next = std::copy(ids.begin(), ids.end(), next);
+  if (end != no_id) *next++ = end;
+  rows.lengths.push_back(static_cast<int32_t>(next - row_begin));
 }
 
 }  // namespace
@@ -57,8 +60,7 @@ PairBatches::PairBatches(std::vector<EncodedPair> pairs, const BatchOptions& opt
   }
   if (options_.fixed_length <= 0) return;
   for (size_t i = 0; i < pairs_.size(); ++i) {
-    const int64_t source = source_columns(pairs_[i]);
-    const int64_t target = target_columns(pairs_[i]);
+    const int64_t source = source_columns(pairs_[i]), target = target_columns(pairs_[i]);
     if (std::max(source, target) <= options_.fixed_length) continue;
     fail(Fault::data, "batches: pair ", i, " needs ", source, " source and ", target,
          " target columns; the fixed length is ", options_.fixed_length,
@@ -78,24 +80,24 @@ void PairBatches::sort_by_length(std::span<int64_t> order) const {
     const auto target = static_cast<uint64_t>(p.target.size());
     const auto source = static_cast<uint64_t>(p.source.size());
     // Sources ascend under one target length and descend under the next, so neighbours differ little.
-    keys.push_back({(target << 32) | (target % 2 == 0 ? source : ~source & 0xFFFFFFFFu), index});
+    const uint64_t low_half = target % 2 == 0 ? source : ~source & 0xFFFFFFFFu;
+    keys.push_back({.lengths = (target << 32) | low_half, .index = index});
   }
   // Stable: pairs of equal lengths keep their random order.
   std::stable_sort(keys.begin(), keys.end(),
-                   [](const Key& a, const Key& b) { return a.lengths < b.lengths; });
+                   [](const Key& left, const Key& right) { return left.lengths < right.lengths; });
   for (size_t i = 0; i < order.size(); ++i) order[i] = keys[i].index;
 }
 
 BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
   BatchPlan plan;
   std::vector<int64_t> batch;
-  int64_t source = 0;
-  int64_t target = 0;
+  int64_t source = 0, target = 0;  // columns of the batch
   for (const int64_t index : order) {
     const int64_t new_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
     const int64_t new_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
     const auto rows = static_cast<int64_t>(batch.size()) + 1;
-    // The bound on the source limits batches of long sources with short targets.
+    // The limit on source ids keeps batches of long sources with short targets small.
     const bool fits = options_.sentences > 0
                           ? rows <= options_.sentences
                           : rows * new_target <= options_.tokens && rows * new_source <= 2 * options_.tokens;
@@ -116,17 +118,16 @@ BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
 
 BatchPlan PairBatches::epoch(int64_t number) const {
   if (number < 0) fail("batches: epoch ", number, "; epochs count from 0.");
-  std::vector<int64_t> order = shuffled(size(), options_.seed, stream_of(number, pair_stream));
+  std::vector<int64_t> order = shuffled(size(), options_.seed, pair_stream(number));
   if (!options_.buckets) return cut(order);
   BatchPlan plan;
-  const std::span<int64_t> all(order);
-  const auto pool = static_cast<size_t>(options_.pool);
-  for (size_t begin = 0; begin < all.size(); begin += pool) {
-    const auto part = all.subspan(begin, std::min(pool, all.size() - begin));
-    sort_by_length(part);
-    for (auto& batch : cut(part)) plan.push_back(std::move(batch));
+  const auto pool_size = static_cast<size_t>(options_.pool);
+  for (size_t begin = 0; begin < order.size(); begin += pool_size) {
+    const auto pool = std::span(order).subspan(begin, std::min(pool_size, order.size() - begin));
+    sort_by_length(pool);
+    for (auto& batch : cut(pool)) plan.push_back(std::move(batch));
   }
-  shuffle(std::span(plan), options_.seed, stream_of(number, batch_stream));
+  shuffle(std::span(plan), options_.seed, batch_stream(number));
   return plan;
 }
 
@@ -137,16 +138,15 @@ BatchPlan PairBatches::in_order() const {
   return cut(order);
 }
 
-int64_t one_of_few(int64_t n) {
+int64_t round_up_to_few(int64_t n) {
   if (n <= 4) return 4;
   const auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n - 1)) / 4);
   return (n + step - 1) / step * step;
 }
 
-/// The least number that one_of_few() rounds up to `few`; at least 1.
-static int64_t least_of(int64_t few) {
-  int64_t n = few;
-  while (n > 1 && one_of_few(n - 1) == few) --n;
+/// The least number that round_up_to_few() rounds up to the value it gives for `n`; at least 1.
+static int64_t min_with_equal_rounding(int64_t n) {
+  while (n > 1 && round_up_to_few(n - 1) == round_up_to_few(n)) --n;
   return n;
 }
 
@@ -158,39 +158,41 @@ BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
     if (index < 0 || index >= size()) fail("batches: no pair ", index, "; there are ", size(), ".");
     out.source = std::max(out.source, source_columns(pair(index)));
     out.target = std::max(out.target, target_columns(pair(index)));
-    out.wanted += target_columns(pair(index));
+    out.padded_target_tokens += target_columns(pair(index));
   }
   if (!options_.few_shapes) return out;
-  const auto columns = [&](int64_t n) {
-    if (options_.fixed_length > 0) return n;
-    const int64_t few = one_of_few(n);
-    return options_.max_columns > 0 ? std::max(n, std::min(few, options_.max_columns)) : few;
+  const auto padded_columns = [&](int64_t columns) {
+    if (options_.fixed_length > 0) return columns;
+    const int64_t rounded = round_up_to_few(columns);
+    return options_.max_columns > 0 ? std::max(columns, std::min(rounded, options_.max_columns)) : rounded;
   };
-  const int64_t source = std::max(options_.fixed_length, least_of(one_of_few(out.source))),
-                target = std::max(options_.fixed_length, least_of(one_of_few(out.target)));
-  out.source = columns(out.source);
-  out.target = columns(out.target);
+  const int64_t min_source = std::max(options_.fixed_length, min_with_equal_rounding(out.source)),
+                min_target = std::max(options_.fixed_length, min_with_equal_rounding(out.target));
+  out.source = padded_columns(out.source);
+  out.target = padded_columns(out.target);
   if (options_.sentences > 0) {
     out.rows = options_.sentences;
-    // Pairs of similar length leave little padding.
-    out.wanted = options_.buckets ? out.rows * out.target : one_of_few(out.wanted);
+    // In buckets, pairs have similar lengths: the bound of all rows being full wastes little.
+    out.padded_target_tokens =
+        options_.buckets ? out.rows * out.target : round_up_to_few(out.padded_target_tokens);
     return out;
   }
-  // The maximum number of rows of any batch with these columns.
-  out.rows = std::max(out.rows, std::min(options_.tokens / target, 2 * options_.tokens / source));
-  out.wanted = std::max(out.wanted, std::min(options_.tokens, out.rows * out.target));
+  // The maximum number of rows that cut() gives any batch that is padded to these columns.
+  out.rows = std::max(out.rows, std::min(options_.tokens / min_target, 2 * options_.tokens / min_source));
+  out.padded_target_tokens =
+      std::max(out.padded_target_tokens, std::min(options_.tokens, out.rows * out.target));
   return out;
 }
 
 PairBatch PairBatches::make(std::span<const int64_t> indices) const {
   if (indices.empty()) fail("batches: a batch needs at least one pair.");
-  const BatchFrame fit = frame(indices);
+  const BatchFrame size = frame(indices);
   const SpecialIds& special = options_.special;
-  PairBatch batch{.source = padded(fit.rows, fit.source, special.pad),
-                  .target_in = padded(fit.rows, fit.target, special.pad),
-                  .target_out = padded(fit.rows, fit.target, special.pad),
+  PairBatch batch{.source = all_padding(size.rows, size.source, special.pad),
+                  .target_in = all_padding(size.rows, size.target, special.pad),
+                  .target_out = all_padding(size.rows, size.target, special.pad),
                   .target_tokens = 0,
-                  .wanted = fit.wanted};
+                  .padded_target_tokens = size.padded_target_tokens};
   for (const int64_t index : indices) {
     const EncodedPair& p = pair(index);
     add_row(batch.source, special.start, p.source, special.end);
@@ -198,7 +200,7 @@ PairBatch PairBatches::make(std::span<const int64_t> indices) const {
     add_row(batch.target_out, -1, p.target, special.end);
     batch.target_tokens += target_columns(p);
   }
-  const auto rows = static_cast<size_t>(fit.rows);
+  const auto rows = static_cast<size_t>(size.rows);
   batch.source.lengths.resize(rows, 1);
   batch.target_in.lengths.resize(rows, 1);
   batch.target_out.lengths.resize(rows, 0);

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/data/tokenizers/special_ids.h"
 
 namespace heed {
 
@@ -22,20 +22,21 @@ struct BatchFrame {
   int64_t rows = 0;    ///< sentence pairs
   int64_t source = 0;  ///< columns of the source
   int64_t target = 0;  ///< columns of target_in and target_out
-  int64_t wanted = 0;  ///< padded number of target_out ids that are not padding
+  /// Ids of target_out that are not padding; with few_shapes rounded up, as the size of tensors of them.
+  int64_t padded_target_tokens = 0;
   friend bool operator==(const BatchFrame&, const BatchFrame&) = default;  ///< all four numbers are equal
 };
 
-/// n rounded up to one of four numbers per power of two, so by less than a quarter.
-int64_t one_of_few(int64_t n);
+/// Rounds n up to one of four numbers per power of two: by less than a quarter, from 4 on.
+int64_t round_up_to_few(int64_t n);
 
 /// A training batch of an encoder-decoder.
 struct PairBatch {
-  Rows source;                ///< start + x + end
-  Rows target_in;             ///< start + y
-  Rows target_out;            ///< y + end, same shape as target_in
-  int64_t target_tokens = 0;  ///< ids in target_out that are not padding
-  int64_t wanted = 0;         ///< BatchFrame::wanted of this batch: at least target_tokens
+  Rows source;                       ///< start + x + end
+  Rows target_in;                    ///< start + y
+  Rows target_out;                   ///< y + end; has the shape of target_in
+  int64_t target_tokens = 0;         ///< ids in target_out that are not padding
+  int64_t padded_target_tokens = 0;  ///< target_tokens, rounded up as in BatchFrame
 };
 
 /// A sentence pair as ids, without start and end.
@@ -85,7 +86,9 @@ class PairBatches {
   PairBatch make(std::span<const int64_t> indices) const;
 
  private:
+  /// Fills batches with the pairs of an order, up to the limits of the options.
   BatchPlan cut(std::span<const int64_t> order) const;
+  /// Sorts indices of pairs by the target's length, then the source's.
   void sort_by_length(std::span<int64_t> order) const;
 
   std::vector<EncodedPair> pairs_;

@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
-/// Fills `bytes` bytes with elements of this type. Fails where the type cannot hold the value.
-void fill(DType dtype, std::byte* to, int64_t bytes, double value) {
+/// Fills `num_bytes` bytes with elements of this type and value. Fails where the type cannot hold the value.
+void fill(DType dtype, std::byte* padding, int64_t num_bytes, double value) {
   visit(dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
@@ -21,21 +21,21 @@ void fill(DType dtype, std::byte* to, int64_t bytes, double value) {
         fail("DataLoader: pad has the value ", value, " for a tensor of ", dtype, ", which cannot hold it.");
     }
     const T element(static_cast<T>(value));
-    for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof element))
-      std::memcpy(to + at, &element, sizeof element);
+    for (int64_t offset = 0; offset < num_bytes; offset += static_cast<int64_t>(sizeof element))
+      std::memcpy(padding + offset, &element, sizeof element);
   });
 }
 
-/// One tensor of all examples.
+/// Tensor number `tensor` of each example, to be stacked.
 struct Column {
   std::span<const Example> examples;
-  std::span<const int64_t> indices;
+  std::span<const int64_t> indices;  // indices of the examples in the set, for errors
   size_t tensor;
-  const Padding* padding;  // null: none
+  const Padding* padding;  // null: extents must be equal
 
   const Tensor& of(size_t i) const { return examples[i][tensor]; }
 
-  /// Fails unless they can be stacked.
+  /// Fails unless the tensors can be stacked.
   void check() const {
     const Tensor& first = of(0);
     for (size_t i = 0; i < examples.size(); ++i) {
@@ -49,11 +49,11 @@ struct Column {
       }
       if (padding != nullptr && x.rank() == 0)
         fail(name, " is a single number, which cannot be padded. Take it out of pad.");
-      const int64_t skipped = padding != nullptr ? 1 : 0;  // axes that may differ
-      const bool same =
+      const int64_t num_ragged = padding != nullptr ? 1 : 0;  // first axes that may differ
+      const bool fits =
           x.dtype() == first.dtype() && x.rank() == first.rank() &&
-          std::equal(x.shape().begin() + skipped, x.shape().end(), first.shape().begin() + skipped);
-      if (same) continue;
+          std::equal(x.shape().begin() + num_ragged, x.shape().end(), first.shape().begin() + num_ragged);
+      if (fits) continue;
       fail(name, " is ", x.dtype(), " ", x.shape(), ", that of example ", indices[0], " is ", first.dtype(),
            " ", first.shape(),
            padding != nullptr ? ". Beyond the first axis they must be equal."
@@ -62,24 +62,24 @@ struct Column {
     }
   }
 
-  /// [B, ...]
+  /// The tensors as rows of one, [B, ...], each padded on the right to the longest.
   Tensor stacked() const {
     std::vector<int64_t> extents{static_cast<int64_t>(examples.size())};
     extents.insert(extents.end(), of(0).shape().begin(), of(0).shape().end());
     if (padding != nullptr)
       for (size_t i = 0; i < examples.size(); ++i) extents[1] = std::max(extents[1], of(i).extent(0));
     Tensor out(Shape(extents), of(0).dtype(), Device::cpu);
-    const int64_t row = out.bytes() / extents[0];
+    const int64_t row_bytes = out.bytes() / extents[0];
     for (size_t i = 0; i < examples.size(); ++i) {
-      std::byte* to = static_cast<std::byte*>(out.raw()) + static_cast<int64_t>(i) * row;
+      std::byte* row = static_cast<std::byte*>(out.raw()) + static_cast<int64_t>(i) * row_bytes;
       const int64_t bytes = of(i).bytes();
-      if (bytes > 0) std::memcpy(to, of(i).raw(), static_cast<size_t>(bytes));
-      if (bytes < row) fill(out.dtype(), to + bytes, row - bytes, padding->value);
+      if (bytes > 0) std::memcpy(row, of(i).raw(), static_cast<size_t>(bytes));
+      if (bytes < row_bytes) fill(out.dtype(), row + bytes, row_bytes - bytes, padding->value);
     }
     return out;
   }
 
-  /// i32 [B]
+  /// First extents of the tensors, i32 [B].
   Tensor lengths() const {
     Tensor out(Shape{static_cast<int64_t>(examples.size())}, DType::i32, Device::cpu);
     for (size_t i = 0; i < examples.size(); ++i)
@@ -92,20 +92,21 @@ struct Column {
 
 std::vector<Tensor> stack_examples(std::span<const Example> examples, std::span<const int64_t> indices,
                                    std::span<const Padding> pad) {
-  const size_t tensors = examples[0].size();
+  const size_t num_tensors = examples[0].size();
   for (size_t i = 0; i < examples.size(); ++i) {
-    if (examples[i].size() == tensors) continue;
+    if (examples[i].size() == num_tensors) continue;
     fail("DataLoader: example ", indices[i], " has ", examples[i].size(), " tensors, example ", indices[0],
-         " has ", tensors, ". They must be as many.");
+         " has ", num_tensors, ". They must be as many.");
   }
-  for (const Padding& one : pad) {
-    if (one.tensor < 0 || one.tensor >= static_cast<int64_t>(tensors))
-      fail("DataLoader: pad names tensor ", one.tensor, ", and examples have ", tensors, ", counted from 0.");
+  for (const Padding& padding : pad) {
+    if (padding.tensor < 0 || padding.tensor >= static_cast<int64_t>(num_tensors))
+      fail("DataLoader: pad names tensor ", padding.tensor, ", and examples have ", num_tensors,
+           ", counted from 0.");
   }
   std::vector<Tensor> out, lengths(pad.size());
-  for (size_t tensor = 0; tensor < tensors; ++tensor) {
-    const auto padding = std::find_if(pad.begin(), pad.end(), [&](const Padding& one) {
-      return one.tensor == static_cast<int64_t>(tensor);
+  for (size_t tensor = 0; tensor < num_tensors; ++tensor) {
+    const auto padding = std::find_if(pad.begin(), pad.end(), [&](const Padding& candidate) {
+      return candidate.tensor == static_cast<int64_t>(tensor);
     });
     const Column column{examples, indices, tensor, padding == pad.end() ? nullptr : &*padding};
     column.check();

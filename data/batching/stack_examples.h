@@ -9,8 +9,9 @@
 
 namespace heed {
 
-/// The examples as tensors [B, ...] on the CPU, then the lengths i32 [B] of each padded one. `indices` are
-/// the numbers of the examples, for errors: fails naming those whose tensors differ in number, type or shape.
+/// Stacks tensor i of all examples into [B, ...] on the CPU, for each i; the lengths i32 [B] of each padded
+/// tensor follow. Fails naming the examples, by their `indices`, whose tensors differ in number, type or
+/// shape. Takes at least one example.
 std::vector<Tensor> stack_examples(std::span<const Example> examples, std::span<const int64_t> indices,
                                    std::span<const Padding> pad);
 

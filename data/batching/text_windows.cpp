@@ -5,7 +5,6 @@
 
 #include "heed/core/error.h"
 #include "heed/data/batching/shuffle.h"
-#include "heed/data/text/text.h"
 
 namespace heed {
 
@@ -33,75 +32,66 @@ WindowBatch TextWindows::random(int64_t step) const {
 
 TextWindows::Cover TextWindows::cover() const {
   Cover out;
-  const int64_t targets = size() - 1;
   out.stride = options_.stride > 0 ? options_.stride : options_.block;
-  // With overlap, the first window scores a whole block, so it is a batch of its own.
-  out.alone = out.stride < options_.block ? 1 : 0;
-  const int64_t rest = targets - out.alone * options_.block;
-  out.windows = rest / out.stride;
-  out.left = rest % out.stride;
+  // With overlap, the first window has no context, so it scores a whole block.
+  out.has_whole_window = out.stride < options_.block ? 1 : 0;
+  const int64_t num_targets = size() - 1;
+  const int64_t targets_left = num_targets - out.has_whole_window * options_.block;
+  out.num_windows = targets_left / out.stride;
+  out.rest = targets_left % out.stride;
   return out;
 }
 
 int64_t TextWindows::batches() const {
   const Cover cover = this->cover();
-  return cover.alone + (cover.windows + options_.batch - 1) / options_.batch + (cover.left > 0 ? 1 : 0);
+  const int64_t full_batches = (cover.num_windows + options_.batch - 1) / options_.batch;
+  return cover.has_whole_window + full_batches + (cover.rest > 0 ? 1 : 0);
 }
 
 WindowBatch TextWindows::in_order(int64_t batch) const {
   if (batch < 0 || batch >= batches()) fail("windows: no batch ", batch, "; there are ", batches(), ".");
   const Cover cover = this->cover();
-  if (batch < cover.alone) return make(std::vector<int64_t>{0}, options_.block);
-  const int64_t from = (batch - cover.alone) * options_.batch;
+  if (batch < cover.has_whole_window) return make(std::vector<int64_t>{0}, options_.block);
+  const int64_t first_window = (batch - cover.has_whole_window) * options_.batch;
   std::vector<int64_t> offsets;
-  for (int64_t i = from; i < std::min(from + options_.batch, cover.windows); ++i)
-    offsets.push_back((i + cover.alone) * cover.stride);
+  for (int64_t i = first_window; i < std::min(first_window + options_.batch, cover.num_windows); ++i)
+    offsets.push_back((i + cover.has_whole_window) * cover.stride);
   if (!offsets.empty()) {
     WindowBatch out = make(offsets, options_.block);
-    out.first = options_.block - cover.stride;
+    out.first_scored = options_.block - cover.stride;
     return out;
   }
-  const int64_t columns = cover.alone > 0 ? options_.block : cover.left;
+  // The rest is scored by one window that ends with the text.
+  const int64_t columns = cover.has_whole_window > 0 ? options_.block : cover.rest;
   WindowBatch out = make(std::vector<int64_t>{size() - 1 - columns}, columns);
-  out.first = columns - cover.left;
+  out.first_scored = columns - cover.rest;
   return out;
 }
 
-WindowBatch TextWindows::windows(std::span<const int64_t> numbers, int64_t columns) const {
+WindowBatch TextWindows::windows(std::span<const int64_t> indices, int64_t columns) const {
   std::vector<int64_t> offsets;
-  for (const int64_t number : numbers) {
-    if (number < 0 || number >= num_windows())
-      fail("windows: no window ", number, "; there are ", num_windows(), ".");
-    offsets.push_back(number * options_.block);
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= num_windows())
+      fail("windows: no window ", index, "; there are ", num_windows(), ".");
+    offsets.push_back(index * options_.block);
   }
   return make(offsets, columns > 0 ? std::min(columns, options_.block) : options_.block);
 }
 
-WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t block) const {
+WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t columns) const {
   WindowBatch out;
   for (Rows* rows : {&out.input, &out.target}) {
     rows->rows = static_cast<int64_t>(offsets.size());
-    rows->columns = block;
-    rows->ids.reserve(offsets.size() * static_cast<size_t>(block));
-    rows->lengths.assign(offsets.size(), static_cast<int32_t>(block));
+    rows->columns = columns;
+    rows->ids.reserve(offsets.size() * static_cast<size_t>(columns));
+    rows->lengths.assign(offsets.size(), static_cast<int32_t>(columns));
     const int64_t shift = rows == &out.target ? 1 : 0;
     for (const int64_t offset : offsets) {
       const auto begin = ids_.begin() + offset + shift;
-      rows->ids.insert(rows->ids.end(), begin, begin + block);
+      rows->ids.insert(rows->ids.end(), begin, begin + columns);
     }
   }
   return out;
-}
-
-TextSplit split_text(std::string_view text, double share, CharacterUnit unit) {
-  if (!(share > 0.0 && share < 1.0))
-    fail("windows: a share of ", share, " for training; it must be between 0 and 1.");
-  const bool bytes = unit == CharacterUnit::byte;
-  const auto all = bytes ? static_cast<int64_t>(text.size()) : code_points(text);
-  auto left = static_cast<int64_t>(static_cast<double>(all) * share);
-  size_t cut = bytes ? static_cast<size_t>(left) : 0;
-  for (; !bytes && left > 0; --left) next_code_point(text, cut);
-  return {.train = text.substr(0, cut), .validation = text.substr(cut)};
 }
 
 }  // namespace heed

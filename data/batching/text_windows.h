@@ -3,19 +3,17 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "heed/data/batching/padded_batches.h"
-#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 
 /// Inputs and targets, which are one position later; both [rows, columns], without padding.
 struct WindowBatch {
-  Rows input;         ///< ids at positions t
-  Rows target;        ///< ids at positions t + 1
-  int64_t first = 0;  ///< first column that is scored: earlier ones are context
+  Rows input;                ///< ids at positions t
+  Rows target;               ///< ids at positions t + 1
+  int64_t first_scored = 0;  ///< first column that is scored: earlier ones are context
 };
 
 /// How to cut windows.
@@ -28,7 +26,7 @@ struct WindowOptions {
   int64_t stride = 0;
 };
 
-/// Windows of a text. The position of a run in them is the step alone.
+/// Windows of a text. The step number alone determines the windows of a training step.
 class TextWindows {
  public:
   /// Fault::data when the text has fewer than block + 1 ids; Fault::usage for a stride longer than a block.
@@ -42,35 +40,29 @@ class TextWindows {
   /// One of batches(); the last may have fewer rows, or one row with fewer columns.
   WindowBatch in_order(int64_t batch) const;
 
-  /// Number of windows() next to each other, without overlap: a rest shorter than a block is left out.
+  /// Number of windows of a block that cover the text without overlap; a rest shorter than a block is left
+  /// out.
   int64_t num_windows() const { return (size() - 1) / options_.block; }
-  /// Some of these windows, by their numbers from 0, cut to `columns` ids where that is above 0.
-  WindowBatch windows(std::span<const int64_t> numbers, int64_t columns = 0) const;
+  /// Some of these windows, by their indices, cut to `columns` ids where that is above 0.
+  WindowBatch windows(std::span<const int64_t> indices, int64_t columns = 0) const;
 
   /// Number of ids.
   int64_t size() const { return static_cast<int64_t>(ids_.size()); }
 
  private:
-  WindowBatch make(std::span<const int64_t> offsets, int64_t block) const;
-  /// A text's windows of one stride each, and the ids left over.
+  /// The windows of `columns` ids that begin at these offsets in the text.
+  WindowBatch make(std::span<const int64_t> offsets, int64_t columns) const;
+  /// How in_order() covers the text: a first window, windows of one stride each, a rest.
   struct Cover {
-    int64_t stride = 1, alone = 0, windows = 0, left = 0;
+    int64_t stride = 1;            ///< new ids of each window
+    int64_t has_whole_window = 0;  ///< 1: the first window scores a whole block, in a batch of its own
+    int64_t num_windows = 0;       ///< windows of `stride` new ids
+    int64_t rest = 0;              ///< ids left over, less than a stride
   };
   Cover cover() const;
 
   std::vector<int32_t> ids_;
   WindowOptions options_;
 };
-
-/// A text split in two, without shuffling.
-struct TextSplit {
-  std::string_view train;       ///< the beginning
-  std::string_view validation;  ///< the rest
-};
-
-/// The first `share` of the characters, rounded down, for training; the rest for validation. A byte that is
-/// not UTF-8 counts as one character.
-TextSplit split_text(std::string_view text, double share = 0.9,
-                     CharacterUnit unit = CharacterUnit::code_point);
 
 }  // namespace heed

@@ -8,11 +8,11 @@
 namespace heed {
 
 std::string fault_of_entry_name(std::string_view name) {
-  const auto bad = [](char c) {
+  const auto is_illegal = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == '\\' || c == ':' || c == 0x7F;
   };
   if (name.empty() || name.size() > 255 || invalid_utf8(name) != std::string::npos ||
-      std::any_of(name.begin(), name.end(), bad)) {
+      std::any_of(name.begin(), name.end(), is_illegal)) {
     return "has a name that no file may have.";
   }
   if (name.front() == '/') return "has an absolute path.";

@@ -10,30 +10,30 @@
 namespace heed {
 namespace {
 
-constexpr size_t area = 1024;
-constexpr int64_t largest = int64_t{1} << 30;
+constexpr size_t area = 32 * 32;  // pixels of an image
+constexpr int64_t max_cifar_bytes = int64_t{1} << 30;
 
 }  // namespace
 
 Sequences parse_cifar(std::string_view bytes, bool colour, std::string_view name) {
-  const size_t record = 1 + area * (colour ? 3 : 1);
-  if (bytes.empty() || bytes.size() % record != 0) {
-    fail(Fault::data, name, ": ", bytes.size(), " bytes are not whole records of ", record,
+  const size_t record_bytes = 1 + area * (colour ? 3 : 1);
+  if (bytes.empty() || bytes.size() % record_bytes != 0) {
+    fail(Fault::data, name, ": ", bytes.size(), " bytes are not whole records of ", record_bytes,
          " (a label, then ", colour ? "three planes" : "grey pixels", " of 32 x 32): the one from byte ",
-         bytes.size() / record * record, " on is cut short. Fetch it again.");
+         bytes.size() / record_bytes * record_bytes, " on is cut short. Fetch it again.");
   }
   Sequences out;
   std::string pixels(area, '\0');
-  for (size_t at = 0; at < bytes.size(); at += record) {
-    const auto label = static_cast<uint8_t>(bytes[at]);
+  for (size_t offset = 0; offset < bytes.size(); offset += record_bytes) {
+    const auto label = static_cast<uint8_t>(bytes[offset]);
     if (label > 9) {
-      fail(Fault::data, name, ": the label at byte ", at, " is ", static_cast<int>(label),
+      fail(Fault::data, name, ": the label at byte ", offset, " is ", static_cast<int>(label),
            "; labels are 0 .. 9. Is it a binary file of CIFAR-10?");
     }
-    const std::string_view body = bytes.substr(at + 1, record - 1);
+    const std::string_view pixels_of_record = bytes.substr(offset + 1, record_bytes - 1);
     if (colour) {
       const auto plane = [&](size_t which, size_t i) {
-        return static_cast<float>(static_cast<uint8_t>(body[which * area + i]));
+        return static_cast<float>(static_cast<uint8_t>(pixels_of_record[which * area + i]));
       };
       for (size_t i = 0; i < area; ++i) {
         const float grey = 0.2989f * plane(0, i) + 0.5870f * plane(1, i) + 0.1140f * plane(2, i);
@@ -41,7 +41,7 @@ Sequences parse_cifar(std::string_view bytes, bool colour, std::string_view name
       }
       out.add(pixels);
     } else {
-      out.add(body);
+      out.add(pixels_of_record);
     }
     out.labels.push_back(label);
   }
@@ -61,8 +61,8 @@ Sequences read_cifar(const Path& folder, bool test) {
     if (name.starts_with(test ? "test_batch" : "data_batch_")) colour.push_back(file);
     if (test ? name == "test.bin" : name.starts_with("train")) grey.push_back(file);
   }
-  const bool in_colour = !colour.empty();
-  const std::vector<Path>& files = in_colour ? colour : grey;
+  const bool is_colour = !colour.empty();
+  const std::vector<Path>& files = is_colour ? colour : grey;
   if (files.empty()) {
     fail(Fault::data, folder, ": neither ",
          test ? "test_batch.bin nor test.bin" : "data_batch_1.bin nor train.bin",
@@ -72,9 +72,9 @@ Sequences read_cifar(const Path& folder, bool test) {
   Sequences out;
   for (const Path& file : files) {
     const Path path = folder / file;
-    std::string bytes = io::read(path, largest);
-    if (is_gzip(bytes)) bytes = inflate(bytes, largest, path.string());
-    const Sequences part = parse_cifar(bytes, in_colour, path.string());
+    std::string bytes = io::read(path, max_cifar_bytes);
+    if (is_gzip(bytes)) bytes = inflate(bytes, max_cifar_bytes, path.string());
+    const Sequences part = parse_cifar(bytes, is_colour, path.string());
     for (int64_t i = 0; i < part.count(); ++i) out.add(part.at(i));
     out.labels.insert(out.labels.end(), part.labels.begin(), part.labels.end());
   }

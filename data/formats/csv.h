@@ -26,7 +26,7 @@ class CsvTable {
   int64_t rows() const { return rows_; }  ///< number of rows, without the header
   /// A cell's text.
   const std::string& cell(int64_t row, const std::string& column) const;
-  /// A cell's number. Fault::data naming file, line and column where it is no finite one.
+  /// A cell's number. Fault::data naming file, line and column of a cell that is no finite number.
   double number(int64_t row, const std::string& column) const;
 
   /// Columns of numbers, f32 [rows, columns]. Fault::data naming file, line and column of a cell that is no
@@ -34,28 +34,28 @@ class CsvTable {
   Tensor numbers(const std::vector<std::string>& columns) const;
   /// All columns but these, in the order of the file: for numbers().
   std::vector<std::string> columns_without(const std::vector<std::string>& columns) const;
-  /// The different texts of a column, sorted: what classes() counts from 0.
+  /// The different texts of a column, sorted: the classes by their number.
   std::vector<std::string> class_names(const std::string& column) const;
-  /// A column of classes, i32 [rows]: the place of each text in class_names().
+  /// A column of classes, i32 [rows]: the index of each text in class_names().
   Tensor classes(const std::string& column) const;
 
  private:
   struct Cell {
     std::string text;
-    int64_t line = 0, column = 0;  // where it begins, from 1
+    int64_t line = 0, column = 0;  // place of the first character, from 1
   };
   class Reader;
 
-  int64_t place_of(const std::string& column) const;
+  int64_t index_of(const std::string& column) const;
   const Cell& at(int64_t row, int64_t column) const;
-  const Cell& checked_at(int64_t row, int64_t column) const;  // usage error for a row that is not there
+  const Cell& checked_at(int64_t row, int64_t column) const;  // fails for a row that is not there
   double number_in(const Cell& cell, const std::string& column) const;
-  std::string place_of(const Cell& cell) const;
+  std::string place_of(const Cell& cell) const;  // "file:line:column: "
 
   std::string name_;
   std::vector<std::string> columns_;
-  std::unordered_map<std::string, int64_t> places_;  // index of each column by its name
-  std::vector<Cell> cells_;                          // row after row
+  std::unordered_map<std::string, int64_t> column_indices_;  // by the name of the column
+  std::vector<Cell> cells_;                                  // row after row
   int64_t rows_ = 0;
 };
 

@@ -11,21 +11,21 @@
 namespace heed {
 namespace {
 
-/// What the lines of a file are, for their errors.
+/// The format of a file's lines.
 struct LineFormat {
   size_t num_fields;     // number of fields before the last text of the line
-  const char* content;   // what a line holds
-  const char* labels;    // which labels are legal
+  const char* content;   // names of the fields, for errors
+  const char* labels;    // the legal labels, for errors
   bool decimal = false;  // whether labels may be 0.0 and 1.0
 };
 
 /// Splits each line at the first `num_fields` tabs and calls add(fields, rest of the line). Returns the
 /// labels, which are the first fields. Fault::data that names the line; empty lines are skipped.
 template <class Add>
-std::vector<uint8_t> parse_lines(std::string_view all, std::string_view name, const LineFormat& format,
+std::vector<uint8_t> parse_lines(std::string_view content, std::string_view name, const LineFormat& format,
                                  Add add) {
   std::vector<uint8_t> labels;
-  const std::vector<std::string_view> lines = split_lines(all);
+  const std::vector<std::string_view> lines = split_lines(content);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     std::string_view rest = lines[i];
@@ -39,12 +39,12 @@ std::vector<uint8_t> parse_lines(std::string_view all, std::string_view name, co
       field = rest.substr(0, tab);
       rest.remove_prefix(tab + 1);
     }
-    const bool one = fields[0] == "1" || (format.decimal && fields[0] == "1.0");
-    if (!one && fields[0] != "0" && !(format.decimal && fields[0] == "0.0")) {
+    const bool is_one = fields[0] == "1" || (format.decimal && fields[0] == "1.0");
+    if (!is_one && fields[0] != "0" && !(format.decimal && fields[0] == "0.0")) {
       fail(Fault::data, name, ":", i + 1, ": the label is '", shown(fields[0]), "'; it is ", format.labels,
            ".");
     }
-    labels.push_back(one ? 1 : 0);
+    labels.push_back(is_one ? 1 : 0);
     add(fields, rest);
   }
   return labels;
@@ -52,9 +52,12 @@ std::vector<uint8_t> parse_lines(std::string_view all, std::string_view name, co
 
 }  // namespace
 
-Sequences parse_reviews(std::string_view all, std::string_view name) {
+Sequences parse_reviews(std::string_view content, std::string_view name) {
   Sequences out;
-  out.labels = parse_lines(all, name, {3, "label, rating, number and text", "0 (negative) or 1 (positive)"},
+  out.labels = parse_lines(content, name,
+                           {.num_fields = 3,
+                            .content = "label, rating, number and text",
+                            .labels = "0 (negative) or 1 (positive)"},
                            [&](const auto&, std::string_view review) { out.add(review); });
   if (out.count() == 0) fail(Fault::data, name, ":1: no review.");
   return out;
@@ -73,20 +76,20 @@ Sequences read_imdb(const Path& folder, bool test) {
   }
   std::array<std::vector<std::string>, 2> texts;  // negative, positive
   for (const uint8_t label : {uint8_t{0}, uint8_t{1}}) {
-    const Path place = folder / part / (label == 1 ? "pos" : "neg");
+    const Path class_folder = folder / part / (label == 1 ? "pos" : "neg");
     std::vector<Path> files;
-    for (const Path& file : io::list(place)) {
+    for (const Path& file : io::list(class_folder)) {
       if (file.extension() == ".txt") files.push_back(file);
     }
     if (files.empty())
-      fail(Fault::data, place, ": no .txt file is there. Give the folder of IMDb, unpacked.");
+      fail(Fault::data, class_folder, ": no .txt file is there. Give the folder of IMDb, unpacked.");
     texts[label].resize(files.size());
     parallel_rows(static_cast<int64_t>(files.size()), 64, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        texts[label][static_cast<size_t>(i)] = io::read(place / files[static_cast<size_t>(i)]);
+        texts[label][static_cast<size_t>(i)] = io::read(class_folder / files[static_cast<size_t>(i)]);
     });
   }
-  Sequences out;  // in turn, so that the first examples are of both classes
+  Sequences out;  // takes the classes in turn, so that the first examples are of both
   for (size_t i = 0; i < std::max(texts[0].size(), texts[1].size()); ++i) {
     for (const uint8_t label : {uint8_t{0}, uint8_t{1}}) {
       if (i >= texts[label].size()) continue;
@@ -97,14 +100,16 @@ Sequences read_imdb(const Path& folder, bool test) {
   return out;
 }
 
-Sequences parse_document_pairs(std::string_view all, std::string_view name, int64_t max_bytes) {
+Sequences parse_document_pairs(std::string_view content, std::string_view name, int64_t max_bytes) {
   Sequences out;
   out.parts = 2;
-  out.labels = parse_lines(all, name, {4, "label, two numbers and two texts", "0 or 1", true},
-                           [&](const auto& fields, std::string_view second) {
-                             out.add(fields[3].substr(0, static_cast<size_t>(max_bytes)));
-                             out.add(second.substr(0, static_cast<size_t>(max_bytes)));
-                           });
+  out.labels = parse_lines(
+      content, name,
+      {.num_fields = 4, .content = "label, two numbers and two texts", .labels = "0 or 1", .decimal = true},
+      [&](const auto& fields, std::string_view second) {
+        out.add(fields[3].substr(0, static_cast<size_t>(max_bytes)));
+        out.add(second.substr(0, static_cast<size_t>(max_bytes)));
+      });
   if (out.count() == 0) fail(Fault::data, name, ":1: no pair of documents.");
   return out;
 }

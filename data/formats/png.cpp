@@ -1,5 +1,5 @@
-// Grey PNG through libpng, which reports errors by longjmp. What must be freed is therefore owned outside of
-// the functions that call it.
+// Reads and writes grey PNG by libpng, which reports errors by longjmp: so objects with destructors live
+// outside of the functions that call libpng.
 #include "heed/data/formats/png.h"
 
 #include <png.h>
@@ -16,17 +16,18 @@ namespace heed {
 namespace {
 
 constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
-constexpr int64_t ratio = 1100;  // deflate compresses by 1032 at most
+constexpr int64_t max_ratio_of_deflate = 1100;  // it is 1032
 constexpr int64_t max_image_bytes = int64_t{1} << 28;
 
-/// Bytes that libpng reads or has written, and why it stopped.
+/// Bytes that libpng reads or has written, and its error message.
 struct Stream {
   std::string_view in;
-  size_t at = 0;
+  size_t at = 0;  // bytes of `in` that were read
   std::string out;
   char why[160] = {};
 };
 
+/// Called by libpng for an error: keeps the message and jumps back to setjmp().
 [[noreturn]] void stop(png_structp png, png_const_charp why) {
   std::strncpy(static_cast<Stream*>(png_get_error_ptr(png))->why, why, sizeof(Stream::why) - 1);
   png_longjmp(png, 1);
@@ -69,7 +70,7 @@ struct Codec {
   png_infop info;
 };
 
-/// Reads up to the pixels; false when the file is refused.
+/// Reads the file up to the pixels; false when libpng refuses it.
 bool read_head(png_structp png, png_infop info, Stream& stream) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &stream, read_bytes);
@@ -77,13 +78,13 @@ bool read_head(png_structp png, png_infop info, Stream& stream) {
   png_set_benign_errors(png, 0);
   png_set_user_limits(png, static_cast<png_uint_32>(max_image_bytes),
                       static_cast<png_uint_32>(max_image_bytes));
-  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr,
-                              -1);  // nor unpack their texts and profiles
+  // All ancillary chunks are skipped (-1), so that texts and profiles are not unpacked.
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   return true;
 }
 
-/// Reads the pixels and what follows them; false when they are refused.
+/// Reads the pixels and the chunks behind them; false when libpng refuses them.
 bool read_rows(png_structp png, png_bytepp rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_read_image(png, rows);
@@ -91,20 +92,22 @@ bool read_rows(png_structp png, png_bytepp rows) {
   return true;
 }
 
-bool write_rows(png_structp png, png_infop info, Stream& stream, png_uint_32 columns, png_uint_32 rows,
-                png_bytepp at) {
+/// Writes a whole file; false when libpng fails.
+bool write_rows(png_structp png, png_infop info, Stream& stream, png_uint_32 num_columns,
+                png_uint_32 num_rows, png_bytepp rows) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_write_fn(png, &stream, write_bytes, nullptr);
   png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   png_set_compression_level(png, 6);
-  png_set_IHDR(png, info, columns, rows, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+  png_set_IHDR(png, info, num_columns, num_rows, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE);
   png_write_info(png, info);
-  png_write_image(png, at);
+  png_write_image(png, rows);
   png_write_end(png, info);
   return true;
 }
 
+/// Pointers to the rows of an image, which libpng asks for.
 std::vector<png_bytep> rows_of(char* pixels, int64_t rows, int64_t columns) {
   std::vector<png_bytep> out;
   for (int64_t row = 0; row < rows; ++row) out.push_back(reinterpret_cast<png_bytep>(pixels + row * columns));
@@ -135,7 +138,7 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
   }
   // Each extent is at most 2^28, so the product does not overflow.
   if (image.rows * (image.columns + 1) >
-      std::min(static_cast<int64_t>(bytes.size()) * ratio, max_image_bytes)) {
+      std::min(static_cast<int64_t>(bytes.size()) * max_ratio_of_deflate, max_image_bytes)) {
     damaged("the head says ", image.rows, " x ", image.columns, " pixels, more than ", bytes.size(),
             " bytes can hold");
   }

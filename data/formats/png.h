@@ -1,4 +1,4 @@
-// Grey PNG images: what Pathfinder's files are.
+// Reads and writes grey PNG images, the files of Pathfinder.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct GreyImage {
 /// hold. `name` stands in the error.
 GreyImage read_png(std::string_view bytes, std::string_view name);
 
-/// The image as a PNG; the same input gives the same output.
+/// The image as a PNG. Equal images give equal bytes.
 std::string write_png(const GreyImage& image);
 
 }  // namespace heed

@@ -14,9 +14,9 @@ struct TarEntry {
   std::string_view bytes;  ///< within the archive
 };
 
-/// What an archive may hold.
+/// Limits of an archive.
 struct TarLimits {
-  int64_t entries = 200000;  ///< files and folders
+  int64_t entries = 200000;  ///< maximum number of files and folders
 };
 
 /// Returns all files of an uncompressed archive, without its folders. Reads ustar and its forerunner (POSIX

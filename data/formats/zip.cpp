@@ -13,8 +13,24 @@
 namespace heed {
 namespace {
 
-constexpr uint32_t end_mark = 0x06054b50, directory_mark = 0x02014b50, entry_mark = 0x04034b50;
-constexpr size_t end_bytes = 22, directory_bytes = 46, entry_bytes = 30;
+constexpr uint32_t end_mark = 0x06054b50, directory_mark = 0x02014b50, local_mark = 0x04034b50;
+constexpr size_t end_bytes = 22, directory_bytes = 46, local_header_bytes = 30;  // without names and comments
+
+/// A little-endian number of a record: its offset from the record's begin, and its bytes.
+struct NumberField {
+  size_t offset;
+  int width;
+};
+// The record that ends the archive.
+constexpr NumberField this_volume{4, 2}, directory_volume{6, 2}, entries_here{8, 2}, entries_in_all{10, 2},
+    directory_size{12, 4}, directory_offset{16, 4}, comment_size{20, 2};
+// An entry of the directory.
+constexpr NumberField made_by{5, 1}, flags_field{8, 2}, method_field{10, 2}, crc_field{16, 4},
+    packed_size{20, 4}, full_size{24, 4}, name_size{28, 2}, extra_size{30, 2}, entry_comment_size{32, 2},
+    attributes{40, 2}, local_offset{42, 4};
+// The header before the bytes of an entry.
+constexpr NumberField local_method{8, 2}, local_name_size{26, 2}, local_extra_size{28, 2};
+
 constexpr uint32_t stored = 0, deflated = 8;
 constexpr uint32_t encrypted = 1, strong_encryption = 1 << 6, masked = 1 << 13;
 constexpr uint32_t unix_system = 3, file_type = 0xF000, link_type = 0xA000, folder_type = 0x4000,
@@ -40,21 +56,27 @@ struct ZipBytes {
     }
     return bytes.substr(at, count);
   }
-  uint32_t number(uint64_t at, int width) const {
-    const std::string_view raw = part(at, static_cast<uint64_t>(width));
+  /// A field of the record that begins at `record`.
+  uint32_t number(uint64_t record, NumberField field) const {
+    const std::string_view raw = part(record + field.offset, static_cast<uint64_t>(field.width));
     uint32_t value = 0;
-    for (int i = 0; i < width; ++i)
+    for (int i = 0; i < field.width; ++i)
       value |= static_cast<uint32_t>(static_cast<unsigned char>(raw[i])) << (8 * i);
     return value;
   }
+  /// The mark with which a record begins.
+  uint32_t mark(uint64_t record) const { return number(record, {0, 4}); }
 };
 
-/// A line of the directory.
+/// An entry of the directory.
 struct DirectoryEntry {
   std::string name;
-  uint32_t flags, method, crc, packed, size, offset, mode;
-  uint64_t at;  ///< offset of the line in the archive
-  bool folder() const { return name.ends_with('/'); }
+  uint32_t flags, method, crc;
+  uint32_t packed, size;  ///< bytes in the archive and unpacked
+  uint32_t offset;        ///< offset of the local header in the archive
+  uint32_t mode;          ///< type and permissions of Unix; 0 where another system made the archive
+  uint64_t at;            ///< offset of this directory entry in the archive
+  bool is_folder() const { return name.ends_with('/'); }
 };
 
 /// The offset of the record that ends the archive: only a comment of up to 64 KiB may follow it.
@@ -63,21 +85,22 @@ size_t find_end(const ZipBytes& in) {
   if (size < end_bytes) in.refuse(0, size, " bytes are no zip archive.");
   const size_t lowest = size - std::min<size_t>(size, end_bytes + 0xFFFF);
   for (size_t at = size - end_bytes + 1; at-- > lowest;) {
-    if (in.number(at, 4) == end_mark && at + end_bytes + in.number(at + 20, 2) == size) return at;
+    if (in.mark(at) == end_mark && at + end_bytes + in.number(at, comment_size) == size) return at;
   }
   in.refuse(lowest, "this is no zip archive: from here on there is no record that ends it.");
 }
 
+/// Reads the directory entry at `at`; fails for entries that are not accepted.
 DirectoryEntry read_directory_entry(const ZipBytes& in, uint64_t at) {
-  if (in.number(at, 4) != directory_mark) in.refuse(at, "the directory is damaged.");
-  DirectoryEntry entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
-                       .flags = in.number(at + 8, 2),
-                       .method = in.number(at + 10, 2),
-                       .crc = in.number(at + 16, 4),
-                       .packed = in.number(at + 20, 4),
-                       .size = in.number(at + 24, 4),
-                       .offset = in.number(at + 42, 4),
-                       .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0,
+  if (in.mark(at) != directory_mark) in.refuse(at, "the directory is damaged.");
+  DirectoryEntry entry{.name = std::string(in.part(at + directory_bytes, in.number(at, name_size))),
+                       .flags = in.number(at, flags_field),
+                       .method = in.number(at, method_field),
+                       .crc = in.number(at, crc_field),
+                       .packed = in.number(at, packed_size),
+                       .size = in.number(at, full_size),
+                       .offset = in.number(at, local_offset),
+                       .mode = in.number(at, made_by) == unix_system ? in.number(at, attributes) : 0,
                        .at = at};
   if (const std::string wrong = fault_of_entry_name(entry.name); !wrong.empty())
     in.refuse_entry(at, entry.name, wrong);
@@ -101,26 +124,29 @@ DirectoryEntry read_directory_entry(const ZipBytes& in, uint64_t at) {
   return entry;
 }
 
-/// Where the bytes of an entry lie; checks that the entry begins as the directory says.
-struct Span {
-  uint64_t begin, data, end;
+/// Offsets of an entry in the archive: its local header, its packed bytes, and their end.
+struct EntrySpan {
+  uint64_t header, data, end;
 };
-Span span_of(const ZipBytes& in, const DirectoryEntry& entry, uint64_t directory) {
-  const uint64_t at = entry.offset;
-  if (in.number(at, 4) != entry_mark)
-    in.refuse_entry(at, entry.name, "is not here, where the directory says.");
-  const uint32_t name_bytes = in.number(at + 26, 2);
-  const uint64_t begin = at + entry_bytes + name_bytes + in.number(at + 28, 2);
-  if (in.part(at + entry_bytes, name_bytes) != entry.name || in.number(at + 8, 2) != entry.method) {
-    in.refuse_entry(at, entry.name, "is called otherwise where it begins.");
-  }
-  if (begin + entry.packed > directory) in.refuse_entry(at, entry.name, "reaches into the directory.");
-  return {.begin = at, .data = begin, .end = begin + entry.packed};
+
+/// Finds the bytes of an entry; fails unless its local header agrees with the directory, which begins at
+/// `directory`.
+EntrySpan span_of(const ZipBytes& in, const DirectoryEntry& entry, uint64_t directory) {
+  const uint64_t header = entry.offset;
+  if (in.mark(header) != local_mark)
+    in.refuse_entry(header, entry.name, "is not here, where the directory says.");
+  const uint32_t name_bytes = in.number(header, local_name_size);
+  const uint64_t data = header + local_header_bytes + name_bytes + in.number(header, local_extra_size);
+  if (in.part(header + local_header_bytes, name_bytes) != entry.name ||
+      in.number(header, local_method) != entry.method)
+    in.refuse_entry(header, entry.name, "is called otherwise where it begins.");
+  if (data + entry.packed > directory) in.refuse_entry(header, entry.name, "reaches into the directory.");
+  return {.header = header, .data = data, .end = data + entry.packed};
 }
 
 /// Inflates raw deflate data of known size; never produces more bytes than that.
 std::string inflate_raw(const ZipBytes& in, const DirectoryEntry& entry, std::string_view packed) {
-  std::string out(entry.size + size_t{1}, '\0');  // one more, to see an entry that holds too much
+  std::string out(entry.size + size_t{1}, '\0');  // one byte more shows an entry that holds too much
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) fail(Fault::memory, "zip: no memory for the decoder");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
@@ -136,7 +162,8 @@ std::string inflate_raw(const ZipBytes& in, const DirectoryEntry& entry, std::st
   return out;
 }
 
-std::string unpack(const ZipBytes& in, const DirectoryEntry& entry, const Span& span) {
+/// The unpacked bytes of an entry, whose CRC-32 is checked.
+std::string unpack(const ZipBytes& in, const DirectoryEntry& entry, const EntrySpan& span) {
   const std::string_view packed = in.part(span.data, entry.packed);
   std::string bytes = entry.method == stored ? std::string(packed) : inflate_raw(in, entry, packed);
   const auto crc =
@@ -150,12 +177,12 @@ std::string unpack(const ZipBytes& in, const DirectoryEntry& entry, const Span& 
 std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits) {
   const ZipBytes in{archive, name};
   const size_t end = find_end(in);
-  const uint32_t count = in.number(end + 10, 2);
-  const uint64_t directory = in.number(end + 16, 4);
-  if (in.number(end + 4, 2) != 0 || in.number(end + 6, 2) != 0 || in.number(end + 8, 2) != count) {
+  const uint32_t count = in.number(end, entries_in_all);
+  const uint64_t directory = in.number(end, directory_offset);
+  if (in.number(end, this_volume) != 0 || in.number(end, directory_volume) != 0 ||
+      in.number(end, entries_here) != count)
     in.refuse(end, "the archive is one of several volumes.");
-  }
-  if (directory + in.number(end + 12, 4) != end)
+  if (directory + in.number(end, directory_size) != end)
     in.refuse(end, "the directory is not where this end record says.");
   if (static_cast<int64_t>(count) > limits.entries) {
     in.refuse(end, count, " entries; at most ", limits.entries, " are accepted.");
@@ -167,7 +194,7 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
   for (uint32_t i = 0; i < count; ++i) {
     listed.push_back(read_directory_entry(in, at));
     const DirectoryEntry& entry = listed.back();
-    at += directory_bytes + entry.name.size() + in.number(at + 30, 2) + in.number(at + 32, 2);
+    at += directory_bytes + entry.name.size() + in.number(at, extra_size) + in.number(at, entry_comment_size);
     total += entry.size;
     if (total > limits.bytes) {
       in.refuse(entry.at, "the entries unpack to more than the ", limits.bytes, " bytes that are accepted.");
@@ -176,16 +203,16 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
   }
   if (at != end) in.refuse(at, "the directory has bytes after its last entry.");
   // Entries that share bytes would unpack to more than the archive can hold.
-  std::vector<Span> spans;
+  std::vector<EntrySpan> spans;
   for (const DirectoryEntry& entry : listed) spans.push_back(span_of(in, entry, directory));
-  std::vector<Span> sorted = spans;
-  std::sort(sorted.begin(), sorted.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::vector<EntrySpan> sorted = spans;
+  std::ranges::sort(sorted, {}, &EntrySpan::header);
   for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i].begin < sorted[i - 1].end) in.refuse(sorted[i].begin, "two entries overlap.");
+    if (sorted[i].header < sorted[i - 1].end) in.refuse(sorted[i].header, "two entries overlap.");
   }
   std::vector<ZipEntry> entries;
   for (size_t i = 0; i < listed.size(); ++i) {
-    if (listed[i].folder()) continue;
+    if (listed[i].is_folder()) continue;
     entries.push_back({.name = listed[i].name, .bytes = unpack(in, listed[i], spans[i])});
   }
   return entries;

@@ -14,7 +14,7 @@ struct ZipEntry {
   std::string bytes;  ///< unpacked
 };
 
-/// What an archive may hold.
+/// Limits of an archive.
 struct ZipLimits {
   int64_t entries = 1000;            ///< maximum number of files
   int64_t bytes = int64_t{1} << 30;  ///< maximum bytes of all files together, unpacked

@@ -7,7 +7,8 @@
 
 namespace heed {
 
-/// Random numbers of (seed, stream) in sequence; the same on every machine.
+/// Random numbers of (seed, stream) in sequence, equal on every machine. Put each draw into a statement of
+/// its own: the order in which a call's arguments are evaluated is the compiler's choice.
 class CounterRng {
  public:
   /// Streams of one seed are independent.

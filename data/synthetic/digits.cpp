@@ -13,8 +13,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t digit_side = 28;
-constexpr int64_t classes = 10;
+constexpr int64_t digit_side = 28;  // pixels
+constexpr int64_t num_digits = 10;
 
 struct Point {
   double x = 0, y = 0;
@@ -26,9 +26,9 @@ using Stroke = std::vector<Point>;
 using Figure = std::vector<Stroke>;
 
 /// The figures of each digit: several ways to write it.
-const std::array<std::vector<Figure>, classes>& figures() {
-  static const std::array<std::vector<Figure>, classes> table = [] {
-    std::array<std::vector<Figure>, classes> out;
+const std::array<std::vector<Figure>, num_digits>& figures() {
+  static const std::array<std::vector<Figure>, num_digits> table = [] {
+    std::array<std::vector<Figure>, num_digits> out;
     for (const std::vector<std::string_view>& row : embedded_table("digit_strokes.tsv", 4)) {
       Figure& figure = out.at(static_cast<size_t>(parsed_number(row[0]).value())).emplace_back();
       for (size_t column = 1; column < row.size() && !row[column].empty(); ++column) {
@@ -45,35 +45,37 @@ const std::array<std::vector<Figure>, classes>& figures() {
 }
 
 /// A point of the Catmull-Rom curve between b and c; a and d are their neighbours (Catmull, Rom 1974).
-Point between(Point a, Point b, Point c, Point d, double t) {
+Point catmull_rom(Point a, Point b, Point c, Point d, double t) {
   const auto blend = [t](double p, double q, double r, double s) {
     return 0.5 * (2 * q + t * (r - p + t * (2 * p - 5 * q + 4 * r - s + t * (3 * q - p - 3 * r + s))));
   };
   return {blend(a.x, b.x, c.x, d.x), blend(a.y, b.y, c.y, d.y)};
 }
 
-/// The stroke as a polyline.
+/// The stroke's smooth curve as a polyline.
 Stroke smooth(const Stroke& stroke) {
-  constexpr int steps = 6;
+  constexpr int steps = 6;  // line segments between two points of the stroke
   const size_t last = stroke.size() - 1;
   Stroke out = {stroke[0]};
   for (size_t i = 0; i < last; ++i) {
     const Point before = stroke[i == 0 ? 0 : i - 1], after = stroke[std::min(i + 2, last)];
-    for (int step = 1; step <= steps; ++step) {
-      out.push_back(between(before, stroke[i], stroke[i + 1], after, static_cast<double>(step) / steps));
-    }
+    for (int step = 1; step <= steps; ++step)
+      out.push_back(catmull_rom(before, stroke[i], stroke[i + 1], after, static_cast<double>(step) / steps));
   }
   return out;
 }
 
-/// Distortion of one image: the affine map and the pen.
-struct Manner {
-  double width, height, slant, turn, x, y;
-  double radius, edge;  ///< radius of the pen and width of its soft edge, in pixels
-  double ink, grain;    ///< brightness of a stroke, up to 255, and the fraction that varies per pixel
+/// The affine map of one image from the figure's box to pixels, and the pen.
+struct Handwriting {
+  double width, height;  ///< size of the figure, in pixels
+  double slant, turn;    ///< shear to the right per pixel of height; rotation in radians
+  double x, y;           ///< middle of the figure, in pixels
+  double radius, edge;   ///< radius of the pen and width of its soft edge, in pixels
+  double ink, grain;     ///< brightness of a stroke, up to 255, and the fraction that varies per pixel
 };
 
-Manner manner(CounterRng& random) {
+/// Draws the numbers in the order of the fields, which generated images depend on.
+Handwriting random_handwriting(CounterRng& random) {
   const double size = random.uniform(17, 20.5);
   return {.width = size * random.uniform(0.62, 1.0),
           .height = size,
@@ -87,23 +89,27 @@ Manner manner(CounterRng& random) {
           .grain = random.uniform(0, 0.18)};
 }
 
-Point placed(Point p, const Manner& how) {
+/// Maps a point of the figure's box, 1 x 1, to pixels: scales, slants, rotates and moves it.
+Point to_pixels(Point p, const Handwriting& writing) {
   const double up = 0.5 - p.y;
-  const double x = (p.x - 0.5) * how.width + how.slant * up * how.height, y = -up * how.height;
-  return {how.x + x * std::cos(how.turn) - y * std::sin(how.turn),
-          how.y + x * std::sin(how.turn) + y * std::cos(how.turn)};
+  const double x = (p.x - 0.5) * writing.width + writing.slant * up * writing.height,
+               y = -up * writing.height;
+  return {writing.x + x * std::cos(writing.turn) - y * std::sin(writing.turn),
+          writing.y + x * std::sin(writing.turn) + y * std::cos(writing.turn)};
 }
 
-double distance(Point p, Point a, Point b) {
-  const double dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
-  const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0;
+/// Distance of a point from the line segment a b.
+double distance_to_segment(Point p, Point a, Point b) {
+  const double dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
+  const double t = square > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / square, 0.0, 1.0) : 0;
   return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
 using Canvas = std::array<double, digit_side * digit_side>;
 
-/// Darkens the pixels near a line segment; the pen has a soft edge.
-void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
+/// Draws the line segment a b: pixels nearer than `radius` become 1, and the ink falls to 0 over `edge`
+/// pixels.
+void draw_segment(Canvas& canvas, Point a, Point b, double radius, double edge) {
   const double reach = radius + edge;
   const auto first = [&](double u, double v) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(std::min(u, v) - reach)));
@@ -113,35 +119,39 @@ void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
   };
   for (int64_t row = first(a.y, b.y); row <= last(a.y, b.y); ++row) {
     for (int64_t column = first(a.x, b.x); column <= last(a.x, b.x); ++column) {
-      const double away = distance({static_cast<double>(column), static_cast<double>(row)}, a, b);
+      const double distance =
+          distance_to_segment({static_cast<double>(column), static_cast<double>(row)}, a, b);
       double& pixel = canvas[static_cast<size_t>(row * digit_side + column)];
-      pixel = std::max(pixel, std::clamp((reach - away) / edge, 0.0, 1.0));
+      pixel = std::max(pixel, std::clamp((reach - distance) / edge, 0.0, 1.0));
     }
   }
 }
 
+/// Draws a digit in a random handwriting into 28 x 28 pixels, which are 0 before.
 void draw_digit(CounterRng& random, int64_t digit, uint8_t* pixels) {
   Figure figure = random.pick(figures()[static_cast<size_t>(digit)]);
   const double wobble = random.uniform(0.01, 0.055);
-  const Manner how = manner(random);
+  const Handwriting writing = random_handwriting(random);
   Canvas canvas{};
   for (Stroke& stroke : figure) {
     for (Point& point : stroke) {
       point.x += random.uniform(-wobble, wobble);
       point.y += random.uniform(-wobble, wobble);
-      point = placed(point, how);
+      point = to_pixels(point, writing);
     }
     const Stroke line = smooth(stroke);
     // Uneven pressure: the pen widens or narrows along the stroke.
-    const double start = how.radius * random.uniform(0.85, 1.15), end = how.radius * random.uniform(0.8, 1.1);
+    const double start_radius = writing.radius * random.uniform(0.85, 1.15),
+                 end_radius = writing.radius * random.uniform(0.8, 1.1);
     for (size_t i = 0; i + 1 < line.size(); ++i) {
       const double t = static_cast<double>(i) / static_cast<double>(line.size());
-      draw(canvas, line[i], line[i + 1], start + (end - start) * t, how.edge);
+      draw_segment(canvas, line[i], line[i + 1], start_radius + (end_radius - start_radius) * t,
+                   writing.edge);
     }
   }
   for (size_t i = 0; i < canvas.size(); ++i) {
     if (canvas[i] <= 0) continue;
-    const double value = canvas[i] * how.ink * (1 - how.grain * random.uniform());
+    const double value = canvas[i] * writing.ink * (1 - writing.grain * random.uniform());
     pixels[i] = static_cast<uint8_t>(value + 0.5);
   }
 }
@@ -157,7 +167,8 @@ LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_p
   out.images.rows = out.images.columns = digit_side;
   out.images.pixels.assign(static_cast<size_t>(count * digit_side * digit_side), 0);
   out.labels.resize(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) out.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % classes);
+  for (int64_t i = 0; i < count; ++i)
+    out.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % num_digits);
   shuffle(std::span(out.labels), seed, 0);
   parallel_rows_with_progress(count, 64, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -170,23 +181,25 @@ LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_p
 }
 
 Sequences digits_on_background(int64_t count, uint64_t seed, const ProgressCallback& on_progress) {
-  constexpr int64_t side = 32, drawn_side = 28;
+  constexpr int64_t side = 32, first_background_stream = int64_t{1} << 40;  // digits() uses those below
   const LabelledImages drawn = digits(count, seed, on_progress);
   Sequences out = blank_sequences(drawn.labels, side * side);
   parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      CounterRng rng(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));
-      const double ground = rng.uniform(40, 215), down = rng.uniform(-1, 1), right = rng.uniform(-1, 1);
+      CounterRng rng(seed, static_cast<uint64_t>(first_background_stream + i));
+      const double ground = rng.uniform(40, 215);
+      const double gradient_y = rng.uniform(-1, 1), gradient_x = rng.uniform(-1, 1);  // per pixel
       const double ink = ground > 128 ? rng.uniform(-110, -60) : rng.uniform(60, 110);
-      const int64_t top = rng.below(side - drawn_side + 1), left = rng.below(side - drawn_side + 1);
-      const uint8_t* digit = drawn.images.pixels.data() + i * drawn_side * drawn_side;
+      const int64_t top = rng.below(side - digit_side + 1), left = rng.below(side - digit_side + 1);
+      const uint8_t* digit = drawn.images.pixels.data() + i * digit_side * digit_side;
       for (int64_t y = 0; y < side; ++y) {
         for (int64_t x = 0; x < side; ++x) {
           const int64_t row = y - top, column = x - left;
-          const bool inside = row >= 0 && row < drawn_side && column >= 0 && column < drawn_side;
-          const double share = inside ? static_cast<double>(digit[row * drawn_side + column]) / 255 : 0;
-          const double grey = ground + down * static_cast<double>(y - side / 2) +
-                              right * static_cast<double>(x - side / 2) + ink * share + rng.uniform(-8, 8);
+          const bool inside = row >= 0 && row < digit_side && column >= 0 && column < digit_side;
+          const double coverage = inside ? static_cast<double>(digit[row * digit_side + column]) / 255 : 0;
+          const double grain = rng.uniform(-8, 8);
+          const double grey = ground + gradient_y * static_cast<double>(y - side / 2) +
+                              gradient_x * static_cast<double>(x - side / 2) + ink * coverage + grain;
           out.bytes[static_cast<size_t>((i * side + y) * side + x)] =
               static_cast<char>(static_cast<uint8_t>(std::clamp(grey, 1.0, 255.0)));
         }

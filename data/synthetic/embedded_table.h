@@ -11,8 +11,8 @@
 
 namespace heed {
 
-/// The rows of data/synthetic/`name`, each of `columns` cells: the first is never empty, missing ones at the
-/// end of a line are. Lines that are empty or begin with # are comments.
+/// The rows of data/synthetic/`name`, each of `columns` cells. The first cell of a row is never empty; cells
+/// that a line lacks at its end are empty. Empty lines and lines that begin with # are skipped.
 inline std::vector<std::vector<std::string_view>> embedded_table(const std::string& name, size_t columns) {
   std::vector<std::vector<std::string_view>> rows;
   for (const std::string_view line : split_lines(embedded_file("data/synthetic/" + name))) {

@@ -1,4 +1,4 @@
-// Fills metrical lines with words of the right stress and assigns them to speakers.
+// Generates verse: fills metrical lines with words of the right stress and gives them to speakers.
 #include "heed/data/synthetic/language_model_text.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-/// The words and lines of language_model_text.tsv.
-struct Vocabulary {
-  Vocabulary() {
+/// The words and line patterns of language_model_text.tsv. Capital letters in a pattern are slots for words.
+struct VerseVocabulary {
+  VerseVocabulary() {
     for (const std::vector<std::string_view>& row : embedded_table("language_model_text.tsv", 2)) {
       const std::string_view kind = row[0], text = row[1];
       if (kind.size() == 1)
@@ -29,21 +29,23 @@ struct Vocabulary {
       else if (kind == "rhyme")
         rhymes.push_back(split_words(text));
       else
-        (kind == "first"    ? first
-         : kind == "last"   ? last
+        (kind == "first"    ? first_lines
+         : kind == "last"   ? last_lines
          : kind == "answer" ? answers
                             : settings)
             .push_back(text);
     }
   }
-  std::array<Words, 128> words;  ///< by the capital letter of their slot
-  Words names, first, last, answers, settings;
-  std::vector<Words> rhymes;
+  std::array<Words, 128> words;   ///< by the capital letter of their slot
+  Words names;                    ///< people
+  Words first_lines, last_lines;  ///< patterns of lines; a last line ends a sentence
+  Words answers, settings;        ///< patterns of short answers and of the titles of scenes
+  std::vector<Words> rhymes;      ///< groups of words that rhyme
 };
 
-const Vocabulary& vocabulary() {
-  static const Vocabulary read;
-  return read;
+const VerseVocabulary& vocabulary() {
+  static const VerseVocabulary instance;
+  return instance;
 }
 
 /// Writes scenes: the cast, its lines and their rhymes are random choices.
@@ -51,31 +53,34 @@ class SceneWriter {
  public:
   explicit SceneWriter(CounterRng& rng) : rng_(rng) {}
 
+  /// A scene with its title: people of the cast take turns, each answering the last speaker.
   std::string scene(int64_t number) {
     cast_.clear();
-    const int64_t people = rng_.between(2, 4);
-    while (static_cast<int64_t>(cast_.size()) < people) {
+    const int64_t num_people = rng_.between(2, 4);
+    while (static_cast<int64_t>(cast_.size()) < num_people) {
       const std::string_view name = rng_.pick(vocabulary().names);
       if (std::find(cast_.begin(), cast_.end(), name) == cast_.end()) cast_.push_back(name);
     }
     long_theme_ = rng_.pick(vocabulary().words['M']);
     short_theme_ = rng_.pick(vocabulary().words['N']);
-    size_t speaker = 0, other = 1;
-    std::string out = text("SCENE ", number, ". ");
-    out +=
-        line(rng_.pick(vocabulary().settings), rng_.pick(rng_.pick(vocabulary().rhymes)), cast_[0]) + "\n\n";
-    const int64_t turns = rng_.between(5, 12);
-    for (int64_t turn = 0; turn < turns; ++turn) {
-      out += upper(cast_[speaker]) + ":\n" + speech(cast_[other]) + "\n";
-      other = std::exchange(speaker, other);
+    size_t speaker = 0, listener = 1;
+    // Draws have statements of their own: the order of a call's arguments is the compiler's choice.
+    const std::string_view rhyme = rng_.pick(rng_.pick(vocabulary().rhymes));
+    const std::string_view setting = rng_.pick(vocabulary().settings);
+    std::string out = text("SCENE ", number, ". ", line(setting, rhyme, cast_[0]), "\n\n");
+    const int64_t num_turns = rng_.between(5, 12);
+    for (int64_t turn = 0; turn < num_turns; ++turn) {
+      out += upper(cast_[speaker]) + ":\n" + speech(cast_[listener]) + "\n";
+      listener = std::exchange(speaker, listener);
       if (cast_.size() > 2 && rng_.chance(35)) {
         // Another person joins in and answers the last speaker.
-        size_t next = speaker;
-        while (next == speaker || next == other) next = static_cast<size_t>(rng_.below(people));
-        speaker = next;
+        size_t joining = speaker;
+        while (joining == speaker || joining == listener)
+          joining = static_cast<size_t>(rng_.below(num_people));
+        speaker = joining;
       }
     }
-    return out + "[" + std::string(cast_[other]) + " leaves.]\n\n";
+    return out + "[" + std::string(cast_[listener]) + " leaves.]\n\n";
   }
 
  private:
@@ -85,11 +90,12 @@ class SceneWriter {
     return out;
   }
 
+  /// The lines of one speaker: a short answer, or couplets and quatrains.
   std::string speech(std::string_view listener) {
     if (rng_.chance(18)) return line(rng_.pick(vocabulary().answers), "", listener) + "\n";
     std::string out;
-    const int64_t pairs = rng_.between(1, 3);
-    for (int64_t i = 0; i < pairs; ++i) out += rng_.chance(25) ? quatrain(listener) : couplet(listener);
+    const int64_t num_stanzas = rng_.between(1, 3);
+    for (int64_t i = 0; i < num_stanzas; ++i) out += rng_.chance(25) ? quatrain(listener) : couplet(listener);
     return out;
   }
 
@@ -102,27 +108,31 @@ class SceneWriter {
   }
 
   std::string first_line(std::string_view rhyme, std::string_view listener) {
-    const Words& lines = rng_.chance(45) ? vocabulary().first : vocabulary().last;
+    const Words& lines = rng_.chance(45) ? vocabulary().first_lines : vocabulary().last_lines;
     return line(rng_.pick(lines), rhyme, listener) + "\n";
   }
 
   std::string last_line(std::string_view rhyme, std::string_view listener) {
-    return line(rng_.pick(vocabulary().last), rhyme, listener) + "\n";
+    return line(rng_.pick(vocabulary().last_lines), rhyme, listener) + "\n";
   }
 
+  /// Two lines that rhyme. The last one is drawn first.
   std::string couplet(std::string_view listener) {
-    const auto [one, two] = rhyme();
-    return first_line(one, listener) + last_line(two, listener);
+    const auto [first_rhyme, last_rhyme] = rhyme();
+    const std::string last = last_line(last_rhyme, listener);
+    return first_line(first_rhyme, listener) + last;
   }
 
+  /// Four lines that rhyme a b a b. The last one is drawn first.
   std::string quatrain(std::string_view listener) {
-    const auto [a, c] = rhyme();
-    const auto [b, d] = rhyme();
-    return first_line(a, listener) + last_line(b, listener) + first_line(c, listener) +
-           last_line(d, listener);
+    const auto [rhyme_a1, rhyme_a2] = rhyme();
+    const auto [rhyme_b1, rhyme_b2] = rhyme();
+    const std::string fourth = last_line(rhyme_b2, listener), third = first_line(rhyme_a2, listener),
+                      second = last_line(rhyme_b1, listener);
+    return first_line(rhyme_a1, listener) + second + third + fourth;
   }
 
-  /// A word for a slot. The scene's own things are said again and again.
+  /// A random word for a slot; nouns are often those of the scene. L is the listener, R the rhyme.
   std::string_view fill(char slot, std::string_view rhyme, std::string_view listener) {
     if (slot == 'L') return listener;
     if (slot == 'R') return rhyme;
@@ -131,23 +141,21 @@ class SceneWriter {
     return rng_.pick(vocabulary().words[static_cast<size_t>(slot)]);
   }
 
-  /// The pattern with its slots filled: a slot is a single capital letter.
+  /// The pattern with its slots filled: a slot is a capital letter that is a word by itself.
   std::string line(std::string_view pattern, std::string_view rhyme, std::string_view listener) {
     static constexpr std::string_view slots = "NMABVTSDPCLR";
-    const auto letter = [](char c) { return is_ascii_alphanumeric(c); };
     std::string out;
     for (size_t i = 0; i < pattern.size(); ++i) {
-      const bool alone =
-          (i == 0 || !letter(pattern[i - 1])) && (i + 1 == pattern.size() || !letter(pattern[i + 1]));
-      const bool slot = alone && slots.find(pattern[i]) != std::string_view::npos;
-      // "A" at the start of a line is the article.
-      if (!slot || (i == 0 && pattern[0] == 'A')) {
+      const bool is_word = (i == 0 || !is_ascii_alphanumeric(pattern[i - 1])) &&
+                           (i + 1 == pattern.size() || !is_ascii_alphanumeric(pattern[i + 1]));
+      const bool is_article = i == 0 && pattern[0] == 'A';
+      if (!is_word || is_article || slots.find(pattern[i]) == std::string_view::npos) {
         out += pattern[i];
         continue;
       }
       const std::string_view word = fill(pattern[i], rhyme, listener);
-      const bool article = out.ends_with(" a ") || out == "A ";
-      if (article && std::string_view("aeiou").find(word.front()) != std::string_view::npos)
+      const bool follows_article = out.ends_with(" a ") || out == "A ";
+      if (follows_article && std::string_view("aeiou").find(word.front()) != std::string_view::npos)
         out.insert(out.size() - 1, "n");
       out += word;
     }
@@ -156,23 +164,23 @@ class SceneWriter {
   }
 
   CounterRng& rng_;
-  std::vector<std::string_view> cast_;
-  std::string_view short_theme_, long_theme_;  // nouns of the scene
+  Words cast_;                                 // people of the scene
+  std::string_view short_theme_, long_theme_;  // nouns of the scene, for the slots N and M
 };
 
 }  // namespace
 
-std::string verse(int64_t characters, uint64_t seed) {
-  if (characters < 1 || characters > 1'000'000'000) {
-    fail("verse: ", characters, " characters are outside 1 .. 1000000000. Choose a number inside.");
+std::string verse(int64_t num_characters, uint64_t seed) {
+  if (num_characters < 1 || num_characters > 1'000'000'000) {
+    fail("verse: ", num_characters, " characters are outside 1 .. 1000000000. Choose a number inside.");
   }
   std::string out;
-  out.reserve(static_cast<size_t>(characters) + 4096);
+  out.reserve(static_cast<size_t>(num_characters) + 4096);
   CounterRng rng(seed);
   SceneWriter writer(rng);
-  for (int64_t number = 1; static_cast<int64_t>(out.size()) < characters; ++number)
+  for (int64_t number = 1; static_cast<int64_t>(out.size()) < num_characters; ++number)
     out += writer.scene(number);
-  out.resize(static_cast<size_t>(characters));
+  out.resize(static_cast<size_t>(num_characters));
   return out;
 }
 

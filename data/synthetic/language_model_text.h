@@ -6,10 +6,10 @@
 
 namespace heed {
 
-/// Exactly `characters` bytes of ASCII text: scenes with a title, speakers in capitals, and lines of ten
-/// syllables with couplet or alternate rhyme; people speak only in their scenes, and each scene repeats the
-/// same few things. A pure function of its arguments, on every machine. A usage error when characters is not
-/// in 1 .. 1,000,000,000.
-std::string verse(int64_t characters, uint64_t seed);
+/// Exactly `num_characters` bytes of ASCII text: scenes with a title, speakers in capitals, and lines of ten
+/// syllables with couplet or alternate rhyme. People speak only in their scenes, and a scene has nouns of its
+/// own that it repeats. Equal arguments give equal texts, on every machine. Fault::usage unless
+/// num_characters is in 1 .. 1,000,000,000.
+std::string verse(int64_t num_characters, uint64_t seed);
 
 }  // namespace heed

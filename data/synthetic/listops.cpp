@@ -13,11 +13,11 @@ namespace {
 
 constexpr int64_t max_arguments = 100;
 
-/// Evaluates an operator from how often each digit occurs among its arguments.
+/// The arguments of an operator as counts of each digit, which suffice to evaluate it.
 class Arguments {
  public:
   void add(int64_t digit) {
-    ++times_[static_cast<size_t>(digit)];
+    ++digit_counts_[static_cast<size_t>(digit)];
     ++count_;
     sum_ += digit;
   }
@@ -39,11 +39,12 @@ class Arguments {
   /// The digit with this rank, from 0.
   int64_t ranked(int64_t rank) const {
     int64_t digit = 0;
-    for (int64_t below = times_[0]; below <= rank; below += times_[static_cast<size_t>(digit)]) ++digit;
+    for (int64_t below = digit_counts_[0]; below <= rank; below += digit_counts_[static_cast<size_t>(digit)])
+      ++digit;
     return digit;
   }
 
-  std::array<int64_t, 10> times_{};
+  std::array<int64_t, 10> digit_counts_{};
   int64_t count_ = 0, sum_ = 0;
 };
 
@@ -54,11 +55,12 @@ class ExpressionDrawer {
       : grammar_(grammar),
         seed_(seed),
         stream_(stream),
-        share_(static_cast<uint64_t>(grammar.operators * 0x1p32)) {}
+        operator_threshold_(static_cast<uint64_t>(grammar.operators * 0x1p32)) {}
 
-  /// False when many expressions in a row were too short or too long.
+  /// Draws expressions until `tokens` has a legal length; false when none of very many has.
   bool draw() {
-    for (int64_t tries = 0; tries < 100000; ++tries) {
+    constexpr int64_t max_tries = 100000;
+    for (int64_t tries = 0; tries < max_tries; ++tries) {
       tokens.clear();
       value = node(1);
       const auto length = static_cast<int64_t>(tokens.size());
@@ -67,16 +69,17 @@ class ExpressionDrawer {
     return false;
   }
 
-  std::string tokens;
-  int64_t value = 0;
+  std::string tokens;  ///< the expression of the last draw()
+  int64_t value = 0;   ///< its value
 
  private:
   /// Appends a node and returns its value; stops early when the expression is too long.
   int64_t node(int64_t depth) {
+    // The upper half of the random bits decides between digit and operator; the digit comes from the lower
+    // half, or the operator from its upper two bits and the number of arguments from the other 30.
     const uint64_t bits = counter_bits(seed_, stream_, counter_++);
     const uint64_t low = bits & 0xFFFFFFFF;
-    // The upper half decides the kind of node, so the digit comes from the lower half.
-    if (depth >= grammar_.depth || (bits >> 32) >= share_) {
+    if (depth >= grammar_.depth || (bits >> 32) >= operator_threshold_) {
       const auto digit = static_cast<int64_t>((low * 10) >> 32);
       tokens += static_cast<char>(listops_digit + digit);
       return digit;
@@ -95,20 +98,23 @@ class ExpressionDrawer {
   }
 
   const ListOpsGrammar& grammar_;
-  uint64_t seed_, stream_, counter_ = 0, share_;
+  uint64_t seed_, stream_, counter_ = 0;
+  uint64_t operator_threshold_;  // 2^32 times the probability of an operator
 };
 
-/// A 64-bit hash of a string; two strings collide with probability 2^-64.
+/// A 64-bit hash of a string; two different strings collide with a probability of about 2^-64.
 uint64_t hash_of(std::string_view text) {
-  uint64_t all = text.size();
-  for (size_t at = 0; at < text.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, std::min<size_t>(8, text.size() - at));
-    all = counter_bits(all, word, at);
+  uint64_t hash = text.size();
+  uint64_t word = 0;
+  for (size_t offset = 0; offset < text.size(); offset += sizeof word) {
+    word = 0;
+    std::memcpy(&word, text.data() + offset, std::min(sizeof word, text.size() - offset));
+    hash = counter_bits(hash, word, offset);
   }
-  return all;
+  return hash;
 }
 
+/// Fails for options out of range.
 void check(int64_t count, const ListOpsGrammar& grammar) {
   const auto outside = [](const char* name, auto value, const char* legal) {
     fail("listops: ", name, " = ", value, ". It must be ", legal, ".");
@@ -132,55 +138,57 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
   check(count, grammar);
   Sequences out;
   std::unordered_set<uint64_t> seen;
-  uint64_t stream = 0;
+  uint64_t first_stream = 0;  // stream of a batch's first expression; each has its own
   int64_t num_fruitless = 0;  // consecutive batches without a new expression
   while (out.count() < count) {
-    // Each batch draws as many as are missing; streams are used in order, so batch sizes do not matter.
-    const int64_t missing = count - out.count(), wave = std::clamp<int64_t>(missing, 64, 16384);
-    std::vector<std::string> drawn(static_cast<size_t>(wave));
-    std::vector<uint64_t> hashes(static_cast<size_t>(wave));
-    std::vector<uint8_t> values(static_cast<size_t>(wave));
-    const ProgressCallback of_wave =
+    // A batch draws as many expressions as are missing; streams are used in order, so its size does not
+    // matter.
+    const int64_t batch = std::clamp<int64_t>(count - out.count(), 64, 16384);
+    std::vector<std::string> drawn(static_cast<size_t>(batch));
+    std::vector<uint64_t> hashes(static_cast<size_t>(batch));
+    std::vector<uint8_t> values(static_cast<size_t>(batch));
+    const ProgressCallback on_batch_progress =
         on_progress
             ? ProgressCallback([&](int64_t done) { on_progress(std::min(out.count() + done, count)); })
             : on_progress;
-    parallel_rows_with_progress(wave, 16, of_wave, [&](int64_t begin, int64_t end) {
+    parallel_rows_with_progress(batch, 16, on_batch_progress, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        ExpressionDrawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
+        ExpressionDrawer drawer(grammar, seed, first_stream + static_cast<uint64_t>(i));
         if (!drawer.draw()) continue;
-        const auto at = static_cast<size_t>(i);
-        hashes[at] = hash_of(drawer.tokens);
-        values[at] = static_cast<uint8_t>(drawer.value);
-        drawn[at] = std::move(drawer.tokens);
+        const auto index = static_cast<size_t>(i);
+        hashes[index] = hash_of(drawer.tokens);
+        values[index] = static_cast<uint8_t>(drawer.value);
+        drawn[index] = std::move(drawer.tokens);
       }
     });
-    const int64_t before = out.count();
+    const int64_t count_before = out.count();
     for (size_t i = 0; i < drawn.size() && out.count() < count; ++i) {
       if (drawn[i].empty() || !seen.insert(hashes[i]).second) continue;
       out.add(drawn[i]);
       out.labels.push_back(values[i]);
     }
-    num_fruitless = out.count() == before ? num_fruitless + 1 : 0;
+    num_fruitless = out.count() == count_before ? num_fruitless + 1 : 0;
     if (num_fruitless == 64) {
       fail("listops: ", count, " different expressions of ", grammar.shortest + 1, " to ",
            grammar.longest - 1, " tokens, but the grammar (depth ", grammar.depth, ", arguments ",
-           grammar.arguments, ", operators ", grammar.operators, ") gave no more than ", before,
+           grammar.arguments, ", operators ", grammar.operators, ") gave no more than ", count_before,
            ". Ask for fewer, or widen the grammar.");
     }
-    stream += static_cast<uint64_t>(wave);
+    first_stream += static_cast<uint64_t>(batch);
   }
   return out;
 }
 
-// From the front, without recursion: files may nest deeply.
-int64_t listops_value(std::string_view tokens, int64_t levels) {
-  struct Open {
+// Keeps open operators on a stack of its own instead of recursing, since expressions of files may nest
+// deeply.
+int64_t listops_value(std::string_view tokens, int64_t max_levels) {
+  struct OpenOperator {
     uint8_t op;
     Arguments arguments;
   };
-  constexpr int64_t guesses[] = {0, 9, 4, 5};
-  std::vector<Open> open;
-  const auto wrong = [](size_t at, const char* what) { fail(Fault::data, "token ", at + 1, what); };
+  constexpr int64_t guesses[] = {0, 9, 4, 5};  // values of MIN, MAX, MED and SM
+  std::vector<OpenOperator> open;
+  const auto fail_at = [](size_t token, const char* fault) { fail(Fault::data, "token ", token + 1, fault); };
   for (size_t at = 0; at < tokens.size(); ++at) {
     const auto token = static_cast<uint8_t>(tokens[at]);
     int64_t value = 0;
@@ -190,24 +198,24 @@ int64_t listops_value(std::string_view tokens, int64_t levels) {
     }
     if (token == listops_close) {
       if (open.empty() || open.back().arguments.count() == 0)
-        wrong(at, " closes an operator that is not there, or has no arguments");
-      const auto depth = static_cast<int64_t>(open.size());
-      value = depth > levels ? guesses[open.back().op - listops_min]
-                             : open.back().arguments.value(open.back().op);
+        fail_at(at, " closes an operator that is not there, or has no arguments");
+      const auto level = static_cast<int64_t>(open.size());
+      value = level > max_levels ? guesses[open.back().op - listops_min]
+                                 : open.back().arguments.value(open.back().op);
       open.pop_back();
     } else if (token >= listops_digit && token < listops_vocabulary) {
       value = token - listops_digit;
     } else {
-      wrong(at, " is none");
+      fail_at(at, " is none");
     }
     if (!open.empty()) {
       open.back().arguments.add(value);
       continue;
     }
-    if (at + 1 < tokens.size()) wrong(at + 1, " follows the end of the expression");
+    if (at + 1 < tokens.size()) fail_at(at + 1, " follows the end of the expression");
     return value;
   }
-  wrong(tokens.size(), " is missing: the expression does not end");
+  fail_at(tokens.size(), " is missing: the expression does not end");
   return 0;
 }
 

@@ -13,8 +13,8 @@
 
 namespace heed {
 
-/// The grammar of the Long Range Arena (Tay et al. 2021, arXiv 2011.04006; lra_benchmarks/data/listops.py),
-/// with its numbers as defaults.
+/// The grammar of random expressions. Defaults are those of the Long Range Arena (Tay et al. 2021, arXiv
+/// 2011.04006; lra_benchmarks/data/listops.py).
 struct ListOpsGrammar {
   int64_t depth = 10;       ///< levels of nodes, root included: operators nest depth - 1 times
   int64_t arguments = 10;   ///< maximum arguments of an operator, at least 2
@@ -33,26 +33,27 @@ inline constexpr uint8_t listops_digit = 6;   ///< the digit 0; 6 to 15 are the 
 /// Number of tokens, padding included.
 inline constexpr int64_t listops_vocabulary = 16;
 
-/// `count` distinct expressions with their values. A pure function of count, seed and grammar, for any number
-/// of threads; on_progress gets the approximate number. A usage error for an illegal grammar, or one with too
-/// few expressions.
+/// `count` distinct expressions with their values. Equal arguments give equal expressions, for any number of
+/// threads; on_progress gets about the number of finished expressions. Fault::usage for an illegal grammar,
+/// or one that has too few expressions.
 Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar = {},
                   const ProgressCallback& on_progress = {});
 
-/// The value of an expression, evaluating the top `levels` levels of operators and guessing deeper ones: MIN
-/// as 0, MAX as 9, MED as 4, SM as 5. All levels: the label. Fault::data for a malformed expression.
-int64_t listops_value(std::string_view tokens, int64_t levels = 1000000);
+/// The value of an expression. Only the top `max_levels` levels of operators are evaluated; deeper operators
+/// are guessed: MIN as 0, MAX as 9, MED as 4, SM as 5. With all levels it is the label. Fault::data for a
+/// malformed expression.
+int64_t listops_value(std::string_view tokens, int64_t max_levels = 1000000);
 
 /// Baselines: the most frequent answer; tables by root operator, and by root operator and its direct digits;
-/// values with 1 to `levels` levels evaluated. Tables are fitted to `train_set`, and all scored on
-/// `test_set`.
+/// values with 1 to `max_levels` levels evaluated. Tables are fitted to `train_set`; all baselines are scored
+/// on `test_set`.
 std::vector<Baseline> listops_baselines(const Sequences& train_set, const Sequences& test_set,
-                                        int64_t levels = 6);
+                                        int64_t max_levels = 6);
 
 /// The expression as text: "[MAX 2 9 [MIN 4 7 ] 0 ]".
 std::string listops_text(std::string_view tokens);
 
-/// A line of the benchmark's files without its end: the expression as a binary tree in parentheses, a tab,
+/// A line of the benchmark's files, without line end: the expression as a binary tree in parentheses, a tab,
 /// the label.
 std::string listops_line(std::string_view tokens, int64_t label);
 

@@ -27,7 +27,7 @@ void check(int64_t count, const DocumentLengths& lengths) {
   }
 }
 
-/// Lines of verse to choose from: all documents of a seed share them.
+/// Lines of verse without meaning for the label, which all documents of a seed are filled up with.
 struct Filler {
   explicit Filler(uint64_t seed) : text(verse(200000, seed)) {
     for (const std::string_view line : split_lines(text)) {
@@ -41,17 +41,18 @@ struct Filler {
 /// A document of about `length` bytes: `first`, then `sentences` at random positions among lines of verse.
 std::string document(CounterRng& rng, const Filler& filler, int64_t length, const std::string& first,
                      std::vector<std::string> sentences) {
-  int64_t left = length - static_cast<int64_t>(first.size());
-  for (const std::string& line : sentences) left -= static_cast<int64_t>(line.size()) + 1;
+  int64_t missing = length - static_cast<int64_t>(first.size());  // bytes
+  for (const std::string& sentence : sentences) missing -= static_cast<int64_t>(sentence.size()) + 1;
   std::vector<std::string> lines;
-  while (left > 0) {
+  while (missing > 0) {
     lines.emplace_back(rng.pick(filler.lines));
-    left -= static_cast<int64_t>(lines.back().size()) + 1;
+    missing -= static_cast<int64_t>(lines.back().size()) + 1;
   }
-  for (std::string& line : sentences)
-    lines.insert(lines.begin() + rng.below(static_cast<int64_t>(lines.size()) + 1), std::move(line));
+  for (std::string& sentence : sentences)
+    lines.insert(lines.begin() + rng.below(static_cast<int64_t>(lines.size()) + 1), std::move(sentence));
   std::string out = first;
-  for (const std::string& line : lines) out += line + " ";  // no line ends: a document is a field of a file
+  // Blanks join the lines, not line ends: in a file of documents each one is a field.
+  for (const std::string& line : lines) out += line + " ";
   out.pop_back();
   return out;
 }
@@ -88,7 +89,8 @@ std::vector<uint8_t> even_labels(int64_t count, uint64_t seed) {
   return labels;
 }
 
-/// Generates `count` examples: make() writes the parts of example i from its own random stream.
+/// Generates `count` examples in parallel: make(rng, is_label_1, texts) writes the `parts` texts of one
+/// example, each from a random stream of its own.
 template <class Make>
 Sequences generate(int64_t count, int64_t parts, uint64_t seed, const ProgressCallback& on_progress,
                    Make make) {
@@ -102,7 +104,7 @@ Sequences generate(int64_t count, int64_t parts, uint64_t seed, const ProgressCa
       make(rng, out.labels[static_cast<size_t>(i)] == 1, &texts[static_cast<size_t>(i * parts)]);
     }
   });
-  for (const std::string& one : texts) out.add(one);
+  for (const std::string& part : texts) out.add(part);
   return out;
 }
 
@@ -122,11 +124,11 @@ Sequences document_pairs(int64_t count, uint64_t seed, const DocumentLengths& le
   check(count, lengths);
   const Filler filler(seed);
   return generate(count, 2, seed, on_progress, [&](CounterRng& rng, bool same, std::string* out) {
-    const auto number = static_cast<int64_t>(houses.size());
-    const int64_t one = rng.below(number);
-    const int64_t other = same ? one : (one + rng.between(1, number - 1)) % number;
-    out[0] = house_document(rng, filler, lengths, houses[static_cast<size_t>(one)]);
-    out[1] = house_document(rng, filler, lengths, houses[static_cast<size_t>(other)]);
+    const auto num_houses = static_cast<int64_t>(houses.size());
+    const int64_t first = rng.below(num_houses);
+    const int64_t second = same ? first : (first + rng.between(1, num_houses - 1)) % num_houses;
+    out[0] = house_document(rng, filler, lengths, houses[static_cast<size_t>(first)]);
+    out[1] = house_document(rng, filler, lengths, houses[static_cast<size_t>(second)]);
   });
 }
 

@@ -54,33 +54,36 @@ PathfinderOptions pathfinder_options(int64_t side) {
 
 namespace {
 
-constexpr double occupied = 0.3;     // room above this is occupied for a new curve
-constexpr double overlapping = 1.8;  // rooms of two dashes sum to this where they touch
+constexpr double max_free_room = 0.3;  // a new curve may begin on pixels with no more room occupied
+constexpr double overlap_room = 1.8;   // two dashes touch where their rooms sum to this
 constexpr int64_t dash_tries = 3, curve_tries = 5;
 
 struct Pixel {
   int64_t row = 0, column = 0;
 };
 
-/// Rounds up as the published generator does, except for rounding errors of whole numbers.
+/// The pixel at a distance from another. Rounds up as the published generator does, except for rounding
+/// errors of whole numbers.
 Pixel moved(Pixel from, double direction, int64_t distance) {
   const auto length = static_cast<double>(distance);
   return {from.row + static_cast<int64_t>(std::ceil(length * std::sin(direction) - 1e-9)),
           from.column + static_cast<int64_t>(std::ceil(length * std::cos(direction) - 1e-9))};
 }
 
-/// A growing curve: its last dash does not occupy room yet, so that its own next dash may follow.
+/// A growing curve. Its last dash does not occupy room yet, so that the next dash may follow closely.
 struct Curve {
-  Pixel pivot, first, last;
-  double direction = 0;
-  Pixel stamped;  // start of the last dash drawn
-  double stamped_direction = 0;
+  Pixel first, last;          // ends of the curve
+  Pixel pivot;                // middle of the circle on which the last dash ends
+  double direction = 0;       // from the pivot to the end of the last dash, in radians
+  Pixel dash_begin;           // start of the last dash drawn
+  double dash_direction = 0;  // its direction
 };
 
 /// A possible end of the next dash.
 struct DashEnd {
-  Pixel at;
-  double direction, below;  // below: cumulative weight, this one included
+  Pixel pixel;
+  double direction;
+  double cumulative_weight;  // sum of weights up to this end
 };
 
 /// One image during generation.
@@ -88,91 +91,91 @@ class Picture {
  public:
   Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, CounterRng& rng)
       : options_(options), brush_(brush), gap_(gap), rng_(rng) {
-    empty_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
+    border_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
     for (int64_t y = 0; y < options_.side; ++y) {
       for (int64_t x = 0; x < options_.side; ++x) {
-        if (std::min({y, x, options_.side - 1 - y, options_.side - 1 - x}) < options_.padding)
-          empty_[index(y, x)] = 1;
+        if (to_edge({y, x}) < options_.padding) border_[index(y, x)] = 1;
       }
     }
   }
 
-  /// Draws everything; `label` decides which ends get discs.
-  PathfinderFacts draw(bool label) {
+  /// Draws curves and discs. `connected`: both discs are on one curve.
+  PathfinderFacts draw(bool connected) {
     Curve curves[2];
-    while (!two_curves(curves)) {
+    while (!draw_target_curves(curves)) {
     }
-    // Both targets are in place except for one last dash: like the published generator, do not occupy the
-    // first curve's.
+    // The last dash of the first curve occupies no room, which is so in the published generator.
     occupy(curves[1]);
     for (int64_t i = 0; i < options_.distractors; ++i) {
-      for (int64_t tries = 0; tries < curve_tries && !distractor(); ++tries) {
+      for (int64_t tries = 0; tries < curve_tries && !draw_distractor(); ++tries) {
       }
     }
-    const auto origin = static_cast<size_t>(rng_.below(2));
-    const size_t terminal = label ? origin : 1 - origin;
-    const Pixel discs[2] = {curves[origin].first, curves[terminal].last};
+    const auto first_curve = static_cast<size_t>(rng_.below(2));
+    const size_t second_curve = connected ? first_curve : 1 - first_curve;
+    const Pixel discs[2] = {curves[first_curve].first, curves[second_curve].last};
     PathfinderFacts facts{.gap = gap_};
     for (int i = 0; i < 2; ++i) {
-      stamp(image_, brush_.disc(), brush_.disc().ink, discs[i], 1);
+      print(image_, brush_.disc(), brush_.disc().ink, discs[i], 1);
       facts.markers[i][0] = discs[i].row;
       facts.markers[i][1] = discs[i].column;
     }
     return facts;
   }
 
-  /// Writes pixels scaled to a maximum of 255.
+  /// Writes the pixels as bytes, scaled to a maximum of 255.
   void write(char* pixels) const {
-    const float largest = *std::max_element(image_.begin(), image_.end());
+    const float brightest = *std::max_element(image_.begin(), image_.end());
     for (size_t i = 0; i < image_.size(); ++i)
-      pixels[i] = static_cast<char>(static_cast<uint8_t>(image_[i] / largest * 255 + 0.5f));
+      pixels[i] = static_cast<char>(static_cast<uint8_t>(image_[i] / brightest * 255 + 0.5f));
   }
 
  private:
-  void clear() {
-    image_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
-    room_ = empty_;
-  }
-
   size_t index(int64_t row, int64_t column) const {
     return static_cast<size_t>(row * options_.side + column);
+  }
+  /// Number of pixels between a pixel and the nearest edge of the image.
+  int64_t to_edge(Pixel p) const {
+    return std::min({p.row, p.column, options_.side - 1 - p.row, options_.side - 1 - p.column});
   }
   bool inside(Pixel p) const {
     return p.row >= 0 && p.row < options_.side && p.column >= 0 && p.column < options_.side;
   }
 
-  /// Calls f(pixel, value) for the pixels of a stamp that are inside the image.
-  template <class F>
-  void each(const Stamp& one, const std::vector<float>& values, Pixel at, F f) const {
-    const int64_t reach = one.reach, size = 2 * reach + 1;
-    const int64_t top = std::max<int64_t>(0, at.row - reach),
-                  bottom = std::min<int64_t>(options_.side - 1, at.row + reach);
-    const int64_t left = std::max<int64_t>(0, at.column - reach),
-                  right = std::min<int64_t>(options_.side - 1, at.column + reach);
+  /// Calls visit(index, value) for the entries of a stamp's `values` that are inside the image, where the
+  /// stamp's middle is at `middle`.
+  template <class Visit>
+  void each_pixel(const Stamp& stamp, const std::vector<float>& values, Pixel middle, Visit visit) const {
+    const int64_t reach = stamp.reach, stamp_side = 2 * reach + 1;
+    const int64_t top = std::max<int64_t>(0, middle.row - reach),
+                  bottom = std::min<int64_t>(options_.side - 1, middle.row + reach);
+    const int64_t left = std::max<int64_t>(0, middle.column - reach),
+                  right = std::min<int64_t>(options_.side - 1, middle.column + reach);
     for (int64_t y = top; y <= bottom; ++y) {
-      const float* row = &values[static_cast<size_t>((y - at.row + reach) * size)];
-      for (int64_t x = left; x <= right; ++x) f(index(y, x), row[x - at.column + reach]);
+      const float* row = &values[static_cast<size_t>((y - middle.row + reach) * stamp_side)];
+      for (int64_t x = left; x <= right; ++x) visit(index(y, x), row[x - middle.column + reach]);
     }
   }
 
-  void stamp(std::vector<float>& onto, const Stamp& one, const std::vector<float>& values, Pixel at,
+  /// Raises the pixels of a canvas (`image_` or `room_`) to the stamp's values times the contrast.
+  void print(std::vector<float>& canvas, const Stamp& stamp, const std::vector<float>& values, Pixel middle,
              double contrast) const {
     const auto scale = static_cast<float>(contrast);
-    each(one, values, at,
-         [&](size_t pixel, float value) { onto[pixel] = std::max(onto[pixel], value * scale); });
+    each_pixel(stamp, values, middle,
+               [&](size_t pixel, float value) { canvas[pixel] = std::max(canvas[pixel], value * scale); });
   }
 
   /// Occupies the room of a curve's last dash.
   void occupy(const Curve& curve) {
-    const Stamp& one = brush_.dash(curve.stamped_direction);
-    stamp(room_, one, one.room, curve.stamped, 1);
+    const Stamp& dash = brush_.dash(curve.dash_direction);
+    print(room_, dash, dash.room, curve.dash_begin, 1);
   }
 
-  void set_dash(Curve& curve, Pixel from, double direction, double contrast) {
-    const Stamp& one = brush_.dash(direction);
-    stamp(image_, one, one.ink, from, contrast);
-    curve.stamped = from;
-    curve.stamped_direction = direction;
+  /// Draws the next dash of a curve, without its room.
+  void draw_dash(Curve& curve, Pixel begin, double direction, double contrast) {
+    const Stamp& dash = brush_.dash(direction);
+    print(image_, dash, dash.ink, begin, contrast);
+    curve.dash_begin = begin;
+    curve.dash_direction = direction;
   }
 
   /// A random direction in whole degrees, -180 .. 179, as radians.
@@ -181,20 +184,20 @@ class Picture {
     return direction < 0 ? direction + std::numbers::pi : direction - std::numbers::pi;
   }
 
-  /// A uniformly random pixel where a dash of this direction avoids occupied room and the `border` outermost
-  /// pixels. False when there is none.
+  /// A uniformly random pixel where a dash of this direction avoids occupied room and the `border`
+  /// outermost pixels. False when there is none.
   bool free_pixel(double direction, int64_t border, Pixel& out) {
-    const Stamp& one = brush_.dash(direction);
-    const auto free = [&](Pixel p) {
-      for (int64_t y = -one.reach; y <= one.reach; ++y) {
-        for (int64_t x = -one.reach; x <= one.reach; ++x) {
-          if (one.at(one.room, y, x) < 1) continue;
+    const Stamp& dash = brush_.dash(direction);
+    const auto is_free = [&](Pixel p) {
+      for (int64_t y = -dash.reach; y <= dash.reach; ++y) {
+        for (int64_t x = -dash.reach; x <= dash.reach; ++x) {
+          if (dash.at(dash.room, y, x) < 1) continue;
           // The published generator tests the dash one pixel further down and right.
-          const Pixel at{p.row + y + 1, p.column + x + 1};
-          if (!inside(at)) continue;
-          const int64_t edge =
-              std::min({at.row, at.column, options_.side - 1 - at.row, options_.side - 1 - at.column});
-          if (edge < border || static_cast<double>(room_[index(at.row, at.column)]) > occupied) return false;
+          const Pixel tested{p.row + y + 1, p.column + x + 1};
+          if (!inside(tested)) continue;
+          if (to_edge(tested) < border ||
+              static_cast<double>(room_[index(tested.row, tested.column)]) > max_free_room)
+            return false;
         }
       }
       return true;
@@ -203,20 +206,20 @@ class Picture {
     const int64_t low = std::max<int64_t>(0, border - 2), count = options_.side - 2 * low;
     for (int64_t tries = 0; tries < 32; ++tries) {
       out = {low + rng_.below(count), low + rng_.below(count)};
-      if (free(out)) return true;
+      if (is_free(out)) return true;
     }
-    std::vector<Pixel> all;
+    std::vector<Pixel> free_pixels;
     for (int64_t y = low; y < low + count; ++y) {
       for (int64_t x = low; x < low + count; ++x) {
-        if (free({y, x})) all.push_back({y, x});
+        if (is_free({y, x})) free_pixels.push_back({y, x});
       }
     }
-    if (all.empty()) return false;
-    out = rng_.pick(all);
+    if (free_pixels.empty()) return false;
+    out = rng_.pick(free_pixels);
     return true;
   }
 
-  /// Starts a curve if its first dash and pivot are inside the image; else false.
+  /// Begins a curve with a dash from `tail`; false where the dash or the pivot leaves the image.
   bool begin(Curve& curve, Pixel tail, double direction, double contrast) {
     curve = {};
     curve.first = tail;
@@ -224,15 +227,16 @@ class Picture {
     const Pixel head = moved(tail, direction, options_.dash);
     curve.pivot = moved(head, reversed(direction), options_.dash + gap_);
     if (!inside(head) || !inside(curve.pivot)) return false;
-    set_dash(curve, tail, direction, contrast);
+    draw_dash(curve, tail, direction, contrast);
     return true;
   }
 
-  /// Appends a dash; false when there is no room.
+  /// Appends a dash at a random end, of those that turn little and have room, and makes the dash before it
+  /// occupy its room; false when no try succeeds.
   bool extend(Curve& curve, double contrast) {
     const Pixel pivot = moved(curve.pivot, curve.direction, options_.dash + 2 * gap_);
     dash_ends_.clear();
-    double total = 0;
+    double total_weight = 0;
     for (const Turn& turn : brush_.turns()) {
       const Pixel p{pivot.row + turn.row, pivot.column + turn.column};
       if (!inside(p)) continue;
@@ -240,42 +244,42 @@ class Picture {
       angle = std::min(angle, std::abs(2 * std::numbers::pi - angle)) * options_.continuity;
       if (angle >= std::numbers::pi / 2) continue;
       const double weight = std::cos(angle);
-      total += (1 - occupied_near(p)) * weight * weight;
-      dash_ends_.push_back({p, turn.direction, total});
+      total_weight += (1 - max_room_near(p)) * weight * weight;
+      dash_ends_.push_back({.pixel = p, .direction = turn.direction, .cumulative_weight = total_weight});
     }
-    if (total < 1e-4) return false;
+    if (total_weight < 1e-4) return false;
     for (int64_t tries = 0; tries < dash_tries; ++tries) {
-      const double drawn = rng_.uniform() * total;
-      const auto found = std::find_if(dash_ends_.begin(), dash_ends_.end(),
-                                      [&](const DashEnd& end) { return end.below > drawn; });
-      if (found == dash_ends_.end()) continue;
-      const double back = reversed(found->direction);
-      const Stamp& one = brush_.dash(back);
-      float largest = 0;
-      each(one, one.room, found->at,
-           [&](size_t pixel, float value) { largest = std::max(largest, room_[pixel] + value); });
-      if (static_cast<double>(largest) >= overlapping) continue;
+      const double drawn = rng_.uniform() * total_weight;
+      const auto end = std::find_if(dash_ends_.begin(), dash_ends_.end(),
+                                    [&](const DashEnd& one) { return one.cumulative_weight > drawn; });
+      if (end == dash_ends_.end()) continue;
+      const double back = reversed(end->direction);  // a dash is drawn from its far end to the pivot
+      const Stamp& dash = brush_.dash(back);
+      float max_sum = 0;
+      each_pixel(dash, dash.room, end->pixel,
+                 [&](size_t pixel, float value) { max_sum = std::max(max_sum, room_[pixel] + value); });
+      if (static_cast<double>(max_sum) >= overlap_room) continue;
       occupy(curve);
-      set_dash(curve, found->at, back, contrast);
+      draw_dash(curve, end->pixel, back, contrast);
       curve.pivot = pivot;
-      curve.direction = found->direction;
-      curve.last = found->at;
+      curve.direction = end->direction;
+      curve.last = end->pixel;
       return true;
     }
     return false;
   }
 
-  /// The maximum occupied room within the gap around a pixel.
-  double occupied_near(Pixel p) const {
-    float largest = 0;
+  /// The maximum of `room_` within the gap around a pixel.
+  double max_room_near(Pixel p) const {
+    float max_room = 0;
     for (int64_t y = -gap_; y <= gap_; ++y) {
       for (int64_t x = -gap_; x <= gap_; ++x) {
-        const Pixel at{p.row + y, p.column + x};
-        if (y * y + x * x <= gap_ * gap_ && inside(at))
-          largest = std::max(largest, room_[index(at.row, at.column)]);
+        const Pixel near{p.row + y, p.column + x};
+        if (y * y + x * x <= gap_ * gap_ && inside(near))
+          max_room = std::max(max_room, room_[index(near.row, near.column)]);
       }
     }
-    return static_cast<double>(largest);
+    return static_cast<double>(max_room);
   }
 
   /// Begins a curve at a free pixel at least `border` pixels from the edge; false when no try succeeds.
@@ -294,17 +298,18 @@ class Picture {
     const auto apart = static_cast<double>(options_.apart);
     for (int64_t tries = 0; tries < dash_tries; ++tries) {
       const double direction = any_direction();
-      const double away = static_cast<double>(rng_.below(360)) * std::numbers::pi / 180;
-      const Pixel tail{other.first.row + std::lround(apart * std::sin(away)),
-                       other.first.column + std::lround(apart * std::cos(away))};
+      const double bearing = static_cast<double>(rng_.below(360)) * std::numbers::pi / 180;
+      const Pixel tail{other.first.row + std::lround(apart * std::sin(bearing)),
+                       other.first.column + std::lround(apart * std::cos(bearing))};
       if (begin(curve, tail, direction, contrast)) return true;
     }
     return false;
   }
 
   /// Draws both target curves into an empty image; false when one of them finds no room.
-  bool two_curves(Curve (&curves)[2]) {
-    clear();
+  bool draw_target_curves(Curve (&curves)[2]) {
+    image_.assign(static_cast<size_t>(options_.side * options_.side), 0.0f);
+    room_ = border_;
     const double contrast = options_.contrast * options_.dash_contrast;
     if (!begin_at_free_pixel(curves[0], 2 * options_.apart, contrast)) return false;
     if (!begin_apart_from(curves[0], curves[1], contrast)) return false;
@@ -317,7 +322,7 @@ class Picture {
   }
 
   /// Draws a short curve in free room; changes nothing when there is none.
-  bool distractor() {
+  bool draw_distractor() {
     saved_image_ = image_;
     saved_room_ = room_;
     Curve curve;
@@ -337,8 +342,11 @@ class Picture {
   const Brush& brush_;
   int64_t gap_;
   CounterRng& rng_;
-  std::vector<float> empty_, image_, room_, saved_image_, saved_room_;
-  std::vector<DashEnd> dash_ends_;
+  std::vector<float> border_;                    // 1 in the border that no curve enters, 0 elsewhere
+  std::vector<float> image_;                     // brightness
+  std::vector<float> room_;                      // how much of each pixel is occupied, 0 to 1
+  std::vector<float> saved_image_, saved_room_;  // before the distractor that is being drawn
+  std::vector<DashEnd> dash_ends_;               // candidates of extend(), kept for their memory
 };
 
 }  // namespace
@@ -355,13 +363,13 @@ Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& opti
   parallel_rows_with_progress(count, 16, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       CounterRng rng(seed, static_cast<uint64_t>(i));
-      const auto which = static_cast<size_t>(rng.below(static_cast<int64_t>(brushes.size())));
-      const bool label = rng.below(2) == 1;
-      Picture picture(options, brushes[which], options.gaps[which], rng);
-      const PathfinderFacts known = picture.draw(label);
+      const auto brush = static_cast<size_t>(rng.below(static_cast<int64_t>(brushes.size())));
+      const bool connected = rng.below(2) == 1;
+      Picture picture(options, brushes[brush], options.gaps[brush], rng);
+      const PathfinderFacts facts_of_image = picture.draw(connected);
       picture.write(&out.bytes[static_cast<size_t>(i * area)]);
-      out.labels[static_cast<size_t>(i)] = label ? 1 : 0;
-      if (facts != nullptr) (*facts)[static_cast<size_t>(i)] = known;
+      out.labels[static_cast<size_t>(i)] = connected ? 1 : 0;
+      if (facts != nullptr) (*facts)[static_cast<size_t>(i)] = facts_of_image;
     }
   });
   return out;

@@ -12,8 +12,8 @@ namespace heed {
 struct Stamp {
   int64_t reach = 0;        ///< pixels from the middle to the border
   std::vector<float> ink;   ///< brightness of each pixel, [2 reach + 1, 2 reach + 1]
-  std::vector<float> room;  ///< room that the dash occupies; empty for a disc
-  /// The entry of `values`, `ink` or `room`, at an offset from the middle, -reach to reach.
+  std::vector<float> room;  ///< how much of each pixel the dash and its gap occupy; empty for a disc
+  /// The entry of `ink` or `room`, given as `values`, at an offset from the middle, -reach to reach.
   float at(const std::vector<float>& values, int64_t row, int64_t column) const {
     return values[static_cast<size_t>((row + reach) * (2 * reach + 1) + column + reach)];
   }
@@ -26,11 +26,13 @@ struct Turn {
   double direction = 0;  ///< radians, from columns to rows
 };
 
-/// Downscales a square image of values 0 .. 255 to `to` pixels a side with a three-lobed Lanczos filter, rows
-/// first, then columns, each rounded to 0 .. 255 as image libraries do.
-std::vector<float> lanczos_down(const std::vector<float>& image, int64_t from, int64_t to);
+/// Downscales a square image of values 0 .. 255 from `large` to `small` pixels a side with a three-lobed
+/// Lanczos filter, rows first, then columns. Both results are rounded to whole numbers 0 .. 255, which image
+/// libraries do, too.
+std::vector<float> lanczos_down(const std::vector<float>& image, int64_t large, int64_t small);
 
-/// The stamps of one gap. Dashes connect points of the finer grid, so only few differ.
+/// The stamps of images with one gap. The end of a dash is a point of a grid, so there are few different
+/// dashes.
 class Brush {
  public:
   Brush(const PathfinderOptions& options, int64_t gap);  ///< draws the stamps of all directions once
@@ -41,12 +43,15 @@ class Brush {
   const std::vector<Turn>& turns() const { return turns_; }
 
  private:
+  /// The dash from the middle to a point of the finer grid.
   Stamp make_dash(int64_t row, int64_t column) const;
-  int64_t end(double part) const;
+  /// One coordinate of a dash's end on the finer grid, for the sine or cosine of its direction.
+  int64_t end_coordinate(double part) const;
 
   PathfinderOptions options_;
-  int64_t gap_, span_;  // span_: maximum distance of a dash's end on the finer grid
-  std::vector<Stamp> dashes_;
+  int64_t gap_;
+  int64_t dash_length_;        // on the finer grid
+  std::vector<Stamp> dashes_;  // [2 dash_length_ + 1, 2 dash_length_ + 1], by the end's row and column
   Stamp disc_;
   std::vector<Turn> turns_;
 };

@@ -12,16 +12,19 @@ namespace heed {
 namespace {
 
 constexpr std::string_view magic = "heed sequences 1\n";
-constexpr size_t digits = 64;  // hexadecimal digits of a SHA-256
+constexpr size_t hash_digits = 64;  // hexadecimal digits of a SHA-256
 
 template <class T>
-std::string_view raw(const std::vector<T>& values) {
+std::string_view raw_bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// Sizes at the start of the serialised form.
-struct Head {
-  int64_t parts = 0, count = 0, bytes = 0;
+/// The serialised form is: magic, SHA-256 as text, this header, labels (1 byte each), ends (8 bytes each),
+/// bytes.
+struct SequencesHeader {
+  int64_t parts = 0;  // byte strings per example
+  int64_t count = 0;  // examples
+  int64_t bytes = 0;  // size of all byte strings
 };
 
 }  // namespace
@@ -38,71 +41,75 @@ Sequences Sequences::slice(int64_t begin, int64_t end) const {
   Sequences out;
   out.parts = parts;
   out.labels.assign(labels.begin() + begin, labels.begin() + end);
-  const auto first = static_cast<size_t>(begin * parts), last = static_cast<size_t>(end * parts);
-  const int64_t from = first == 0 ? 0 : ends[first - 1];
-  for (size_t i = first; i < last; ++i) out.ends.push_back(ends[i] - from);
-  if (last > first) out.bytes = bytes.substr(static_cast<size_t>(from), static_cast<size_t>(out.ends.back()));
+  const auto first_string = static_cast<size_t>(begin * parts), end_string = static_cast<size_t>(end * parts);
+  const int64_t first_byte = first_string == 0 ? 0 : ends[first_string - 1];
+  for (size_t i = first_string; i < end_string; ++i) out.ends.push_back(ends[i] - first_byte);
+  if (end > begin)
+    out.bytes = bytes.substr(static_cast<size_t>(first_byte), static_cast<size_t>(out.ends.back()));
   return out;
 }
 
-Sequences Sequences::pick(std::span<const int64_t> numbers) const {
+Sequences Sequences::pick(std::span<const int64_t> indices) const {
   Sequences out;
   out.parts = parts;
-  for (const int64_t number : numbers) {
-    for (int64_t part = 0; part < parts; ++part) out.add(at(number, part));
-    out.labels.push_back(labels[static_cast<size_t>(number)]);
+  for (const int64_t index : indices) {
+    for (int64_t part = 0; part < parts; ++part) out.add(at(index, part));
+    out.labels.push_back(labels[static_cast<size_t>(index)]);
   }
   return out;
 }
 
 std::string Sequences::sha256() const {
   Sha256 sum;
-  for (const std::string_view part : {raw(labels), raw(ends), std::string_view(bytes)}) sum.update(part);
+  for (const std::string_view field : {raw_bytes(labels), raw_bytes(ends), std::string_view(bytes)})
+    sum.update(field);
   return sum.hex();
 }
 
 std::string encode(const Sequences& sequences) {
-  const Head head{.parts = sequences.parts,
-                  .count = sequences.count(),
-                  .bytes = static_cast<int64_t>(sequences.bytes.size())};
+  const SequencesHeader header{.parts = sequences.parts,
+                               .count = sequences.count(),
+                               .bytes = static_cast<int64_t>(sequences.bytes.size())};
   std::string out(magic);
   out += sequences.sha256();
-  out.append(reinterpret_cast<const char*>(&head), sizeof head);
-  out += raw(sequences.labels);
-  out += raw(sequences.ends);
+  out.append(reinterpret_cast<const char*>(&header), sizeof header);
+  out += raw_bytes(sequences.labels);
+  out += raw_bytes(sequences.ends);
   out += sequences.bytes;
   return out;
 }
 
 Sequences decode_sequences(std::string_view bytes, std::string_view name) {
-  const auto damaged = [&](size_t at) {
-    fail(Fault::data, name, ": byte ", at,
+  const auto fail_at = [&](size_t offset) {
+    fail(Fault::data, name, ": byte ", offset,
          " and what follows are not as they were written. Remove the file.");
   };
-  Head head;
-  const size_t body = magic.size() + digits + sizeof head;
-  if (bytes.size() < body || !bytes.starts_with(magic)) damaged(0);
-  std::memcpy(&head, bytes.data() + magic.size() + digits, sizeof head);
-  const auto rest = static_cast<int64_t>(bytes.size() - body);
-  // Bound each factor before multiplying, against overflow.
-  if (head.parts < 1 || head.count < 0 || head.bytes < 0 || head.parts > rest + 1 || head.count > rest ||
-      head.bytes > rest || head.count * head.parts > rest / 8 ||
-      head.count + 8 * head.count * head.parts + head.bytes != rest)
-    damaged(magic.size() + digits);
+  SequencesHeader header;
+  const size_t body = magic.size() + hash_digits + sizeof header;
+  if (bytes.size() < body || !bytes.starts_with(magic)) fail_at(0);
+  std::memcpy(&header, bytes.data() + magic.size() + hash_digits, sizeof header);
+  const auto body_size = static_cast<int64_t>(bytes.size() - body);
+  constexpr int64_t end_size = sizeof(int64_t);
+  // Each factor is bounded before it is multiplied, against overflow.
+  if (header.parts < 1 || header.count < 0 || header.bytes < 0 || header.parts > body_size + 1 ||
+      header.count > body_size || header.bytes > body_size ||
+      header.count * header.parts > body_size / end_size ||
+      header.count + end_size * header.count * header.parts + header.bytes != body_size)
+    fail_at(magic.size() + hash_digits);
   Sequences out;
-  out.parts = head.parts;
-  const auto examples = static_cast<size_t>(head.count),
-             strings = static_cast<size_t>(head.count * head.parts);
-  const char* from = bytes.data() + body;
-  out.labels.resize(examples);
-  out.ends.resize(strings);
-  if (examples > 0) std::memcpy(out.labels.data(), from, examples);
-  if (strings > 0) std::memcpy(out.ends.data(), from + examples, 8 * strings);
-  out.bytes.assign(from + examples + 8 * strings, static_cast<size_t>(head.bytes));
-  if (!std::is_sorted(out.ends.begin(), out.ends.end()) ||
-      (strings > 0 ? out.ends.front() < 0 || out.ends.back() != head.bytes : head.bytes != 0) ||
-      out.sha256() != bytes.substr(magic.size(), digits))
-    damaged(magic.size());
+  out.parts = header.parts;
+  out.labels.resize(static_cast<size_t>(header.count));
+  out.ends.resize(static_cast<size_t>(header.count * header.parts));
+  const char* const labels = bytes.data() + body;
+  const char* const ends = labels + out.labels.size();
+  if (!out.labels.empty()) std::memcpy(out.labels.data(), labels, out.labels.size());
+  if (!out.ends.empty()) std::memcpy(out.ends.data(), ends, end_size * out.ends.size());
+  out.bytes.assign(ends + end_size * out.ends.size(), static_cast<size_t>(header.bytes));
+  const bool ends_fit =
+      out.ends.empty() ? header.bytes == 0 : out.ends.front() >= 0 && out.ends.back() == header.bytes;
+  if (!ends_fit || !std::is_sorted(out.ends.begin(), out.ends.end()) ||
+      out.sha256() != bytes.substr(magic.size(), hash_digits))
+    fail_at(magic.size());
   return out;
 }
 

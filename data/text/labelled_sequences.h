@@ -16,7 +16,7 @@ namespace heed {
 /// pixels of an image.
 struct Sequences {
   int64_t parts = 1;            ///< byte strings per example
-  std::string bytes;            ///< all of them
+  std::string bytes;            ///< the byte strings of all examples, one after the other
   std::vector<int64_t> ends;    ///< end of each string in `bytes`, [examples * parts]
   std::vector<uint8_t> labels;  ///< [examples]
 
@@ -33,10 +33,10 @@ struct Sequences {
     bytes += text;
     ends.push_back(static_cast<int64_t>(bytes.size()));
   }
-  /// Examples begin <= i < end.
+  /// A copy of the examples begin <= i < end.
   Sequences slice(int64_t begin, int64_t end) const;
-  /// The examples with these numbers, in this order.
-  Sequences pick(std::span<const int64_t> numbers) const;
+  /// A copy of the examples with these indices, in this order.
+  Sequences pick(std::span<const int64_t> indices) const;
   /// SHA-256 of labels, ends and bytes.
   std::string sha256() const;
 };
@@ -53,8 +53,9 @@ Sequences decode_sequences(std::string_view bytes, std::string_view name);
 /// of these is set, or HEED_CACHE is empty.
 Path cache_folder();
 
-/// The result of make(), cached in cache_folder() under the SHA-256 of `recipe`, which must determine it.
-/// When the file is damaged or the folder not writable, it is made again. Reports the source to `log`.
+/// The result of make(), read from cache_folder() or computed and written there. The name of its file is the
+/// SHA-256 of `recipe`, so the recipe must determine the result. A damaged file is computed anew, and a
+/// folder that cannot be written is no error; `log` is told which of these happened.
 Sequences cached(const std::string& recipe, const std::function<Sequences()>& make,
                  const std::function<void(const std::string&)>& log);
 

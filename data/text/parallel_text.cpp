@@ -14,18 +14,20 @@
 namespace heed {
 namespace {
 
-constexpr size_t longest_line = size_t{1} << 20;  // bytes
+constexpr size_t max_line_bytes = size_t{1} << 20;  // bytes
 
-/// A file and its name in messages.
+/// A text file that was read, decompressed and checked.
 struct TextFile {
-  std::string name;
+  std::string name;  // its path, for messages
   std::string text;
   SourceFile source;
 };
 
+/// "name:line" for messages, which count lines from 1; `line` counts from 0.
 std::string place(std::string_view name, size_t line) { return text(name, ":", line + 1); }
 
-TextFile open(const Path& path) {
+/// Reads a file of UTF-8 text, plain or gzip. Fails for known binary formats.
+TextFile open_text(const Path& path) {
   std::string bytes = io::read_input(path);
   TextFile file;
   file.name = path.string();
@@ -43,13 +45,14 @@ TextFile open(const Path& path) {
 std::vector<std::string_view> lines_of(const TextFile& file) {
   std::vector<std::string_view> lines = split_lines(file.text);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].size() <= longest_line) continue;
+    if (lines[i].size() <= max_line_bytes) continue;
     fail(Fault::data, place(file.name, i), ": the line has ", lines[i].size(), " bytes; at most ",
-         longest_line, " are accepted. Is this text with one sentence a line?");
+         max_line_bytes, " are accepted. Is this text with one sentence a line?");
   }
   return lines;
 }
 
+/// Adds a pair, or counts it where a side is blank; `name` and `line` are its place.
 void add(PairFile& out, std::string_view source, std::string_view target, std::string_view name,
          size_t line) {
   ++out.lines;
@@ -66,10 +69,9 @@ void read_tsv(const TextFile& file, PairFile& out) {
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
     const size_t tab = line.find('\t');
-    if (tab == std::string_view::npos && !trimmed(line).empty()) {
-      fail(Fault::data, place(file.name, i), ": no tab. Every line must be source<TAB>target.");
-    }
     if (tab == std::string_view::npos) {
+      if (!trimmed(line).empty())
+        fail(Fault::data, place(file.name, i), ": no tab. Every line must be source<TAB>target.");
       add(out, {}, {}, file.name, i);
       continue;
     }
@@ -110,9 +112,10 @@ void read_json_lines(const TextFile& file, const Languages& languages, PairFile&
   }
 }
 
+/// Reads a pair of files with one sentence a line.
 void read_sides(const Path& source_path, const Path& target_path, PairFile& out) {
-  const TextFile source = open(source_path);
-  const TextFile target = open(target_path);
+  const TextFile source = open_text(source_path);
+  const TextFile target = open_text(target_path);
   const auto source_lines = lines_of(source);
   const auto target_lines = lines_of(target);
   if (source_lines.size() != target_lines.size()) {
@@ -125,8 +128,8 @@ void read_sides(const Path& source_path, const Path& target_path, PairFile& out)
   out.files.push_back(target.source);
 }
 
-/// `prefix.language`, plain or gzip; empty when neither exists.
-Path side_of(const Path& prefix, const std::string& language) {
+/// The file `prefix.language` or `prefix.language.gz`; empty when neither exists.
+Path find_side(const Path& prefix, const std::string& language) {
   for (const char* ending : {"", ".gz"}) {
     const Path path = prefix.string() + "." + language + ending;
     if (io::exists(path) && !io::is_directory(path)) return path;
@@ -134,7 +137,7 @@ Path side_of(const Path& prefix, const std::string& language) {
   return {};
 }
 
-/// The prefix in a folder that has both sides.
+/// The only prefix in a folder of which both sides are there; fails unless there is exactly one.
 Path prefix_in(const Path& folder, const Languages& languages) {
   std::set<std::string> prefixes;
   for (const Path& entry : io::list(folder)) {
@@ -143,7 +146,7 @@ Path prefix_in(const Path& folder, const Languages& languages) {
     const std::string ending = "." + languages.source;
     if (!name.ends_with(ending)) continue;
     name.resize(name.size() - ending.size());
-    if (!side_of(folder / name, languages.target).empty()) prefixes.insert(name);
+    if (!find_side(folder / name, languages.target).empty()) prefixes.insert(name);
   }
   if (prefixes.size() == 1) return folder / *prefixes.begin();
   std::string found;
@@ -153,7 +156,7 @@ Path prefix_in(const Path& folder, const Languages& languages) {
        ". Give the file, or folder/NAME.");
 }
 
-/// For a line with a brace and a tab: both JSON and a sentence in braces may contain tabs.
+/// True if a line that begins with a brace is JSON; it may be a sentence in braces. Both may contain tabs.
 bool is_json(std::string_view line) {
   if (line.find("\"translation\"") != std::string_view::npos) return true;
   try {
@@ -163,12 +166,13 @@ bool is_json(std::string_view line) {
   }
 }
 
-void read_one(const Path& path, const Languages& languages, PairFile& out) {
-  const bool folder = io::is_directory(path);
-  const Path prefix = folder ? prefix_in(path, languages) : path;
-  if (folder || !io::exists(path)) {
-    const Path source = side_of(prefix, languages.source);
-    const Path target = side_of(prefix, languages.target);
+/// Reads the files of one path, in the format that their names and the first line tell, and adds the pairs.
+void read_path(const Path& path, const Languages& languages, PairFile& out) {
+  const bool is_folder = io::is_directory(path);
+  const Path prefix = is_folder ? prefix_in(path, languages) : path;
+  if (is_folder || !io::exists(path)) {
+    const Path source = find_side(prefix, languages.source);
+    const Path target = find_side(prefix, languages.target);
     if (source.empty() || target.empty()) {
       fail(Fault::file, path, " is not there",
            source.empty() && target.empty() ? "" : ", and one side is missing",
@@ -178,25 +182,25 @@ void read_one(const Path& path, const Languages& languages, PairFile& out) {
     out.format = "text pair";
     return read_sides(source, target, out);
   }
-  const TextFile file = open(path);
+  const TextFile file = open_text(path);
   out.files.push_back(file.source);
   const auto lines = split_lines(file.text);
-  const auto first =
+  const auto first_line =
       std::find_if(lines.begin(), lines.end(), [](auto line) { return !trimmed(line).empty(); });
-  if (first == lines.end())
+  if (first_line == lines.end())
     fail(Fault::data, place(file.name, 0), ": the file is empty. It must hold sentence pairs.");
-  const bool tabbed = first->find('\t') != std::string_view::npos;
-  const bool braced = trimmed(*first).starts_with('{');
-  if (braced && (!tabbed || is_json(*first))) {
+  const bool has_tab = first_line->find('\t') != std::string_view::npos;
+  const bool has_brace = trimmed(*first_line).starts_with('{');
+  if (has_brace && (!has_tab || is_json(*first_line))) {
     out.format = "json lines";
     return read_json_lines(file, languages, out);
   }
-  if (trimmed(*first).starts_with('[') && !tabbed) {
-    fail(Fault::data, place(file.name, static_cast<size_t>(first - lines.begin())),
+  if (trimmed(*first_line).starts_with('[') && !has_tab) {
+    fail(Fault::data, place(file.name, static_cast<size_t>(first_line - lines.begin())),
          ": this looks like one JSON array. JSON must have one object a line: jq -c '.[]'.");
   }
   const std::string ending = path.extension().string();
-  if (!tabbed && (ending == "." + languages.source || ending == "." + languages.target)) {
+  if (!has_tab && (ending == "." + languages.source || ending == "." + languages.target)) {
     fail(Fault::data, place(file.name, 0),
          ": one side of a pair of files. Give their prefix: ", Path(path).replace_extension(), ".");
   }
@@ -216,7 +220,7 @@ std::vector<std::string_view> sides(std::span<const Pair> pairs, std::string Pai
 PairFile read_pairs(std::span<const Path> paths, const Languages& languages) {
   if (paths.empty()) fail("parallel text: no path was given.");
   PairFile out;
-  for (const Path& path : paths) read_one(path, languages, out);
+  for (const Path& path : paths) read_path(path, languages, out);
   if (out.pairs.empty()) {
     fail(Fault::data, place(paths.front().string(), 0), ": no pair with two sides from here to line ",
          out.lines, ". Every line must be source<TAB>target.");

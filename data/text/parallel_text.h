@@ -26,7 +26,7 @@ struct Languages {
 
 /// A file that was read, for the run's manifest.
 struct SourceFile {
-  std::string path;    ///< as given, with the language's ending where that was added
+  std::string path;    ///< path given by the user, with the language's ending where that was added
   int64_t bytes = 0;   ///< size on disk, before decompression
   std::string sha256;  ///< SHA-256 of the bytes on disk
 };
@@ -54,8 +54,9 @@ PairFile read_pairs(const Path& path, const Languages& languages = {});
 /// Reads several files as one.
 PairFile read_pairs(std::span<const Path> paths, const Languages& languages = {});
 
-/// Views of one side of the pairs, valid as long as the pairs.
+/// The source sentences of pairs; the views are valid as long as the pairs.
 std::vector<std::string_view> sources(std::span<const Pair> pairs);
-std::vector<std::string_view> targets(std::span<const Pair> pairs);  ///< the translations; see sources()
+/// The translations of pairs; the views are valid as long as the pairs.
+std::vector<std::string_view> targets(std::span<const Pair> pairs);
 
 }  // namespace heed

@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+
 #include "heed/core/io/hash.h"
 #include "heed/core/io/utf8.h"
 
@@ -69,7 +71,7 @@ bool is_number(char32_t code) {
 bool is_word(char32_t code) {
   if (code < 0x80) return is_ascii_letter(code) || is_digit(code) || code == '_';
   const bool joiner = code == 0x200C || code == 0x200D;
-  // Circled and squared letters are symbols, but alphabetic ones.
+  // Circled and squared letters are symbols by their category, but \w contains them.
   const bool circled = (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
                        (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
   switch (category_of(code)) {
@@ -93,42 +95,37 @@ bool is_space(char32_t code) {
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.size();
-  size_t last = 0;  // end of the last character other than white space
+  size_t end = 0;  // end of the last character other than white space
   for (size_t at = 0; at < text.size();) {
-    const size_t from = at;
+    const size_t begin = at;
     if (is_space(next_code_point(text, at))) continue;
-    if (first == text.size()) first = from;
-    last = at;
+    if (first == text.size()) first = begin;
+    end = at;
   }
-  return first < last ? text.substr(first, last - first) : std::string_view{};
+  return first < end ? text.substr(first, end - first) : std::string_view{};
 }
 
 int64_t blank_separated_words(std::string_view text) {
   int64_t count = 0;
-  bool inside = false;
+  bool in_word = false;
   for (size_t at = 0; at < text.size();) {
-    const bool space = is_space(next_code_point(text, at));
-    if (!space && !inside) ++count;
-    inside = !space;
+    const bool was_in_word = in_word;
+    in_word = !is_space(next_code_point(text, at));
+    if (in_word && !was_in_word) ++count;
   }
   return count;
 }
 
 void check_text(std::string_view text, std::string_view name) {
   size_t bad = invalid_utf8(text);
-  const size_t zero = text.substr(0, bad).find('\0');
-  const bool is_nul = zero != std::string_view::npos;
-  if (is_nul) bad = zero;
+  const size_t nul = text.substr(0, bad).find('\0');
+  const bool is_nul = nul != std::string_view::npos;
+  if (is_nul) bad = nul;
   if (bad == std::string_view::npos) return;
-  int64_t line = 1;
-  size_t begin = 0;
-  for (size_t at = 0; at < bad; ++at) {
-    if (text[at] != '\n') continue;
-    ++line;
-    begin = at + 1;
-  }
-  const std::string place =
-      heed::text(name, ":", line, ":", code_points(text.substr(begin, bad - begin)) + 1);
+  const std::string_view before = text.substr(0, bad);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is no line end: npos + 1
+  const std::string place = heed::text(name, ":", line, ":", code_points(before.substr(line_begin)) + 1);
   if (is_nul) fail(Fault::data, place, ": a NUL byte, so this is not a text file. Use UTF-8 text.");
   fail(Fault::data, place, ": byte 0x", hexadecimal(text.substr(bad, 1)), " (", bad + 1,
        " of the file) is not UTF-8. Convert the file: iconv -f latin1 -t utf-8, where it is Latin-1.");

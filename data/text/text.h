@@ -14,8 +14,8 @@ namespace heed {
 /// Replaces bytes that are not UTF-8.
 inline constexpr char32_t replacement_character = 0xFFFD;
 
-/// The code point at byte `at`, which moves past it. A byte that begins no valid sequence gives
-/// `replacement_character` and moves by one, so every loop ends.
+/// The code point at byte `at`; moves `at` behind it. A byte that begins no valid sequence gives
+/// `replacement_character` and moves `at` by one, so every loop ends.
 char32_t next_code_point(std::string_view text, size_t& at);
 
 /// Appends a code point as UTF-8; an invalid one as `replacement_character`.
@@ -27,6 +27,9 @@ size_t invalid_utf8(std::string_view text);
 
 /// The text with `replacement_character` for each byte that is not valid UTF-8.
 std::string as_utf8(std::string_view text);
+
+/// What counts as one character: a Unicode code point, or a byte.
+enum class CharacterUnit { code_point, byte };
 
 /// Number of code points.
 int64_t code_points(std::string_view text);

@@ -58,15 +58,17 @@ struct PieceMerge {
 
 /// The 256 bytes in the order of their ids: first the visible characters of Latin-1.
 const std::string& byte_pair_bytes();
-/// Positions, 0 and the size included, that split a text into parts whose words are those of the text.
+/// Positions, 0 and the size included, that cut a text into parts between words, for parallel work.
 std::vector<size_t> byte_pair_cuts(std::string_view text);
 /// A tokenizer of tokens by id, as bytes, and merges by rank; both must fit together.
 std::unique_ptr<Tokenizer> make_byte_pair(std::vector<std::string> pieces, std::vector<PieceMerge> merges);
 /// Makes a tokenizer from the bytes of save().
 std::unique_ptr<Tokenizer> load_byte_pair(std::string_view bytes, std::string_view name);
-/// The result of Tokenizer::save(), the text of merges.txt, and of vocab.json.
+/// The result of Tokenizer::save().
 std::string saved_byte_pair(const std::vector<std::string>& pieces, const std::vector<PieceMerge>& merges);
+/// The lines of merges.txt.
 std::string byte_pair_lines(const std::vector<std::string>& pieces, const std::vector<PieceMerge>& merges);
+/// The content of vocab.json.
 std::string byte_pair_json(const std::vector<std::string>& pieces);
 
 }  // namespace detail

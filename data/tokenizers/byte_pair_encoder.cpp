@@ -1,4 +1,4 @@
-// The byte-pair encoder.
+// Encodes text by the merges of byte pairs, and decodes it.
 #include "heed/data/tokenizers/byte_pair.h"
 
 #include <algorithm>
@@ -25,21 +25,22 @@ class MergeTable {
     slots_.resize(size);
     for (size_t rank = 0; rank < merges.size(); ++rank) {
       const detail::PieceMerge& merge = merges[rank];
-      Slot& slot = slots_[place(merge.left, merge.right)];
+      Slot& slot = slots_[slot_of(merge.left, merge.right)];
       if (slot.rank < 0) slot = {merge.left, merge.right, static_cast<int32_t>(rank), merge.into};
     }
   }
 
   /// The merge of a pair; its rank is -1 where the pair is never merged.
-  const Slot& find(int32_t left, int32_t right) const { return slots_[place(left, right)]; }
+  const Slot& find(int32_t left, int32_t right) const { return slots_[slot_of(left, right)]; }
 
  private:
-  size_t place(int32_t left, int32_t right) const {
+  /// Index of the pair's slot, or of the free one where it belongs (linear probing).
+  size_t slot_of(int32_t left, int32_t right) const {
     const uint64_t key = (static_cast<uint64_t>(left) << 32) | static_cast<uint32_t>(right);
-    size_t at = static_cast<size_t>((key * 0x9E3779B97F4A7C15u) >> 20) & (slots_.size() - 1);
-    while (slots_[at].rank >= 0 && (slots_[at].left != left || slots_[at].right != right))
-      at = (at + 1) & (slots_.size() - 1);
-    return at;
+    size_t slot = static_cast<size_t>((key * 0x9E3779B97F4A7C15u) >> 20) & (slots_.size() - 1);
+    while (slots_[slot].rank >= 0 && (slots_[slot].left != left || slots_[slot].right != right))
+      slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
   }
 
   std::vector<Slot> slots_;
@@ -56,8 +57,8 @@ class WordMerger {
     pieces_.resize(word.size());
     heap_.clear();
     for (int32_t i = 0; i < count; ++i) {
-      const auto at = static_cast<size_t>(i);
-      pieces_[at] = {bytes_[static_cast<unsigned char>(word[at])], i - 1, i + 1 < count ? i + 1 : -1};
+      const auto byte = static_cast<unsigned char>(word[static_cast<size_t>(i)]);
+      piece(i) = {.id = bytes_[byte], .previous = i - 1, .next = i + 1 < count ? i + 1 : -1};
     }
     for (int32_t i = 0; i + 1 < count; ++i) {
       if (const int32_t rank = merge_at(i).rank; rank >= 0) heap_.push_back(candidate(rank, i));
@@ -66,52 +67,56 @@ class WordMerger {
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
       const auto rank = static_cast<int32_t>(heap_.back() >> 32);
-      const auto at = static_cast<int32_t>(heap_.back() & 0xFFFFFFFF);
+      const auto left_index = static_cast<int32_t>(heap_.back() & 0xFFFFFFFF);
       heap_.pop_back();
-      Piece& left = piece(at);
+      Piece& left = piece(left_index);
       if (left.id < 0 || left.next < 0) continue;
-      const MergeTable::Slot& merge = merge_at(at);
+      const MergeTable::Slot& merge = merge_at(left_index);
       if (merge.rank != rank) continue;  // another merge has taken one of the two
       Piece& right = piece(left.next);
       left.id = merge.into;
       left.next = right.next;
       right.id = -1;
       if (left.next >= 0) {
-        piece(left.next).before = at;
-        push_merge(at);
+        piece(left.next).previous = left_index;
+        push_merge(left_index);
       }
-      if (left.before >= 0) push_merge(left.before);
+      if (left.previous >= 0) push_merge(left.previous);
     }
     for (int32_t i = 0; i >= 0; i = piece(i).next) out.push_back(piece(i).id);
   }
 
  private:
+  /// A token of the word in a linked list.
   struct Piece {
-    int32_t id, before, next;
+    int32_t id;              // -1: merged into the piece before it
+    int32_t previous, next;  // indices of its neighbours; -1: none
   };
 
-  /// The key of a merge of this rank at this piece: the heap's top is the lowest rank, in ties the leftmost.
-  static uint64_t candidate(int32_t rank, int32_t at) {
-    return (static_cast<uint64_t>(rank) << 32) | static_cast<uint32_t>(at);
+  /// The heap's key of a merge: its top is the lowest rank, in ties the leftmost piece.
+  static uint64_t candidate(int32_t rank, int32_t left) {
+    return (static_cast<uint64_t>(rank) << 32) | static_cast<uint32_t>(left);
   }
 
-  Piece& piece(int32_t at) { return pieces_[static_cast<size_t>(at)]; }
+  Piece& piece(int32_t i) { return pieces_[static_cast<size_t>(i)]; }
 
   /// The merge of this piece and the next one.
-  const MergeTable::Slot& merge_at(int32_t at) { return table_.find(piece(at).id, piece(piece(at).next).id); }
+  const MergeTable::Slot& merge_at(int32_t left) {
+    return table_.find(piece(left).id, piece(piece(left).next).id);
+  }
 
   /// Adds the merge of this piece and the next one to the heap, if there is one.
-  void push_merge(int32_t at) {
-    const int32_t rank = merge_at(at).rank;
+  void push_merge(int32_t left) {
+    const int32_t rank = merge_at(left).rank;
     if (rank < 0) return;
-    heap_.push_back(candidate(rank, at));
+    heap_.push_back(candidate(rank, left));
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
   const MergeTable& table_;
   const std::array<int32_t, 256>& bytes_;
   std::vector<Piece> pieces_;
-  std::vector<uint64_t> heap_;  // a heap of candidates
+  std::vector<uint64_t> heap_;  // possible merges, as candidate()
 };
 
 class BytePairTokenizer final : public Tokenizer {
@@ -135,9 +140,9 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const override {
     const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
     std::vector<std::vector<int32_t>> parts(cuts.size() - 1);
-    parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t part) {
-      const auto at = static_cast<size_t>(part);
-      parts[at] = encode_part(text.substr(cuts[at], cuts[at + 1] - cuts[at]));
+    parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t index) {
+      const auto i = static_cast<size_t>(index);
+      parts[i] = encode_part(text.substr(cuts[i], cuts[i + 1] - cuts[i]));
     });
     if (parts.size() == 1) return std::move(parts[0]);
     size_t total = 0;
@@ -185,30 +190,32 @@ class BytePairTokenizer final : public Tokenizer {
       fail("byte pairs: no piece has the id ", id, "; ids are 0 .. ", size() - 1, ".");
   }
 
-  /// Words repeat, so each distinct one is merged once.
+  /// The ids of whole words. Words repeat, so each distinct one is merged once, and its ids are copied later.
   std::vector<int32_t> encode_part(std::string_view part) const {
+    struct IdRange {
+      size_t begin, count;  // range in `ids`
+    };
     WordMerger merger(table_, bytes_);
-    std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;  // word -> place in `ids`, count
+    std::unordered_map<std::string_view, IdRange> encoded_words;
     std::vector<int32_t> ids;
     ids.reserve(part.size() / 3);
-    for (size_t at = 0; at < part.size();) {
-      const size_t after = byte_pair_word(part, at);
-      const std::string_view word = part.substr(at, after - at);
-      at = after;
+    for (size_t begin = 0; begin < part.size();) {
+      const std::string_view word = part.substr(begin, byte_pair_word(part, begin) - begin);
+      begin += word.size();
       if (word.size() == 1) {
         ids.push_back(bytes_[static_cast<unsigned char>(word[0])]);
         continue;
       }
-      const auto [entry, fresh] = known.try_emplace(word);
-      const size_t begin = ids.size();
-      if (fresh) {
+      const auto [entry, is_new] = encoded_words.try_emplace(word);
+      const size_t first_id = ids.size();
+      if (is_new) {
         merger.encode(word, ids);
-        entry->second = {begin, ids.size() - begin};
+        entry->second = {first_id, ids.size() - first_id};
       } else {
-        const auto [from, count] = entry->second;
-        ids.resize(begin + count);
-        std::copy_n(ids.begin() + static_cast<std::ptrdiff_t>(from), count,
-                    ids.begin() + static_cast<std::ptrdiff_t>(begin));
+        const IdRange& earlier = entry->second;
+        ids.resize(first_id + earlier.count);
+        std::copy_n(ids.begin() + static_cast<std::ptrdiff_t>(earlier.begin), earlier.count,
+                    ids.begin() + static_cast<std::ptrdiff_t>(first_id));
       }
     }
     return ids;
@@ -217,16 +224,8 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<std::string> pieces_;
   std::vector<detail::PieceMerge> merges_;
   MergeTable table_;
-  std::array<int32_t, 256> bytes_{};
+  std::array<int32_t, 256> bytes_{};  // ids of the bytes
 };
-
-const BytePairTokenizer& as_byte_pair(const Tokenizer& tokenizer) {
-  const auto* found = dynamic_cast<const BytePairTokenizer*>(&tokenizer);
-  if (found == nullptr)
-    fail("byte pairs: this is a tokenizer of the kind ", tokenizer.kind(),
-         ", which has no vocab.json and merges.txt. Use one of the kind byte_pair.");
-  return *found;
-}
 
 }  // namespace
 
@@ -235,15 +234,18 @@ std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> piece
   const auto found = std::find(pieces.begin(), pieces.end(), end_of_text);
   auto end = found == pieces.end() ? -1 : static_cast<int32_t>(found - pieces.begin());
   for (const PieceMerge& merge : merges) {
-    if (merge.into == end) end = -1;  // a merge makes it, so it is no special token
+    if (merge.into == end) end = -1;  // a token that a merge makes is not special
   }
   return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end);
 }
 
 BytePairFiles byte_pair_files(const Tokenizer& tokenizer) {
-  const BytePairTokenizer& pairs = as_byte_pair(tokenizer);
-  return {.vocabulary = detail::byte_pair_json(pairs.pieces()),
-          .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs.pieces(), pairs.merges())};
+  const auto* pairs = dynamic_cast<const BytePairTokenizer*>(&tokenizer);
+  if (pairs == nullptr)
+    fail("byte pairs: this is a tokenizer of the kind ", tokenizer.kind(),
+         ", which has no vocab.json and merges.txt. Use one of the kind byte_pair.");
+  return {.vocabulary = detail::byte_pair_json(pairs->pieces()),
+          .merges = "#version: 0.2\n" + detail::byte_pair_lines(pairs->pieces(), pairs->merges())};
 }
 
 }  // namespace heed

@@ -13,7 +13,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view title = "heed byte pairs 1";
-constexpr int64_t largest = int64_t{64} << 20;  // bytes of a file
+constexpr int64_t max_file_bytes = int64_t{64} << 20;
 
 /// The characters that spell bytes in GPT-2's files: visible ones of Latin-1 spell themselves, the others
 /// count up from U+0100.
@@ -23,15 +23,15 @@ struct Spelling {
   std::array<int16_t, 0x144> byte{};   // the byte that a character spells; -1: none
 
   Spelling() {
-    const auto visible = [](int b) {
+    const auto is_visible = [](int b) {
       return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
     };
     byte.fill(-1);
-    char32_t hidden = 0x100;
-    for (const bool seen : {true, false}) {
+    char32_t next_hidden = 0x100;
+    for (const bool visible : {true, false}) {
       for (int b = 0; b < 256; ++b) {
-        if (visible(b) != seen) continue;
-        const char32_t code = seen ? static_cast<char32_t>(b) : hidden++;
+        if (is_visible(b) != visible) continue;
+        const char32_t code = visible ? static_cast<char32_t>(b) : next_hidden++;
         order += static_cast<char>(b);
         letter[static_cast<size_t>(b)] = code;
         byte[code] = static_cast<int16_t>(b);
@@ -41,18 +41,19 @@ struct Spelling {
 };
 
 const Spelling& spelling() {
-  static const Spelling all;
-  return all;
+  static const Spelling instance;
+  return instance;
 }
 
+/// The bytes in the spelling of GPT-2's files.
 std::string spelled(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) append_code_point(out, spelling().letter[static_cast<unsigned char>(c)]);
   return out;
 }
 
-/// Decodes letters to bytes; false when one spells no byte.
-bool unspelled(std::string_view letters, std::string& bytes) {
+/// Decodes the spelling of bytes; false when a letter spells no byte.
+bool read_spelling(std::string_view letters, std::string& bytes) {
   bytes.clear();
   for (size_t at = 0; at < letters.size();) {
     const char32_t code = next_code_point(letters, at);
@@ -62,8 +63,8 @@ bool unspelled(std::string_view letters, std::string& bytes) {
   return true;
 }
 
-/// Special tokens stand in a vocabulary without merges: <|endoftext|>, <s>, [PAD], and those by which fairseq
-/// makes the size of a vocabulary even.
+/// True for special tokens, which no merge makes: <|endoftext|>, <s>, [PAD], and those with which fairseq
+/// pads a vocabulary.
 bool is_special(std::string_view bytes) {
   return (bytes.starts_with('<') && bytes.ends_with('>')) ||
          (bytes.starts_with('[') && bytes.ends_with(']')) || bytes.starts_with("madeupword");
@@ -75,52 +76,52 @@ class TokenizerBuilder {
   /// Adds a token and returns its id; -1 when it is empty, repeated, or not spelled in bytes.
   int32_t add(std::string_view letters) {
     std::string bytes;
-    if (letters.empty() || !unspelled(letters, bytes)) return -1;
+    if (letters.empty() || !read_spelling(letters, bytes)) return -1;
     const auto id = static_cast<int32_t>(pieces_.size());
     if (!ids_.emplace(bytes, id).second) return -1;
     pieces_.push_back(std::move(bytes));
     return id;
   }
 
-  /// A byte without a token; -1: none. Marks bytes as made.
+  /// A byte that has no token; -1: there is none. Marks the tokens of bytes as made.
   int missing_byte() {
-    made_.assign(pieces_.size(), false);
+    is_made_.assign(pieces_.size(), false);
     for (int b = 0; b < 256; ++b) {
       const auto found = ids_.find(std::string(1, static_cast<char>(b)));
       if (found == ids_.end()) return b;
-      made_[static_cast<size_t>(found->second)] = true;
+      is_made_[static_cast<size_t>(found->second)] = true;
     }
     return -1;
   }
 
-  /// Adds the merge "left right"; returns what is wrong with it, or an empty text.
+  /// Adds the merge of a line "left right"; returns what is wrong with the line, or an empty text.
   std::string merge(std::string_view line) {
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos)
       return text("'", shown(line), "' is not two pieces with a blank between them");
     detail::PieceMerge merge;
-    std::string both;
+    std::string merged_bytes;
     for (const auto& [letters, id] :
          {std::pair{line.substr(0, blank), &merge.left}, {line.substr(blank + 1), &merge.right}}) {
       std::string bytes;
-      const auto found = unspelled(letters, bytes) ? ids_.find(bytes) : ids_.end();
-      if (found == ids_.end() || !made_[static_cast<size_t>(found->second)])
+      const auto found = read_spelling(letters, bytes) ? ids_.find(bytes) : ids_.end();
+      if (found == ids_.end() || !is_made_[static_cast<size_t>(found->second)])
         return text("'", shown(letters), "' is neither a byte nor made by a merge before this one");
       *id = found->second;
-      both += bytes;
+      merged_bytes += bytes;
     }
-    const auto found = ids_.find(both);
+    const auto found = ids_.find(merged_bytes);
     if (found == ids_.end()) return text("the vocabulary has no piece for '", shown(line), "'");
     merge.into = found->second;
-    made_[static_cast<size_t>(merge.into)] = true;
+    is_made_[static_cast<size_t>(merge.into)] = true;
     merges_.push_back(merge);
     return {};
   }
 
   /// The first piece that no merge makes, though it is neither a byte nor a special token; null: none.
-  const std::string* unmade() const {
+  const std::string* unmade_piece() const {
     for (size_t id = 0; id < pieces_.size(); ++id) {
-      if (!made_[id] && !is_special(pieces_[id])) return &pieces_[id];
+      if (!is_made_[id] && !is_special(pieces_[id])) return &pieces_[id];
     }
     return nullptr;
   }
@@ -133,15 +134,16 @@ class TokenizerBuilder {
  private:
   std::vector<std::string> pieces_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::vector<bool> made_;  // is a byte or the result of a merge
+  std::vector<bool> is_made_;  // by id: the token is a byte or the result of a merge
   std::vector<detail::PieceMerge> merges_;
 };
 
 constexpr std::string_view remedy =
     " Give the vocabulary and the merges of one tokenizer, as they were published.";
 
+/// Adds the tokens of a vocabulary file, and checks that each byte has one.
 void add_vocabulary(TokenizerBuilder& builder, const Path& path) {
-  const Json json = parse_json(io::read_regular_text(path, largest), path.string());
+  const Json json = parse_json(io::read_regular_text(path, max_file_bytes), path.string());
   if (!json.is_object()) fail(Fault::data, path, ": byte 0: a vocabulary is an object, piece to id.", remedy);
   const std::vector<std::string> tokens = detail::tokens_by_id(json.members(), path.string(), remedy);
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -154,18 +156,19 @@ void add_vocabulary(TokenizerBuilder& builder, const Path& path) {
   if (missing >= 0) fail(Fault::data, path, ": no piece is the byte ", missing, " alone.", remedy);
 }
 
+/// Adds the merges of a file, and checks that they make all tokens.
 void add_merges(TokenizerBuilder& builder, const Path& path) {
-  const std::string content = io::read_regular_text(path, largest);
+  const std::string content = io::read_regular_text(path, max_file_bytes);
   check_text(content, path.string());
-  int64_t line = 0;
-  for (const std::string_view merge : split_lines(content)) {
-    ++line;
-    if (merge.empty() || (line == 1 && merge.starts_with("#version"))) continue;
-    const std::string wrong = builder.merge(merge);
-    if (!wrong.empty()) fail(Fault::data, path, ":", line, ": ", wrong, ".", remedy);
+  int64_t line_number = 0;
+  for (const std::string_view line : split_lines(content)) {
+    ++line_number;
+    if (line.empty() || (line_number == 1 && line.starts_with("#version"))) continue;
+    const std::string fault = builder.merge(line);
+    if (!fault.empty()) fail(Fault::data, path, ":", line_number, ": ", fault, ".", remedy);
   }
-  if (const std::string* piece = builder.unmade(); piece != nullptr) {
-    fail(Fault::data, path, ":", std::max<int64_t>(line, 1), ": its ", builder.num_merges(),
+  if (const std::string* piece = builder.unmade_piece(); piece != nullptr) {
+    fail(Fault::data, path, ":", std::max<int64_t>(line_number, 1), ": its ", builder.num_merges(),
          " merges do not make '", shown(spelled(*piece)),
          "' of the vocabulary: the file is cut short, or of another tokenizer.", remedy);
   }
@@ -201,15 +204,15 @@ std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
 std::unique_ptr<Tokenizer> detail::load_byte_pair(std::string_view bytes, std::string_view name) {
   SavedLines lines(bytes, title, name);
   TokenizerBuilder builder;
-  for (int64_t left = lines.count("pieces"); left > 0; --left) {
+  for (int64_t remaining = lines.count("pieces"); remaining > 0; --remaining) {
     const std::string_view letters = lines.next();
     if (builder.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
   }
   const int missing = builder.missing_byte();
   if (missing >= 0) lines.damaged("no piece is the byte ", missing, " alone");
-  for (int64_t left = lines.count("merges"); left > 0; --left) {
-    const std::string wrong = builder.merge(lines.next());
-    if (!wrong.empty()) lines.damaged(wrong);
+  for (int64_t remaining = lines.count("merges"); remaining > 0; --remaining) {
+    const std::string fault = builder.merge(lines.next());
+    if (!fault.empty()) lines.damaged(fault);
   }
   lines.finish();
   return builder.finish();

@@ -9,6 +9,7 @@
 namespace heed {
 namespace {
 
+/// Kinds of characters that make different words.
 enum class Kind : uint8_t { space, letter, number, other };
 
 Kind kind_of(char32_t code) {
@@ -30,12 +31,12 @@ Kind next_kind(std::string_view text, size_t& at) {
   return ascii[byte];
 }
 
-/// The end of the run of this kind at `at`.
+/// The end of the run of characters of this kind that begins at `at`.
 size_t run_end(std::string_view text, size_t at, Kind kind) {
   while (at < text.size()) {
-    size_t after = at;
-    if (next_kind(text, after) != kind) break;
-    at = after;
+    size_t next = at;
+    if (next_kind(text, next) != kind) break;
+    at = next;
   }
   return at;
 }
@@ -48,36 +49,36 @@ size_t byte_pair_word(std::string_view text, size_t at) {
       if (text.substr(at + 1).starts_with(ending)) return at + 1 + ending.size();
     }
   }
-  size_t after = at;
-  Kind kind = next_kind(text, after);
-  if (text[at] == ' ' && after < text.size()) {
-    size_t second = after;
-    const Kind following = next_kind(text, second);
-    if (following != Kind::space) {
-      kind = following;
-      after = second;
+  size_t end = at;
+  Kind kind = next_kind(text, end);
+  if (text[at] == ' ' && end < text.size()) {  // a blank belongs to the word behind it
+    size_t second_end = end;
+    const Kind second = next_kind(text, second_end);
+    if (second != Kind::space) {
+      kind = second;
+      end = second_end;
     }
   }
-  if (kind != Kind::space) return run_end(text, after, kind);
+  if (kind != Kind::space) return run_end(text, end, kind);
   size_t last = at;  // start of the last white space character
-  while (after < text.size()) {
-    size_t next = after;
+  while (end < text.size()) {
+    size_t next = end;
     if (next_kind(text, next) != Kind::space) break;
-    last = after;
-    after = next;
+    last = end;
+    end = next;
   }
-  return after == text.size() || last == at ? after : last;
+  return end == text.size() || last == at ? end : last;
 }
 
 std::vector<size_t> detail::byte_pair_cuts(std::string_view text) {
-  constexpr size_t least = size_t{1} << 16;
-  const size_t parts = std::clamp<size_t>(text.size() / least, 1, static_cast<size_t>(threads()) * 4);
+  constexpr size_t min_part = size_t{1} << 16;  // bytes
+  const size_t num_parts = std::clamp<size_t>(text.size() / min_part, 1, static_cast<size_t>(threads()) * 4);
   std::vector<size_t> cuts{0};
-  for (size_t part = 1; part < parts; ++part) {
+  for (size_t part = 1; part < num_parts; ++part) {
     // A line end after a visible character ends a word, and no later word depends on text before it.
-    size_t at = std::max(text.size() / parts * part, cuts.back() + 1);
-    while (at < text.size() && !(text[at] == '\n' && text[at - 1] > ' ' && text[at - 1] < 0x7F)) ++at;
-    if (at < text.size()) cuts.push_back(at);
+    size_t cut = std::max(text.size() / num_parts * part, cuts.back() + 1);
+    while (cut < text.size() && !(text[cut] == '\n' && text[cut - 1] > ' ' && text[cut - 1] < 0x7F)) ++cut;
+    if (cut < text.size()) cuts.push_back(cut);
   }
   cuts.push_back(text.size());
   return cuts;

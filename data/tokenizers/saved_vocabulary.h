@@ -23,7 +23,7 @@ class SavedLines {
   std::string_view value(std::string_view key);
   /// The value of `key` as an integer, at most the number of entries that the remaining bytes can hold.
   int64_t count(std::string_view key = "count");
-  /// Fails when anything follows.
+  /// Fails if lines are left.
   void finish();
 
   /// Fails, naming the line.
@@ -39,8 +39,8 @@ class SavedLines {
   int64_t line_ = 0;
 };
 
-/// The names of an object's members in the order of their values, which must be the numbers from 0 on, each
-/// once. Fault::data that begins with `place` and ends with `advice`.
+/// The names of a JSON object's members in the order of their values. The values must be the numbers from 0
+/// on, each once; else Fault::data with a message that begins with `place` and ends with `advice`.
 std::vector<std::string> tokens_by_id(const Json::Members& members, std::string_view place,
                                       std::string_view advice);
 

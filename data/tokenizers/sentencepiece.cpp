@@ -21,8 +21,8 @@ namespace {
 namespace sp = ::sentencepiece;
 
 constexpr std::string_view file_title = "heed sentencepiece 1\n";
-constexpr size_t hash_digits = 64;
-constexpr size_t model_cap = size_t{64} << 20;
+constexpr size_t hash_digits = 64;  // hexadecimal digits of a SHA-256
+constexpr size_t max_model_bytes = size_t{64} << 20;
 
 /// The library's message without its source location.
 std::string reason(const sp::util::Status& status) {
@@ -34,9 +34,10 @@ std::string reason(const sp::util::Status& status) {
   return rest.empty() ? message : rest;
 }
 
-/// Converts the library's exceptions, thrown for damage that it does not check for.
+/// Runs a call of the library. Turns its exceptions, which damage that it does not check for causes, into
+/// Errors.
 template <class Call>
-void guarded(Call call) {
+void report_damage(Call call) {
   try {
     call();
   } catch (const Error&) {
@@ -51,7 +52,7 @@ void guarded(Call call) {
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(std::string model) : Tokenizer(SpecialIds{}), model_(std::move(model)) {
-    guarded([&] {
+    report_damage([&] {
       const auto status = processor_.LoadFromSerializedProto(model_);
       if (!status.ok()) {
         fail(Fault::data, "sentencepiece: the model cannot be loaded: ", shown(reason(status), 200), ".");
@@ -107,22 +108,22 @@ class SentencePieceTokenizer final : public Tokenizer {
 /// Iterates over the sentences for the trainer.
 class Sentences final : public sp::SentenceIterator {
  public:
-  explicit Sentences(std::span<const std::string_view> sentences) : sentences_(sentences) { fill(); }
-  bool done() const override { return at_ == sentences_.size(); }
+  explicit Sentences(std::span<const std::string_view> sentences) : sentences_(sentences) { read(); }
+  bool done() const override { return index_ == sentences_.size(); }
   void Next() override {
-    ++at_;
-    fill();
+    ++index_;
+    read();
   }
-  const std::string& value() const override { return value_; }
+  const std::string& value() const override { return sentence_; }
   sp::util::Status status() const override { return {}; }
 
  private:
-  void fill() {
-    if (!done()) value_ = sentences_[at_];
+  void read() {
+    if (!done()) sentence_ = sentences_[index_];
   }
   std::span<const std::string_view> sentences_;
-  size_t at_ = 0;
-  std::string value_;
+  size_t index_ = 0;
+  std::string sentence_;  // a copy of sentences_[index_]
 };
 
 }  // namespace
@@ -133,21 +134,21 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
     fail("sentencepiece: size = ", options.size, " and threads = ", options.threads,
          "; they must be in 8 .. 1000000 and 1 .. 128.");
   }
-  size_t longest = 0;
-  bool blank = true;
+  size_t max_bytes = 0;
+  bool is_blank = true;
   for (size_t i = 0; i < sentences.size(); ++i) {
     check_text(sentences[i], text("sentence ", i + 1));
-    longest = std::max(longest, sentences[i].size());
-    blank = blank && trimmed(sentences[i]).empty();
+    max_bytes = std::max(max_bytes, sentences[i].size());
+    is_blank = is_blank && trimmed(sentences[i]).empty();
   }
-  if (blank) fail(Fault::data, "sentencepiece: there is no text to train on.");
+  if (is_blank) fail(Fault::data, "sentencepiece: there is no text to train on.");
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", options.model == SubwordModel::unigram ? "unigram" : "bpe"},
       {"vocab_size", std::to_string(options.size)},
       {"hard_vocab_limit", "false"},
       {"character_coverage", "1.0"},
       {"num_threads", std::to_string(options.threads)},
-      {"max_sentence_length", std::to_string(longest + 1)},
+      {"max_sentence_length", std::to_string(max_bytes + 1)},
       {"unk_id", "0"},
       {"pad_id", "1"},
       {"bos_id", "2"},
@@ -172,27 +173,28 @@ namespace detail {
 
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::string_view name) {
   constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
-  const size_t head = file_title.size() + hash_digits + 1;
+  const size_t header_bytes = file_title.size() + hash_digits + 1;
   if (!bytes.starts_with(file_title)) {
     fail(Fault::data, name, ": byte 0: this is no saved sentencepiece model.", remedy);
   }
-  if (bytes.size() <= head || bytes[head - 1] != '\n') {
+  if (bytes.size() <= header_bytes || bytes[header_bytes - 1] != '\n') {
     fail(Fault::data, name, ": byte ", file_title.size(), ": the SHA-256 and the model are cut short.",
          remedy);
   }
-  const std::string_view model = bytes.substr(head);
-  if (model.size() > model_cap) {
-    fail(Fault::data, name, ": a model of ", model.size(), " bytes from byte ", head, " on; at most ",
-         model_cap, " are accepted.");
+  const std::string_view model = bytes.substr(header_bytes);
+  if (model.size() > max_model_bytes) {
+    fail(Fault::data, name, ": a model of ", model.size(), " bytes from byte ", header_bytes, " on; at most ",
+         max_model_bytes, " are accepted.");
   }
   if (sha256_hex(model) != bytes.substr(file_title.size(), hash_digits)) {
-    fail(Fault::data, name, ": bytes ", head, "-", bytes.size() - 1, " do not match their SHA-256.", remedy);
+    fail(Fault::data, name, ": bytes ", header_bytes, "-", bytes.size() - 1, " do not match their SHA-256.",
+         remedy);
   }
-  check_sentencepiece_model(model, name, static_cast<int64_t>(head));
+  check_sentencepiece_model(model, name, static_cast<int64_t>(header_bytes));
   try {
     return std::make_unique<SentencePieceTokenizer>(std::string(model));
   } catch (const Error& error) {
-    fail(Fault::data, name, ": from byte ", head, " on: ", error.what());
+    fail(Fault::data, name, ": from byte ", header_bytes, " on: ", error.what());
   }
 }
 
@@ -205,7 +207,7 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::strin
 namespace heed {
 namespace {
 
-[[noreturn]] void absent() {
+[[noreturn]] void fail_without_library() {
   fail(
       "this build of heed has no sentencepiece. Install libsentencepiece-dev and build again, or use the "
       "word "
@@ -215,9 +217,11 @@ namespace {
 }  // namespace
 
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>, const SubwordOptions&) {
-  absent();
+  fail_without_library();
 }
-std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view, std::string_view) { absent(); }
+std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view, std::string_view) {
+  fail_without_library();
+}
 
 }  // namespace heed
 

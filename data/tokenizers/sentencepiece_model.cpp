@@ -14,14 +14,17 @@ namespace {
 
 // Wire types and field numbers: https://protobuf.dev/programming-guides/encoding and
 // sentencepiece_model.proto.
-enum Wire : uint64_t { varint = 0, wide = 1, bytes = 2, narrow = 5 };
+// ModelProto { repeated SentencePiece pieces = 1 { string piece = 1; float score = 2; Type type = 3 };
+//              TrainerSpec trainer_spec = 2 { ModelType model_type = 3 };
+//              NormalizerSpec normalizer_spec = 3, denormalizer_spec = 5 { bytes precompiled_charsmap = 2 } }
+enum Wire : uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 constexpr uint64_t pieces_field = 1, trainer_field = 2, normalizer_field = 3, denormalizer_field = 5;
 constexpr uint64_t piece_text = 1, piece_score = 2, piece_kind = 3;
 constexpr uint64_t trainer_model = 3;
 constexpr uint64_t normalizer_table = 2;
 constexpr uint64_t unigram = 1, bpe = 2;
 constexpr uint64_t unknown_kind = 2, control_kind = 3, user_kind = 4, normal_kind = 1;
-constexpr size_t longest_piece = 1024;  // bytes
+constexpr size_t max_piece_bytes = 1024;  // bytes
 constexpr size_t max_pieces = 1'000'000;
 
 /// One field of a message.
@@ -32,80 +35,91 @@ struct Field {
   size_t at = 0;                  ///< offset in the model
 };
 
-class Checker {
+/// Checks a model message by message; its errors name the byte.
+class ModelChecker {
  public:
-  Checker(std::string_view model, std::string_view name, int64_t offset)
+  ModelChecker(std::string_view model, std::string_view name, int64_t offset)
       : model_(model), name_(name), offset_(offset) {}
 
   void check() {
-    size_t kinds_of_model = 0;
-    bool seen[8] = {};
+    size_t num_model_types = 0;
+    bool is_seen[8] = {};  // by the number of the field
     each_field(model_, [&](const Field& field) {
       const bool known = field.number == pieces_field || field.number == trainer_field ||
                          field.number == normalizer_field || field.number == denormalizer_field;
-      if (!known || field.wire != bytes) refuse(field.at, "a field that no model of ours has");
+      if (!known || field.wire != bytes) fail_at(field.at, "a field that no model of ours has");
       if (field.number == pieces_field) return check_piece(field);
-      if (seen[field.number]) refuse(field.at, "a part of the model for the second time");
-      seen[field.number] = true;
+      if (is_seen[field.number]) fail_at(field.at, "a part of the model for the second time");
+      is_seen[field.number] = true;
       if (field.number == trainer_field) {
         each_field(field.content, [&](const Field& option) {
           if (option.number != trainer_model) return;
           if (option.wire != varint || (option.value != unigram && option.value != bpe))
-            refuse(option.at, "a kind of model other than unigram and BPE");
-          ++kinds_of_model;
+            fail_at(option.at, "a kind of model other than unigram and BPE");
+          ++num_model_types;
         });
       } else {
         check_normalizer(field);
       }
     });
-    if (kinds_of_model > 1) refuse(0, "two kinds of model");
-    if (pieces_.empty()) refuse(0, "no pieces");
+    if (num_model_types > 1) fail_at(0, "two kinds of model");
+    if (pieces_.empty()) fail_at(0, "no pieces");
   }
 
  private:
-  [[noreturn]] void refuse(size_t at, std::string_view what) const {
+  [[noreturn]] void fail_at(size_t at, std::string_view what) const {
     fail(Fault::data, name_, ": the sentencepiece model is damaged: at byte ",
          offset_ + static_cast<int64_t>(at), " is ", what,
          ". Take the one of another checkpoint of the run.");
   }
 
+  /// Reads a number of 7 bits a byte, the lowest first; moves `at` behind it.
   uint64_t read_varint(std::string_view message, size_t& at) const {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (at == message.size()) refuse(place(message, at), "a number that is cut short");
+      if (at == message.size()) fail_at(offset_in_model(message, at), "a number that is cut short");
       const auto byte = static_cast<unsigned char>(message[at++]);
       value |= static_cast<uint64_t>(byte & 0x7F) << shift;
       if (byte < 0x80) return value;
     }
-    refuse(place(message, at), "a number of more than 64 bits");
+    fail_at(offset_in_model(message, at), "a number of more than 64 bits");
   }
 
-  size_t place(std::string_view part, size_t at) const {
+  /// The offset in the model of byte `at` of one of its parts.
+  size_t offset_in_model(std::string_view part, size_t at) const {
     return static_cast<size_t>(part.data() - model_.data()) + at;
   }
 
+  /// Little-endian 32-bit number at an offset.
+  static uint32_t fixed32_at(std::string_view part, size_t offset) {
+    uint32_t value = 0;
+    for (size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(part[offset + i]);
+    return value;
+  }
+
+  /// Calls visit(field) for each field of a message; fails for one that is not well-formed.
   template <class Visit>
   void each_field(std::string_view message, Visit visit) const {
     for (size_t at = 0; at < message.size();) {
-      Field field{.at = place(message, at)};
+      Field field{.at = offset_in_model(message, at)};
       const uint64_t tag = read_varint(message, at);
       field.number = tag >> 3;
       field.wire = tag & 7;
       const size_t left = message.size() - at;
       if (field.wire == varint) {
         field.value = read_varint(message, at);
-      } else if (field.wire == wide || field.wire == narrow) {
-        const size_t width = field.wire == wide ? 8 : 4;
-        if (left < width) refuse(field.at, "a number that is cut short");
+      } else if (field.wire == fixed64 || field.wire == fixed32) {
+        const size_t width = field.wire == fixed64 ? 8 : 4;
+        if (left < width) fail_at(field.at, "a number that is cut short");
         field.content = message.substr(at, width);
         at += width;
       } else if (field.wire == bytes) {
         const uint64_t count = read_varint(message, at);
-        if (count > message.size() - at) refuse(field.at, "a part that is longer than what holds it");
+        if (count > message.size() - at) fail_at(field.at, "a part that is longer than what holds it");
         field.content = message.substr(at, count);
         at += count;
       } else {
-        refuse(field.at, "a field of an unknown type");
+        fail_at(field.at, "a field of an unknown type");
       }
       visit(field);
     }
@@ -117,34 +131,33 @@ class Checker {
     each_field(piece.content, [&](const Field& field) {
       if (field.number == piece_text && field.wire == bytes) {
         letters = field.content;
-      } else if (field.number == piece_score && field.wire == narrow) {
-        uint32_t bits = 0;
-        for (size_t i = 4; i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(field.content[i]);
-        if (!std::isfinite(std::bit_cast<float>(bits))) refuse(field.at, "a score that is not finite");
+      } else if (field.number == piece_score && field.wire == fixed32) {
+        const auto score = std::bit_cast<float>(fixed32_at(field.content, 0));
+        if (!std::isfinite(score)) fail_at(field.at, "a score that is not finite");
       } else if (field.number == piece_kind && field.wire == varint) {
         kind = field.value;
       } else {
-        refuse(field.at, "a field that no piece has");
+        fail_at(field.at, "a field that no piece has");
       }
     });
     const bool first = pieces_.empty();
-    if (letters.empty() || letters.size() > longest_piece ||
+    if (letters.empty() || letters.size() > max_piece_bytes ||
         invalid_utf8(letters) != std::string_view::npos || letters.find('\0') != std::string_view::npos) {
-      refuse(piece.at, "a piece that is empty, too long or no text");
+      fail_at(piece.at, "a piece that is empty, too long or no text");
     }
     if (kind != normal_kind && kind != unknown_kind && kind != control_kind && kind != user_kind)
-      refuse(piece.at, "a piece of a kind that is not in use");
+      fail_at(piece.at, "a piece of a kind that is not in use");
     if ((kind == unknown_kind) != first) {
-      refuse(piece.at, first ? "a first piece other than the unknown one" : "a second unknown piece");
+      fail_at(piece.at, first ? "a first piece other than the unknown one" : "a second unknown piece");
     }
-    if (!pieces_.insert(letters).second) refuse(piece.at, "a piece for the second time");
-    if (pieces_.size() > max_pieces) refuse(piece.at, "one piece too many");
+    if (!pieces_.insert(letters).second) fail_at(piece.at, "a piece for the second time");
+    if (pieces_.size() > max_pieces) fail_at(piece.at, "one piece too many");
   }
 
   void check_normalizer(const Field& part) const {
     each_field(part.content, [&](const Field& field) {
       if (field.number != normalizer_table) return;
-      if (field.wire != bytes) refuse(field.at, "a table that is none");
+      if (field.wire != bytes) fail_at(field.at, "a table that is none");
       if (!field.content.empty()) check_table(field.content);
     });
   }
@@ -154,30 +167,30 @@ class Checker {
   /// own XOR its offset XOR one byte; its leaf, if any, is the unit at the offset and holds a position in the
   /// replacements.
   void check_table(std::string_view table) const {
-    const auto unit = [&](size_t at) {
-      uint32_t value = 0;
-      for (size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(table[at + i]);
-      return value;
-    };
-    if (table.size() <= 4) refuse(place(table, 0), "a table that is cut short");
-    const size_t size = unit(0);
+    if (table.size() <= 4) fail_at(offset_in_model(table, 0), "a table that is cut short");
+    const size_t size = fixed32_at(table, 0);
     if (size == 0 || size % 1024 != 0 || size >= table.size() - 4)
-      refuse(place(table, 0), "the size of a table that does not fit");
+      fail_at(offset_in_model(table, 0), "the size of a table that does not fit");
     const std::string_view replacements = table.substr(4 + size);
-    if (replacements.back() != '\0') refuse(place(replacements, 0), "a replacement that does not end");
+    if (replacements.back() != '\0')
+      fail_at(offset_in_model(replacements, 0), "a replacement that does not end");
     if (invalid_utf8(replacements) != std::string_view::npos) {
-      refuse(place(replacements, invalid_utf8(replacements)), "a replacement that is no text");
+      fail_at(offset_in_model(replacements, invalid_utf8(replacements)), "a replacement that is no text");
     }
-    const size_t units = size / 4;
-    for (size_t i = 0; i < units; ++i) {
-      const uint32_t value = unit(4 + 4 * i);
-      if (value >> 31 != 0 && i > 0) continue;  // a leaf: checked at the unit that leads to it
-      const size_t next = i ^ size_t { value >> 10 } << ((value & 0x200) >> 6);
-      // The 256 units that one step can reach are in one block.
-      const bool inside = (next | 0xFF) < units;
+    const auto unit = [&](size_t i) { return fixed32_at(table, 4 + 4 * i); };
+    const size_t num_units = size / 4;
+    for (size_t i = 0; i < num_units; ++i) {
+      // Bits of a unit: 31 is set in a leaf, whose others are its position; 10 to 30 are the offset, which
+      // bit 9 shifts by 8; bit 8 says that there is a leaf.
+      const uint32_t value = unit(i);
+      if (value >> 31 != 0 && i > 0) continue;  // a leaf is checked at the unit that leads to it
+      const size_t offset = size_t{value >> 10} << ((value & 0x200) >> 6);
+      const size_t next = i ^ offset;
+      const bool is_inside =
+          (next | 0xFF) < num_units;  // the 256 units that one step can reach are in one block
       const bool has_leaf = (value & 0x100) != 0;
-      if (!inside || (has_leaf && (unit(4 + 4 * next) & 0x7FFFFFFF) >= replacements.size()))
-        refuse(place(table, 4 + 4 * i), "a step that leads out of its table");
+      if (!is_inside || (has_leaf && (unit(next) & 0x7FFFFFFF) >= replacements.size()))
+        fail_at(offset_in_model(table, 4 + 4 * i), "a step that leads out of its table");
     }
   }
 
@@ -189,7 +202,7 @@ class Checker {
 }  // namespace
 
 void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset) {
-  Checker(model, name, offset).check();
+  ModelChecker(model, name, offset).check();
 }
 
 }  // namespace heed::detail

@@ -6,11 +6,11 @@
 
 namespace heed::detail {
 
-/// Parses a serialised ModelProto (sentencepiece_model.proto). Throws Fault::data that names `name` and the
-/// byte, counted from `offset`, unless it is as train_sentencepiece() makes it: well-formed messages; unigram
-/// or BPE; tokens that are distinct, UTF-8, of a kind in use, with finite scores, only the first of them
-/// unknown; normaliser tables without references outside themselves. The library checks none of this: on
-/// models that violate it, it reads or runs beyond its memory.
+/// Parses a serialised ModelProto (sentencepiece_model.proto). Fault::data that names `name` and the byte,
+/// counted from `offset`, unless the model has the properties of those that train_sentencepiece() makes:
+/// well-formed messages; unigram or BPE; tokens that are distinct, UTF-8, of a kind in use, with finite
+/// scores, only the first of them unknown; normaliser tables without references outside themselves. The
+/// library checks none of this: on other models it reads or runs beyond its memory.
 void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset);
 
 }  // namespace heed::detail

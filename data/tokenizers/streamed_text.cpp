@@ -1,4 +1,4 @@
-// Line ends, and characters split over several ids.
+// Decodes ids to text with line ends, also while they arrive one by one and split characters.
 #include "heed/data/tokenizers/streamed_text.h"
 
 #include <algorithm>
@@ -9,21 +9,21 @@
 namespace heed {
 namespace {
 
-/// Ids decoded again before new ones, so that blanks between tokens appear.
-constexpr size_t context = 8;
+/// Number of earlier ids that are decoded again with each new one, so that blanks between tokens appear.
+constexpr size_t num_context_ids = 8;
 
+/// True if the tokenizer has no token for a line end.
 bool line_by_line(const Tokenizer& tokenizer) {
   return tokenizer.kind() == "sentencepiece" || tokenizer.kind() == "word";
 }
 
 /// True if the text ends within a multi-byte character.
-bool unfinished(std::string_view text) {
+bool ends_within_character(std::string_view text) {
+  const auto byte_from_end = [&](size_t i) { return static_cast<unsigned char>(text[text.size() - 1 - i]); };
   size_t tail = 0;  // continuation bytes at the end
-  while (tail < 3 && tail < text.size() &&
-         (static_cast<unsigned char>(text[text.size() - 1 - tail]) & 0xC0) == 0x80)
-    ++tail;
+  while (tail < 3 && tail < text.size() && (byte_from_end(tail) & 0xC0) == 0x80) ++tail;
   if (tail == text.size()) return false;
-  const auto lead = static_cast<unsigned char>(text[text.size() - 1 - tail]);
+  const unsigned char lead = byte_from_end(tail);
   const size_t needed = lead >= 0xF0 && lead <= 0xF4  ? 3
                         : lead >= 0xE0 && lead < 0xF0 ? 2
                         : lead >= 0xC2 && lead < 0xE0 ? 1
@@ -61,26 +61,28 @@ std::string decode_lines(const Tokenizer& tokenizer, std::span<const int32_t> id
   }
 }
 
-StreamedText::StreamedText(const Tokenizer& tokenizer, std::span<const int32_t> before)
-    : tokenizer_(tokenizer), ids_(before.begin(), before.end()), given_(before.size()) {}
+StreamedText::StreamedText(const Tokenizer& tokenizer, std::span<const int32_t> prompt)
+    : tokenizer_(tokenizer), ids_(prompt.begin(), prompt.end()), num_returned_(prompt.size()) {}
 
-std::string StreamedText::fresh() const {
+std::string StreamedText::pending_text() const {
   const std::string all = decode_lines(tokenizer_, ids_);
-  return all.substr(std::min(all.size(), decode_lines(tokenizer_, std::span(ids_).first(given_)).size()));
+  return all.substr(
+      std::min(all.size(), decode_lines(tokenizer_, std::span(ids_).first(num_returned_)).size()));
 }
 
 std::string StreamedText::add(int32_t id) {
   ids_.push_back(id);
-  std::string out = fresh();
-  if (unfinished(out)) return {};
-  if (ids_.size() > 2 * context) ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(context));
-  given_ = ids_.size();
+  std::string out = pending_text();
+  if (ends_within_character(out)) return {};
+  if (ids_.size() > 2 * num_context_ids)
+    ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(num_context_ids));
+  num_returned_ = ids_.size();
   return out;
 }
 
 std::string StreamedText::rest() {
-  std::string out = fresh();
-  given_ = ids_.size();
+  std::string out = pending_text();
+  num_returned_ = ids_.size();
   return out;
 }
 

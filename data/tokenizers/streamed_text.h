@@ -21,8 +21,8 @@ std::string decode_lines(const Tokenizer& tokenizer, std::span<const int32_t> id
 /// Decodes ids one at a time: the parts it returns add up to the text of all ids.
 class StreamedText {
  public:
-  /// Continues after the ids `before`, whose text it does not return. The tokenizer must outlive it.
-  explicit StreamedText(const Tokenizer& tokenizer, std::span<const int32_t> before = {});
+  /// Continues after the ids of a prompt, whose text it does not return. The tokenizer must outlive it.
+  explicit StreamedText(const Tokenizer& tokenizer, std::span<const int32_t> prompt = {});
 
   /// The text that this id adds; empty until a multi-byte character is complete.
   std::string add(int32_t id);
@@ -30,11 +30,12 @@ class StreamedText {
   std::string rest();
 
  private:
-  std::string fresh() const;
+  /// The text of the ids that was not returned yet.
+  std::string pending_text() const;
 
   const Tokenizer& tokenizer_;
   std::vector<int32_t> ids_;  // the newest ids: context, then those not returned yet
-  size_t given_ = 0;          // ids of ids_ whose text was returned
+  size_t num_returned_ = 0;   // ids of ids_ whose text was returned
 };
 
 }  // namespace heed

@@ -40,8 +40,8 @@ class WordTokenizer final : public Tokenizer {
     std::vector<std::string_view> words;
     for (const int32_t id : ids) {
       const std::string_view word = vocabulary_.piece(id);
-      const bool silent = id == pad() || id == start() || id == end() || (id == unknown() && !natural);
-      if (!silent) words.push_back(word);
+      const bool is_hidden = id == pad() || id == start() || id == end() || (id == unknown() && !natural);
+      if (!is_hidden) words.push_back(word);
     }
     if (natural) return detokenise(words);
     std::string text;
@@ -53,13 +53,11 @@ class WordTokenizer final : public Tokenizer {
   }
 
   std::string save() const override {
-    const int64_t plain = size() - static_cast<int64_t>(std::size(special_names));
+    constexpr auto num_special = static_cast<int64_t>(std::size(special_names));
     std::string out = text(word_title, "\njoining ", joining_ == Joining::natural ? "natural" : "blanks",
-                           "\ncount ", plain, "\n");
-    for (int64_t id = size() - plain; id < size(); ++id) {
-      out += vocabulary_.piece(static_cast<int32_t>(id));
-      out += '\n';
-    }
+                           "\ncount ", size() - num_special, "\n");
+    for (int64_t id = num_special; id < size(); ++id)
+      out += vocabulary_.piece(static_cast<int32_t>(id)) + "\n";
     return out;
   }
 
@@ -75,9 +73,9 @@ class CharacterTokenizer final : public Tokenizer {
       : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = -1}),
         characters_(std::move(characters)),
         unit_(unit) {
-    low_.fill(-1);
+    latin1_ids_.fill(-1);
     for (size_t i = 0; i < characters_.size(); ++i) {
-      if (characters_[i] < low_.size()) low_[characters_[i]] = static_cast<int32_t>(i);
+      if (characters_[i] < latin1_ids_.size()) latin1_ids_[characters_[i]] = static_cast<int32_t>(i);
     }
   }
 
@@ -88,10 +86,10 @@ class CharacterTokenizer final : public Tokenizer {
     std::vector<int32_t> ids;
     ids.reserve(text.size());
     for (size_t at = 0; at < text.size();) {
-      const size_t from = at;
+      const size_t begin = at;
       const char32_t character = next(text, at);
       const int32_t id = find(character);
-      if (id < 0) refuse(text.substr(from, at - from), character, from + 1);
+      if (id < 0) fail_unknown(text.substr(begin, at - begin), character, begin + 1);
       ids.push_back(id);
     }
     return ids;
@@ -109,9 +107,9 @@ class CharacterTokenizer final : public Tokenizer {
     const char32_t character = characters_[static_cast<size_t>(id)];
     if (character == '\n') return "\\n";
     if (character == '\t') return "\\t";
-    const bool control = character < 0x20 || (character >= 0x7F && character < 0xA0);
-    const bool half = unit_ == CharacterUnit::byte && character >= 0x80;  // a part of a multi-byte character
-    return control || half ? name(character) : out;
+    const bool is_control = character < 0x20 || (character >= 0x7F && character < 0xA0);
+    const bool is_part_of_utf8 = unit_ == CharacterUnit::byte && character >= 0x80;
+    return is_control || is_part_of_utf8 ? name(character) : out;
   }
 
   std::string save() const override {
@@ -136,12 +134,15 @@ class CharacterTokenizer final : public Tokenizer {
 
  private:
   std::string name(char32_t character) const { return name(character, unit_); }
+  /// The character at `at`; moves `at` behind it.
   char32_t next(std::string_view text, size_t& at) const {
     return unit_ == CharacterUnit::byte ? static_cast<unsigned char>(text[at++]) : next_code_point(text, at);
   }
 
-  [[noreturn]] void refuse(std::string_view seen, char32_t character, size_t place) const {
-    if (unit_ == CharacterUnit::byte) {  // older byte models know only the bytes of their text
+  /// Fails for a character without an id; `place` is its byte in the text, counted from 1.
+  [[noreturn]] void fail_unknown(std::string_view seen, char32_t character, size_t place) const {
+    if (unit_ ==
+        CharacterUnit::byte) {  // byte tokenizers saved by older versions have the bytes of their text
       fail("bytes: ", name(character), " (byte ", place, " of the text) is not one of the ", size(),
            " bytes this model was trained on. Leave it out, or train the model again: byte models now take "
            "all 256.");
@@ -152,9 +153,10 @@ class CharacterTokenizer final : public Tokenizer {
 
   /// The id of a character; -1 where it has none.
   int32_t find(char32_t character) const {
-    if (character < low_.size()) return low_[character];
-    const auto at = std::lower_bound(characters_.begin(), characters_.end(), character);
-    return at == characters_.end() || *at != character ? -1 : static_cast<int32_t>(at - characters_.begin());
+    if (character < latin1_ids_.size()) return latin1_ids_[character];
+    const auto found = std::lower_bound(characters_.begin(), characters_.end(), character);
+    const bool is_known = found != characters_.end() && *found == character;
+    return is_known ? static_cast<int32_t>(found - characters_.begin()) : -1;
   }
 
   void append(std::string& out, int32_t id) const {
@@ -173,7 +175,7 @@ class CharacterTokenizer final : public Tokenizer {
 
   std::vector<char32_t> characters_;
   CharacterUnit unit_;
-  std::array<int32_t, 256> low_;  // ids of the characters below 256; -1: none
+  std::array<int32_t, 256> latin1_ids_;  // ids of the characters below 256; -1: none
 };
 
 }  // namespace
@@ -221,10 +223,10 @@ std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::stri
 
 std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std::string_view name) {
   SavedLines lines(bytes, character_title, name);
-  const std::string_view word = lines.value("unit");
-  if (word != "byte" && word != "code_point") lines.damaged("'", shown(word), "' is no unit");
-  const CharacterUnit unit = word == "byte" ? CharacterUnit::byte : CharacterUnit::code_point;
-  const char32_t largest = unit == CharacterUnit::byte ? 0xFF : 0x10FFFF;
+  const std::string_view unit_name = lines.value("unit");
+  if (unit_name != "byte" && unit_name != "code_point") lines.damaged("'", shown(unit_name), "' is no unit");
+  const CharacterUnit unit = unit_name == "byte" ? CharacterUnit::byte : CharacterUnit::code_point;
+  const char32_t max_character = unit == CharacterUnit::byte ? 0xFF : 0x10FFFF;
   const int64_t count = lines.count();
   if (count == 0) lines.damaged("there must be a character");
   std::vector<char32_t> characters;
@@ -233,7 +235,7 @@ std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std:
     uint32_t value = 0;
     if (line.size() > 2) std::from_chars(line.data() + 2, line.data() + line.size(), value, 16);
     const auto character = static_cast<char32_t>(value);
-    if (character > largest || CharacterTokenizer::name(character, unit) != line) {
+    if (character > max_character || CharacterTokenizer::name(character, unit) != line) {
       lines.damaged("'", shown(line), "' is no character");
     }
     if (!characters.empty() && characters.back() >= character) lines.damaged("the characters must rise");

@@ -8,18 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/data/tokenizers/special_ids.h"
+
 namespace heed {
-
-/// Special ids; -1 where a tokenizer has none of that kind.
-struct SpecialIds {
-  int32_t unknown = 0;  ///< for what is not in the vocabulary
-  int32_t pad = 1;      ///< fills short rows of a batch
-  int32_t start = 2;    ///< before the first token of a sequence
-  int32_t end = 3;      ///< behind the last token of a sequence
-};
-
-/// How special ids are displayed.
-inline constexpr std::string_view special_names[] = {"[UNK]", "[PAD]", "[SOS]", "[EOS]"};
 
 /// Encodes text as ids and decodes ids. Immutable, so threads may share one.
 class Tokenizer {

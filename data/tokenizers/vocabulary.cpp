@@ -11,32 +11,32 @@
 namespace heed {
 namespace {
 
-constexpr int64_t largest_size = int64_t{1} << 24;
-constexpr int64_t tokenizer_file_cap = int64_t{256} << 20;  // bytes
+constexpr int64_t max_vocabulary = int64_t{1} << 24;
+constexpr int64_t max_json_bytes = int64_t{256} << 20;
 
 }  // namespace
 
 std::vector<std::string_view> word_pieces(std::string_view text) {
   enum class Kind { none, word, other };
   std::vector<std::string_view> pieces;
-  Kind inside = Kind::none;
-  size_t begin = 0;
+  Kind run = Kind::none;  // kind of the characters from run_begin on
+  size_t run_begin = 0;
   for (size_t at = 0; at < text.size();) {
-    const size_t from = at;
+    const size_t begin = at;
     const char32_t code = next_code_point(text, at);
     const Kind kind = is_word(code) ? Kind::word : is_space(code) ? Kind::none : Kind::other;
-    if (kind == inside) continue;
-    if (inside != Kind::none) pieces.push_back(text.substr(begin, from - begin));
-    inside = kind;
-    begin = from;
+    if (kind == run) continue;
+    if (run != Kind::none) pieces.push_back(text.substr(run_begin, begin - run_begin));
+    run = kind;
+    run_begin = begin;
   }
-  if (inside != Kind::none) pieces.push_back(text.substr(begin));
+  if (run != Kind::none) pieces.push_back(text.substr(run_begin));
   return pieces;
 }
 
 Vocabulary::Vocabulary(std::vector<std::string> pieces) {
-  if (static_cast<int64_t>(pieces.size()) > largest_size) {
-    fail(Fault::data, "vocabulary: ", pieces.size(), " pieces; at most ", largest_size, " are possible.");
+  if (static_cast<int64_t>(pieces.size()) > max_vocabulary) {
+    fail(Fault::data, "vocabulary: ", pieces.size(), " pieces; at most ", max_vocabulary, " are possible.");
   }
   for (const std::string_view name : special_names) pieces_.emplace_back(name);
   for (std::string& piece : pieces) pieces_.push_back(std::move(piece));
@@ -58,12 +58,16 @@ Vocabulary Vocabulary::train(std::span<const std::string_view> sentences, const 
   for (const std::string_view sentence : sentences) {
     for (const std::string_view piece : word_pieces(sentence)) ++counts[piece];
   }
-  std::vector<std::pair<std::string_view, int64_t>> frequent;
-  for (const auto& entry : counts) {
-    if (entry.second >= options.min_frequency) frequent.push_back(entry);
+  struct CountedPiece {
+    std::string_view piece;
+    int64_t count;
+  };
+  std::vector<CountedPiece> frequent;
+  for (const auto& [piece, count] : counts) {
+    if (count >= options.min_frequency) frequent.push_back({piece, count});
   }
-  std::sort(frequent.begin(), frequent.end(), [](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  std::sort(frequent.begin(), frequent.end(), [](const CountedPiece& left, const CountedPiece& right) {
+    return left.count != right.count ? left.count > right.count : left.piece < right.piece;
   });
   const auto max_words = static_cast<size_t>(options.max_size) - std::size(special_names);
   if (frequent.size() > max_words) frequent.resize(max_words);
@@ -74,7 +78,7 @@ Vocabulary Vocabulary::train(std::span<const std::string_view> sentences, const 
 }
 
 Vocabulary Vocabulary::load_huggingface(const Path& path) {
-  const Json file = parse_json(io::read_text(path, tokenizer_file_cap), path.string());
+  const Json file = parse_json(io::read_text(path, max_json_bytes), path.string());
   const Json* model = file.is_object() ? file.find("model") : nullptr;
   const Json* type = model != nullptr && model->is_object() ? model->find("type") : nullptr;
   const Json* vocab = type != nullptr ? model->find("vocab") : nullptr;

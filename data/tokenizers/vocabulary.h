@@ -27,10 +27,10 @@ struct VocabularyOptions {
 /// A bijection between tokens and the ids 0 .. size() - 1; the first four are [UNK] [PAD] [SOS] [EOS].
 class Vocabulary {
  public:
-  /// These tokens, after the special ones. Fault::data for an empty or repeated token.
+  /// The vocabulary of the special tokens, then `pieces`. Fault::data for an empty or repeated token.
   explicit Vocabulary(std::vector<std::string> pieces);
 
-  /// Counts the words of the sentences: the most frequent first, ties in byte order.
+  /// The vocabulary of the sentences' words: the most frequent first, ties in byte order.
   static Vocabulary train(std::span<const std::string_view> sentences, const VocabularyOptions& options = {});
 
   /// Loads a word-level tokenizer file (JSON) of Hugging Face, with its ids. Fault::data when it is of
@@ -70,9 +70,6 @@ std::string detokenise(std::span<const std::string_view> pieces);
 /// A tokenizer over a word vocabulary.
 std::unique_ptr<Tokenizer> make_word_tokenizer(Vocabulary vocabulary, Joining joining = Joining::natural);
 
-/// The characters of a character tokenizer.
-enum class CharacterUnit { code_point, byte };
-
 /// A tokenizer of the characters that occur in a text, ids in code point order. It has no special ids:
 /// Fault::usage for text with other characters. Fault::data for an empty text or bad UTF-8.
 std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);
@@ -82,8 +79,9 @@ std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
 namespace detail {
-/// Make tokenizers from the bytes of save().
+/// Makes a word tokenizer from the bytes of save().
 std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::string_view name);
+/// Makes a character or byte tokenizer from the bytes of save().
 std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std::string_view name);
 }  // namespace detail
 

@@ -12,7 +12,7 @@
 #include "heed/data/synthetic/listops.h"
 #include "heed/data/synthetic/long_documents.h"
 #include "heed/data/synthetic/pathfinder.h"
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"

@@ -7,18 +7,18 @@ namespace heed {
 
 std::vector<std::string> baseline_words(std::span<const ScoreBaseline> baselines, const std::string& score) {
   std::vector<std::string> out;
-  for (const ScoreBaseline& one : baselines) {
-    if (one.score == score) out.push_back(one.baseline + " " + picture::fixed(one.value, 3));
+  for (const ScoreBaseline& baseline : baselines) {
+    if (baseline.score == score) out.push_back(baseline.baseline + " " + picture::fixed(baseline.value, 3));
   }
   return out;
 }
 
 void set_baselines(Json& into, std::span<const ScoreBaseline> baselines) {
   Json by_score = Json::object();
-  for (const ScoreBaseline& one : baselines) {
-    const Json* before = by_score.find(one.score);
-    Json of_score = before != nullptr ? *before : Json::object();
-    by_score.set(one.score, of_score.set(one.baseline, one.value));
+  for (const ScoreBaseline& baseline : baselines) {
+    const Json* known = by_score.find(baseline.score);
+    Json of_score = known != nullptr ? *known : Json::object();
+    by_score.set(baseline.score, of_score.set(baseline.baseline, baseline.value));
   }
   if (!by_score.members().empty()) into.set("baselines", std::move(by_score));
 }

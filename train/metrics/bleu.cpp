@@ -12,8 +12,9 @@
 namespace heed {
 namespace {
 
-constexpr size_t orders = 4;
+constexpr size_t max_bleu_order = 4;  // tokens of the longest n-grams
 
+/// Replaces every `from` in the text.
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   std::string out;
   size_t at = 0;
@@ -25,23 +26,23 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = std::move(out);
 }
 
-bool period_or_comma(char letter) { return letter == '.' || letter == ','; }
+bool is_period_or_comma(char letter) { return letter == '.' || letter == ','; }
 
-bool digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_digit_byte(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// ASCII punctuation and symbols except apostrophe, comma, dash and period.
-bool stands_alone(char letter) {
+/// True for ASCII punctuation and symbols except apostrophe, comma, dash and period.
+bool is_separate_token(char letter) {
   if (letter < ' ' || letter > '~') return false;
   const bool alphanumeric =
-      digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+      is_digit_byte(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
   return !alphanumeric && letter != '\'' && letter != ',' && letter != '-' && letter != '.';
 }
 
-/// One substitution pass of the original script over adjacent bytes: where `first` and `second` hold for a
-/// pair, writes put(pair) and skips both; copies all else. Bytes suffice: those of multi-byte characters are
-/// in none of the classes and count as "not a digit".
+/// One substitution pass of the original script over adjacent bytes: where `first` and `second` hold for two
+/// bytes, calls put(out, a, b) and skips both; copies all other bytes. Bytes suffice, since those of
+/// multi-byte characters are in none of the classes and count as "not a digit".
 template <class First, class Second, class Put>
-std::string pairs(const std::string& text, First first, Second second, Put put) {
+std::string substitute_pairs(const std::string& text, First first, Second second, Put put) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (i + 1 < text.size() && first(text[i]) && second(text[i + 1])) {
@@ -71,17 +72,18 @@ std::unordered_map<std::string, int64_t> count_ngrams(const std::vector<std::str
   return counts;
 }
 
-void finish(Bleu& bleu) {
+/// Computes brevity penalty, smoothed precisions and score from the counts.
+void compute_score(Bleu& bleu) {
   if (bleu.length < bleu.reference_length) {
     bleu.brevity_penalty =
         bleu.length == 0
             ? 0
             : std::exp(1 - static_cast<double>(bleu.reference_length) / static_cast<double>(bleu.length));
   }
-  if (bleu.correct[0] == 0) return;  // so no longer n-gram matches
+  if (bleu.correct[0] == 0) return;  // without a common token no longer n-gram matches either
   double smoothing = 1;
-  double logs = 0;
-  for (size_t n = 0; n < orders; ++n) {
+  double sum_of_logs = 0;
+  for (size_t n = 0; n < max_bleu_order; ++n) {
     if (bleu.total[n] == 0) return;  // no n-gram of this length: BLEU is 0 by definition
     const auto total = static_cast<double>(bleu.total[n]);
     if (bleu.correct[n] == 0) {
@@ -90,9 +92,9 @@ void finish(Bleu& bleu) {
     } else {
       bleu.precisions[n] = 100 * static_cast<double>(bleu.correct[n]) / total;
     }
-    logs += std::log(bleu.precisions[n]);
+    sum_of_logs += std::log(bleu.precisions[n]);
   }
-  bleu.score = bleu.brevity_penalty * std::exp(logs / orders);
+  bleu.score = bleu.brevity_penalty * std::exp(sum_of_logs / max_bleu_order);
 }
 
 }  // namespace
@@ -109,24 +111,24 @@ std::vector<std::string> tokenize_13a(std::string_view sentence) {
 
   std::string spaced = " ";
   for (const char letter : text) {
-    if (stands_alone(letter)) {
+    if (is_separate_token(letter)) {
       spaced.append(1, ' ').append(1, letter).append(1, ' ');
     } else {
       spaced += letter;
     }
   }
   spaced += ' ';
-  const auto no_digit = [](char letter) { return !digit(letter); };
-  const auto dash = [](char letter) { return letter == '-'; };
-  const auto second_apart = [](std::string& out, char a, char b) {
+  const auto no_digit = [](char letter) { return !is_digit_byte(letter); };
+  const auto is_dash = [](char letter) { return letter == '-'; };
+  const auto separate_second = [](std::string& out, char a, char b) {
     out.append(1, a).append(1, ' ').append(1, b).append(1, ' ');
   };
-  const auto first_apart = [](std::string& out, char a, char b) {
+  const auto separate_first = [](std::string& out, char a, char b) {
     out.append(1, ' ').append(1, a).append(1, ' ').append(1, b);
   };
-  spaced = pairs(spaced, no_digit, period_or_comma, second_apart);
-  spaced = pairs(spaced, period_or_comma, no_digit, first_apart);
-  spaced = pairs(spaced, digit, dash, second_apart);
+  spaced = substitute_pairs(spaced, no_digit, is_period_or_comma, separate_second);
+  spaced = substitute_pairs(spaced, is_period_or_comma, no_digit, separate_first);
+  spaced = substitute_pairs(spaced, is_digit_byte, is_dash, separate_second);
 
   std::vector<std::string> tokens;
   for (const std::string_view word : score_words(spaced)) tokens.emplace_back(word);
@@ -141,16 +143,16 @@ Bleu corpus_bleu(std::span<const std::string> outputs, std::span<const std::stri
     const std::vector<std::string> reference = tokenize_13a(references[i]);
     bleu.length += static_cast<int64_t>(output.size());
     bleu.reference_length += static_cast<int64_t>(reference.size());
-    for (size_t n = 0; n < orders; ++n) {
-      const auto wanted = count_ngrams(reference, n + 1);
+    for (size_t n = 0; n < max_bleu_order; ++n) {
+      const auto reference_counts = count_ngrams(reference, n + 1);
       for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
         bleu.total[n] += count;
-        const auto found = wanted.find(ngram);
-        if (found != wanted.end()) bleu.correct[n] += std::min(count, found->second);
+        const auto found = reference_counts.find(ngram);
+        if (found != reference_counts.end()) bleu.correct[n] += std::min(count, found->second);
       }
     }
   }
-  finish(bleu);
+  compute_score(bleu);
   return bleu;
 }
 
@@ -165,7 +167,7 @@ std::string Bleu::summary() const {
 }
 
 Bleu bleu_of_counts(Bleu counts) {
-  finish(counts);
+  compute_score(counts);
   return counts;
 }
 

@@ -15,11 +15,11 @@ struct Bleu {
   double score = 0;                    ///< 0 to 100
   std::array<double, 4> precisions{};  ///< precisions of 1- to 4-grams, in percent, after smoothing
   double brevity_penalty = 1;          ///< exp(1 - reference length / length) if the output is shorter
-  std::array<int64_t, 4> correct{};    ///< n-grams also in the reference, clipped
-  std::array<int64_t, 4> total{};      ///< n-grams of the output
-  int64_t length = 0;                  ///< tokens of the output
-  int64_t reference_length = 0;        ///< tokens of the references
-  double ratio() const;                ///< length / reference length; 0 without references
+  std::array<int64_t, 4> correct{};  ///< n-grams of the output that the reference has, clipped to its counts
+  std::array<int64_t, 4> total{};    ///< n-grams of the output
+  int64_t length = 0;                ///< tokens of the output
+  int64_t reference_length = 0;      ///< tokens of the references
+  double ratio() const;              ///< length / reference length; 0 without references
   /// One line: score, precisions, brevity penalty, ratio and lengths.
   std::string summary() const;
 };

@@ -13,8 +13,8 @@ namespace heed {
 
 std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
                                          std::span<const std::string> outputs,
-                                         std::span<const std::string> references, int64_t words) {
-  if (words < 1) fail("BLEU by length: buckets of ", words, " words. Give at least 1.");
+                                         std::span<const std::string> references, int64_t bucket_words) {
+  if (bucket_words < 1) fail("BLEU by length: buckets of ", bucket_words, " words. Give at least 1.");
   if (sources.size() != outputs.size() || sources.size() != references.size())
     fail("BLEU by length: ", sources.size(), " sources, ", outputs.size(), " outputs and ", references.size(),
          " references. There must be one of each for every sentence.");
@@ -24,15 +24,15 @@ std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
   std::map<int64_t, Sentences> found;  // by the number of the bucket
   for (size_t i = 0; i < sources.size(); ++i) {
     const auto length = std::max<int64_t>(1, static_cast<int64_t>(score_words(sources[i]).size()));
-    Sentences& bucket = found[(length - 1) / words];
+    Sentences& bucket = found[(length - 1) / bucket_words];
     bucket.outputs.push_back(outputs[i]);
     bucket.references.push_back(references[i]);
   }
   std::vector<LengthBucket> out;
   for (const auto& [number, sentences] : found) {
     const Bleu bleu = corpus_bleu(sentences.outputs, sentences.references);
-    out.push_back({.from = number * words + 1,
-                   .to = (number + 1) * words,
+    out.push_back({.from = number * bucket_words + 1,
+                   .to = (number + 1) * bucket_words,
                    .sentences = static_cast<int64_t>(sentences.outputs.size()),
                    .bleu = bleu.score,
                    .length_ratio = bleu.ratio()});
@@ -40,36 +40,36 @@ std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
   return out;
 }
 
-std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences, int64_t words) {
+std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences, int64_t bucket_words) {
   std::vector<std::string> sources, outputs, references;
-  for (const ReportSample& one : sentences) {
-    sources.push_back(one.source);
-    outputs.push_back(one.hypothesis);
-    references.push_back(one.reference);
+  for (const ReportSample& sentence : sentences) {
+    sources.push_back(sentence.source);
+    outputs.push_back(sentence.hypothesis);
+    references.push_back(sentence.reference);
   }
-  return bleu_by_length(sources, outputs, references, words);
+  return bleu_by_length(sources, outputs, references, bucket_words);
 }
 
 Json to_json(const std::vector<LengthBucket>& buckets) {
   Json out(Json::List{});
-  for (const LengthBucket& one : buckets) {
-    out.push(Json::object({{"from", one.from},
-                           {"to", one.to},
-                           {"sentences", one.sentences},
-                           {"bleu", one.bleu},
-                           {"length_ratio", one.length_ratio}}));
+  for (const LengthBucket& bucket : buckets) {
+    out.push(Json::object({{"from", bucket.from},
+                           {"to", bucket.to},
+                           {"sentences", bucket.sentences},
+                           {"bleu", bucket.bleu},
+                           {"length_ratio", bucket.length_ratio}}));
   }
   return out;
 }
 
 std::vector<LengthBucket> length_buckets(const Json& list) {
   std::vector<LengthBucket> out;
-  for (const Json& one : list.list()) {
-    out.push_back({.from = one.at("from").integer(),
-                   .to = one.at("to").integer(),
-                   .sentences = one.at("sentences").integer(),
-                   .bleu = one.at("bleu").real(),
-                   .length_ratio = one.at("length_ratio").real()});
+  for (const Json& bucket : list.list()) {
+    out.push_back({.from = bucket.at("from").integer(),
+                   .to = bucket.at("to").integer(),
+                   .sentences = bucket.at("sentences").integer(),
+                   .bleu = bucket.at("bleu").real(),
+                   .length_ratio = bucket.at("length_ratio").real()});
   }
   return out;
 }

@@ -13,10 +13,10 @@ namespace heed {
 
 /// The score of the sentences whose source has `from` to `to` words.
 struct LengthBucket {
-  int64_t from = 0;         ///< words of the source at least
-  int64_t to = 0;           ///< words of the source at most
-  int64_t sentences = 0;    ///< how many there are; at least 1
-  double bleu = 0;          ///< corpus BLEU of them alone, 0 to 100
+  int64_t from = 0;         ///< minimum number of words of a source
+  int64_t to = 0;           ///< maximum number of words of a source
+  int64_t sentences = 0;    ///< number of sentences, at least 1
+  double bleu = 0;          ///< corpus BLEU of these sentences, 0 to 100
   double length_ratio = 0;  ///< tokens of the outputs over tokens of the references
 };
 
@@ -30,7 +30,8 @@ std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
                                          std::span<const std::string> outputs,
                                          std::span<const std::string> references,
                                          int64_t words = usual_bucket_words);
-/// Splits and scores the test sentences of a translator's evaluation; none for another task's.
+/// Splits and scores the test sentences of an evaluation; gives no bucket where it has none, as for tasks
+/// other than translation.
 std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences,
                                          int64_t words = usual_bucket_words);
 

@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 constexpr size_t max_order = 6;
-constexpr double beta_squared = 4;
+constexpr double beta_squared = 4;  // recall weighs twice as much as precision
 
 std::u32string without_space(std::string_view sentence) {
   std::u32string out;
@@ -32,43 +32,44 @@ std::unordered_map<std::u32string_view, int64_t> count_ngrams(std::u32string_vie
   return counts;
 }
 
-struct Counts {
+/// Numbers of n-grams of one length.
+struct NgramCounts {
   int64_t output = 0;
   int64_t reference = 0;
-  int64_t match = 0;
+  int64_t match = 0;  // in both, clipped
 };
 
 }  // namespace
 
 double corpus_chrf(std::span<const std::string> outputs, std::span<const std::string> references) {
   check_references("chrf", outputs, references);
-  std::array<Counts, max_order> sums;
+  std::array<NgramCounts, max_order> sums;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::u32string output = without_space(outputs[i]);
     const std::u32string reference = without_space(references[i]);
     for (size_t n = 0; n < max_order; ++n) {
-      const auto wanted = count_ngrams(reference, n + 1);
-      if (wanted.empty()) continue;  // a reference too short for this length is skipped
+      const auto reference_counts = count_ngrams(reference, n + 1);
+      if (reference_counts.empty()) continue;  // a reference too short for this length is skipped
       sums[n].reference += static_cast<int64_t>(reference.size() - n);
       for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
         sums[n].output += count;
-        const auto found = wanted.find(ngram);
-        if (found != wanted.end()) sums[n].match += std::min(count, found->second);
+        const auto found = reference_counts.find(ngram);
+        if (found != reference_counts.end()) sums[n].match += std::min(count, found->second);
       }
     }
   }
   double precision = 0;
   double recall = 0;
-  int64_t used = 0;
-  for (const Counts& sum : sums) {
+  int64_t num_orders = 0;
+  for (const NgramCounts& sum : sums) {
     if (sum.output == 0 || sum.reference == 0) continue;
     precision += static_cast<double>(sum.match) / static_cast<double>(sum.output);
     recall += static_cast<double>(sum.match) / static_cast<double>(sum.reference);
-    ++used;
+    ++num_orders;
   }
   if (precision + recall == 0) return 0;
-  precision /= static_cast<double>(used);
-  recall /= static_cast<double>(used);
+  precision /= static_cast<double>(num_orders);
+  recall /= static_cast<double>(num_orders);
   return 100 * (1 + beta_squared) * precision * recall / (beta_squared * precision + recall);
 }
 

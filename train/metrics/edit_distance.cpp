@@ -12,20 +12,20 @@
 namespace heed {
 namespace {
 
-/// Maps words to numbers: equal words to equal numbers.
+/// Numbers the words of sentences, so that equal words get equal numbers.
 class WordNumbers {
  public:
   std::vector<int64_t> operator()(const std::string& sentence) {
     std::vector<int64_t> numbers;
     for (const std::string_view word : score_words(sentence)) {
       numbers.push_back(
-          known_.try_emplace(std::string(word), static_cast<int64_t>(known_.size())).first->second);
+          numbers_.try_emplace(std::string(word), static_cast<int64_t>(numbers_.size())).first->second);
     }
     return numbers;
   }
 
  private:
-  std::unordered_map<std::string, int64_t> known_;
+  std::unordered_map<std::string, int64_t> numbers_;
 };
 
 std::vector<int64_t> code_point_numbers(const std::string& sentence) {
@@ -36,6 +36,7 @@ std::vector<int64_t> code_point_numbers(const std::string& sentence) {
   return numbers;
 }
 
+/// Sums the edits of all sentences; `units` turns a sentence into numbers to compare.
 template <class Units>
 ErrorRate error_rate(std::span<const std::string> outputs, std::span<const std::string> references,
                      Units units) {
@@ -52,15 +53,16 @@ ErrorRate error_rate(std::span<const std::string> outputs, std::span<const std::
 }  // namespace
 
 int64_t edit_distance(std::span<const int64_t> from, std::span<const int64_t> to) {
-  // row[j]: distance from the units of `from` seen so far to the first j of `to`.
+  // row[j]: distance of the units of `from` read so far from the first j units of `to`.
   std::vector<int64_t> row(to.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = static_cast<int64_t>(j);
   for (const int64_t unit : from) {
     int64_t diagonal = row[0]++;
     for (size_t j = 1; j < row.size(); ++j) {
-      const int64_t swapped = diagonal + (to[j - 1] == unit ? 0 : 1);
+      const int64_t substituted = diagonal + (to[j - 1] == unit ? 0 : 1);
+      const int64_t deleted = row[j] + 1, inserted = row[j - 1] + 1;
       diagonal = row[j];
-      row[j] = std::min({swapped, row[j] + 1, row[j - 1] + 1});
+      row[j] = std::min({substituted, deleted, inserted});
     }
   }
   return row.back();

@@ -23,7 +23,8 @@ struct ErrorRate {
 /// Word error rate: words are separated by white space. A usage error when the numbers of sentences differ.
 ErrorRate word_error_rate(std::span<const std::string> outputs, std::span<const std::string> references);
 
-/// Character error rate: units are code points, white space included. Errors as word_error_rate().
+/// Character error rate: units are code points, white space included. A usage error when the numbers of
+/// sentences differ.
 ErrorRate character_error_rate(std::span<const std::string> outputs, std::span<const std::string> references);
 
 }  // namespace heed

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/train/metrics/perplexity.h"
+
 namespace heed {
 namespace {
 
@@ -31,13 +33,13 @@ class Accuracy final : public Metric {
     if (classes < 1 || targets.size() * classes != logits.size())
       fail("accuracy: logits ", logits.shape(), " do not fit targets ", targets.shape(),
            ". They must be [..., classes] and [...].");
-    const std::vector<float> scores = logits.detach().to_host();
-    const std::vector<double> wanted = targets.to_doubles();
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i] == ignore_) continue;
-      const auto row = scores.begin() + static_cast<int64_t>(i) * classes;
-      const auto chosen = static_cast<double>(std::max_element(row, row + classes) - row);
-      mean_.sum += chosen == wanted[i] ? 1 : 0;
+    const std::vector<float> values = logits.detach().to_host();
+    const std::vector<double> labels = targets.to_doubles();
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] == ignore_) continue;
+      const auto row = values.begin() + static_cast<int64_t>(i) * classes;
+      const auto predicted = static_cast<double>(std::max_element(row, row + classes) - row);
+      mean_.sum += predicted == labels[i] ? 1 : 0;
       ++mean_.weight;
     }
   }
@@ -53,7 +55,7 @@ class MeanLoss final : public Metric {
   std::string name() const override { return exponential_ ? "perplexity" : "loss"; }
   bool lower_is_better() const override { return true; }
   void reset() override { mean_ = {}; }
-  double value() const override { return exponential_ ? std::exp(mean_.value()) : mean_.value(); }
+  double value() const override { return exponential_ ? perplexity_of(mean_.value()) : mean_.value(); }
 
   void add(const LossOutput& output, const Batch& batch) override {
     const double weight = output.weight > 0 ? output.weight : batch.weight;

@@ -9,12 +9,12 @@
 
 namespace heed {
 
-/// The result of a loss function: the loss, and what metrics need besides.
+/// The result of a loss function: the loss, and tensors that metrics need.
 struct LossOutput {
   Tensor loss;          ///< rank 0: the mean over the batch
   Tensor logits = {};   ///< [..., classes]; may be empty
   Tensor targets = {};  ///< i32 [...]; may be empty
-  double weight = 0;  ///< number of items that the loss is a mean over, such as tokens; 0: the batch's weight
+  double weight = 0;  ///< number of items that the loss averages over, such as tokens; 0: the batch's weight
 };
 
 /// A number that is computed from the outputs of a model, batch after batch. Derive from it for your own.

@@ -10,14 +10,14 @@ bool is_score_space(char32_t code) { return is_space(code) || (code >= 0x1C && c
 
 std::vector<std::string_view> score_words(std::string_view text) {
   std::vector<std::string_view> words;
-  size_t begin = 0;
+  size_t word_begin = 0;
   for (size_t at = 0; at < text.size();) {
-    const size_t here = at;
+    const size_t character_begin = at;
     if (!is_score_space(next_code_point(text, at))) continue;
-    if (here > begin) words.push_back(text.substr(begin, here - begin));
-    begin = at;
+    if (character_begin > word_begin) words.push_back(text.substr(word_begin, character_begin - word_begin));
+    word_begin = at;
   }
-  if (begin < text.size()) words.push_back(text.substr(begin));
+  if (word_begin < text.size()) words.push_back(text.substr(word_begin));
   return words;
 }
 

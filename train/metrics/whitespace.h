@@ -1,4 +1,4 @@
-// What the translation metrics share: words at white space, and the check of their arguments.
+// Parts of all translation metrics: splitting at white space, and the check of their arguments.
 #pragma once
 
 #include <span>

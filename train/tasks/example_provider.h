@@ -16,20 +16,20 @@ namespace heed {
 struct ExampleTokens {
   int64_t number = 0;                ///< number of the test example, from 0; equal for both inputs of a pair
   std::string caption{};             ///< one line about the example
-  std::vector<std::string> input{};  ///< what the encoder, or the only stack, reads
-  std::vector<std::string> target_in{};   ///< what a decoder reads; empty without one
-  std::vector<std::string> target_out{};  ///< what a decoder predicts from it: as many
+  std::vector<std::string> input{};  ///< tokens that the encoder, or the only stack, reads
+  std::vector<std::string> target_in{};   ///< tokens that a decoder reads; empty without one
+  std::vector<std::string> target_out{};  ///< tokens that a decoder predicts from target_in, one for each
 };
 
 /// Test examples in one batch.
 struct ExampleBatch {
-  Batch batch{};                      ///< as Task::loss() takes it
+  Batch batch{};                      ///< the batch that Task::loss() takes
   std::vector<ExampleTokens> rows{};  ///< one for each sequence of the batch, in its order
 };
 
 /// How well a model does on one example.
 struct ExampleScore {
-  double loss = 0;     ///< sum over its targets, in nats
+  double loss = 0;     ///< sum over the example's targets, in nats
   double targets = 0;  ///< target tokens, or 1 for a class
   double right = 0;    ///< targets to which the model gives the highest probability
 };
@@ -55,7 +55,7 @@ class ExampleProvider {
                                                  const DecodeOptions& decode, HeadEditor* editor) const;
 };
 
-/// The task as an ExampleProvider. A usage error where it is none.
+/// Casts the task to its ExampleProvider. A usage error where the task is none.
 const ExampleProvider& example_provider(const Task& task);
 /// Number of test examples that the task gives by number; 0 where it is no ExampleProvider.
 int64_t num_test_examples(const Task& task);

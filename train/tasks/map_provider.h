@@ -31,10 +31,10 @@ class MapProvider {
   virtual LensView logit_lens(Module& model, const std::string& text) const;
 };
 
-/// The task as a MapProvider. A usage error where it is none.
+/// Casts the task to its MapProvider. A usage error where the task is none.
 const MapProvider& map_provider(const Task& task);
 
-/// One map of a recorder, with names, cut to the given tokens: that of sequence number `row` of the batch.
+/// The map of sequence number `row` of a batch, with names, cut to the given tokens.
 MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
                  int64_t row = 0);

@@ -1,4 +1,4 @@
-// What tasks do by default.
+// Defaults of the functions of Task.
 #include "heed/train/tasks/task.h"
 
 #include "heed/autograd/tape.h"

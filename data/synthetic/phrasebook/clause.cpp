@@ -6,6 +6,7 @@
 namespace heed::phrases {
 namespace {
 
+/// The modal verb of a mood other than plain; "want" is among the verbs of the frame "act".
 const Verb& modal(Mood mood) {
   const Lexicon& words = lexicon();
   return mood == Mood::can    ? words.verb("can")
@@ -13,7 +14,8 @@ const Verb& modal(Mood mood) {
                               : words.verb("act", "volere");
 }
 
-/// The auxiliary of the English verb, for negation and question, and what follows it.
+/// An English verb cut where "not" and an inverted subject stand: "does" and "read"; the auxiliary may be
+/// empty.
 struct EnglishGroup {
   std::string auxiliary, main;
 };
@@ -24,6 +26,7 @@ std::string form_of_be(Person person, bool past) {
   return past ? english::past(verb, person) : english::present(verb, person);
 }
 
+/// The English verb in its tense and mood, with the auxiliary that negation or question asks for.
 EnglishGroup english_group(const Clause& c) {
   const Person person = c.subject.person;
   const bool past = c.tense == Tense::past;
@@ -50,14 +53,15 @@ EnglishGroup english_group(const Clause& c) {
 std::string english_objects(const Clause& c) {
   std::string direct, indirect;
   if (c.direct) {
-    const bool thing = c.direct_is_thing && c.direct->person == Person::third;
-    direct = thing ? "it" : form(Form::object, c.direct->person, c.direct->gender);
+    const bool is_it = c.direct_is_thing && c.direct->person == Person::third;
+    direct = is_it ? "it" : form(Form::object, c.direct->person, c.direct->gender);
   }
   if (c.indirect) indirect = form(Form::object, c.indirect->person, c.indirect->gender);
   if (c.direct && c.indirect) indirect = "to " + indirect;
   return c.direct ? join({direct, indirect, c.object.english}) : join({indirect, c.object.english});
 }
 
+/// The clause in English: subject, auxiliary, "not", verb, objects; in questions the auxiliary comes first.
 std::string realize_english(const Clause& c) {
   EnglishGroup group = english_group(c);
   if (c.silent_subject && c.tense == Tense::future) group.auxiliary.clear();
@@ -69,17 +73,20 @@ std::string realize_english(const Clause& c) {
                c.frequency.english, group.main, english_objects(c), c.rest.english});
 }
 
+/// The pronouns beside the Italian verb, the reflexive one included.
 italian::Clitics clitics(const Clause& c) {
   italian::Clitics out{.direct = c.direct, .indirect = c.indirect};
   if (c.verb->italian.reflexive) out.reflexive = c.subject.person;
   return out;
 }
 
-/// The Italian verb: pronouns, the finite form, then its participle, gerund or infinitive.
+/// An Italian verb: pronouns, the finite form, then its participle, gerund or infinitive.
 struct ItalianGroup {
   std::string pronouns, finite, main;
 };
 
+/// The Italian verb in its tense and mood. A participle agrees with the subject after essere, after avere
+/// with a direct pronoun of the third person.
 ItalianGroup italian_group(const Clause& c) {
   using italian::Tense;
   const Person person = c.subject.person;
@@ -116,6 +123,7 @@ ItalianGroup italian_group(const Clause& c) {
   return out;
 }
 
+/// The clause in Italian: subject, "non", pronouns, verb, object.
 std::string realize_italian(const Clause& c) {
   const ItalianGroup group = italian_group(c);
   const bool never = c.frequency.english == "never";
@@ -137,8 +145,8 @@ std::string NounPhrase::after(italian::Preposition preposition) const {
 }
 
 NounPhrase NounPhrase::as_pronoun(bool animate) const {
-  const bool thing = !animate && person == Person::third;
-  return {.english = thing ? "it" : form(Form::subject, person, gender),
+  const bool is_it = !animate && person == Person::third;
+  return {.english = is_it ? "it" : form(Form::subject, person, gender),
           .person = person,
           .gender = gender,
           .tags = tags};
@@ -169,7 +177,7 @@ std::string join(std::string_view left, std::string_view right) {
   if (left.empty()) return std::string(right);
   if (right.empty()) return std::string(left);
   std::string out(left);
-  // No blank after l' un' quest'; one after po' and da'.
+  // There is no blank after l' un' quest', but one after po' and da'.
   const bool elided = left.ends_with("l'") || left.ends_with("n'") || left.ends_with("t'");
   if (!elided) out += ' ';
   return out += right;
@@ -199,7 +207,7 @@ bool has_ambiguous_tense(const Clause& c) {
 }
 
 std::string sentence(std::string words, char mark) {
-  // Capitals of accented vowels in UTF-8 are 32 code points lower, as for plain letters.
+  // A capital is 0x20 below its small letter, for ASCII and for the second byte of accented vowels in UTF-8.
   const bool accented = words.size() > 1 && words[0] == '\xC3';
   char& first = words[accented ? 1 : 0];
   if (accented || (first >= 'a' && first <= 'z')) first = static_cast<char>(first - 0x20);

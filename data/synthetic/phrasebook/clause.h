@@ -20,9 +20,9 @@ struct NounPhrase {
   Tags tags = 0;                      ///< tags of its noun; 0 for names and pronouns
 
   Number number() const { return number_of(person); }  ///< singular or plural, by its person
-  /// The Italian with its article, if any.
+  /// The Italian with its definite article, if it takes one: "il libro".
   std::string full() const;
-  /// Both languages, the Italian with its article.
+  /// The noun phrase in both languages, the Italian with its article.
   Phrase phrase() const { return {english, full()}; }
   /// The Italian pronoun in its place before a verb.
   italian::Clitic clitic() const { return {person, gender}; }
@@ -32,7 +32,7 @@ struct NounPhrase {
   NounPhrase as_pronoun(bool animate) const;
 };
 
-/// Adds the Italian pronoun (io, tu, lui, lei, noi, voi, loro), for contrast.
+/// Writes out the Italian pronoun (io, tu, lui, lei, noi, voi, loro) that a contrast needs; nouns stay.
 void add_stressed_pronoun(NounPhrase& pronoun);
 
 /// Tenses of both languages; past is the Italian passato prossimo, was_doing and used_to its imperfect.
@@ -48,14 +48,14 @@ struct Clause {
   Mood mood = Mood::plain;       ///< can, want to, must: present and past only
   bool negated = false;          ///< don't, doesn't; non
   bool question = false;         ///< English inverts; Italian keeps the order
-  bool subject_last = false;     ///< Italian: after the verb, as in questions with a question word
+  bool subject_last = false;     ///< the Italian subject follows the verb: in questions with a question word
   bool silent_subject = false;   ///< "... and reads it": neither language repeats the subject
   Phrase frequency = {};         ///< always, often; never makes the Italian negative
   std::optional<italian::Clitic> direct = {};    ///< Italian pronoun in place of a direct object
   std::optional<italian::Clitic> indirect = {};  ///< Italian pronoun in place of an indirect object
   bool direct_is_thing = false;                  ///< "it" rather than him or her
-  Phrase object = {};                            ///< after the verb
-  Phrase rest = {};                              ///< after the object
+  Phrase object = {};                            ///< the object as words; follows the verb
+  Phrase rest = {};                              ///< place, manner or recipient; follows the object
 };
 
 /// The clause in both languages, without capital and full stop.

@@ -32,22 +32,23 @@ std::string plural(std::string_view noun, Gender gender);  ///< libro: libri, am
 // Articles and demonstratives depend on the beginning of the next word.
 std::string definite(Gender gender, Number number, std::string_view next);  ///< il lo l' la i gli le
 std::string indefinite(Gender gender, std::string_view next);               ///< un uno una un'
-/// A preposition with the definite article: nel, sullo, dell', alle.
+/// A preposition joined with the definite article: nel, sullo, dell', alle. `next` is the word that follows.
 std::string articulated(Preposition preposition, Gender gender, Number number, std::string_view next);
 /// A preposition without an article: di, a (ad before a), da, in, su.
 std::string plain(Preposition preposition, std::string_view next);
-std::string conjunction(std::string_view next);                             ///< e, ed before e
-std::string this_one(Gender gender, Number number, std::string_view next);  ///< questo, quest', questi
-std::string that_one(Gender gender, Number number,
-                     std::string_view next);                         ///< quel, quello, quell', quei, quegli
+std::string conjunction(std::string_view next);  ///< e, ed before e
+std::string demonstrative_this(Gender gender, Number number,
+                               std::string_view next);  ///< questo, quest', questi
+/// The demonstrative "that": quel, quello, quell', quei, quegli.
+std::string demonstrative_that(Gender gender, Number number, std::string_view next);
 std::string possessive(Person owner, Gender gender, Number number);  ///< mio, tue, suoi, loro
 
-/// The form after the noun or a form of essere.
+/// An adjective behind its noun or after essere, agreeing with the noun.
 std::string adjective(const Adjective& adjective, Gender gender, Number number);
-/// The form before the noun, where bello and buono are shortened: bel, begli, buon.
+/// An adjective before its noun, where bello and buono are shortened: bel, begli, buon.
 std::string adjective_before(const Adjective& adjective, Gender gender, Number number, std::string_view next);
 
-/// Fills in empty forms that follow from the infinitive.
+/// Fills in the empty forms of a verb by the rules for its infinitive.
 void complete(ItalianVerb& verb);
 /// A finite form: compro, compravi, comprerà.
 std::string finite(const ItalianVerb& verb, Tense tense, Person person);

@@ -24,7 +24,7 @@ Gender gender_of(std::string_view cell) {
   return cell.starts_with('m') ? Gender::masculine : Gender::feminine;
 }
 
-/// Which of the known flags a blank-separated list holds; it may hold no other.
+/// For each known flag, whether a blank-separated list holds it; fails for unknown flags.
 template <size_t n>
 std::array<bool, n> flags_in(std::string_view list, const std::string_view (&known)[n]) {
   std::array<bool, n> out{};
@@ -45,6 +45,7 @@ Tags add_tags(Lexicon& out, std::string_view list) {
   return out.mask(list);
 }
 
+/// A row of nouns.tsv; adds its tags to the lexicon. Empty plurals are regular.
 Noun read_noun(Lexicon& out, const Row& cell) {
   const std::string english(cell[0]), english_plural(cell[1]), italian(cell[2]), italian_plural(cell[3]);
   Noun noun{.singular = {english, italian},
@@ -57,6 +58,7 @@ Noun read_noun(Lexicon& out, const Row& cell) {
   return noun;
 }
 
+/// A row of adjectives.tsv.
 Adjective read_adjective(const Lexicon& out, const Row& cell) {
   const auto [precedes, invariable, absolute, state] =
       flags_in(cell[2], {"precedes", "invariable", "absolute", "state"});
@@ -68,6 +70,7 @@ Adjective read_adjective(const Lexicon& out, const Row& cell) {
           .tags = out.mask(cell[3])};
 }
 
+/// A row of verbs.tsv; empty forms are regular.
 Verb read_verb(const Lexicon& out, const Row& cell) {
   const auto [inchoative, essere, stative, starts_chain, involuntary] =
       flags_in(cell[9], {"inchoative", "essere", "stative", "starts_chain", "involuntary"});
@@ -124,11 +127,12 @@ const std::string& form(Form column, Person person, Gender gender, size_t offset
   using Forms = std::vector<std::string>;
   static const auto forms = [] {
     std::array<std::array<Forms, 2>, people.size()> out;
-    size_t row = 0;
+    // A row without gender is for both; of two rows of a person, the masculine one is first.
+    size_t person_index = 0;
     for (const Row& cell : table("persons", 1 + static_cast<size_t>(Form::count))) {
-      const Forms one(cell.begin() + 1, cell.end());
-      if (cell[0] != "f") out[row][0] = one;
-      if (cell[0] != "m") out[row++][1] = one;
+      const Forms row(cell.begin() + 1, cell.end());
+      if (cell[0] != "f") out[person_index][static_cast<size_t>(Gender::masculine)] = row;
+      if (cell[0] != "m") out[person_index++][static_cast<size_t>(Gender::feminine)] = row;
     }
     return out;
   }();

@@ -33,14 +33,14 @@ constexpr Person third(Number number) {
 /// The columns of persons.tsv: English pronouns, Italian pronouns and possessives, endings of Italian verbs.
 enum class Form {
   subject,              // English: he
-  object,               // him
-  possessive,           // his
+  object,               // English: him
+  possessive,           // English: his
   stressed_subject,     // Italian: lui, io
-  stressed_object,      // lui, me
+  stressed_object,      // Italian: lui, me
   direct,               // the clitic lo
   indirect,             // the clitic gli
   reflexive,            // the clitic si
-  possessive_singular,  // suo, then sua, suoi, sue
+  possessive_singular,  // four columns: suo, sua, suoi, sue
   present_are = 12,     // ending of the present of comprare: compr-a
   present_ere,
   present_ire,

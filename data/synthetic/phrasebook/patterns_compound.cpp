@@ -9,10 +9,10 @@ namespace {
 
 using italian::Preposition;
 
-Phrase comma(const Phrase& words) { return {words.english + ",", words.italian + ","}; }
+Phrase with_comma(const Phrase& words) { return {words.english + ",", words.italian + ","}; }
 
-/// True for people and other animate subjects, to which "he" or "she" refers.
-bool animate(const NounPhrase& who) { return who.tags == 0 || has_tag(who.tags, "person family"); }
+/// True for subjects that "he" or "she" refers to: people, names (which have no tags) and pronouns.
+bool is_animate(const NounPhrase& who) { return who.tags == 0 || has_tag(who.tags, "person family"); }
 
 /// A second action with the same thing, different from the first.
 const Verb* second_action(WordChooser& choose, const Noun& thing, const Verb& first) {
@@ -23,7 +23,7 @@ const Verb* second_action(WordChooser& choose, const Noun& thing, const Verb& fi
   return fit.empty() ? nullptr : choose.rng().pick(fit);
 }
 
-/// Anna buys the red book and reads it: the pronoun agrees with the noun.
+/// Two actions with one thing, whose pronoun agrees with the noun: "Anna buys the red book and reads it."
 Pair chain(WordChooser& choose) {
   const Verb& first = choose.verb("act");
   if (!first.starts_chain) return {};
@@ -35,15 +35,16 @@ Pair chain(WordChooser& choose) {
   const bool gives = choose.chance(25);
   const Verb* second = gives ? &choose.verb("give") : second_action(choose, thing, first);
   if (second == nullptr || (gives && (second->objects & thing.tags) == 0)) return {};
-  if ((second->subjects & clause.subject.tags) == 0 && !animate(clause.subject)) return {};
+  if ((second->subjects & clause.subject.tags) == 0 && !is_animate(clause.subject)) return {};
   Clause next{.subject = clause.subject, .verb = second, .tense = clause.tense, .silent_subject = true};
   next.direct = what.clitic();
   next.direct_is_thing = !has_tag(thing.tags, "person");
   if (gives) {
     const NounPhrase whom = choose.pronoun();
-    const bool other = whom.person == Person::third || whom.person == Person::third_plural;
-    if (!other && clause.subject.person != Person::third && clause.subject.person != Person::third_plural)
-      return {};
+    const auto is_third = [](const NounPhrase& who) {
+      return who.person == Person::third || who.person == Person::third_plural;
+    };
+    if (!is_third(whom) && !is_third(clause.subject)) return {};  // no "I give it to us"
     if (choose.chance(35)) {
       const NounPhrase named = choose.chance(60) ? choose.name() : choose.family();
       next.rest = {join("to", named.english), named.after(Preposition::to)};
@@ -58,12 +59,12 @@ Pair chain(WordChooser& choose) {
     next.negated = true;
     return sentence_pair(join({realize(clause), {"but", "ma"}, realize(next)}));
   }
-  const bool front = choose.chance(15);
-  const Phrase time = choose.time(clause.tense, front ? 100 : 0);
+  const bool has_time = choose.chance(15);
+  const Phrase time = choose.time(clause.tense, has_time ? 100 : 0);
   return sentence_pair(join({time, realize(clause), {"and", italian::conjunction(end.italian)}, end}));
 }
 
-/// Buy the book and read it!
+/// Two commands about one thing: "Buy the book and read it!"
 Pair command_chain(WordChooser& choose) {
   const Verb& first = choose.verb("act");
   if (!first.starts_chain || first.involuntary) return {};
@@ -80,7 +81,8 @@ Pair command_chain(WordChooser& choose) {
   return sentence_pair(join({imperative(left), {"and", italian::conjunction(end.italian)}, end}), '!');
 }
 
-/// What something is compared with, after "than" or "as": in Italian after di, or come where both are equal.
+/// The thing compared with, which follows "than", or "as" where `equal`; in Italian it follows "di", or
+/// "come".
 Phrase comparison_standard(const NounPhrase& other, bool equal) {
   if (other.italian.empty()) {
     const std::string& word = form(Form::stressed_object, other.person, other.gender);
@@ -89,7 +91,7 @@ Phrase comparison_standard(const NounPhrase& other, bool equal) {
   return {other.english, equal ? other.full() : other.after(Preposition::of)};
 }
 
-/// Anna is taller than Marco; the house is as old as the bridge.
+/// A comparison: "Anna is taller than Marco." "The house is as old as the bridge."
 Pair comparison(WordChooser& choose) {
   const bool people_only = choose.chance(50);
   const Tags tags =
@@ -98,8 +100,11 @@ Pair comparison(WordChooser& choose) {
   const NounPhrase left =
       people_only ? choose.person() : choose.definite_or_possessive(left_noun, choose.name());
   const Tags fit = people_only ? lexicon().mask("person") : left_noun.tags;
-  const NounPhrase right =
-      people_only ? choose.person() : choose.definite_or_possessive(choose.noun(fit), choose.name());
+  const auto thing_of_somebody = [&] {
+    const NounPhrase owner = choose.name();
+    return choose.definite_or_possessive(choose.noun(fit), owner);
+  };
+  const NounPhrase right = people_only ? choose.person() : thing_of_somebody();
   if (left.english == right.english || (left.italian.empty() && right.italian.empty())) return {};
   const Adjective& how = choose.predicate_adjective(fit, Quality::gradable);
   Clause clause{.subject = left, .verb = &lexicon().verb("be")};
@@ -108,12 +113,13 @@ Pair comparison(WordChooser& choose) {
   clause.negated = !clause.question && choose.chance(12);
   if (contains(left, how) || contains(right, how)) return {};
   const Phrase quality = predicate_adjective(how, left);
-  const int64_t kind = choose.rng().below(10);
-  const Phrase standard = comparison_standard(right, kind >= 8);
-  if (kind < 6) {
+  const int64_t drawn = choose.rng().below(10);
+  const bool equal = drawn >= 8;
+  const Phrase standard = comparison_standard(right, equal);
+  if (drawn < 6) {
     clause.object = {join({english::comparative(how.word.english), "than", standard.english}),
                      join({"più", quality.italian, standard.italian})};
-  } else if (kind < 8) {
+  } else if (!equal) {
     clause.object = {join({"less", how.word.english, "than", standard.english}),
                      join({"meno", quality.italian, standard.italian})};
   } else {
@@ -123,7 +129,7 @@ Pair comparison(WordChooser& choose) {
   return sentence_pair(clause);
 }
 
-/// The tallest boy in the school.
+/// A superlative: "Marco is the tallest boy in the school."
 Pair superlative(WordChooser& choose) {
   const Noun& noun = choose.noun("person animal building town text song film nature vehicle");
   const Adjective& how = choose.predicate_adjective(noun.tags, Quality::gradable);
@@ -139,7 +145,7 @@ Pair superlative(WordChooser& choose) {
   best.italian = join({plain.italian, "più", adjective, whole.after(Preposition::of)});
   const bool person = has_tag(noun.tags, "person");
   NounPhrase who = person ? choose.name(noun.gender) : NounPhrase{.english = "this", .gender = noun.gender};
-  if (!person) who.italian = italian::this_one(noun.gender, Number::singular, "");
+  if (!person) who.italian = italian::demonstrative_this(noun.gender, Number::singular, "");
   Clause clause{.subject = who, .verb = &lexicon().verb("be"), .object = best.phrase()};
   clause.question = choose.chance(20);
   return sentence_pair(clause);
@@ -153,7 +159,8 @@ NounPhrase with_relative_clause(NounPhrase noun, const char* pronoun, const Clau
   return noun;
 }
 
-/// The man who sells the flowers is old. The book that Anna reads is new.
+/// A relative clause about a subject or an object: "The man who sells the flowers is old." "The book that
+/// Anna reads is new."
 Pair relative(WordChooser& choose) {
   const Verb& verb = choose.verb(choose.chance(75) ? "act" : "do");
   Clause clause = choose.action(verb);
@@ -172,10 +179,10 @@ Pair relative(WordChooser& choose) {
     main.subject = with_relative_clause(who, "who", clause);
     main.object = predicate_adjective(choose.predicate_adjective(noun.tags), who);
     if (choose.chance(35)) {
-      // The whole phrase as an object: I know the man who sells the flowers.
-      const Verb& sees = choose.verb("act");
-      if (!has_tag(sees.objects, "person")) return {};
-      Clause outer{.subject = choose.person(), .verb = &sees, .tense = choose.tense(sees)};
+      // The whole phrase is the object of another verb: I know the man who sells the flowers.
+      const Verb& outer_verb = choose.verb("act");
+      if (!has_tag(outer_verb.objects, "person")) return {};
+      Clause outer{.subject = choose.person(), .verb = &outer_verb, .tense = choose.tense(outer_verb)};
       if (outer.tense == Tense::used_to) outer.tense = Tense::present;
       outer.object = main.subject.phrase();
       if (has_ambiguous_tense(outer)) return {};
@@ -194,7 +201,8 @@ Pair relative(WordChooser& choose) {
   return sentence_pair(main);
 }
 
-/// The second clause gives a reason, about the subject or object of the first.
+/// A clause and its reason, which describes the subject or the object: "Anna does not read the book because
+/// it is long."
 Pair because(WordChooser& choose) {
   const Verb& verb = choose.verb(choose.chance(60) ? "act" : "do");
   if (verb.objects != 0 && choose.chance(50)) {
@@ -205,10 +213,11 @@ Pair because(WordChooser& choose) {
     const NounPhrase what = choose.definite_or_possessive(noun, clause.subject);
     clause.object = what.phrase();
     if (has_ambiguous_tense(clause) || is_unidiomatic(clause)) return {};
-    const bool person = has_tag(noun.tags, "person");
-    // With two women or two men the pronoun would be ambiguous.
-    if (person && what.person == clause.subject.person) return {};
-    Clause reason{.subject = what.as_pronoun(person), .verb = &lexicon().verb("be"), .tense = clause.tense};
+    const bool is_person = has_tag(noun.tags, "person");
+    // Between two people of one grammatical person, "he" or "they" could be either.
+    if (is_person && what.person == clause.subject.person) return {};
+    Clause reason{
+        .subject = what.as_pronoun(is_person), .verb = &lexicon().verb("be"), .tense = clause.tense};
     const Adjective& how = choose.predicate_adjective(noun.tags);
     if (contains(what, how)) return {};
     reason.object = predicate_adjective(how, reason.subject);
@@ -218,40 +227,41 @@ Pair because(WordChooser& choose) {
   if (clause.tense != Tense::past) clause.tense = Tense::present;
   clause.negated = choose.chance(30);
   if (has_ambiguous_tense(clause) || is_unidiomatic(clause)) return {};
-  Clause reason{.subject = clause.subject.as_pronoun(animate(clause.subject)), .verb = &lexicon().verb("be")};
-  reason.tense = clause.tense;
   if (clause.subject.english.starts_with("every ")) return {};
-  const bool person = animate(clause.subject);
-  const Adjective& why = person ? choose.predicate_adjective(lexicon().mask("person"), Quality::state)
-                                : choose.predicate_adjective(clause.subject.tags, Quality::state);
+  const bool is_person = is_animate(clause.subject);
+  Clause reason{
+      .subject = clause.subject.as_pronoun(is_person), .verb = &lexicon().verb("be"), .tense = clause.tense};
+  const Adjective& why =
+      choose.predicate_adjective(is_person ? lexicon().mask("person") : clause.subject.tags, Quality::state);
   if (contains(clause.subject, why)) return {};
   reason.object = predicate_adjective(why, reason.subject);
   return sentence_pair(join({realize(clause), {"because", "perché"}, realize(reason)}));
 }
 
-/// When it rains; if the sun shines; while Anna was cooking; but.
+/// Two clauses with if, when, while or but: "If it rains, we will stay at home." "When it rains, Anna reads."
+/// "While Anna was cooking, Marco was reading." "Anna reads the book, but she does not read the letter."
 Pair two_clauses(WordChooser& choose) {
   static const std::vector<Phrase> weather = phrase_table("weather");
-  const auto deed = [&](Tense tense) {
+  const auto action_in = [&](Tense tense) {
     Clause clause = choose.action(choose.verb(choose.chance(50) ? "act" : "do"));
     clause.tense = tense;
     return clause;
   };
-  const int64_t kind = choose.rng().below(10);
-  if (kind < 2) {
+  const int64_t drawn = choose.rng().below(10);
+  if (drawn < 2) {
     Clause stays = choose.action(choose.verb("stay"));
     stays.tense = Tense::future;
     stays.rest = choose.place().at;
-    if (stays.verb->stative || choose.chance(40)) stays = deed(Tense::future);
+    if (stays.verb->stative || choose.chance(40)) stays = action_in(Tense::future);
     const Phrase condition = join({{"if", "se"}, choose.rng().pick(weather)});
-    return sentence_pair(join({comma(condition), realize(stays)}));
+    return sentence_pair(join({with_comma(condition), realize(stays)}));
   }
-  if (kind < 4) {
+  if (drawn < 4) {
     const Phrase condition = join({{"when", "quando"}, choose.rng().pick(weather)});
-    return sentence_pair(join({comma(condition), realize(deed(Tense::present))}));
+    return sentence_pair(join({with_comma(condition), realize(action_in(Tense::present))}));
   }
-  if (kind < 7) {
-    Clause left = deed(Tense::was_doing), right = deed(Tense::was_doing);
+  if (drawn < 7) {
+    Clause left = action_in(Tense::was_doing), right = action_in(Tense::was_doing);
     if (left.verb == right.verb) return {};
     if (left.subject.italian.empty() && right.subject.italian.empty()) {
       if (left.subject.english == right.subject.english) return {};
@@ -261,22 +271,22 @@ Pair two_clauses(WordChooser& choose) {
     for (const Verb* verb : {left.verb, right.verb}) {
       if (verb->stative || verb->involuntary) return {};
     }
-    return sentence_pair(join({comma(join({{"while", "mentre"}, realize(left)})), realize(right)}));
+    return sentence_pair(join({with_comma(join({{"while", "mentre"}, realize(left)})), realize(right)}));
   }
   Clause left = choose.action(choose.verb("act"));
   if (left.tense == Tense::used_to) left.tense = Tense::present;
   if (has_ambiguous_tense(left)) return {};
   Clause right = left;
-  right.subject = left.subject.as_pronoun(animate(left.subject));
+  right.subject = left.subject.as_pronoun(is_animate(left.subject));
   right.object = choose.object(choose.noun(left.verb->objects), left.subject).phrase();
   if (left.object.english == right.object.english) return {};
   right.negated = true;
   if (is_unidiomatic(right)) return {};
   if (left.subject.english.starts_with("every ")) return {};
-  return sentence_pair(join({comma(realize(left)), {"but", "ma"}, realize(right)}));
+  return sentence_pair(join({with_comma(realize(left)), {"but", "ma"}, realize(right)}));
 }
 
-/// I read and you write: in a contrast, Italian needs the pronouns.
+/// A contrast, in which Italian does not drop the pronouns: "I read and you write", "Io leggo e tu scrivi".
 Pair contrast(WordChooser& choose) {
   NounPhrase left = choose.pronoun(), right = choose.chance(70) ? choose.pronoun() : choose.name();
   if (left.person == right.person) return {};
@@ -288,22 +298,23 @@ Pair contrast(WordChooser& choose) {
   second.tense = first.tense;
   first.subject = left;
   second.subject = right;
-  const bool dull =
+  const bool has_no_progressive =
       first.tense == Tense::progressive && (first.verb->involuntary || second.verb->involuntary);
-  if (first.verb->stative || second.verb->stative || dull || first.verb == second.verb) return {};
+  if (first.verb->stative || second.verb->stative || has_no_progressive || first.verb == second.verb)
+    return {};
   for (Clause* clause : {&first, &second}) {
     if (clause->verb->objects == 0) continue;
     clause->object = choose.object(choose.noun(clause->verb->objects), clause->subject).phrase();
   }
   if (has_ambiguous_tense(first) || has_ambiguous_tense(second)) return {};
   const Phrase end = realize(second);
-  const bool against = choose.chance(40);
-  const Phrase word = against ? Phrase{"but", "ma"} : Phrase{"and", italian::conjunction(end.italian)};
+  const bool has_but = choose.chance(40);
+  const Phrase word = has_but ? Phrase{"but", "ma"} : Phrase{"and", italian::conjunction(end.italian)};
   const Phrase start = realize(first);
-  return sentence_pair(join({against ? comma(start) : start, word, end}));
+  return sentence_pair(join({has_but ? with_comma(start) : start, word, end}));
 }
 
-/// Marco says that Anna is tired. I know that you sing.
+/// Reported speech and knowledge: "Marco says that Anna reads the letter." "I know that you sing."
 Pair reported(WordChooser& choose) {
   const Verb& verb = lexicon().verb(choose.chance(50) ? "say" : "know");
   Clause outer{.subject = choose.person(), .verb = &verb};

@@ -18,11 +18,12 @@ Pair compose(CounterRng& rng) {
     for (const Pattern& pattern : list) total += pattern.weight;
   }
   WordChooser choose(rng);
-  while (true) {
+  while (true) {  // until a pattern fits its choices
     int64_t drawn = rng.below(total);
     for (const auto list : lists) {
       for (const Pattern& pattern : list) {
-        if (drawn >= 0 && drawn < pattern.weight) {
+        const bool is_drawn = drawn >= 0 && drawn < pattern.weight;
+        if (is_drawn) {
           Pair pair = pattern.make(choose);
           if (!pair.source.empty()) return pair;
         }
@@ -37,9 +38,9 @@ Pair compose(CounterRng& rng) {
 namespace heed {
 namespace {
 
-constexpr int64_t shortest = 2, longest = 16;  // blank-separated words of the English side
+constexpr int64_t min_words = 2, max_words = 16;  // blank-separated words of the English side
 
-int64_t words(const std::string& text) { return 1 + std::count(text.begin(), text.end(), ' '); }
+int64_t num_words(const std::string& text) { return 1 + std::count(text.begin(), text.end(), ' '); }
 
 }  // namespace
 
@@ -53,8 +54,8 @@ std::vector<Pair> phrasebook(const PhrasebookOptions& options) {
   for (uint64_t number = 0; static_cast<int64_t>(out.size()) < options.count; ++number) {
     CounterRng rng(options.seed, number);
     Pair pair = phrases::compose(rng);
-    const int64_t length = words(pair.source);
-    if (length < shortest || length > longest || !seen.insert(pair.source).second) continue;
+    const int64_t length = num_words(pair.source);
+    if (length < min_words || length > max_words || !seen.insert(pair.source).second) continue;
     out.push_back(std::move(pair));
   }
   return out;

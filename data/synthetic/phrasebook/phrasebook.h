@@ -15,8 +15,8 @@ struct PhrasebookOptions {
 };
 
 /// Pairs with distinct English sentences in random order. Each Italian sentence is the grammar's translation:
-/// "you" is tu, "you all" voi, "I" and "we" masculine; pronouns agree with their noun. A pure function of its
-/// options, on every machine. A usage error outside the bounds.
+/// "you" is tu, "you all" voi, "I" and "we" masculine; pronouns agree with their noun. Equal options give
+/// equal pairs, on every machine. Fault::usage for a count outside its bounds.
 std::vector<Pair> phrasebook(const PhrasebookOptions& options = {});
 
 }  // namespace heed

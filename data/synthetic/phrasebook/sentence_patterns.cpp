@@ -8,43 +8,48 @@ namespace {
 
 using italian::Preposition;
 
-/// The clause with a time phrase at the end, or in front where both languages allow it.
+/// The clause with a time phrase in `percent` of 100 calls, at the end or, more rarely, in front.
 Phrase timed(WordChooser& choose, const Clause& clause, int64_t percent) {
   const Phrase time = clause.verb->stative ? Phrase{} : choose.time(clause.tense, percent);
   const bool front = choose.chance(20);
   return front ? join({time, realize(clause)}) : join({realize(clause), time});
 }
 
-/// always, often, never
+/// An adverb of frequency: "always", "often", "never".
 Phrase frequency(WordChooser& choose) {
   static const std::vector<Phrase> words = phrase_table("frequencies");
   return choose.rng().pick(words);
 }
 
-/// Under, behind, near, in front of or on a thing.
+/// The rows of relations.tsv. Italian takes the article after the first two, `a` after the next two, `su`
+/// after the last.
+enum Relation : int64_t { under, behind, near, in_front_of, on };
+
+/// A position relative to a thing: "under the chair", "sotto la sedia".
 Phrase relative_to(const NounPhrase& thing, int64_t relation) {
   static const std::vector<Phrase> words = phrase_table("relations");
   const Phrase& word = words[static_cast<size_t>(relation)];
-  const std::string italian = relation < 2   ? thing.full()
-                              : relation < 4 ? thing.after(Preposition::to)
-                                             : thing.after(Preposition::on);
+  const std::string italian = relation < near ? thing.full()
+                              : relation < on ? thing.after(Preposition::to)
+                                              : thing.after(Preposition::on);
   return {join(word.english, thing.english), join(word.italian, italian)};
 }
 
-/// The location of a thing: on the table, in the old box, near the bed.
+/// The location of something with these tags: "on the table", "in the old box", "near the bed". People and
+/// animals are never on or under a thing.
 Phrase location(WordChooser& choose, const NounPhrase& owner, Tags what = 0) {
   const bool alive = has_tag(what, "person animal");
-  const int64_t kind = alive ? choose.rng().between(5, 9) : choose.rng().below(10);
-  if (kind < 4) return relative_to(choose.definite_or_possessive(choose.noun("surface"), owner), 4);
-  if (kind < 7) {
+  const int64_t drawn = alive ? choose.rng().between(5, 9) : choose.rng().below(10);
+  if (drawn < 4) return relative_to(choose.definite_or_possessive(choose.noun("surface"), owner), on);
+  if (drawn < 7) {
     const NounPhrase inside =
         choose.definite_or_possessive(choose.noun(alive ? "room" : "holds room"), owner);
     return {join("in", inside.english), inside.after(Preposition::in)};
   }
-  const int64_t relation = alive ? choose.rng().between(1, 3) : choose.rng().below(4);
-  const char* tags = alive           ? "opens building land"
-                     : relation == 0 ? "surface roof"
-                                     : "surface opens building land";
+  const int64_t relation = alive ? choose.rng().between(behind, in_front_of) : choose.rng().below(on);
+  const char* tags = alive               ? "opens building land"
+                     : relation == under ? "surface roof"
+                                         : "surface opens building land";
   return relative_to(choose.definite_or_possessive(choose.noun(tags), owner), relation);
 }
 
@@ -54,7 +59,7 @@ const NounPhrase& nobody() {
   return none;
 }
 
-/// Anna often reads the book in the evening.
+/// A statement: "Anna often reads the book in the evening."
 Pair statement(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("act"));
   const bool habit = clause.tense == Tense::present || clause.tense == Tense::used_to;
@@ -63,7 +68,7 @@ Pair statement(WordChooser& choose) {
   return sentence_pair(timed(choose, clause, 22));
 }
 
-/// Anna does not read the book.
+/// A negated statement: "Anna does not read the book."
 Pair negation(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("act"));
   if (clause.tense == Tense::used_to) return {};
@@ -72,7 +77,7 @@ Pair negation(WordChooser& choose) {
   return sentence_pair(timed(choose, clause, 10));
 }
 
-/// Did Anna read the book yesterday?
+/// A question without a question word: "Did Anna read the book yesterday?"
 Pair question(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("act"));
   if (clause.tense == Tense::used_to) return {};
@@ -81,7 +86,7 @@ Pair question(WordChooser& choose) {
   return sentence_pair(join({realize(clause), time}), '?');
 }
 
-/// Can Anna read the book?
+/// A clause with can, want or must: "Can Anna read the book?"
 Pair modal(WordChooser& choose) {
   Clause clause = choose.action(choose.verb(choose.chance(70) ? "act" : "do"));
   if (clause.verb->stative || clause.verb->involuntary) return {};
@@ -94,15 +99,16 @@ Pair modal(WordChooser& choose) {
   return sentence_pair(clause);
 }
 
-/// Anna sees me: in Italian the pronoun precedes the verb.
+/// A pronoun as the object, which precedes the verb in Italian: "Anna sees me", "Anna mi vede". No pairs such
+/// as "I see us" and "you see you".
 Pair pronoun_object(WordChooser& choose) {
   const Verb& verb = choose.verb("act");
   if (!has_tag(verb.objects, "person")) return {};
   Clause clause{.subject = choose.person(), .verb = &verb, .tense = choose.tense(verb)};
   const NounPhrase whom = choose.pronoun();
-  const Person other = number_of(whom.person) == Number::plural ? Person::first : Person::first_plural;
+  const Person overlapping = number_of(whom.person) == Number::plural ? Person::first : Person::first_plural;
   if (whom.person == clause.subject.person ||
-      (whom.person != Person::third && clause.subject.person == other))
+      (whom.person != Person::third && clause.subject.person == overlapping))
     return {};
   clause.direct = whom.clitic();
   if (!verb.stative && choose.chance(20)) {
@@ -115,36 +121,36 @@ Pair pronoun_object(WordChooser& choose) {
                        clause.question ? '?' : '.');
 }
 
-/// The child always sleeps at school.
+/// A verb without an object: "The child always sleeps at school."
 Pair doing(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("do"));
-  const int64_t kind = choose.rng().below(10);
-  if (kind < 3)
+  const int64_t drawn = choose.rng().below(10);
+  if (drawn < 3)
     clause.rest = choose.rng().pick(lexicon().adverbs);
-  else if (kind < 7)
+  else if (drawn < 7)
     clause.rest = choose.place().at;
   if (clause.tense == Tense::present && choose.chance(25)) clause.frequency = frequency(choose);
-  const bool fixed = clause.tense == Tense::used_to || clause.frequency.english == "never";
-  clause.negated = !fixed && choose.chance(15);
+  const bool affirmative_only = clause.tense == Tense::used_to || clause.frequency.english == "never";
+  clause.negated = !affirmative_only && choose.chance(15);
   if (is_unidiomatic(clause)) return {};
   return sentence_pair(timed(choose, clause, 25));
 }
 
-/// We went to the market yesterday.
+/// A verb of motion and a place: "We went to the market yesterday."
 Pair moving(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("go"));
   clause.rest =
       clause.verb->english.base != "go" && choose.chance(40) ? choose.place().from : choose.place().to;
-  const bool fixed = clause.tense == Tense::used_to;
-  clause.negated = !fixed && choose.chance(12);
+  const bool statement_only = clause.tense == Tense::used_to;
+  clause.negated = !statement_only && choose.chance(12);
   if (is_unidiomatic(clause)) return {};
-  clause.question = !fixed && !clause.negated && choose.chance(15);
+  clause.question = !statement_only && !clause.negated && choose.chance(15);
   const Phrase words =
       clause.question ? join({realize(clause), choose.time(clause.tense, 25)}) : timed(choose, clause, 40);
   return sentence_pair(words, clause.question ? '?' : '.');
 }
 
-/// They will stay at home; she left on Monday.
+/// A verb of staying or leaving: "They will stay at home." "She left on Monday."
 Pair staying(WordChooser& choose) {
   const bool stays = choose.chance(60);
   Clause clause = choose.action(stays ? choose.verb("stay") : choose.verb("leave"));
@@ -154,13 +160,13 @@ Pair staying(WordChooser& choose) {
   return sentence_pair(timed(choose, clause, stays ? 30 : 70));
 }
 
-/// I get up at seven o'clock.
+/// A reflexive verb: "I get up at seven o'clock", "Mi alzo alle sette".
 Pair rising(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("self"));
-  const bool want = clause.tense == Tense::present && !clause.verb->involuntary && choose.chance(20);
-  if (want) clause.mood = choose.chance(50) ? Mood::must : Mood::want;
+  const bool is_modal = clause.tense == Tense::present && !clause.verb->involuntary && choose.chance(20);
+  if (is_modal) clause.mood = choose.chance(50) ? Mood::must : Mood::want;
   clause.negated = clause.tense != Tense::used_to && choose.chance(15);
-  if (clause.tense == Tense::present && !want && choose.chance(20)) clause.frequency = frequency(choose);
+  if (clause.tense == Tense::present && !is_modal && choose.chance(20)) clause.frequency = frequency(choose);
   if (clause.frequency.english == "never") clause.negated = false;
   if (is_unidiomatic(clause)) return {};
   if (clause.tense == Tense::progressive) return sentence_pair(clause);
@@ -168,7 +174,7 @@ Pair rising(WordChooser& choose) {
                                          : timed(choose, clause, 45));
 }
 
-/// The beginning of "... is", "... was" or "... will be".
+/// A clause with to be in a random tense, without its complement: "Anna is", "Anna was", "Anna will be".
 Clause being(WordChooser& choose, const NounPhrase& subject) {
   Clause clause{.subject = subject, .verb = &lexicon().verb("be")};
   const int64_t drawn = choose.rng().below(100);
@@ -176,7 +182,7 @@ Clause being(WordChooser& choose, const NounPhrase& subject) {
   return clause;
 }
 
-/// The big house is not very old.
+/// A quality of a person or thing: "The big house is not very old."
 Pair quality(WordChooser& choose) {
   const bool person = choose.chance(50);
   const Tags tags = lexicon().mask(
@@ -197,7 +203,7 @@ Pair quality(WordChooser& choose) {
   return sentence_pair(clause);
 }
 
-/// Where is my key? The key is under the chair.
+/// The position of a thing, or the question for it: "The key is under the chair." "Where is my key?"
 Pair position(WordChooser& choose) {
   const NounPhrase owner = choose.pronoun();
   const NounPhrase subject =
@@ -215,7 +221,7 @@ Pair position(WordChooser& choose) {
   return sentence_pair(clause);
 }
 
-/// There are three old books on the table.
+/// What is at a place: "There are three old books on the table."
 Pair existence(WordChooser& choose) {
   const Noun& noun = choose.noun("thing clothes text animal fruit person furniture");
   NounModifiers modifiers{.determiner = Determiner::indefinite};
@@ -229,14 +235,15 @@ Pair existence(WordChooser& choose) {
   return sentence_pair(join({be, what.phrase(), location(choose, nobody(), noun.tags)}));
 }
 
-/// Marco puts the hat on the bed.
+/// Moving a thing to a place: "Marco puts the hat on the bed."
 Pair putting(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("put"));
   clause.rest = location(choose, nobody());
   return sentence_pair(clause);
 }
 
-/// In Italian the person who likes is the indirect object, and the verb agrees with the thing.
+/// Liking: "I like the book", "Mi piace il libro". In Italian the person is the indirect object, and the verb
+/// agrees with the thing.
 Pair liking(WordChooser& choose) {
   const Verb& verb = lexicon().verb("like");
   const NounPhrase who = choose.person();
@@ -244,19 +251,19 @@ Pair liking(WordChooser& choose) {
       choose.noun("food drink town film song music text building clothes lesson animal picked");
   const NounPhrase what = choose.definite_or_possessive(noun, who);
   Clause english{.subject = who, .verb = &verb, .object = {what.english, ""}};
-  const int64_t kind = choose.rng().below(10);
-  if (kind > 6) english.tense = kind == 9 ? Tense::future : Tense::past;
+  const int64_t drawn = choose.rng().below(10);
+  if (drawn > 6) english.tense = drawn == 9 ? Tense::future : Tense::past;
   english.negated = choose.chance(20);
   english.question = !english.negated && choose.chance(20);
   Clause italian = english;
   italian.subject = what;
   italian.object = {};
   italian.subject_last = true;
-  std::string front;
+  std::string to_whom;  // "a Anna"; empty where a clitic pronoun says it
   if (!who.italian.empty())
-    front = who.after(Preposition::to);
+    to_whom = who.after(Preposition::to);
   else if (who.person == Person::third_plural)
-    front = "a loro";
+    to_whom = "a loro";
   else
     italian.indirect = who.clitic();
   if (choose.chance(22)) {
@@ -264,24 +271,25 @@ Pair liking(WordChooser& choose) {
     english.object = {"to " + deed.english.base, ""};
     italian.subject = {.italian = deed.italian.infinitive};
   }
-  return sentence_pair({realize(english).english, join(front, realize(italian).italian)},
+  return sentence_pair({realize(english).english, join(to_whom, realize(italian).italian)},
                        english.question ? '?' : '.');
 }
 
-/// Anna gave me the key; Anna gave the key to Marco.
+/// Giving, to a pronoun or a name: "Anna gave me the key." "Anna gave the key to Marco." Pairs such as "we
+/// gave me" and "you gave you all" are left out.
 Pair giving(WordChooser& choose) {
   Clause clause = choose.action(choose.verb("give"));
-  const bool fixed = clause.tense == Tense::used_to;
-  clause.negated = !fixed && choose.chance(12);
-  clause.question = !fixed && !clause.negated && choose.chance(12);
-  NounPhrase whom = choose.person();
+  const bool statement_only = clause.tense == Tense::used_to;
+  clause.negated = !statement_only && choose.chance(12);
+  clause.question = !statement_only && !clause.negated && choose.chance(12);
+  const NounPhrase whom = choose.person();
   if (whom.italian.empty()) {
-    const bool same = whom.person == clause.subject.person && whom.person != Person::third;
-    const bool we = whom.person == Person::first_plural || clause.subject.person == Person::first_plural;
-    const bool me = whom.person == Person::first || clause.subject.person == Person::first;
-    const bool second = number_of(whom.person) != number_of(clause.subject.person) &&
-                        whom.person != Person::third && whom.person != Person::third_plural;
-    if (same || (we && me) || second) return {};
+    const bool is_reflexive = whom.person == clause.subject.person && whom.person != Person::third;
+    const bool has_we = whom.person == Person::first_plural || clause.subject.person == Person::first_plural;
+    const bool has_me = whom.person == Person::first || clause.subject.person == Person::first;
+    const bool differs_in_number = number_of(whom.person) != number_of(clause.subject.person) &&
+                                   whom.person != Person::third && whom.person != Person::third_plural;
+    if (is_reflexive || (has_we && has_me) || differs_in_number) return {};
     clause.indirect = whom.clitic();
   } else {
     clause.rest = {join("to", whom.english), whom.after(Preposition::to)};
@@ -291,17 +299,17 @@ Pair giving(WordChooser& choose) {
   return sentence_pair(join({realize(clause), choose.time(clause.tense, 10)}), clause.question ? '?' : '.');
 }
 
-/// Commands and proposals.
+/// A command or a proposal: "Open the window!" "Let's open the window!"
 Pair order(WordChooser& choose) {
   static constexpr std::array frames = {"act", "act", "act", "give", "do", "self"};
   const Verb& verb = choose.verb(choose.rng().pick(frames));
   if (verb.stative || verb.involuntary) return {};
   Clause clause = choose.action(verb);
-  const bool us = verb.frame != "self" && choose.chance(30);
-  clause.subject = {.person = us ? Person::first_plural : Person::second};
+  const bool is_proposal = verb.frame != "self" && choose.chance(30);
+  clause.subject = {.person = is_proposal ? Person::first_plural : Person::second};
   if (verb.objects != 0) clause.object = choose.object(choose.noun(verb.objects), clause.subject).phrase();
   if (verb.frame == "do" && choose.chance(50)) clause.rest = choose.place().at;
-  if (us) return sentence_pair(proposal(clause), '!');
+  if (is_proposal) return sentence_pair(proposal(clause), '!');
   clause.negated = choose.chance(30);
   if (is_unidiomatic(clause)) return {};
   if (verb.frame == "give") {
@@ -312,7 +320,7 @@ Pair order(WordChooser& choose) {
   return sentence_pair(imperative(clause), '!');
 }
 
-/// Hunger, haste and age: Italian uses avere.
+/// Hunger, haste, fear and age, where Italian uses avere: "Anna is hungry", "Anna ha fame".
 Pair having(WordChooser& choose) {
   static const std::vector<Phrase> states = phrase_table("states");
   static const Verb be_or_have{
@@ -324,8 +332,8 @@ Pair having(WordChooser& choose) {
     const Phrase& number = choose.rng().pick(lexicon().numbers);
     // vent'anni, trent'anni, cent'anni; but sette anni, undici anni.
     std::string italian = number.italian;
-    const bool round = italian == "venti" || italian.ends_with("ta") || italian == "cento";
-    if (round) italian.back() = '\'';
+    const bool is_elided = italian == "venti" || italian.ends_with("ta") || italian == "cento";
+    if (is_elided) italian.back() = '\'';
     clause.object = {number.english + " years old", join(italian, "anni")};
     return sentence_pair(clause);
   }
@@ -340,7 +348,7 @@ Pair having(WordChooser& choose) {
   return sentence_pair(clause);
 }
 
-/// Anna is a good doctor.
+/// A profession: "Anna is a good doctor."
 Pair profession(WordChooser& choose) {
   const Noun& job = choose.noun("job");
   const NounPhrase who = choose.name(job.gender);

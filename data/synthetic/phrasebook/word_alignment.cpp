@@ -1,4 +1,5 @@
-// Finds each entry of the lexicon on both sides in all its forms, then the articles and pronouns beside them.
+// Aligns words: finds each entry of the lexicon on both sides in all its forms, then the articles and
+// pronouns beside it.
 #include "heed/data/synthetic/phrasebook/word_alignment.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ std::string lowercase(std::string word) {
   return word;
 }
 
-/// The words of a form, without its last apostrophe: bell' is found as bell.
+/// The lowercase words of a form, without an apostrophe at its end: bell' becomes bell.
 WordForm form_of(const std::string& text) {
   WordForm out;
   for (const std::string_view piece : word_pieces(text)) out.push_back(lowercase(std::string(piece)));
@@ -67,45 +68,46 @@ LexiconEntry entry_of(const Adjective& word) {
   return out;
 }
 
-/// Pronouns of a verb: none, one, or a direct and an indirect one.
+/// All combinations of one clitic pronoun, or of a direct and an indirect one.
 std::vector<italian::Clitics> all_clitics() {
   std::vector<italian::Clitic> single;
   for (const Person person : people)
     for (const Gender gender : genders) single.push_back({person, gender});
   std::vector<italian::Clitics> out;
-  for (const italian::Clitic& one : single) {
-    out.push_back({.direct = one});
-    out.push_back({.indirect = one});
-    for (const italian::Clitic& other : single) out.push_back({.direct = one, .indirect = other});
+  for (const italian::Clitic& direct : single) {
+    out.push_back({.direct = direct});
+    out.push_back({.indirect = direct});
+    for (const italian::Clitic& indirect : single) out.push_back({.direct = direct, .indirect = indirect});
   }
   return out;
 }
 
-/// The forms of a verb without pronouns, and those that end in some.
+/// All forms of a verb. Those that end in pronouns (leggerlo) are added to `with_clitics` as well.
 LexiconEntry entry_of(const Verb& verb, std::set<WordForm>& with_clitics) {
   static const std::vector<italian::Clitics> clitics = all_clitics();
   LexiconEntry out{LinkKind::verb, {}, {}};
   out.english = {form_of(verb.english.base), form_of(verb.english.past),
                  form_of(english::present(verb.english, Person::third)),
                  form_of(english::progressive(verb.english.base))};
-  const ItalianVerb& own = verb.italian;
+  const ItalianVerb& italian_verb = verb.italian;
   for (const Person person : people) {
     for (const auto tense : {italian::Tense::present, italian::Tense::imperfect, italian::Tense::future})
-      out.italian.insert(form_of(italian::finite(own, tense, person)));
-    if (own.reflexive) {
-      out.italian.insert(form_of(italian::infinitive(own, {.reflexive = person})));
-      out.italian.insert(form_of(italian::imperative(own, {.reflexive = person})));
+      out.italian.insert(form_of(italian::finite(italian_verb, tense, person)));
+    if (italian_verb.reflexive) {
+      out.italian.insert(form_of(italian::infinitive(italian_verb, {.reflexive = person})));
+      out.italian.insert(form_of(italian::imperative(italian_verb, {.reflexive = person})));
     }
   }
   for (const Gender gender : genders)
     for (const Number number : numbers_of_words)
-      out.italian.insert(form_of(italian::participle(own, gender, number)));
-  for (const std::string& form : {italian::gerund(own), italian::infinitive(own), italian::imperative(own)})
+      out.italian.insert(form_of(italian::participle(italian_verb, gender, number)));
+  for (const std::string& form :
+       {italian::gerund(italian_verb), italian::infinitive(italian_verb), italian::imperative(italian_verb)})
     out.italian.insert(form_of(form));
   if (verb.objects != 0) {
     for (const italian::Clitics& pronouns : clitics) {
-      with_clitics.insert(form_of(italian::infinitive(own, pronouns)));
-      with_clitics.insert(form_of(italian::imperative(own, pronouns)));
+      with_clitics.insert(form_of(italian::infinitive(italian_verb, pronouns)));
+      with_clitics.insert(form_of(italian::imperative(italian_verb, pronouns)));
     }
     for (const WordForm& form : out.italian) with_clitics.erase(form);
     out.italian.insert(with_clitics.begin(), with_clitics.end());
@@ -122,9 +124,9 @@ struct AlignmentDictionary {
     for (const Verb& verb : words.verbs) {
       // Forms of be and have to be auxiliaries help other verbs, too, so they have no certain partner.
       if (verb.frame == "be" || verb.frame == "stare" || verb.frame == "like") continue;
-      std::set<WordForm> ending;
-      entries.push_back(entry_of(verb, ending));
-      with_clitics.insert(ending.begin(), ending.end());
+      std::set<WordForm> with_clitics_of_verb;
+      entries.push_back(entry_of(verb, with_clitics_of_verb));
+      with_clitics.insert(with_clitics_of_verb.begin(), with_clitics_of_verb.end());
     }
     for (const Name& name : words.names)
       entries.push_back({LinkKind::name, {form_of(name.word)}, {form_of(name.word)}});
@@ -139,18 +141,18 @@ struct AlignmentDictionary {
       for (const WordForm& form : entries[i].english) english[form].push_back(i);
       for (const WordForm& form : entries[i].italian) italian[form].push_back(i);
       if (entries[i].kind != LinkKind::adjective) continue;
-      for (const WordForm& form : entries[i].english) between_english.insert(form.back());
-      for (const WordForm& form : entries[i].italian) between_italian.insert(form.back());
+      for (const WordForm& form : entries[i].english) english_adjectives.insert(form.back());
+      for (const WordForm& form : entries[i].italian) italian_adjectives.insert(form.back());
     }
     for (const Verb* verb : {&words.verb("act", "avere"), &words.verb("be"), &words.verb("stare")}) {
       for (const std::string& present : verb->italian.present) auxiliaries.insert(lowercase(present));
     }
   }
   std::vector<LexiconEntry> entries;
-  std::map<WordForm, std::vector<size_t>> english, italian;
-  std::set<WordForm> with_clitics;                         ///< verbs with pronouns at their end: leggerlo
-  std::set<std::string> between_english, between_italian;  ///< adjectives, between article and noun
-  std::set<std::string> auxiliaries;                       ///< present forms of avere, essere and stare
+  std::map<WordForm, std::vector<size_t>> english, italian;  ///< form to indices of its entries
+  std::set<WordForm> with_clitics;                           ///< verbs with pronouns at their end: leggerlo
+  std::set<std::string> english_adjectives, italian_adjectives;  ///< words between article and noun
+  std::set<std::string> auxiliaries;                             ///< present forms of avere, essere and stare
   std::vector<Phrase> clitics = phrase_table("clitics");
 };
 
@@ -159,18 +161,20 @@ const AlignmentDictionary& dictionary() {
   return made;
 }
 
-/// Where an entry's forms occur: first and last token.
+/// A place in a sentence where a form of an entry stands: its first and last token.
 struct Occurrence {
   int64_t first, last;
 };
-using Occurrences = std::map<size_t, std::vector<Occurrence>>;
+using Occurrences = std::map<size_t, std::vector<Occurrence>>;  // by the index of the entry
 
+/// Finds all forms in a sentence.
 Occurrences occurrences(Tokens words, const std::map<WordForm, std::vector<size_t>>& forms) {
+  constexpr int64_t max_form_words = 3;
   Occurrences out;
   const auto count = static_cast<int64_t>(words.size());
   for (int64_t first = 0; first < count; ++first) {
     WordForm form;
-    for (int64_t last = first; last < std::min(first + 3, count); ++last) {
+    for (int64_t last = first; last < std::min(first + max_form_words, count); ++last) {
       form.push_back(words[static_cast<size_t>(last)]);
       const auto found = forms.find(form);
       if (found == forms.end()) continue;
@@ -190,40 +194,45 @@ class NeighbourLinks {
  public:
   NeighbourLinks(Tokens source, Tokens target) : source_(source), target_(target) {}
 
-  /// The article of a noun: before it and its adjectives in both languages; with a preposition in Italian.
-  void article(const WordLink& noun, std::vector<WordLink>& out) const {
+  /// Links the articles of a linked noun, which stand before it and its adjectives; the Italian one may be
+  /// joined with a preposition.
+  void link_article(const WordLink& noun, std::vector<WordLink>& out) const {
     const AlignmentDictionary& known = dictionary();
     int64_t english = noun.source - 1, italian = noun.target - 1;
-    while (english >= 0 && known.between_english.contains(source(english))) --english;
-    while (italian >= 0 && (target(italian) == "'" || known.between_italian.contains(target(italian))))
+    while (english >= 0 && known.english_adjectives.contains(source(english))) --english;
+    while (italian >= 0 && (target(italian) == "'" || known.italian_adjectives.contains(target(italian))))
       --italian;
     if (english < 0 || italian < 0) return;
     static constexpr std::string_view definite =
         "il lo la l i gli le del dello della dell dei degli delle al allo alla all ai agli alle dal dallo "
         "dalla dall dai dagli dalle nel nello nella nell nei negli nelle sul sullo sulla sull sui sugli "
         "sulle";
-    const bool the = source(english) == "the" && one_of(target(italian), definite);
-    const bool a = one_of(source(english), "a an") && one_of(target(italian), "un uno una");
-    if (the || a) out.push_back({english, italian, LinkKind::article});
+    const bool are_definite = source(english) == "the" && one_of(target(italian), definite);
+    const bool are_indefinite = one_of(source(english), "a an") && one_of(target(italian), "un uno una");
+    if (are_definite || are_indefinite)
+      out.push_back({.source = english, .target = italian, .kind = LinkKind::article});
   }
 
-  /// The pronoun right after an English verb: before the Italian verb and its auxiliary, or at its end.
-  void clitic(int64_t after, const WordLink& verb, bool at_end, std::vector<WordLink>& out) const {
-    if (after >= static_cast<int64_t>(source_.size())) return;
-    for (const Phrase& pronoun : dictionary().clitics) {
-      if (source(after) != pronoun.english) continue;
-      const AlignmentDictionary& known = dictionary();
-      const bool owner =
-          pronoun.english == "her" && after + 1 < static_cast<int64_t>(source_.size()) &&
-          (known.between_english.contains(source(after + 1)) || known.english.contains({source(after + 1)}));
-      if (owner) return;  // her book
-      if (at_end) return out.push_back({after, verb.target, LinkKind::clitic});
+  /// Links the pronoun at token `place`, right behind a linked English verb, to the clitic before the Italian
+  /// verb and its auxiliary, or to the verb itself where the clitic is its ending (`is_attached`).
+  void link_clitic(int64_t place, const WordLink& verb, bool is_attached, std::vector<WordLink>& out) const {
+    const auto num_source = static_cast<int64_t>(source_.size());
+    if (place >= num_source) return;
+    const AlignmentDictionary& known = dictionary();
+    for (const Phrase& pronoun : known.clitics) {
+      if (source(place) != pronoun.english) continue;
+      const bool is_possessive = pronoun.english == "her" && place + 1 < num_source &&
+                                 (known.english_adjectives.contains(source(place + 1)) ||
+                                  known.english.contains({source(place + 1)}));
+      if (is_possessive) return;  // her book
+      if (is_attached)
+        return out.push_back({.source = place, .target = verb.target, .kind = LinkKind::clitic});
       int64_t italian = verb.target - 1;
       while (italian >= 0 && (target(italian) == "'" || known.auxiliaries.contains(target(italian)) ||
                               one_of(target(italian), "sempre spesso mai")))
         --italian;
       if (italian >= 0 && one_of(target(italian), pronoun.italian))
-        out.push_back({after, italian, LinkKind::clitic});
+        out.push_back({.source = place, .target = italian, .kind = LinkKind::clitic});
       return;
     }
   }
@@ -240,23 +249,31 @@ std::vector<std::string> all_lowercase(Tokens words) {
   return out;
 }
 
+/// A link between the last words of two forms, and the place of the English one.
+struct EntryLink {
+  WordLink link;
+  Occurrence english;
+};
+
 /// Links of entries that occur once on each side, without tokens that two entries claim.
-std::vector<std::pair<WordLink, Occurrence>> certain_links(Tokens source, Tokens target) {
+std::vector<EntryLink> certain_links(Tokens source, Tokens target) {
   const AlignmentDictionary& known = dictionary();
   const Occurrences english = occurrences(source, known.english),
                     italian = occurrences(target, known.italian);
-  std::vector<std::pair<WordLink, Occurrence>> found;
+  std::vector<EntryLink> found;
   std::map<int64_t, int> source_claims, target_claims;
   for (const auto& [entry, places] : english) {
-    const auto other = italian.find(entry);
-    if (places.size() != 1 || other == italian.end() || other->second.size() != 1) continue;
-    const Occurrence in_source = places[0], in_target = other->second[0];
-    found.push_back({{in_source.last, in_target.last, known.entries[entry].kind}, in_source});
+    const auto italian_places = italian.find(entry);
+    if (places.size() != 1 || italian_places == italian.end() || italian_places->second.size() != 1) continue;
+    const Occurrence in_source = places[0], in_target = italian_places->second[0];
+    found.push_back(
+        {.link = {.source = in_source.last, .target = in_target.last, .kind = known.entries[entry].kind},
+         .english = in_source});
     ++source_claims[in_source.last];
     ++target_claims[in_target.last];
   }
-  std::erase_if(found, [&](const auto& link) {
-    return source_claims[link.first.source] > 1 || target_claims[link.first.target] > 1;
+  std::erase_if(found, [&](const EntryLink& entry) {
+    return source_claims[entry.link.source] > 1 || target_claims[entry.link.target] > 1;
   });
   return found;
 }
@@ -273,22 +290,22 @@ std::vector<WordLink> phrasebook_alignment(Tokens given_source, Tokens given_tar
   const std::vector<std::string> source = all_lowercase(given_source), target = all_lowercase(given_target);
   const NeighbourLinks neighbours(source, target);
   std::vector<WordLink> out;
-  const auto found = certain_links(source, target);
+  const std::vector<EntryLink> found = certain_links(source, target);
   for (const auto& [link, english] : found) {
     out.push_back(link);
-    if (link.kind == LinkKind::noun) neighbours.article(link, out);
+    if (link.kind == LinkKind::noun) neighbours.link_article(link, out);
     if (link.kind == LinkKind::verb) {
       const WordForm form{target[static_cast<size_t>(link.target)]};
-      neighbours.clitic(english.last + 1, link, dictionary().with_clitics.contains(form), out);
+      neighbours.link_clitic(english.last + 1, link, dictionary().with_clitics.contains(form), out);
     }
     if (link.kind != LinkKind::adjective) continue;
-    for (const auto& [noun, unused] : found) {
-      const bool next = noun.kind == LinkKind::noun && noun.source == link.source + 1;
-      if (next && noun.target == link.target - 1) out.back().swapped = true;
-    }
+    out.back().swapped = std::any_of(found.begin(), found.end(), [&](const EntryLink& entry) {
+      const WordLink& noun = entry.link;
+      return noun.kind == LinkKind::noun && noun.source == link.source + 1 && noun.target == link.target - 1;
+    });
   }
-  std::sort(out.begin(), out.end(), [](const WordLink& a, const WordLink& b) {
-    return std::pair(a.target, a.source) < std::pair(b.target, b.source);
+  std::sort(out.begin(), out.end(), [](const WordLink& left, const WordLink& right) {
+    return std::pair(left.target, left.source) < std::pair(right.target, right.source);
   });
   return out;
 }

@@ -12,7 +12,7 @@ namespace {
 
 using italian::Preposition;
 
-/// One of the words that fit, at random; null where none does.
+/// A random word of those for which fits(word) is true; null where there is none.
 template <class Word, class Fits>
 const Word* pick_fitting(CounterRng& rng, const std::vector<Word>& words, Fits fits) {
   std::vector<const Word*> choices;
@@ -22,10 +22,10 @@ const Word* pick_fitting(CounterRng& rng, const std::vector<Word>& words, Fits f
   return choices.empty() ? nullptr : rng.pick(choices);
 }
 
-/// Which nouns a determiner goes with; mass nouns take only those for any.
+/// Number of the nouns that a determiner goes with; nouns without a plural take only determiners for any.
 enum class Countable { any, singular, plural };
 
-/// A determiner and how often it is drawn: where the number drawn in 0 .. 99 is below `below`.
+/// A determiner, taken where the number drawn in 0 .. 99 is below `below` and no earlier entry fits.
 struct DeterminerShare {
   int64_t below;
   Countable countable;
@@ -44,7 +44,8 @@ constexpr DeterminerShare object_determiners[] = {
     {48, Countable::plural, Determiner::many},         {54, Countable::plural, Determiner::some},
     {58, Countable::plural, Determiner::all}};
 
-/// The first determiner whose share holds the number drawn; `definite` where none does.
+/// The first determiner of a table that fits the noun and whose share holds the number drawn; else
+/// `definite`.
 Determiner determiner_for(std::span<const DeterminerShare> shares, int64_t drawn, Countable countable) {
   for (const DeterminerShare& share : shares) {
     const bool fits = share.countable == Countable::any || share.countable == countable;
@@ -57,7 +58,7 @@ Determiner determiner_for(std::span<const DeterminerShare> shares, int64_t drawn
 
 const Noun& WordChooser::noun(Tags tags) {
   const Noun* found =
-      pick_fitting(rng_, words_.nouns, [&](const Noun& one) { return (one.tags & tags) != 0; });
+      pick_fitting(rng_, words_.nouns, [&](const Noun& word) { return (word.tags & tags) != 0; });
   if (found == nullptr) fail(Fault::internal, "phrasebook: no noun has a tag of the mask ", tags, ".");
   return *found;
 }
@@ -80,8 +81,7 @@ const Adjective& WordChooser::predicate_adjective(Tags tags, Quality quality) {
 NounPhrase WordChooser::phrase(const Noun& noun, const NounModifiers& modifiers) {
   const bool plural = modifiers.number == Number::plural;
   const Gender gender = plural ? noun.plural_gender : noun.gender;
-  const Phrase& word = plural ? noun.plural : noun.singular;
-  Phrase core = word;
+  Phrase core = plural ? noun.plural : noun.singular;  // the noun with its adjectives
   if (modifiers.after != nullptr) {
     core = {join(modifiers.after->word.english, core.english),
             join(core.italian, italian::adjective(*modifiers.after, gender, modifiers.number))};
@@ -93,19 +93,19 @@ NounPhrase WordChooser::phrase(const Noun& noun, const NounModifiers& modifiers)
   }
   NounPhrase out{.person = third(modifiers.number), .gender = gender, .tags = noun.tags};
   const bool feminine = gender == Gender::feminine;
-  Phrase front;
+  Phrase determiner;
   switch (modifiers.determiner) {
     case Determiner::definite:
-      front.english = "the";
+      determiner.english = "the";
       out.definite = true;
       break;
     case Determiner::indefinite:
-      front = {english::indefinite(core.english), italian::indefinite(gender, core.italian)};
+      determiner = {english::indefinite(core.english), italian::indefinite(gender, core.italian)};
       break;
     case Determiner::possessive:
-      front = {form(Form::possessive, modifiers.owner, modifiers.owner_gender),
-               italian::possessive(modifiers.owner, gender, modifiers.number)};
-      // mio padre without an article, but il loro padre, i miei fratelli, il mio giovane zio.
+      determiner = {form(Form::possessive, modifiers.owner, modifiers.owner_gender),
+                    italian::possessive(modifiers.owner, gender, modifiers.number)};
+      // No article for one relative (mio padre), but il loro padre, i miei fratelli, il mio giovane zio.
       out.definite = !has_tag(noun.tags, "family") || plural || modifiers.before != nullptr ||
                      modifiers.after != nullptr || modifiers.owner == Person::third_plural;
       break;
@@ -117,32 +117,34 @@ NounPhrase WordChooser::phrase(const Noun& noun, const NounModifiers& modifiers)
       return out;
     }
     case Determiner::these:
-      front = {plural ? "these" : "this", italian::this_one(gender, modifiers.number, core.italian)};
+      determiner = {plural ? "these" : "this",
+                    italian::demonstrative_this(gender, modifiers.number, core.italian)};
       break;
     case Determiner::those:
-      front = {plural ? "those" : "that", italian::that_one(gender, modifiers.number, core.italian)};
+      determiner = {plural ? "those" : "that",
+                    italian::demonstrative_that(gender, modifiers.number, core.italian)};
       break;
     case Determiner::counted:
-      front = rng_.pick(words_.numbers);
+      determiner = rng_.pick(words_.numbers);
       break;
     case Determiner::many:
-      front = {"many", feminine ? "molte" : "molti"};
+      determiner = {"many", feminine ? "molte" : "molti"};
       break;
     case Determiner::some:
-      front = {"some", plural
-                           ? feminine ? "alcune" : "alcuni"
+      determiner = {"some",
+                    plural ? feminine ? "alcune" : "alcuni"
                            : italian::articulated(Preposition::of, gender, modifiers.number, core.italian)};
       break;
     case Determiner::all:
-      front = {"all the",
-               join(feminine ? "tutte" : "tutti", italian::definite(gender, modifiers.number, core.italian))};
+      determiner = {"all the", join(feminine ? "tutte" : "tutti",
+                                    italian::definite(gender, modifiers.number, core.italian))};
       break;
     case Determiner::every:
-      front = {"every", "ogni"};
+      determiner = {"every", "ogni"};
       break;
   }
-  out.english = join(front.english, core.english);
-  out.italian = join(front.italian, core.italian);
+  out.english = join(determiner.english, core.english);
+  out.italian = join(determiner.italian, core.italian);
   return out;
 }
 
@@ -159,7 +161,7 @@ NounPhrase WordChooser::name(Gender gender) {
 }
 
 NounPhrase WordChooser::pronoun() {
-  static constexpr std::array<int64_t, 6> share = {22, 16, 30, 12, 6, 14};
+  static constexpr std::array<int64_t, 6> share = {22, 16, 30, 12, 6, 14};  // percent, by person
   int64_t drawn = rng_.below(100);
   size_t person = 0;
   while (drawn >= share[person]) drawn -= share[person++];
@@ -172,8 +174,8 @@ NounPhrase WordChooser::pronoun() {
 NounPhrase WordChooser::family() {
   const Noun& relative = noun("family");
   NounModifiers modifiers{.determiner = chance(70) ? Determiner::possessive : Determiner::of_person};
-  const bool single = has_tag(relative.tags, "single");
-  if (!single && chance(25)) modifiers.number = Number::plural;
+  const bool singular_only = has_tag(relative.tags, "single");
+  if (!singular_only && chance(25)) modifiers.number = Number::plural;
   static constexpr std::array owners = {Person::first, Person::second, Person::third, Person::first_plural,
                                         Person::third_plural};
   modifiers.owner = rng_.pick(owners);
@@ -201,10 +203,12 @@ NounPhrase WordChooser::subject(Tags tags) {
   if (person && drawn < 66) return family();
   const Noun& chosen = noun(tags);
   NounModifiers modifiers;
-  const bool single = has_tag(chosen.tags, "mass single");
-  if (!single && chance(28)) modifiers.number = Number::plural;
+  const bool singular_only = has_tag(chosen.tags, "mass single");
+  if (!singular_only && chance(28)) modifiers.number = Number::plural;
   const bool plural = modifiers.number == Number::plural;
-  const Countable countable = plural ? Countable::plural : single ? Countable::any : Countable::singular;
+  const Countable countable = plural          ? Countable::plural
+                              : singular_only ? Countable::any
+                                              : Countable::singular;
   modifiers.determiner = determiner_for(subject_determiners, rng_.below(100), countable);
   if (chance(24)) {
     const bool before = chance(40);
@@ -217,38 +221,39 @@ NounPhrase WordChooser::with_adjectives(const Noun& noun, NounModifiers modifier
                                         const NounPhrase& subject) {
   modifiers.owner = subject.person;
   modifiers.owner_gender = subject.gender;
-  const bool animal = has_tag(subject.tags, "animal");
   // "your" of several people and "its" would make the translation ambiguous.
-  const bool unclear = subject.person == Person::second_plural || animal;
-  if (modifiers.determiner == Determiner::possessive && unclear) modifiers.determiner = Determiner::definite;
+  const bool is_ambiguous = subject.person == Person::second_plural || has_tag(subject.tags, "animal");
+  if (modifiers.determiner == Determiner::possessive && is_ambiguous)
+    modifiers.determiner = Determiner::definite;
   if (chance(44)) {
-    const int64_t kind = rng_.below(10);
-    if (kind < 6) modifiers.after = adjective(noun, false);
-    if (kind > 3) modifiers.before = adjective(noun, true);
+    const int64_t drawn =
+        rng_.below(10);  // 0 to 3: after the noun, 4 and 5: on both sides, 6 to 9: before it
+    if (drawn < 6) modifiers.after = adjective(noun, /*before=*/false);
+    if (drawn > 3) modifiers.before = adjective(noun, /*before=*/true);
   }
   return phrase(noun, modifiers);
 }
 
 NounPhrase WordChooser::object(const Noun& noun, const NounPhrase& subject) {
-  const int64_t kind = rng_.below(100);
+  const int64_t drawn = rng_.below(100);
   NounModifiers modifiers;
   if (has_tag(noun.tags, "mass single")) {
-    if (has_tag(noun.tags, "mass") && kind < 35) modifiers.determiner = Determiner::some;
+    if (has_tag(noun.tags, "mass") && drawn < 35) modifiers.determiner = Determiner::some;
     return with_adjectives(noun, modifiers, subject);
   }
   if (chance(30)) modifiers.number = Number::plural;
   const bool plural = modifiers.number == Number::plural;
   modifiers.determiner =
-      determiner_for(object_determiners, kind, plural ? Countable::plural : Countable::singular);
+      determiner_for(object_determiners, drawn, plural ? Countable::plural : Countable::singular);
   return with_adjectives(noun, modifiers, subject);
 }
 
 NounPhrase WordChooser::definite_or_possessive(const Noun& noun, const NounPhrase& subject) {
   NounModifiers modifiers;
   if (chance(25)) modifiers.determiner = Determiner::possessive;
-  const bool single = has_tag(noun.tags, "mass single");
-  if (single) modifiers.determiner = Determiner::definite;
-  if (!single && chance(28)) modifiers.number = Number::plural;
+  const bool singular_only = has_tag(noun.tags, "mass single");
+  if (singular_only) modifiers.determiner = Determiner::definite;
+  if (!singular_only && chance(28)) modifiers.number = Number::plural;
   return with_adjectives(noun, modifiers, subject);
 }
 
@@ -262,7 +267,7 @@ Tense WordChooser::tense(const Verb& verb) {
 }
 
 Phrase WordChooser::time(Tense tense, int64_t percent) {
-  static constexpr std::array letters = {'h', 'n', 'p', 'p', 'u', 'f'};
+  static constexpr std::array letters = {'h', 'n', 'p', 'p', 'u', 'f'};  // letters of Time::tenses, by Tense
   const char letter = letters[static_cast<size_t>(tense)];
   if (!chance(percent)) return {};
   if (chance(15) && letter != 'n' && letter != 'u') return clock();
@@ -273,9 +278,10 @@ Phrase WordChooser::time(Tense tense, int64_t percent) {
 }
 
 Phrase WordChooser::clock() {
-  const int64_t hour = rng_.between(1, 14);
-  if (hour == 13) return {"at noon", "a mezzogiorno"};
-  if (hour == 14) return {"at midnight", "a mezzanotte"};
+  constexpr int64_t noon = 13, midnight = 14;  // behind the hours 1 to 12
+  const int64_t hour = rng_.between(1, midnight);
+  if (hour == noon) return {"at noon", "a mezzogiorno"};
+  if (hour == midnight) return {"at midnight", "a mezzanotte"};
   if (hour == 1) return {"at one o'clock", "all'una"};
   const Phrase& number = words_.numbers[static_cast<size_t>(hour - 2)];
   return {"at " + number.english + " o'clock", "alle " + number.italian};
@@ -284,8 +290,9 @@ Phrase WordChooser::clock() {
 const Place& WordChooser::town() {
   while (true) {
     const Place& chosen = place();
-    const char last_word = chosen.at.english[chosen.at.english.rfind(' ') + 1];
-    if (last_word >= 'A' && last_word <= 'Z') return chosen;
+    const char initial =
+        chosen.at.english[chosen.at.english.rfind(' ') + 1];  // first letter of the last word
+    if (initial >= 'A' && initial <= 'Z') return chosen;
   }
 }
 
@@ -293,9 +300,9 @@ Clause WordChooser::action(const Verb& verb) {
   Clause out{.subject = subject(verb.subjects), .verb = &verb, .tense = tense(verb)};
   if (verb.objects != 0) {
     const Noun& thing = noun(verb.objects);
-    const bool wish = verb.english.base == "have" || verb.english.base == "want";
+    const bool takes_indefinite = verb.english.base == "have" || verb.english.base == "want";
     NounPhrase what = object(thing, out.subject);
-    if (wish && !has_tag(thing.tags, "mass single")) {
+    if (takes_indefinite && !has_tag(thing.tags, "mass single")) {
       NounModifiers modifiers{.determiner = chance(70) ? Determiner::indefinite : Determiner::counted};
       if (modifiers.determiner == Determiner::counted) modifiers.number = Number::plural;
       what = with_adjectives(thing, modifiers, out.subject);

@@ -38,7 +38,7 @@ struct NounModifiers {
   Gender owner_gender = Gender::masculine;       ///< tells his from her
 };
 
-/// Makes all random choices of one sentence; a pure function of the random numbers.
+/// Makes all random choices of one sentence, which the random numbers alone determine.
 class WordChooser {
  public:
   /// `rng` must outlive it; choices continue its sequence.
@@ -66,9 +66,9 @@ class WordChooser {
   /// A possible subject of a verb with these subject tags.
   NounPhrase subject(Tags tags);
   NounPhrase person() { return subject(words_.mask("person")); }  ///< a subject that is a person
-  /// The noun as an object, with any determiner.
+  /// The noun as the object of a clause with this subject, with any determiner.
   NounPhrase object(const Noun& noun, const NounPhrase& subject);
-  /// The noun as an object, with `the` or a possessive.
+  /// The noun as an object, with `the` or the possessive of the subject.
   NounPhrase definite_or_possessive(const Noun& noun, const NounPhrase& subject);
 
   Tense tense(const Verb& verb);  ///< a tense that the verb allows
@@ -82,6 +82,7 @@ class WordChooser {
   Clause action(const Verb& verb);
 
  private:
+  /// The noun as an object, with the subject as owner and with random adjectives.
   NounPhrase with_adjectives(const Noun& noun, NounModifiers modifiers, const NounPhrase& subject);
 
   CounterRng& rng_;

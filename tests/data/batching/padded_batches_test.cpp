@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "heed/data/synthetic/phrasebook/phrasebook.h"
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/tests/data/scratch.h"
@@ -195,9 +195,9 @@ TEST_CASE("batch: under a tenth of the Europarl sample is padding") {
 
 TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted ids too, never by much") {
   for (int64_t n = 1; n < 3000; ++n) {
-    const int64_t few = one_of_few(n);
+    const int64_t few = round_up_to_few(n);
     CHECK((few >= n && (n <= 4 || 4 * (few - n) < n)));
-    CHECK((one_of_few(few) == few && one_of_few(n + 1) >= few));
+    CHECK((round_up_to_few(few) == few && round_up_to_few(n + 1) >= few));
   }
   for (const bool by_tokens : {true, false}) {
     CAPTURE(by_tokens);
@@ -209,7 +209,8 @@ TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted id
     const BatchPlan plan = exact.epoch(0);
     CHECK((few.epoch(0) == plan));
     const auto less = [](const BatchFrame& a, const BatchFrame& b) {
-      return std::tie(a.rows, a.source, a.target, a.wanted) < std::tie(b.rows, b.source, b.target, b.wanted);
+      return std::tie(a.rows, a.source, a.target, a.padded_target_tokens) <
+             std::tie(b.rows, b.source, b.target, b.padded_target_tokens);
     };
     std::set<BatchFrame, decltype(less)> frames(less), exact_frames(less);
     int64_t area = 0, needed = 0;
@@ -218,9 +219,10 @@ TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted id
       const BatchFrame frame = few.frame(indices);
       frames.insert(frame);
       exact_frames.insert(exact.frame(indices));
-      CHECK(one.wanted == one.target_tokens);
+      CHECK(one.padded_target_tokens == one.target_tokens);
       CHECK(other.target_tokens == one.target_tokens);
-      CHECK((other.wanted == frame.wanted && other.wanted >= one.wanted));
+      CHECK((other.padded_target_tokens == frame.padded_target_tokens &&
+             other.padded_target_tokens >= one.padded_target_tokens));
       CHECK((other.source.rows == frame.rows && other.source.columns == frame.source));
       CHECK((other.source.columns <= 24 && other.target_in.columns <= 24));
       area += frame.rows * (frame.source + frame.target);

@@ -81,11 +81,11 @@ TEST_CASE("characters: blocks of any size and stride score every id but the firs
         const WindowBatch batch = windows.in_order(i);
         const int64_t columns = batch.target.columns;
         for (int64_t row = 0; row < batch.target.rows; ++row) {
-          for (int64_t column = batch.first; column < columns; ++column)
+          for (int64_t column = batch.first_scored; column < columns; ++column)
             targets.push_back(batch.target.ids[static_cast<size_t>(row * columns + column)]);
         }
         if (stride > 0 && stride < 5) CHECK(columns == 5);
-        if (stride > 0 && i > 0) CHECK(columns - batch.first <= stride);
+        if (stride > 0 && i > 0) CHECK(columns - batch.first_scored <= stride);
       }
       Ids all = counting(size);
       all.erase(all.begin());
@@ -93,15 +93,4 @@ TEST_CASE("characters: blocks of any size and stride score every id but the firs
     }
   }
   refusal(Fault::usage, [] { TextWindows(counting(20), {.block = 5, .stride = 6}); });
-}
-
-TEST_CASE("characters: the split is contiguous, 90 to 10, in characters or bytes") {
-  const TextSplit split = split_text("abcdefghijklmnopqrstuvwxy");
-  CHECK(split.train == "abcdefghijklmnopqrstuv");
-  CHECK(split.validation == "wxy");
-  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.5).train == "\u00E9\u00E9");
-  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.7, CharacterUnit::byte).train == "\u00E9\u00E9\xC3");
-  CHECK(split_text("\xFF\xFFzz", 0.5).train == "\xFF\xFF");
-  refusal(Fault::usage, [] { split_text("ab", 1.0); });
-  refusal(Fault::usage, [] { split_text("ab", 0.0); });
 }

@@ -111,7 +111,7 @@ TEST_CASE("digits: those on a background are not told by their greys, and have n
   const Sequences all = digits_on_background(3000, 1);
   CHECK(all.at(0).size() == 1024);
   CHECK(all.bytes.find('\0') == std::string::npos);
-  CHECK(byte_runs(all.slice(0, 2000), all.slice(2000, 3000), 1, true) < 0.25);
+  CHECK(byte_ngrams(all.slice(0, 2000), all.slice(2000, 3000), 1, NgramFeature::frequency) < 0.25);
 }
 
 TEST_CASE("digits: those on a background are the same for any number of threads, and progress is told") {

@@ -43,8 +43,8 @@ TEST_CASE("documents: counting bytes, or runs of them, tells nothing of the labe
   const Sequences all = verdict_documents(4000, 5, {.min_bytes = 600, .max_bytes = 1000});
   const Sequences known = all.slice(0, 2000), asked = all.slice(2000, 4000);
   // Three deviations of a coin thrown 2,000 times: 0.034.
-  CHECK(byte_runs(known, asked, 1, true) == Approx(0.5).margin(0.034));
-  CHECK(byte_runs(known, asked, 4, false) == Approx(0.5).margin(0.034));
+  CHECK(byte_ngrams(known, asked, 1, NgramFeature::frequency) == Approx(0.5).margin(0.034));
+  CHECK(byte_ngrams(known, asked, 4, NgramFeature::presence) == Approx(0.5).margin(0.034));
   const Sequences pairs = document_pairs(4000, 5, {.min_bytes = 600, .max_bytes = 1000});
   CHECK(std::count(pairs.labels.begin(), pairs.labels.end(), uint8_t{1}) == 2000);
   CHECK(histogram_cosine(pairs.slice(0, 2000), pairs.slice(2000, 4000)) == Approx(0.5).margin(0.045));

@@ -211,7 +211,7 @@ TEST_CASE("pathfinder: neither the distance of the discs nor the greys tell the 
       right += (balance[bin] > 0 ? 1 : 0) == s.images.labels[i] ? 1 : 0;
   }
   CHECK(static_cast<double>(right) / 2000 < 0.57);
-  CHECK(byte_runs(s.images.slice(0, 2000), s.images.slice(2000, 4000), 1, true) < 0.55);
+  CHECK(byte_ngrams(s.images.slice(0, 2000), s.images.slice(2000, 4000), 1, NgramFeature::frequency) < 0.55);
 }
 
 TEST_CASE("pathfinder: the same for any number of threads, others for another seed") {

@@ -2,7 +2,7 @@
 #include "heed/data/tokenizers/sentencepiece.h"
 
 #include "heed/core/io/hash.h"
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 #include "heed/tests/data/scratch.h"
 
 using namespace heed;

@@ -44,12 +44,12 @@ struct MnistOptions {
 constexpr int64_t side = 28, num_pixels = side * side, num_digits = 10;
 
 /// Shifts an image down and to the right by so many pixels; what enters at an edge is background.
-void shift_image(const uint8_t* from, int64_t down, int64_t right, uint8_t* to) {
+void shift_image(const uint8_t* image, int64_t down, int64_t right, uint8_t* shifted) {
   for (int64_t y = 0; y < side; ++y) {
     for (int64_t x = 0; x < side; ++x) {
       const int64_t from_y = y - down, from_x = x - right;
       const bool inside = from_y >= 0 && from_y < side && from_x >= 0 && from_x < side;
-      *to++ = inside ? from[from_y * side + from_x] : uint8_t{0};
+      *shifted++ = inside ? image[from_y * side + from_x] : uint8_t{0};
     }
   }
 }
@@ -190,7 +190,7 @@ class Mnist final : public ClassificationTask {
     const auto count = static_cast<int64_t>(indices.size());
     std::vector<float> values(static_cast<size_t>(count * num_pixels));
     std::vector<int32_t> labels;
-    float* to = values.data();
+    float* next = values.data();
     for (const int64_t index : indices) {
       const uint8_t* image = set.images.pixels.data() + index * num_pixels;
       std::array<uint8_t, num_pixels> shifted;
@@ -202,7 +202,7 @@ class Mnist final : public ClassificationTask {
       for (int64_t i = 0; i < num_patches; ++i) {
         const uint8_t* corner = image + i / across * patch * side + i % across * patch;
         for (int64_t y = 0; y < patch; ++y) {
-          for (int64_t x = 0; x < patch; ++x) *to++ = static_cast<float>(corner[y * side + x]) / 255.0f;
+          for (int64_t x = 0; x < patch; ++x) *next++ = static_cast<float>(corner[y * side + x]) / 255.0f;
         }
       }
       labels.push_back(set.labels[static_cast<size_t>(index)]);

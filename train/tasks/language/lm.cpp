@@ -1,6 +1,5 @@
 // Language modelling: characters, bytes or subwords, decoder-only model, loss in nats per token.
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/inspect/head_calls.h"
 #include "heed/attention/variant.h"
@@ -10,6 +9,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/metrics/perplexity.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/language/lm_data.h"
 #include "heed/train/tasks/map_provider.h"
@@ -111,9 +111,9 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
     const HeldOutText& scored = data_.test;
     const auto [loss, tokens] = mean_loss(model, *scored.windows);
     out.scores.list = {{"loss", loss},
-                       {"perplexity", std::exp(loss)},
-                       {"bits_per_byte", loss * tokens / (std::log(2.0) * std::max(scored.bytes, 1.0))},
-                       {"word_perplexity", std::exp(loss * tokens / std::max(scored.words, 1.0))}};
+                       {"perplexity", perplexity_of(loss)},
+                       {"bits_per_byte", bits_per_byte(loss * tokens, scored.bytes)},
+                       {"word_perplexity", word_perplexity(loss * tokens, scored.words)}};
     const int64_t stride = data_.options.stride;
     out.notes = {text(
         static_cast<int64_t>(tokens), " tokens of ", data_.name_of_test(), " in windows of ", max_length_,
@@ -249,22 +249,21 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   /// Mean loss over a text in nats per token, and its number of tokens.
   std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
     const NoGrad no_grad;
-    double total = 0, weight = 0;
+    double total_loss = 0, num_tokens = 0;
     CountedWork work(static_cast<double>(windows.batches()));
     for (int64_t i = 0; i < windows.batches(); ++i) {
-      const WindowBatch cut = windows.in_order(i);
-      const Batch part = tensors(cut);
-      const int64_t columns = cut.input.columns;
-      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(part.tensors[0], {});
-      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first));
-      total += cross_entropy(slice(logits, 1, cut.first, columns),
-                             contiguous(slice(part.tensors[1], 1, cut.first, columns)))
-                   .item() *
-               scored;
-      weight += scored;
+      const WindowBatch window = windows.in_order(i);
+      const Batch batch = tensors(window);
+      const int64_t first = window.first_scored, columns = window.input.columns;
+      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], {});
+      const double num_scored = static_cast<double>(window.input.rows * (columns - first));
+      const Tensor loss = cross_entropy(slice(logits, 1, first, columns),
+                                        contiguous(slice(batch.tensors[1], 1, first, columns)));
+      total_loss += loss.item() * num_scored;
+      num_tokens += num_scored;
       work.add();
     }
-    return {total / weight, weight};
+    return {total_loss / num_tokens, num_tokens};
   }
 
   LanguageData data_;

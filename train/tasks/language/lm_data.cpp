@@ -193,8 +193,9 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& art
   const Texts texts = read_texts(log);
   TextSplit split{.train = texts.main, .validation = texts.validation};
   if (options.validation_path.empty())
-    split = split_text(texts.main, options.train_fraction,
-                       options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
+    split =
+        hold_out_end(texts.main, options.train_fraction,
+                     options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
   if (!artifacts.empty()) {
     load_tokenizer(artifacts);
   } else {

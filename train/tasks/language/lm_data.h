@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heed/data/batching/text_windows.h"
+#include "heed/data/text/held_out_end.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"
@@ -34,8 +35,8 @@ struct LanguageOptions {
 /// Held-out text and the units of its scores.
 struct HeldOutText {
   std::unique_ptr<TextWindows> windows;  ///< windows in order, for scores
-  double bytes = 0;                      ///< predicted: all but the first token
-  double words = 0;                      ///< words between blanks, and line ends, in the same text
+  double bytes = 0;                      ///< bytes that are predicted: of all tokens but the first
+  double words = 0;                      ///< words between blanks, and line ends, among these bytes
 };
 
 /// Loads, splits and tokenizes text, and cuts it into windows.

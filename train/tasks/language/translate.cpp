@@ -13,6 +13,7 @@
 #include "heed/train/metrics/edit_distance.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/language/translate_data.h"
+#include "heed/train/tasks/map_provider.h"
 #include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
@@ -71,21 +72,21 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   }
 
   double weight(int64_t position) const override {
-    double wanted = 0;  // target tokens, end token included
+    double target_tokens = 0;  // end tokens included
     for (const int64_t pair : plan_.at(static_cast<size_t>(position)))
-      wanted += static_cast<double>(data_.train->pair(pair).target.size() + 1);
-    return wanted;
+      target_tokens += static_cast<double>(data_.train->pair(pair).target.size() + 1);
+    return target_tokens;
   }
 
   Batch shard(int64_t position, const BatchShard& shard) const override {
     PairBatch pairs = data_.train->make(plan_.at(static_cast<size_t>(position)));
     const BatchRows rows = shard.of(pairs.source.rows);
-    double whole = 0;
-    for (const int32_t length : pairs.target_out.lengths) whole += length;
-    for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
-    if (!data_.train->options().few_shapes) pairs.wanted = 0;
+    double whole_weight = 0;
+    for (const int32_t length : pairs.target_out.lengths) whole_weight += length;
+    for (Rows* side : {&pairs.source, &pairs.target_in, &pairs.target_out}) *side = cut(*side, rows);
+    if (!data_.train->options().few_shapes) pairs.padded_target_tokens = 0;
     Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
-    out.whole_weight = whole;
+    out.whole_weight = whole_weight;
     out.rows = rows;
     return out;
   }
@@ -93,8 +94,9 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   std::vector<double> batch_cost(int64_t position) const override {
     const BatchFrame frame = data_.train->frame(plan_.at(static_cast<size_t>(position)));
     const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
-               target = static_cast<double>(frame.target), wanted = static_cast<double>(frame.wanted);
-    return {rows * source,          rows * target,          wanted,
+               target = static_cast<double>(frame.target),
+               target_tokens = static_cast<double>(frame.padded_target_tokens);
+    return {rows * source,          rows * target,          target_tokens,
             rows * source * source, rows * target * target, rows * source * target};
   }
 
@@ -105,9 +107,9 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
     const Tensor scores = logits(model, batch, context);
     if (context.losses != nullptr && !context.losses->waiting.empty()) {
-      const auto real = static_cast<int64_t>(batch.weight);
-      resolve_auxiliary_losses(context.losses, view::slice(scores.detach(), 0, 0, real),
-                               view::slice(batch.tensors[3], 0, 0, real), rows_of(batch));
+      const auto num_targets = static_cast<int64_t>(batch.weight);  // without those that fill the batch up
+      resolve_auxiliary_losses(context.losses, view::slice(scores.detach(), 0, 0, num_targets),
+                               view::slice(batch.tensors[3], 0, 0, num_targets), rows_of(batch));
     }
     return cross_entropy(scores, batch.tensors[3], context.training() ? data_.smoothing : 0);
   }
@@ -128,7 +130,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const auto groups = data_.validation->in_order();
     if (groups.empty()) return {};
     const auto work = [this](const std::vector<int64_t>& group) {
-      return static_cast<double>(data_.validation->frame(group).wanted);
+      return static_cast<double>(data_.validation->frame(group).padded_target_tokens);
     };
     // The batch of median length; the longest ones need less memory here than in training.
     const std::vector<int64_t> middle = groups[groups.size() / 2];
@@ -153,8 +155,8 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   }
 
   Evaluation test(Module& model, const DecodeOptions& decode) const override {
-    const bool held = !data_.test_text.empty();
-    const std::vector<Pair>& pairs = held ? data_.test_text : data_.validation_text;
+    const bool has_test = !data_.test_text.empty();
+    const std::vector<Pair>& pairs = tested_text();
     const std::vector<std::string> made = outputs(model, pairs, decode);
     const std::vector<std::string> wanted = references(pairs);
     const Bleu bleu = corpus_bleu(made, wanted);
@@ -164,12 +166,12 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
                        {"chrf", corpus_chrf(made, wanted)},
                        {"wer", word_error_rate(made, wanted).rate()},
                        {"cer", character_error_rate(made, wanted).rate()},
-                       {"loss", mean_loss(model, held ? *data_.test : *data_.validation)},
+                       {"loss", mean_loss(model, tested())},
                        {"length_ratio", bleu.ratio()}};
     std::vector<std::string> copied;
     for (const Pair& pair : pairs) copied.push_back(pair.source);
     out.notes = {
-        text(pairs.size(), held ? " test" : " validation", " pairs",
+        text(pairs.size(), has_test ? " test" : " validation", " pairs",
              data_.all_for_test ? text(" of ", data_.options.path, cut_words()) : std::string(), ", ",
              decode.beam_size == 1
                  ? std::string("greedy")
@@ -207,11 +209,11 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
     std::vector<EncodedPair> pairs;
     for (const int64_t number : numbers) pairs.push_back(cut_pair(number, max_tokens));
-    std::vector<int64_t> all(pairs.size());
-    std::iota(all.begin(), all.end(), 0);
-    const PairBatch made = PairBatches(std::move(pairs), tested().options()).make(all);
+    std::vector<int64_t> indices(pairs.size());
+    std::iota(indices.begin(), indices.end(), 0);
+    const PairBatch made = PairBatches(std::move(pairs), tested().options()).make(indices);
     ExampleBatch out{.batch = tensors(made), .rows = {}};
-    for (size_t row = 0; row < all.size(); ++row) {
+    for (size_t row = 0; row < indices.size(); ++row) {
       const Pair& pair = tested_text()[static_cast<size_t>(numbers[row])];
       out.rows.push_back({.number = numbers[row],
                           .caption = pair.source + "  \u2192  " + pair.target,
@@ -270,13 +272,13 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     return data_.validation_text.empty() ? "The old man smiles." : data_.validation_text[0].source;
   }
 
-  /// What test() scores: the test pairs, or those of validation where there are none.
+  /// The pairs that test() scores: the test pairs, or those of validation where there are none.
   const PairBatches& tested() const { return data_.test_text.empty() ? *data_.validation : *data_.test; }
   const std::vector<Pair>& tested_text() const {
     return data_.test_text.empty() ? data_.validation_text : data_.test_text;
   }
 
-  /// How many of the test pairs are cut.
+  /// A note on the number of test pairs that are cut; empty where none is.
   std::string cut_words() const {
     return data_.cut > 0 ? text(" (", data_.cut, " too long for the model and cut)") : std::string();
   }
@@ -299,38 +301,42 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     return out;
   }
 
+  /// The rows of a shard.
   static Rows cut(const Rows& all, const BatchRows& rows) {
-    const auto at = [&](const std::vector<int32_t>& from, int64_t width) {
-      return std::vector<int32_t>(from.begin() + rows.first * width,
-                                  from.begin() + (rows.first + rows.count) * width);
+    const auto slice_of = [&](const std::vector<int32_t>& values, int64_t width) {
+      return std::vector<int32_t>(values.begin() + rows.first * width,
+                                  values.begin() + (rows.first + rows.count) * width);
     };
-    return {rows.count, all.columns, at(all.ids, all.columns), at(all.lengths, 1)};
+    return {.rows = rows.count,
+            .columns = all.columns,
+            .ids = slice_of(all.ids, all.columns),
+            .lengths = slice_of(all.lengths, 1)};
   }
 
-  /// [0] source, [1] source lengths, [2] decoder input, [3] target tokens without padding, then -1, [4] their
-  /// positions in the padded targets
+  /// A batch of [0] source ids, [1] source lengths, [2] decoder input, [3] targets, which are the target
+  /// tokens without padding, filled up by -1, and [4] the positions of these in the padded target rows.
   Batch tensors(const PairBatch& pairs) const {
     const auto rectangle = [](const Rows& rows) {
       return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
     };
-    std::vector<int32_t> wanted, places;
+    std::vector<int32_t> targets, places;
     for (int64_t b = 0; b < pairs.target_out.rows; ++b) {
       for (int64_t t = 0; t < pairs.target_out.lengths[static_cast<size_t>(b)]; ++t) {
-        const int64_t at = b * pairs.target_out.columns + t;
-        wanted.push_back(pairs.target_out.ids[static_cast<size_t>(at)]);
-        places.push_back(static_cast<int32_t>(at));
+        const int64_t place = b * pairs.target_out.columns + t;
+        targets.push_back(pairs.target_out.ids[static_cast<size_t>(place)]);
+        places.push_back(static_cast<int32_t>(place));
       }
     }
-    const auto real = static_cast<int64_t>(wanted.size());
-    wanted.resize(static_cast<size_t>(std::max(real, pairs.wanted)), -1);
-    places.resize(wanted.size(), 0);
+    const auto num_targets = static_cast<int64_t>(targets.size());
+    targets.resize(static_cast<size_t>(std::max(num_targets, pairs.padded_target_tokens)), -1);
+    places.resize(targets.size(), 0);
     Batch batch;
     batch.tensors = {
         rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
-        rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
+        rectangle(pairs.target_in), Tensor::of<int32_t>(targets, Shape{static_cast<int64_t>(targets.size())}),
         Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
-    batch.weight = static_cast<double>(real);
-    batch.tokens = real;
+    batch.weight = static_cast<double>(num_targets);
+    batch.tokens = num_targets;
     return batch;
   }
 

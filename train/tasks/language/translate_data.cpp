@@ -87,8 +87,8 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
         .size = options.vocabulary};
     if (options.joint) {
       std::vector<std::string_view> both = sources(seen);
-      const std::vector<std::string_view> other = targets(seen);
-      both.insert(both.end(), other.begin(), other.end());
+      const std::vector<std::string_view> translations = targets(seen);
+      both.insert(both.end(), translations.begin(), translations.end());
       source_ = train_sentencepiece(both, subwords);
     } else {
       source_ = train_sentencepiece(sources(seen), subwords);
@@ -102,11 +102,11 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
 std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, bool drop_long,
                                                int64_t& long_pairs) const {
   std::vector<EncodedPair> all(pairs.size());
-  constexpr int64_t at_once = 4096;
+  constexpr int64_t pairs_per_step = 4096;  // work is counted in steps
   const auto count = static_cast<int64_t>(pairs.size());
   CountedWork work(static_cast<double>(count), "encoding pairs");
-  for (int64_t first = 0; first < count; first += at_once) {
-    const int64_t rows = std::min(at_once, count - first);
+  for (int64_t first = 0; first < count; first += pairs_per_step) {
+    const int64_t rows = std::min(pairs_per_step, count - first);
     parallel_rows(rows, 256, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(first + begin); i < static_cast<size_t>(first + end); ++i) {
         all[i] = {source().encode(pairs[i].source), target().encode(pairs[i].target)};
@@ -115,16 +115,16 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
     work.add(static_cast<double>(rows));
   }
   // Start and end tokens take two positions of the source and one of the target.
-  const auto source_room = static_cast<size_t>(max_length - 2),
-             target_room = static_cast<size_t>(max_length - 1);
+  const auto max_source = static_cast<size_t>(max_length - 2),
+             max_target = static_cast<size_t>(max_length - 1);
   std::vector<EncodedPair> out;
   out.reserve(all.size());
   for (EncodedPair& pair : all) {
-    if (pair.source.size() > source_room || pair.target.size() > target_room) {
+    if (pair.source.size() > max_source || pair.target.size() > max_target) {
       ++long_pairs;
       if (drop_long) continue;
-      pair.source.resize(std::min(pair.source.size(), source_room));
-      pair.target.resize(std::min(pair.target.size(), target_room));
+      pair.source.resize(std::min(pair.source.size(), max_source));
+      pair.target.resize(std::min(pair.target.size(), max_target));
     }
     out.push_back(std::move(pair));
   }
@@ -206,10 +206,10 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sa
                {"test_pairs", text(test->size())},
                {"source_vocabulary", text(source().size())},
                {"target_vocabulary", text(target().size())}};
-  for (const SourceFile& one : corpus.report.files)
-    metadata_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
-  for (const NamedBytes& one : artifacts())
-    metadata_.emplace_back(one.name + " sha256", sha256_hex(one.bytes));
+  for (const SourceFile& source_file : corpus.report.files)
+    metadata_.emplace_back("sha256 " + Path(source_file.path).filename().string(), source_file.sha256);
+  for (const NamedBytes& artifact : artifacts())
+    metadata_.emplace_back(artifact.name + " sha256", sha256_hex(artifact.bytes));
 }
 
 std::string TranslateData::reference(const std::string& text) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/data/batching/padded_batches.h"
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"

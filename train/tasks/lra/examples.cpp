@@ -36,7 +36,7 @@ std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
 Sequences LongTask::cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const {
   const Sequences& set = splits_.test;
   Sequences out{.parts = set.parts, .bytes = "", .ends = {}, .labels = {}};
-  const int64_t length = max_tokens > 0 ? std::min(max_tokens, longest_) : longest_;
+  const int64_t length = max_tokens > 0 ? std::min(max_tokens, max_tokens_) : max_tokens_;
   for (const int64_t number : numbers) {
     for (int64_t part = 0; part < set.parts; ++part) out.add(first_tokens(set.at(number, part), length));
     out.labels.push_back(set.labels[static_cast<size_t>(number)]);
@@ -63,7 +63,7 @@ ExampleBatch LongTask::test_batch(std::span<const int64_t> numbers, int64_t max_
   std::vector<int64_t> all(numbers.size());
   std::iota(all.begin(), all.end(), 0);
   // Which tokens are hidden depends on an example's number, so whole examples keep theirs.
-  const bool whole = max_tokens <= 0 || max_tokens >= longest_;
+  const bool whole = max_tokens <= 0 || max_tokens >= max_tokens_;
   ExampleBatch out{
       .batch = whole ? tensors(splits_.test, numbers, drawn_for_scores) : tensors(cut, all, drawn_for_scores),
       .rows = {}};

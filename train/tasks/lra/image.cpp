@@ -30,7 +30,7 @@ class Image final : public PictureTask {
 
   LongSplits read(const Path& path, const Log&) const override {
     LongSplits splits{as_read(read_cifar(path, false)), {}, as_read(read_cifar(path, true))};
-    hold_out(splits, options_.validation, false);  // the file's last ones, as in the benchmark
+    hold_out(splits, options_.validation, /*shuffle=*/false);  // the last ones, which the benchmark holds out
     return splits;
   }
 };

@@ -8,9 +8,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t shown_tokens = 256;  // maximum tokens shown in a map
+constexpr int64_t default_max_shown = 256;  // tokens shown in a map
 // Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
-constexpr int64_t mapped_tokens = 1024;
+constexpr int64_t default_max_read = 1024;  // tokens
 
 }  // namespace
 
@@ -18,21 +18,21 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
                                          std::string& caption) const {
   std::optional<NoGrad> no_grad;
   refuse_gradients(no_grad, parts);
-  const int64_t max_read = parts.longest > 0 ? parts.longest : mapped_tokens,
-                max_shown = parts.longest > 0 ? parts.longest : shown_tokens;
+  const int64_t max_read = parts.longest > 0 ? parts.longest : default_max_read,
+                max_shown = parts.longest > 0 ? parts.longest : default_max_shown;
   const Sequences& set = splits_.test;
   const int64_t index = example_number(given, set.count(), "test example");
-  Sequences one{
+  Sequences example{
       .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
   for (int64_t part = 0; part < set.parts; ++part)
-    one.add(first_tokens(set.at(index, part), std::min(longest_, max_read)));
-  const int64_t first_and_only[] = {0};
+    example.add(first_tokens(set.at(index, part), std::min(max_tokens_, max_read)));
+  const int64_t only_index[] = {0};
   MapRecorder recorder = recorder_for(parts);
   const Tensor scores =
-      logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
+      logits(module, tensors(example, only_index, drawn_for_scores), {.recorder = &recorder});
   explain_choice(scores, parts);
-  std::vector<std::string> labels = token_names(one.at(0));
-  std::vector<int32_t> places = places_of(one.at(0));
+  std::vector<std::string> labels = token_names(example.at(0));
+  std::vector<int32_t> places = places_of(example.at(0));
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
   labels.resize(std::min(labels.size(), static_cast<size_t>(max_shown)));
   places.resize(std::min(places.size(), static_cast<size_t>(max_shown - first)));
@@ -40,9 +40,9 @@ std::vector<MapView> LongTask::maps_with(Module& module, const std::string& give
   if (predicts_classes())
     caption += "; the model says " + classes()[static_cast<size_t>(likeliest(scores)[0])];
   if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
-    caption +=
-        text(", the first ", labels.size(), " of ", all, " tokens",
-             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
+    caption += text(
+        ", the first ", labels.size(), " of ", all, " tokens",
+        length(example, 0) < all ? text(", cut to ", length(example, 0), " for this map") : std::string());
   const std::shared_ptr<TokenPicture> picture = places.empty() ? nullptr : this->picture(set.at(index, 0));
   if (picture) {
     picture->first = first;

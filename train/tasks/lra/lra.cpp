@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t max_examples = 10'000'000;      // maximum examples of a split
 constexpr int64_t max_baseline_examples = 10000;  // maximum examples for fitting and for scoring baselines
-constexpr int64_t window = 32;                    // batches whose inputs are sorted by length together
+constexpr int64_t bucket_batches = 32;            // batches whose inputs are sorted by length together
 
 }  // namespace
 
@@ -99,10 +99,10 @@ void LongTask::check_causality(const Config& config) const {
 void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
   check_settings(config);
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
-  batch_ = config.train.batch_size;
-  max_length_ = config.model.max_length;
-  longest_ = max_length_ - first;
-  if (options_.max_length > 0) longest_ = std::min(longest_, options_.max_length);
+  batch_size_ = config.train.batch_size;
+  max_positions_ = config.model.max_length;
+  max_tokens_ = max_positions_ - first;
+  if (options_.max_length > 0) max_tokens_ = std::min(max_tokens_, options_.max_length);
   seed_ = static_cast<uint64_t>(config.train.seed);
   smoothing_ = config.train.label_smoothing;
   if (options_.path.empty()) {
@@ -118,12 +118,13 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
       fail(Fault::data, config.task_name, ": no ", name, " example is left. Give more data.");
   }
   const Sequences& train = splits_.train;
-  if (const int64_t all = static_cast<int64_t>(train.at(0).size()) / tokens().bytes;
-      tokens().fixed && all > longest_) {
-    const bool cut = options_.max_length == longest_;
-    fail(cut ? "data.max_length = " : "model.max_length = ", cut ? longest_ : max_length_,
-         ", but an image has ", all, reads_vectors() ? " patches" : " pixels",
-         first == 1 && !cut ? " and a token put first" : "",
+  if (const int64_t image_tokens = static_cast<int64_t>(train.at(0).size()) / tokens().bytes;
+      tokens().fixed && image_tokens > max_tokens_) {
+    const bool is_data_limit = options_.max_length == max_tokens_;
+    fail(is_data_limit ? "data.max_length = " : "model.max_length = ",
+         is_data_limit ? max_tokens_ : max_positions_, ", but an image has ", image_tokens,
+         reads_vectors() ? " patches" : " pixels",
+         first == 1 && !is_data_limit ? " and a token put first" : "",
          ". Raise it, make data.side smaller, or model.patch larger.");
   }
   baselines_.clear();
@@ -131,7 +132,8 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
     const auto found =
         baselines(train.slice(0, std::min(train.count(), max_baseline_examples)),
                   splits_.test.slice(0, std::min(splits_.test.count(), max_baseline_examples)));
-    for (const Baseline& one : found) baselines_.push_back({"accuracy", one.name, one.accuracy});
+    for (const Baseline& baseline : found)
+      baselines_.push_back({"accuracy", baseline.name, baseline.accuracy});
     baseline_words_ = to_string(found);
   } else {
     baseline_words_ = frequencies();
@@ -141,12 +143,12 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
                {"sha256 validation examples", splits_.validation.sha256()},
                {"sha256 test examples", splits_.test.sha256()},
                {"baselines", baseline_words_}};
-  double bytes = 0;
-  for (int64_t i = 0; i < train.count(); ++i) bytes += static_cast<double>(length(train, i));
+  double total_tokens = 0;
+  for (int64_t i = 0; i < train.count(); ++i) total_tokens += static_cast<double>(length(train, i));
   log(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
            splits_.test.count(), " test; ",
-           std::lround(bytes / static_cast<double>(train.count() * train.parts)),
-           " tokens each on average, at most ", longest_));
+           std::lround(total_tokens / static_cast<double>(train.count() * train.parts)),
+           " tokens each on average, at most ", max_tokens_));
   log("baselines   " + baseline_words_);
 }
 
@@ -187,7 +189,7 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
 int64_t LongTask::length(const Sequences& set, int64_t example) const {
   int64_t longest = 1;
   for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = first_tokens(set.at(example, part), longest_);
+    const std::string_view bytes = first_tokens(set.at(example, part), max_tokens_);
     int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
     if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
     longest = std::max(longest, count);
@@ -204,47 +206,49 @@ int64_t LongTask::plan(int64_t epoch) {
     parallel_rows(train.count(), 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) lengths[static_cast<size_t>(i)] = length(train, i);
     });
-    for (int64_t begin = 0; begin < train.count(); begin += window * batch_) {
-      const int64_t end = std::min(begin + window * batch_, train.count());
+    for (int64_t begin = 0; begin < train.count(); begin += bucket_batches * batch_size_) {
+      const int64_t end = std::min(begin + bucket_batches * batch_size_, train.count());
       std::stable_sort(order.begin() + begin, order.begin() + end, [&](int64_t a, int64_t b) {
         return lengths[static_cast<size_t>(a)] < lengths[static_cast<size_t>(b)];
       });
     }
   }
-  planned_.clear();
-  for (int64_t begin = 0; begin < train.count(); begin += batch_)
-    planned_.emplace_back(order.begin() + begin, order.begin() + std::min(begin + batch_, train.count()));
-  if (options_.buckets) shuffle(std::span(planned_), seed_ + 1, static_cast<uint64_t>(epoch));
-  return static_cast<int64_t>(planned_.size());
+  plan_.clear();
+  for (int64_t begin = 0; begin < train.count(); begin += batch_size_)
+    plan_.emplace_back(order.begin() + begin, order.begin() + std::min(begin + batch_size_, train.count()));
+  if (options_.buckets) shuffle(std::span(plan_), seed_ + 1, static_cast<uint64_t>(epoch));
+  return static_cast<int64_t>(plan_.size());
 }
 
 Batch LongTask::batch(int64_t position) const {
-  return tensors(splits_.train, planned_.at(static_cast<size_t>(position)), static_cast<uint64_t>(epoch_));
+  return tensors(splits_.train, plan_.at(static_cast<size_t>(position)), static_cast<uint64_t>(epoch_));
 }
 
 double LongTask::weight(int64_t position) const {
   if (!predicts_classes()) return batch(position).weight;  // the number of targets is random
-  return static_cast<double>(planned_.at(static_cast<size_t>(position)).size());
+  return static_cast<double>(plan_.at(static_cast<size_t>(position)).size());
 }
 
 Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
-  const std::span<const int64_t> numbers = planned_.at(static_cast<size_t>(position));
+  const std::span<const int64_t> numbers = plan_.at(static_cast<size_t>(position));
   const BatchRows rows = shard.of(static_cast<int64_t>(numbers.size()));
-  const auto ours = numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
+  const auto shard_numbers =
+      numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
   const auto drawn = static_cast<uint64_t>(epoch_);
-  Batch out =
-      rows.count > 0 ? tensors(splits_.train, ours, drawn, longest_of(splits_.train, numbers)) : Batch{};
+  Batch out;
+  if (rows.count > 0)
+    out = tensors(splits_.train, shard_numbers, drawn, batch_columns(splits_.train, numbers));
   // The number of targets in a batch depends on the lengths of all its inputs.
   out.whole_weight = predicts_classes() ? static_cast<double>(numbers.size())
                                         : tensors(splits_.train, numbers, drawn).weight;
-  if (splits_.train.parts == 1) out.rows = rows;  // else the parts of an example are not adjacent
+  if (splits_.train.parts == 1) out.rows = rows;  // the two parts of an example are not adjacent
   return out;
 }
 
 std::vector<double> LongTask::batch_cost(int64_t position) const {
-  const std::vector<int64_t>& numbers = planned_.at(static_cast<size_t>(position));
+  const std::vector<int64_t>& numbers = plan_.at(static_cast<size_t>(position));
   const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
-  const auto longest = static_cast<double>(longest_of(splits_.train, numbers));
+  const auto longest = static_cast<double>(batch_columns(splits_.train, numbers));
   return {rows, rows * longest, rows * longest * longest};
 }
 
@@ -256,10 +260,10 @@ std::vector<std::string> LongTask::tensor_names() const {
   return names;
 }
 
-int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numbers) const {
-  int64_t longest = 1;
-  for (const int64_t number : numbers) longest = std::max(longest, columns(set, number));
-  return longest;
+int64_t LongTask::batch_columns(const Sequences& set, std::span<const int64_t> numbers) const {
+  int64_t max_columns = 1;
+  for (const int64_t number : numbers) max_columns = std::max(max_columns, columns(set, number));
+  return max_columns;
 }
 
 Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) const {
@@ -284,78 +288,90 @@ Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) 
   return batch;
 }
 
-Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
-                        int64_t longest) const {
-  if (reads_vectors()) return vectors(set, numbers);
+LongTask::TokenTable LongTask::token_table(const Sequences& set, std::span<const int64_t> numbers,
+                                           int64_t num_columns) const {
   const Tokens tokens = this->tokens();
-  const auto count = static_cast<int64_t>(numbers.size());
-  const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
-  std::vector<int32_t> ids(static_cast<size_t>(rows * longest)), places, lengths, labels;
-  if (tokens.drop_zeros) places.resize(static_cast<size_t>(rows * (longest + first)));
-  Batch batch;
+  const int64_t first = options_.pool == Pool::first ? 1 : 0;
+  const size_t rows = numbers.size() * static_cast<size_t>(set.parts);
+  const auto id_columns = static_cast<size_t>(num_columns),
+             place_columns = static_cast<size_t>(num_columns + first);
+  TokenTable out;
+  out.ids.resize(rows * id_columns);
+  if (tokens.drop_zeros) out.places.resize(rows * place_columns);
   for (int64_t part = 0; part < set.parts; ++part) {
-    for (int64_t i = 0; i < count; ++i) {
-      const std::string_view bytes =
-          set.at(numbers[static_cast<size_t>(i)], part).substr(0, static_cast<size_t>(longest_));
-      const auto row = static_cast<size_t>((part * count + i) * longest);
-      size_t at = row;
+    for (const int64_t number : numbers) {
+      const std::string_view bytes = set.at(number, part).substr(0, static_cast<size_t>(max_tokens_));
+      const size_t row = out.lengths.size();
+      size_t column = 0;
       const auto add = [&](size_t place) {
-        // The place before all others is that of a token put first.
+        // A token put first has place 0 and no id, so the others move by one.
         if (tokens.drop_zeros)
-          places[at + (at / static_cast<size_t>(longest) + 1) * static_cast<size_t>(first)] =
+          out.places[row * place_columns + static_cast<size_t>(first) + column] =
               static_cast<int32_t>(place) + static_cast<int32_t>(first);
-        ids[at++] = static_cast<int32_t>(static_cast<uint8_t>(bytes[place]) + tokens.shift);
+        out.ids[row * id_columns + column++] =
+            static_cast<int32_t>(static_cast<uint8_t>(bytes[place]) + tokens.shift);
       };
       for (size_t place = 0; place < bytes.size(); ++place) {
         if (!tokens.drop_zeros || bytes[place] != '\0') add(place);
       }
       // An input without tokens becomes one token of padding.
-      lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(at - row), 1) + first));
+      out.lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(column), 1) + first));
       for (size_t place = 0; keeps_zeros() && place < bytes.size(); ++place) {
         if (bytes[place] == '\0') add(place);
       }
     }
   }
+  return out;
+}
+
+Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
+                        int64_t num_columns) const {
+  if (reads_vectors()) return vectors(set, numbers);
+  const Tokens tokens = this->tokens();
+  const auto count = static_cast<int64_t>(numbers.size());
+  const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
+  TokenTable table = token_table(set, numbers, num_columns);
+  Batch batch;
   batch.weight = static_cast<double>(count);
-  for (const int32_t one : lengths) batch.tokens += one;
-  std::vector<int32_t> asked;
+  for (const int32_t length : table.lengths) batch.tokens += length;
+  std::vector<int32_t> labels;
+  AskedTokens asked;
   if (predicts_classes()) {
     for (const int64_t number : numbers) labels.push_back(set.labels[static_cast<size_t>(number)]);
   } else {
-    TokenRows inputs{.ids = ids, .columns = longest, .lengths = {}, .names = {}};
+    TokenRows inputs{.ids = table.ids, .columns = num_columns, .lengths = {}, .names = {}};
     for (int64_t row = 0; row < rows; ++row) {
-      inputs.lengths.push_back(lengths[static_cast<size_t>(row)] - static_cast<int32_t>(first));
+      inputs.lengths.push_back(table.lengths[static_cast<size_t>(row)] - static_cast<int32_t>(first));
       inputs.names.push_back(numbers[static_cast<size_t>(row % count)] * set.parts + row / count);
     }
     const double share = options_.hidden_share > 0 ? options_.hidden_share : tokens.hidden;
-    AskedTokens found = options_.predict == LongOptions::Predict::causal
-                            ? next_tokens(inputs)
-                            : hide_tokens(inputs, {.share = share,
-                                                   .hidden = static_cast<int32_t>(tokens.vocabulary),
-                                                   .seed = seed_,
-                                                   .drawn = drawn});
-    labels = std::move(found.tokens);
-    asked = std::move(found.rows);
-    batch.weight = static_cast<double>(asked.size());
+    asked = options_.predict == LongOptions::Predict::causal
+                ? next_tokens(inputs)
+                : hide_tokens(inputs, {.share = share,
+                                       .hidden = static_cast<int32_t>(tokens.vocabulary),
+                                       .seed = seed_,
+                                       .drawn = drawn});
+    batch.weight = static_cast<double>(asked.rows.size());
   }
-  const auto list = [](const std::vector<int32_t>& of) {
-    return Tensor::of<int32_t>(of, Shape{static_cast<int64_t>(of.size())});
+  const auto list = [](const std::vector<int32_t>& numbers_of) {
+    return Tensor::of<int32_t>(numbers_of, Shape{static_cast<int64_t>(numbers_of.size())});
   };
-  const Shape shape{rows, longest};
-  batch.tensors = {Tensor::of<int32_t>(ids, shape), list(labels)};
-  if (has_lengths()) batch.tensors.push_back(list(lengths));
-  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, Shape{rows, longest + first}));
-  if (!predicts_classes()) batch.tensors.push_back(list(asked));
+  batch.tensors = {Tensor::of<int32_t>(table.ids, Shape{rows, num_columns}),
+                   list(predicts_classes() ? labels : asked.tokens)};
+  if (has_lengths()) batch.tensors.push_back(list(table.lengths));
+  if (tokens.drop_zeros)
+    batch.tensors.push_back(Tensor::of<int32_t>(table.places, Shape{rows, num_columns + first}));
+  if (!predicts_classes()) batch.tensors.push_back(list(asked.rows));
   return batch;
 }
 
 Tensor LongTask::logits(Module& model, const Batch& batch, const ForwardContext& context) const {
-  const std::vector<Tensor>& given = batch.tensors;
-  const Tensor lengths = has_lengths() ? given[2] : Tensor(),
-               places = tokens().drop_zeros ? given[3] : Tensor();
+  const std::vector<Tensor>& tensors = batch.tensors;  // see tensor_names()
+  const Tensor lengths = has_lengths() ? tensors[2] : Tensor(),
+               places = tokens().drop_zeros ? tensors[3] : Tensor();
   if (!predicts_classes())
-    return dynamic_cast<TokenPredictor&>(model)(given[0], lengths, given.back(), context, places);
-  return dynamic_cast<Classifier&>(model)(given[0], lengths, context, places);
+    return dynamic_cast<TokenPredictor&>(model)(tensors[0], lengths, tensors.back(), context, places);
+  return dynamic_cast<Classifier&>(model)(tensors[0], lengths, context, places);
 }
 
 Tensor LongTask::loss(Module& model, const Batch& batch, const ForwardContext& context) const {

@@ -24,22 +24,22 @@ struct LongSplits {
 struct LongOptions {
   std::string path;              ///< folder or file of the benchmark; empty: embedded data
   int64_t num_examples = 96000;  ///< training examples of the embedded data
-  int64_t validation = 2000;     ///< validation examples at most
+  int64_t validation = 2000;     ///< maximum number of validation examples
   int64_t test_size = 2000;      ///< test examples of the embedded data
-  int64_t scored = 0;            ///< test examples scored at most; 0: all
-  int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
-  Pool pool = Pool::mean;        ///< the mean of all tokens, a token put first, or the last
-  bool causal = false;           ///< no token attends to later ones
-  /// What a mean is taken over: the real tokens; these, but divided by model.max_length; or all tokens of
-  /// an image, with those of 0 that no token attends to.
+  int64_t scored = 0;            ///< maximum number of test examples that are scored; 0: all
+  int64_t max_length = 0;        ///< maximum number of tokens of an input that are read; 0: all
+  Pool pool = Pool::mean;  ///< what is classified: the mean of all tokens, a token put first, or the last
+  bool causal = false;     ///< no token attends to later ones
+  /// The tokens that a mean is taken over: the real ones; the real ones, divided by model.max_length; or all
+  /// tokens of an image, those of 0 included, which no token attends to.
   enum class MeanOver { real, padded, all };
   MeanOver mean_over = MeanOver::real;  ///< what Pool::mean is taken over
   int64_t head = 0;                     ///< hidden width of the classifying head; 0: none
   bool whole_batches = false;  ///< scores leave out the examples that do not fill a batch of train.batch_size
   bool buckets = true;         ///< batches hold inputs of like length, out of 32 batches drawn at random
-  /// What is learned: the class; tokens that are hidden; each token from those before it.
+  /// The targets: classes; hidden tokens; or each token from those before it.
   enum class Predict { classes, masked, causal };
-  Predict predict = Predict::classes;  ///< the others are pre-training: train/loop/pretraining.h
+  Predict predict = Predict::classes;  ///< masked and causal are pre-training: train/loop/pretraining.h
   double hidden_share = 0;             ///< fraction of tokens hidden with predict = masked; 0: Tokens::hidden
   void fields(Fields& f);              ///< names the settings of [data] with their help
   void model_fields(Fields& f);        ///< names the settings of [model] with their help
@@ -113,9 +113,9 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   virtual LongSplits read(const Path& path, const Log& log) const = 0;
   /// Baselines fitted to `train_set` and scored on `test_set`.
   virtual std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const = 0;
-  /// The picture whose pixels the bytes of an input are; null: they are none.
+  /// The picture of an input whose bytes are pixels; null: they are no pixels.
   virtual std::shared_ptr<TokenPicture> picture(std::string_view) const { return nullptr; }
-  /// The label of a token on a map. The default is of text: the character, or the number of the byte.
+  /// The label of a token on a map. The default, for text, is the character, or the number of the byte.
   virtual std::string token_name(uint8_t byte, int64_t place) const;
 
   /// The first data.num_examples are for training, the next data.validation for validation, all others for
@@ -133,10 +133,10 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }
   /// Zero pixels stay in the batch, behind all others and past the length.
   bool keeps_zeros() const { return tokens().drop_zeros && options_.mean_over == LongOptions::MeanOver::all; }
-  /// The examples out of `count` that are scored.
+  /// The number of examples, out of `count`, that are scored.
   int64_t scored_of(int64_t count) const;
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
-  /// Tokens of an example that are read; of a pair, those of the longer input. At least 1.
+  /// Number of an example's tokens that are read; of a pair, of the longer input. At least 1.
   int64_t length(const Sequences& set, int64_t example) const;
   /// True where a token is a vector of several bytes.
   bool reads_vectors() const { return tokens().bytes > 1; }
@@ -148,18 +148,25 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   int64_t columns(const Sequences& set, int64_t example) const {
     return keeps_zeros() ? static_cast<int64_t>(set.at(example).size()) : length(set, example);
   }
-  /// The columns of a batch of these examples: those of the longest.
-  int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
-  /// A batch padded to `longest`. The hidden tokens are a pure function of (seed, drawn, example).
+  /// The columns of a batch of these examples: those of the longest example.
+  int64_t batch_columns(const Sequences& set, std::span<const int64_t> numbers) const;
+  /// Token ids of the inputs of a batch, row by row: all first parts, then all second parts of the examples.
+  struct TokenTable {
+    std::vector<int32_t> ids;      // [rows, columns], padded
+    std::vector<int32_t> places;   // with dropped zeros: [rows, columns and a token put first]; else empty
+    std::vector<int32_t> lengths;  // [rows], with a token put first
+  };
+  TokenTable token_table(const Sequences& set, std::span<const int64_t> numbers, int64_t num_columns) const;
+  /// A batch padded to `num_columns`. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
-                int64_t longest) const;
+                int64_t num_columns) const;
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn) const {
-    return tensors(set, numbers, drawn, longest_of(set, numbers));
+    return tensors(set, numbers, drawn, batch_columns(set, numbers));
   }
   /// A batch of inputs whose tokens are vectors, all of the same length.
   Batch vectors(const Sequences& set, std::span<const int64_t> numbers) const;
   Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
-  /// The places of the tokens of an input, first to last: those of zero pixels that are left out are missing.
+  /// The places of the tokens of an input, ascending, without zero pixels where those are left out.
   std::vector<int32_t> places_of(std::string_view bytes) const;
   /// Labels of the tokens of an input on a map.
   std::vector<std::string> token_names(std::string_view bytes) const;
@@ -167,12 +174,12 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   Sequences cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const;
   /// The first `count` examples in batches for scoring, shortest first.
   std::vector<std::vector<int64_t>> scored_together(const Sequences& set, int64_t count) const;
-  /// Tokens of the inputs of these batches: what scoring them costs, about.
+  /// Number of tokens of these batches, which the cost of scoring grows with.
   double tokens_of(const Sequences& set, std::span<const std::vector<int64_t>> batches) const;
-  /// Test examples that are scored.
+  /// Number of test examples that are scored.
   int64_t tested_count() const;
   ClassificationTally score(Module& model, const Sequences& set, int64_t count) const;
-  /// Accuracy and loss; the one that is learned comes first.
+  /// Accuracy first for classes, loss first for tokens.
   Scores scores_of(const ClassificationTally& tally) const;
   /// Baselines of token prediction by token frequency: sets baselines_, returns them as text.
   std::string frequencies();
@@ -180,10 +187,13 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   LongSplits splits_;
   std::vector<ScoreBaseline> baselines_;
   std::string baseline_words_;
-  int64_t batch_ = 1, max_length_ = 0, longest_ = 0, epoch_ = 0;
+  int64_t batch_size_ = 1;     // examples
+  int64_t max_positions_ = 0;  // positions of the model, with a token put first
+  int64_t max_tokens_ = 0;     // tokens of an input that are read
+  int64_t epoch_ = 0;          // planned last
   uint64_t seed_ = 1;
   double smoothing_ = 0;
-  std::vector<std::vector<int64_t>> planned_;
+  std::vector<std::vector<int64_t>> plan_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
 

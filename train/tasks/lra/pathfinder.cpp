@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t pathfinder_seed = 1, splitting = 0x70617468;
+constexpr uint64_t pathfinder_seed = 1, split_seed = 0x70617468;
 
 class Pathfinder final : public PictureTask {
  public:
@@ -41,21 +41,24 @@ class Pathfinder final : public PictureTask {
     const auto draw = [&] { return pathfinder(count, pathfinder_seed, options); };
     const std::string recipe = text("pathfinder 1: ", count, " of seed ", pathfinder_seed, ", ", resolution_,
                                     " pixels a side, ", contour_, " dashes");
-    const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
-    return cut(as_read(
-        keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw()));
+    const bool is_large = count * resolution_ * resolution_ > (int64_t{8} << 20);
+    return cut(
+        as_read(is_large ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); })
+                         : draw()));
   }
 
   LongSplits read(const Path& path, const Log& log) const override {
     const Path inner = path / set_name();
-    int64_t left_out = 0;
+    int64_t num_skipped = 0;
     const Path folder = io::is_directory(inner) ? inner : path;
-    const Sequences all = as_read(read_pathfinder(folder, resolution_, &left_out));
-    if (left_out > 0) log(text("left out    ", left_out, " images whose file is empty"));
-    // 80, 10 and 10 percent after one shuffle, as in the PyTorch ports.
-    const Sequences mixed = all.pick(shuffled(all.count(), splitting, 0));
-    const int64_t one = mixed.count() * 8 / 10, two = mixed.count() * 9 / 10;
-    return {mixed.slice(0, one), mixed.slice(one, two), mixed.slice(two, mixed.count())};
+    const Sequences all = as_read(read_pathfinder(folder, resolution_, &num_skipped));
+    if (num_skipped > 0) log(text("left out    ", num_skipped, " images whose file is empty"));
+    // The PyTorch ports of the benchmark split so: 80, 10 and 10 percent after one shuffle.
+    const Sequences mixed = all.pick(shuffled(all.count(), split_seed, 0));
+    const int64_t train_end = mixed.count() * 8 / 10, validation_end = mixed.count() * 9 / 10;
+    return {.train = mixed.slice(0, train_end),
+            .validation = mixed.slice(train_end, validation_end),
+            .test = mixed.slice(validation_end, mixed.count())};
   }
 
   /// The benchmark's folder of images with such curves.

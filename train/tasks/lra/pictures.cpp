@@ -1,4 +1,4 @@
-// Pictures: averaged down, cut into patches, named by row and column.
+// Makes tokens of pictures: averages them down, cuts them into patches, names patches by row and column.
 #include "heed/train/tasks/lra/pictures.h"
 
 #include "heed/core/parallel/thread_pool.h"
@@ -6,11 +6,12 @@
 namespace heed {
 namespace {
 
-// The place in a row-by-row image of the pixel that stands at `at` in the order of patch_by_patch.
-size_t pixel_at(int64_t at, int64_t side, int64_t patch) {
-  const int64_t square = at / (patch * patch), within = at % (patch * patch), across = side / patch;
-  const int64_t row = square / across * patch + within / patch,
-                column = square % across * patch + within % patch;
+// The index in a row-by-row image of pixel number `index` in the order of patch_by_patch().
+size_t pixel_at(int64_t index, int64_t side, int64_t patch) {
+  const int64_t area = patch * patch, patches_per_row = side / patch;
+  const int64_t square = index / area, in_square = index % area;
+  const int64_t row = square / patches_per_row * patch + in_square / patch,
+                column = square % patches_per_row * patch + in_square % patch;
   return static_cast<size_t>(row * side + column);
 }
 
@@ -45,15 +46,15 @@ Sequences shrunk(Sequences images, int64_t from, int64_t side) {
   return out;
 }
 
-// Images row by row -> the same bytes, patch by patch, each row by row.
+// Reorders the pixels of images from row by row to patch by patch, in which they stand row by row.
 Sequences patch_by_patch(Sequences images, int64_t side, int64_t patch) {
   if (patch == 1) return images;
   const int64_t pixels = side * side;
   parallel_rows(images.count(), 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const std::string image(images.at(i));
-      for (int64_t at = 0; at < pixels; ++at)
-        images.bytes[static_cast<size_t>(i * pixels + at)] = image[pixel_at(at, side, patch)];
+      for (int64_t pixel = 0; pixel < pixels; ++pixel)
+        images.bytes[static_cast<size_t>(i * pixels + pixel)] = image[pixel_at(pixel, side, patch)];
     }
   });
   return images;
@@ -97,7 +98,7 @@ LongTask::Tokens PictureTask::tokens() const {
 
 std::vector<Baseline> PictureTask::baselines(const Sequences& train_set, const Sequences& test_set) const {
   return {{"majority", majority(train_set, test_set)},
-          {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
+          {"histogram of pixels", byte_ngrams(train_set, test_set, 1, NgramFeature::frequency)}};
 }
 
 std::shared_ptr<TokenPicture> PictureTask::picture(std::string_view bytes) const {
@@ -105,8 +106,8 @@ std::shared_ptr<TokenPicture> PictureTask::picture(std::string_view bytes) const
   out->height = out->width = side_;
   out->patch = patch_;
   out->pixels.resize(bytes.size());
-  for (size_t at = 0; at < bytes.size(); ++at)
-    out->pixels[pixel_at(static_cast<int64_t>(at), side_, patch_)] = static_cast<uint8_t>(bytes[at]);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    out->pixels[pixel_at(static_cast<int64_t>(i), side_, patch_)] = static_cast<uint8_t>(bytes[i]);
   return out;
 }
 

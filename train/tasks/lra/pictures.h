@@ -10,7 +10,7 @@ namespace heed {
 /// 2010.11929. Subclasses provide the pictures.
 class PictureTask : public LongTask {
  protected:
-  /// What the benchmark's greys, 0 to 255, are like. Patches are standardised by it.
+  /// Statistics of the benchmark's greys, 0 to 255, by which patches are standardised.
   struct Greys {
     double mean;       ///< mean of all pixels
     double deviation;  ///< standard deviation of all pixels

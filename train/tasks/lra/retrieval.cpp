@@ -40,7 +40,7 @@ class Retrieval final : public LongTask {
   std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
     return {{"majority", majority(train_set, test_set)},
             {"cosine of histograms", histogram_cosine(train_set, test_set)},
-            {"runs of 4 bytes", byte_runs(train_set, test_set, 4, false)}};
+            {"runs of 4 bytes", byte_ngrams(train_set, test_set, 4, NgramFeature::presence)}};
   }
 
   enum class Head { concat, products } head_ = Head::products;

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t tokens_at_once = int64_t{1} << 16;
+constexpr int64_t max_batch_tokens = int64_t{1} << 16;  // limit of a batch that is scored
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set
   std::vector<std::vector<int64_t>> batches;
   for (const auto& [length, number] : order) {
     const auto rows = static_cast<int64_t>(batches.empty() ? 0 : batches.back().size());
-    if (rows == 0 || (rows + 1) * set.parts * length > tokens_at_once) batches.emplace_back();
+    if (rows == 0 || (rows + 1) * set.parts * length > max_batch_tokens) batches.emplace_back();
     batches.back().push_back(number);
   }
   return batches;
@@ -52,7 +52,7 @@ Scores LongTask::scores_of(const ClassificationTally& tally) const {
 }
 
 int64_t LongTask::scored_of(int64_t count) const {
-  return options_.whole_batches && count > batch_ ? count / batch_ * batch_ : count;
+  return options_.whole_batches && count > batch_size_ ? count / batch_size_ * batch_size_ : count;
 }
 
 int64_t LongTask::tested_count() const {
@@ -71,10 +71,10 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
   const auto tokens = [&](const std::vector<int64_t>& numbers) {
     return tokens_of(set, std::span(&numbers, 1));
   };
-  const double every = tokens_of(set, batches);
-  // Test inputs are taken to be as long and as mixed as those of validation.
-  const double tested =
-      tokens_of(splits_.test, scored_together(splits_.test, tested_count())) / std::max(every, 1.0);
+  const double all_tokens = tokens_of(set, batches);
+  // Test inputs are assumed to have the lengths of validation inputs.
+  const double test_ratio =
+      tokens_of(splits_.test, scored_together(splits_.test, tested_count())) / std::max(all_tokens, 1.0);
   const auto part = [&](const std::vector<int64_t>& numbers, double all) {
     return ValidationPart{
         .compute =
@@ -84,21 +84,23 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
             },
         .some = tokens(numbers),
         .all = all,
-        .test = all * tested};
+        .test = all * test_ratio};
   };
   if (batches.empty()) return {};
   // Long inputs come last, maybe in a small batch: the batch with most rows times length squared needs most
   // memory. The middle batch represents the shorter ones.
-  const auto size = [&](const std::vector<int64_t>& numbers) {
-    const auto longest = static_cast<double>(longest_of(set, numbers));
-    return static_cast<double>(numbers.size()) * longest * longest;
+  const auto memory = [&](const std::vector<int64_t>& numbers) {
+    const auto columns = static_cast<double>(batch_columns(set, numbers));
+    return static_cast<double>(numbers.size()) * columns * columns;
   };
   const auto largest = std::max_element(batches.begin(), batches.end(),
-                                        [&](const auto& a, const auto& b) { return size(a) < size(b); });
-  const double own = tokens(*largest);
-  if (longest_of(set, batches.front()) == longest_of(set, batches.back())) return {part(*largest, every)};
-  std::vector<ValidationPart> parts{part(*largest, own)};
-  if (batches.size() > 1) parts.push_back(part(batches[(batches.size() - 1) / 2], every - own));
+                                        [&](const auto& a, const auto& b) { return memory(a) < memory(b); });
+  const double largest_tokens = tokens(*largest);
+  if (batch_columns(set, batches.front()) == batch_columns(set, batches.back()))
+    return {part(*largest, all_tokens)};
+  std::vector<ValidationPart> parts{part(*largest, largest_tokens)};
+  if (batches.size() > 1)
+    parts.push_back(part(batches[(batches.size() - 1) / 2], all_tokens - largest_tokens));
   return parts;
 }
 
@@ -118,12 +120,12 @@ Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   }
   std::string answers;
   int64_t max_count = 0;
-  for (size_t guess = 0; guess < names.size(); ++guess) {
-    int64_t times = 0;
+  for (size_t predicted = 0; predicted < names.size(); ++predicted) {
+    int64_t num_predicted = 0;
     for (size_t label = 0; label < names.size(); ++label)
-      times += tally.confusion()[label * names.size() + guess];
-    max_count = std::max(max_count, times);
-    answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
+      num_predicted += tally.confusion()[label * names.size() + predicted];
+    max_count = std::max(max_count, num_predicted);
+    answers += text(predicted == 0 ? "" : ", ", names[predicted], " ", num_predicted);
   }
   out.notes.push_back(text("answers     ", answers, max_count == count ? ": always the same" : ""));
   out.confusion = Confusion{.labels = names, .counts = tally.confusion()};

@@ -7,20 +7,23 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t holding_out = 0x686F6C64;
+constexpr uint64_t hold_out_seed = 0x686F6C64;
 
 }  // namespace
 
 LongSplits LongTask::cut(const Sequences& all) const {
-  const int64_t one = options_.num_examples, two = one + options_.validation;
-  return {all.slice(0, one), all.slice(one, two), all.slice(two, all.count())};
+  const int64_t train_end = options_.num_examples, validation_end = train_end + options_.validation;
+  return {.train = all.slice(0, train_end),
+          .validation = all.slice(train_end, validation_end),
+          .test = all.slice(validation_end, all.count())};
 }
 
 void LongTask::hold_out(LongSplits& splits, int64_t validation, bool shuffle) {
-  const int64_t all = splits.train.count(), held = std::max<int64_t>(std::min(validation, all / 10), 1);
-  if (shuffle) splits.train = splits.train.pick(shuffled(all, holding_out, 0));
-  splits.validation = splits.train.slice(all - held, all);
-  splits.train = splits.train.slice(0, all - held);
+  const int64_t count = splits.train.count();
+  const int64_t num_training = count - std::max<int64_t>(std::min(validation, count / 10), 1);
+  if (shuffle) splits.train = splits.train.pick(shuffled(count, hold_out_seed, 0));
+  splits.validation = splits.train.slice(num_training, count);
+  splits.train = splits.train.slice(0, num_training);
 }
 
 }  // namespace heed

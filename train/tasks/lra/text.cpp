@@ -27,15 +27,15 @@ class Text final : public LongTask {
 
   LongSplits read(const Path& path, const Log& log) const override {
     LongSplits splits{read_imdb(path, false), {}, read_imdb(path, true)};
-    hold_out(splits, options_.validation, true);
+    hold_out(splits, options_.validation, /*shuffle=*/true);
     log("validation  held out of the training half, since the benchmark has no validation split");
     return splits;
   }
 
   std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
     return {{"majority", majority(train_set, test_set)},
-            {"histogram of bytes", byte_runs(train_set, test_set, 1, true)},
-            {"runs of 4 bytes", byte_runs(train_set, test_set, 4, false)}};
+            {"histogram of bytes", byte_ngrams(train_set, test_set, 1, NgramFeature::frequency)},
+            {"runs of 4 bytes", byte_ngrams(train_set, test_set, 4, NgramFeature::presence)}};
   }
 
   // The benchmark selects no checkpoint: it reports the last step.

@@ -15,8 +15,8 @@ namespace heed {
 namespace {
 
 constexpr uint64_t hiding_stream = 0x68696465;
-constexpr int64_t counted = 10000;  // examples whose tokens are counted
-constexpr int64_t at_once = 8;      // inputs of one thread's block
+constexpr int64_t max_counted = 10000;   // examples whose tokens are max_counted
+constexpr int64_t inputs_per_block = 8;  // a block is the work of one thread
 
 }  // namespace
 
@@ -31,25 +31,23 @@ AskedTokens hide_tokens(TokenRows& inputs, const Hiding& hiding) {
   out.rows.resize(static_cast<size_t>(begins.back()));
   out.tokens.resize(out.rows.size());
   const uint64_t seed = counter_bits(hiding.seed, hiding_stream, hiding.drawn);
-  parallel_rows(count, at_once, [&](int64_t first, int64_t last) {
-    std::vector<std::pair<uint64_t, int64_t>> drawn;
+  parallel_rows(count, inputs_per_block, [&](int64_t first, int64_t last) {
+    std::vector<std::pair<uint64_t, int64_t>> drawn;  // a random number for each place; the lowest are hidden
     for (int64_t i = first; i < last; ++i) {
-      const auto at = static_cast<size_t>(i);
+      const auto input = static_cast<size_t>(i);
+      const auto name = static_cast<uint64_t>(inputs.names[input]);
       drawn.clear();
-      for (int64_t place = 0; place < inputs.lengths[at]; ++place) {
-        drawn.emplace_back(
-            counter_bits(seed, static_cast<uint64_t>(inputs.names[at]), static_cast<uint64_t>(place)), place);
-      }
-      const int64_t begin = begins[at], kept = begins[at + 1] - begin;
-      std::nth_element(drawn.begin(), drawn.begin() + (kept - 1), drawn.end());
-      std::sort(drawn.begin(), drawn.begin() + kept,
-                [](const auto& one, const auto& other) { return one.second < other.second; });
-      for (int64_t n = 0; n < kept; ++n) {
+      for (int64_t place = 0; place < inputs.lengths[input]; ++place)
+        drawn.emplace_back(counter_bits(seed, name, static_cast<uint64_t>(place)), place);
+      const int64_t begin = begins[input], num_hidden = begins[input + 1] - begin;
+      std::nth_element(drawn.begin(), drawn.begin() + (num_hidden - 1), drawn.end());
+      std::sort(drawn.begin(), drawn.begin() + num_hidden,
+                [](const auto& left, const auto& right) { return left.second < right.second; });
+      for (int64_t n = 0; n < num_hidden; ++n) {
         const int64_t row = i * inputs.columns + drawn[static_cast<size_t>(n)].second;
-        const auto to = static_cast<size_t>(begin + n);
-        int32_t& id = inputs.ids[static_cast<size_t>(row)];
-        out.rows[to] = static_cast<int32_t>(row);
-        out.tokens[to] = std::exchange(id, hiding.hidden);
+        const auto index = static_cast<size_t>(begin + n);
+        out.rows[index] = static_cast<int32_t>(row);
+        out.tokens[index] = std::exchange(inputs.ids[static_cast<size_t>(row)], hiding.hidden);
       }
     }
   });
@@ -78,22 +76,22 @@ std::vector<int64_t> asked_of_each(const Tensor& rows, int64_t inputs, int64_t c
 
 std::string LongTask::frequencies() {
   const Sequences& train = splits_.train;
-  std::array<double, 256> times{};
-  double all = 0;
-  for (int64_t i = 0; i < std::min(train.count(), counted); ++i) {
+  std::array<double, 256> counts{};  // by byte
+  double total = 0;
+  for (int64_t i = 0; i < std::min(train.count(), max_counted); ++i) {
     for (int64_t part = 0; part < train.parts; ++part) {
-      for (const char byte : train.at(i, part).substr(0, static_cast<size_t>(longest_))) {
+      for (const char byte : train.at(i, part).substr(0, static_cast<size_t>(max_tokens_))) {
         if (byte == '\0' && tokens().drop_zeros) continue;
-        ++times[static_cast<uint8_t>(byte)];
-        ++all;
+        ++counts[static_cast<uint8_t>(byte)];
+        ++total;
       }
     }
   }
-  double nats = 0;
-  for (const double one : times) nats -= one > 0 ? one / all * std::log(one / all) : 0;
-  const double commonest = *std::max_element(times.begin(), times.end()) / std::max(all, 1.0);
-  baselines_ = {{"loss", "frequencies of tokens", nats}, {"accuracy", "the commonest token", commonest}};
-  return formatted("frequencies of tokens %.4g nats, the commonest token %.4g", nats, commonest);
+  double entropy = 0;  // in nats
+  for (const double count : counts) entropy -= count > 0 ? count / total * std::log(count / total) : 0;
+  const double commonest = *std::max_element(counts.begin(), counts.end()) / std::max(total, 1.0);
+  baselines_ = {{"loss", "frequencies of tokens", entropy}, {"accuracy", "the commonest token", commonest}};
+  return formatted("frequencies of tokens %.4g nats, the commonest token %.4g", entropy, commonest);
 }
 
 }  // namespace heed

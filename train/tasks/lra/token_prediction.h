@@ -1,4 +1,4 @@
-// Chooses which tokens of a batch the model must predict.
+// Chooses the tokens of a batch that the model must predict.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Hiding::drawn for scoring: always hides the same tokens.
+/// Hiding::drawn for scoring, so that each scoring hides equal tokens.
 constexpr uint64_t drawn_for_scores = ~uint64_t{0};
 
 /// Token ids of several inputs.
@@ -22,7 +22,7 @@ struct TokenRows {
 
 /// The tokens to predict.
 struct AskedTokens {
-  std::vector<int32_t> rows;    ///< positions in inputs times columns, ascending
+  std::vector<int32_t> rows;    ///< positions: input times columns plus column; ascending
   std::vector<int32_t> tokens;  ///< the targets
 };
 
@@ -42,7 +42,8 @@ AskedTokens hide_tokens(TokenRows& inputs, const Hiding& hiding);
 /// so that there is a loss.
 AskedTokens next_tokens(const TokenRows& inputs);
 
-/// The number of `rows` i32 [n] in each of `inputs` rows of `columns`.
+/// Counts the tokens to predict of each input: AskedTokens::rows i32 [n] of `inputs` inputs of `columns`
+/// columns.
 std::vector<int64_t> asked_of_each(const Tensor& rows, int64_t inputs, int64_t columns);
 
 }  // namespace heed

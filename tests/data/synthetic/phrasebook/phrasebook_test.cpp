@@ -92,11 +92,11 @@ TEST_CASE("phrasebook: Italian articles and prepositions take their form from th
   CHECK(italian::plain(Preposition::to, "Anna") == "ad");
   CHECK(italian::plain(Preposition::to, "Marco") == "a");
   CHECK(italian::conjunction("Elena") == "ed");
-  CHECK(italian::this_one(m, sg, "albero") == "quest'");
-  CHECK(italian::that_one(m, sg, "specchio") == "quello");
-  CHECK(italian::that_one(m, pl, "libri") == "quei");
-  CHECK(italian::that_one(m, pl, "uomini") == "quegli");
-  CHECK(italian::that_one(f, sg, "isola") == "quell'");
+  CHECK(italian::demonstrative_this(m, sg, "albero") == "quest'");
+  CHECK(italian::demonstrative_that(m, sg, "specchio") == "quello");
+  CHECK(italian::demonstrative_that(m, pl, "libri") == "quei");
+  CHECK(italian::demonstrative_that(m, pl, "uomini") == "quegli");
+  CHECK(italian::demonstrative_that(f, sg, "isola") == "quell'");
 }
 
 TEST_CASE("phrasebook: adjectives agree, and stand before or after their noun") {

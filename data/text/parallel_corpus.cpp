@@ -1,5 +1,5 @@
 // Cleans and splits sentence pairs.
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 
 #include <algorithm>
 #include <functional>
@@ -12,8 +12,9 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t split_stream = 0;
+constexpr uint64_t split_stream = 0;  // random stream of the shuffle
 
+/// The part of a report that the reader of the file knows.
 CorpusReport report_of(const PairFile& file) {
   return {.format = file.format,
           .files = file.files,
@@ -25,7 +26,7 @@ CorpusReport report_of(const PairFile& file) {
 }  // namespace
 
 int64_t remove_repeats(std::vector<Pair>& pairs) {
-  // The key is unambiguous: the length comes first, since sides may contain tabs.
+  // Sides may contain tabs; the source's length in front makes the key unambiguous.
   std::unordered_set<std::string> seen;
   seen.reserve(pairs.size());
   return static_cast<int64_t>(std::erase_if(pairs, [&](const Pair& pair) {
@@ -33,10 +34,10 @@ int64_t remove_repeats(std::vector<Pair>& pairs) {
   }));
 }
 
-int64_t remove_longer(std::vector<Pair>& pairs, int64_t words) {
-  if (words < 1) fail("corpus: the longest pair cannot have ", words, " words. Give at least 1.");
+int64_t remove_longer(std::vector<Pair>& pairs, int64_t max_words) {
+  if (max_words < 1) fail("corpus: the longest pair cannot have ", max_words, " words. Give at least 1.");
   return static_cast<int64_t>(std::erase_if(pairs, [&](const Pair& pair) {
-    return blank_separated_words(pair.source) > words || blank_separated_words(pair.target) > words;
+    return blank_separated_words(pair.source) > max_words || blank_separated_words(pair.target) > max_words;
   }));
 }
 
@@ -58,8 +59,8 @@ ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options) {
   if (options.deduplicate) report.repeats = remove_repeats(pairs);
   if (options.max_words > 0) report.longer = remove_longer(pairs, options.max_words);
 
-  const auto held_out = options.validation + options.test;
-  if (static_cast<int64_t>(pairs.size()) <= held_out) {
+  const auto num_held_out = options.validation + options.test;
+  if (static_cast<int64_t>(pairs.size()) <= num_held_out) {
     const std::string where =
         report.files.empty() ? "corpus" : text(report.files.front().path, ":", report.lines);
     fail(Fault::data, where, ": ", pairs.size(), " pairs are left of ", report.lines, " lines (",
@@ -68,13 +69,13 @@ ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options) {
          " are to be held out: none is left to train on. Hold out fewer, or bring more pairs.");
   }
   shuffle(std::span(pairs), options.seed, split_stream);
-  const auto move_to = [&](int64_t begin, int64_t end) {
+  const auto take_pairs = [&](int64_t begin, int64_t end) {
     return std::vector<Pair>(std::make_move_iterator(pairs.begin() + begin),
                              std::make_move_iterator(pairs.begin() + end));
   };
-  corpus.validation = move_to(0, options.validation);
-  corpus.test = move_to(options.validation, held_out);
-  corpus.train = move_to(held_out, static_cast<int64_t>(pairs.size()));
+  corpus.validation = take_pairs(0, options.validation);
+  corpus.test = take_pairs(options.validation, num_held_out);
+  corpus.train = take_pairs(num_held_out, static_cast<int64_t>(pairs.size()));
   return corpus;
 }
 

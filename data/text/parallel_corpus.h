@@ -9,11 +9,12 @@
 
 namespace heed {
 
-/// Removes pairs whose both sides occurred before. Returns the number removed.
+/// Removes each pair that is equal to an earlier one. Returns the number of pairs removed.
 int64_t remove_repeats(std::vector<Pair>& pairs);
 
-/// Removes pairs with a side of more than `words` blank-separated words. Returns the number removed.
-int64_t remove_longer(std::vector<Pair>& pairs, int64_t words);
+/// Removes pairs with a side of more than `max_words` blank-separated words. Returns the number of pairs
+/// removed.
+int64_t remove_longer(std::vector<Pair>& pairs, int64_t max_words);
 
 /// How to prepare a corpus.
 struct CorpusOptions {
@@ -24,20 +25,20 @@ struct CorpusOptions {
   uint64_t seed = 1234;       ///< seed of the shuffle
 };
 
-/// Counts of pairs and removals, in order of the steps.
+/// Counts of pairs that were read and removed, in order of the steps.
 struct CorpusReport {
-  std::string format;             ///< as PairFile::format
+  std::string format;             ///< see PairFile::format
   std::vector<SourceFile> files;  ///< all files that were read
   int64_t lines = 0;              ///< pairs read
-  int64_t empty = 0;              ///< skipped: a side was blank
-  int64_t repeats = 0;            ///< removed: both sides occurred before
-  int64_t longer = 0;             ///< removed: a side was too long
-  std::string first_empty;        ///< file:line
+  int64_t empty = 0;              ///< pairs skipped because a side was blank
+  int64_t repeats = 0;            ///< pairs removed because they are equal to an earlier one
+  int64_t longer = 0;             ///< pairs removed because a side was too long
+  std::string first_empty;        ///< file:line of the first pair with a blank side
 };
 
 /// Training, validation and test pairs; disjoint if `deduplicate`.
 struct ParallelCorpus {
-  std::vector<Pair> train;       ///< the rest
+  std::vector<Pair> train;       ///< all pairs that are not held out
   std::vector<Pair> validation;  ///< held out to choose the best checkpoint
   std::vector<Pair> test;        ///< held out for the final score
   CorpusReport report;           ///< what was read and removed
@@ -47,7 +48,7 @@ struct ParallelCorpus {
 /// of its arguments, on every machine. Fault::data when no training pair is left.
 ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options = {});
 
-/// All pairs, in the order of the file and with their repeats, as the test.
+/// A corpus whose test set is all pairs, in the order of the file and with their repeats; it trains on none.
 ParallelCorpus whole_as_test(PairFile file);
 
 /// The report as one line, for terminals and logs.

@@ -1,5 +1,5 @@
 // Cleaning and splitting of sentence pairs.
-#include "heed/data/text/corpus.h"
+#include "heed/data/text/parallel_corpus.h"
 
 #include <set>
 

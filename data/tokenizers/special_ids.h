@@ -1,0 +1,20 @@
+// Special tokens: padding, unknown words, beginning and end of a sequence.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace heed {
+
+/// Ids of the special tokens; -1 where a tokenizer has none of that kind.
+struct SpecialIds {
+  int32_t unknown = 0;  ///< stands for text that the vocabulary lacks
+  int32_t pad = 1;      ///< fills short rows of a batch
+  int32_t start = 2;    ///< before the first token of a sequence
+  int32_t end = 3;      ///< behind the last token of a sequence
+};
+
+/// Display names of the special tokens, in the order of the fields of SpecialIds.
+inline constexpr std::string_view special_names[] = {"[UNK]", "[PAD]", "[SOS]", "[EOS]"};
+
+}  // namespace heed
