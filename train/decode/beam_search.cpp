@@ -125,7 +125,7 @@ std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding s
     searches[i].live = {Hypothesis{}};
   }
   while (!searches.empty()) {
-    std::vector<int32_t> last_tokens;  // of all live hypotheses: the rows of the model's batch
+    std::vector<int32_t> last_tokens;  // newest tokens of all live hypotheses, the rows of the batch
     std::vector<int64_t> first_rows;   // row of each search's first hypothesis
     for (const Search& search : searches) {
       first_rows.push_back(static_cast<int64_t>(last_tokens.size()));
