@@ -17,86 +17,93 @@
 namespace heed::bench {
 namespace {
 
-/// An attention to time: a spec, its mask, and the head dimension.
+/// An attention to time.
 struct Subject {
   std::string spec;
   bool causal;
-  int64_t width;
+  int64_t width;  // width of a head
 };
 
+/// Cost of an attention at one length. With --forward there is no step: its numbers are 0.
 struct Cost {
-  double ahead = 0, both = 0;           // seconds of forward; of a step, 0 where forward alone is timed
-  double flops = 0;                     // FLOPs of a step, or of forward where that alone is timed
-  double pairs = 0;                     // query-key pairs, where counted
-  double forward_bytes = 0, bytes = 0;  // peak, without the inputs
-  double longest() const { return std::max(ahead, both); }
+  double forward = 0, step = 0;              // seconds of a forward pass, and of forward and backward
+  double flops = 0;                          // FLOPs of a step; with --forward of a forward pass
+  double pairs = 0;                          // number of query-key pairs; 0: not counted
+  double forward_bytes = 0, step_bytes = 0;  // peak memory without the inputs
+  double longest() const { return std::max(forward, step); }
 };
 
+/// Measures an attention at one length.
 Cost measure(const Subject& subject, int64_t length, bool forward_alone) {
   AttentionLayer layer(
       {.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
-  const auto ahead = [&] {
+  const auto forward = [&] {
     const NoGrad no_grad;
     layer.forward();
   };
-  const auto peak_of = [](const std::function<void()>& work) {
+  const auto peak_of = [](const std::function<void()>& run) {
     const int64_t before = memory_use().live;
     reset_peak();
-    work();
+    run();
     return static_cast<double>(memory_use().peak - before);
   };
   Cost cost;
-  ahead();  // computes what is cached, such as the tiles of a pattern
+  forward();  // computes what is cached, such as the tiles of a pattern
   PairCount::reset();
   Count::reset();
-  cost.forward_bytes = peak_of(ahead);
+  cost.forward_bytes = peak_of(forward);
   cost.pairs = static_cast<double>(PairCount::total().load());
   cost.flops = static_cast<double>(Count::flops().load());
-  cost.ahead = median_time(ahead, 0.15, 3);
+  cost.forward = median_time(forward, 0.15, 3);
   if (forward_alone) return cost;
   layer.step();  // computes what backward caches
   Count::reset();
-  cost.bytes = peak_of([&] { layer.step(); });
+  cost.step_bytes = peak_of([&] { layer.step(); });
   cost.flops = static_cast<double>(Count::flops().load());
-  cost.both = median_time([&] { layer.step(); }, 0.3, 3);
+  cost.step = median_time([&] { layer.step(); }, 0.3, 3);
   return cost;
 }
 
 /// Costs of one subject by length, for lengths whose steps (or forward passes) stay below `seconds`.
 using Curve = std::map<int64_t, Cost>;
 
-/// The length, interpolated, from which a curve stays below another; 0: never.
-double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
-  double found = 0;
-  for (auto at = curve.rbegin(); at != curve.rend(); ++at) {
-    const auto same = other.find(at->first);
-    if (same == other.end()) continue;
-    const double gap = std::log(at->second.*what / (same->second.*what));
+/// The length from which a curve stays below another in a quantity, interpolated in logarithms; 0: never.
+double crossover(const Curve& curve, const Curve& other, double Cost::*quantity) {
+  double from = 0;  // the shortest length so far from which the curve stays below
+  const auto log_ratio = [&](int64_t length) {
+    return std::log(curve.at(length).*quantity / (other.at(length).*quantity));
+  };
+  for (auto cost = curve.rbegin(); cost != curve.rend(); ++cost) {
+    const int64_t length = cost->first;
+    if (!other.contains(length)) continue;
+    const double gap = log_ratio(length);
     if (gap >= 0) {
-      if (found == 0) return 0;
-      const auto next = std::next(curve.find(at->first));
-      const double next_gap = std::log(next->second.*what / (other.at(next->first).*what));
-      const double share = gap / (gap - next_gap);
-      return std::exp(std::log(static_cast<double>(at->first)) +
-                      share * std::log(static_cast<double>(next->first) / static_cast<double>(at->first)));
+      if (from == 0) return 0;
+      const int64_t next = std::next(curve.find(length))->first;
+      const double fraction = gap / (gap - log_ratio(next));
+      return std::exp(std::log(static_cast<double>(length)) +
+                      fraction * std::log(static_cast<double>(next) / static_cast<double>(length)));
     }
-    found = static_cast<double>(at->first);
+    from = static_cast<double>(length);
   }
-  return found;
+  return from;
 }
 
+/// The options of a call.
 struct Plan {
   int64_t width, shortest, longest;
   double seconds;  // maximum expected seconds of a step
   bool forward_alone = false;
   Rounding rounding = Rounding::none;
-  double limit = 0;  ///< FLOP/s of a large product
+  double peak_rate = 0;  ///< FLOP/s of a large matrix product
 };
 
+/// Measures an attention at doubling lengths until the next one would take too long, and adds rows and lines
+/// to the outputs. `softmax` is the curve of the reference; null: this is it.
 Curve measure_curve(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table,
                     std::string& csv, std::string& notes) {
   Curve curve;
-  double expected = 0;
+  double expected = 0;  // seconds at the next length
   for (int64_t length = std::min(plan.shortest, plan.longest); length <= plan.longest; length *= 2) {
     if (expected > plan.seconds) break;
     const ContextSwitches interruptions;
@@ -118,31 +125,31 @@ Curve measure_curve(const Subject& subject, const Plan& plan, const Curve* softm
                              {"causal", subject.causal},
                              {"width", subject.width},
                              {"length", length},
-                             {"forward_ms", 1e3 * cost.ahead},
+                             {"forward_ms", 1e3 * cost.forward},
                              {"tokens_per_s", static_cast<double>(length) / cost.longest()},
-                             {"products_ms", 1e3 * cost.flops / plan.limit},
-                             {"ratio", cost.longest() * plan.limit / cost.flops},
+                             {"products_ms", 1e3 * cost.flops / plan.peak_rate},
+                             {"ratio", cost.longest() * plan.peak_rate / cost.flops},
                              {"gflops", 1e-9 * cost.flops / cost.longest()},
-                             {"of_limit", 100 * cost.flops / cost.longest() / plan.limit},
+                             {"of_limit", 100 * cost.flops / cost.longest() / plan.peak_rate},
                              {"forward_mib", cost.forward_bytes / 1048576},
                              {"interruptions_per_s", interruptions.per_second()}});
     if (!plan.forward_alone) {
-      row.set("step_ms", 1e3 * cost.both);
-      row.set("peak_mib", cost.bytes / 1048576);
+      row.set("step_ms", 1e3 * cost.step);
+      row.set("peak_mib", cost.step_bytes / 1048576);
     }
     if (beside != nullptr) {
-      row.set("softmax_forward", beside->ahead / cost.ahead);
-      if (!plan.forward_alone) row.set("softmax_step", beside->both / cost.both);
+      row.set("softmax_forward", beside->forward / cost.forward);
+      if (!plan.forward_alone) row.set("softmax_step", beside->step / cost.step);
       if (cost.pairs > 0) {
         const double kept = cost.pairs / beside->pairs;
         row.set("kept", 100 * kept);
         row.set("of_share", cost.longest() / (beside->longest() * kept));
       }
     }
-    csv +=
-        text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
-             1e3 * cost.ahead, ",", plan.forward_alone ? "" : text(1e3 * cost.both), ",",
-             cost.forward_bytes / 1048576, ",", plan.forward_alone ? "" : text(cost.bytes / 1048576), "\n");
+    csv += text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
+                1e3 * cost.forward, ",", plan.forward_alone ? "" : text(1e3 * cost.step), ",",
+                cost.forward_bytes / 1048576, ",", plan.forward_alone ? "" : text(cost.step_bytes / 1048576),
+                "\n");
     table.row(with_machine_metadata(std::move(row)));
   }
   return curve;
@@ -157,10 +164,11 @@ void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& cur
     double Cost::*what;
     double unit;
   };
-  for (const Picture& picture : {Picture{"forward", "forward, ms", &Cost::ahead, 1e3},
-                                 {"step", "forward and backward, ms", &Cost::both, 1e3},
-                                 {"memory", "peak memory of a step, MiB", &Cost::bytes, 1.0 / 1048576}}) {
-    if (forward_alone && picture.what != &Cost::ahead) continue;
+  for (const Picture& picture :
+       {Picture{"forward", "forward, ms", &Cost::forward, 1e3},
+        {"step", "forward and backward, ms", &Cost::step, 1e3},
+        {"memory", "peak memory of a step, MiB", &Cost::step_bytes, 1.0 / 1048576}}) {
+    if (forward_alone && picture.what != &Cost::forward) continue;
     std::vector<Series> lines;
     for (const auto& [spec, curve] : curves) {
       Series line{spec};
@@ -198,7 +206,7 @@ Plan plan_of(const ParsedArguments& arguments) {
   TrainOptions train;
   if (arguments.has("precision")) set_option(train, "precision", arguments.get("precision"), "--precision: ");
   plan.rounding = rounding_of(train.precision);
-  plan.limit = product_rate(plan.rounding);
+  plan.peak_rate = product_rate(plan.rounding);
   return plan;
 }
 
@@ -250,16 +258,17 @@ void bench_attention(const ParsedArguments& arguments) {
       const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
       Curve curve = measure_curve({spec, causal, width}, plan, softmax, table, csv, notes);
       if (softmax != nullptr) {
-        const double ahead = crossover(curve, *softmax, &Cost::ahead);
+        const double forward_from = crossover(curve, *softmax, &Cost::forward);
         std::string number, words;  // crossover of a step, as a number and in words
         if (!plan.forward_alone) {
-          const double both = crossover(curve, *softmax, &Cost::both);
-          number = text(both);
-          words = ", forward and backward " + length_text(both);
+          const double step_from = crossover(curve, *softmax, &Cost::step);
+          number = text(step_from);
+          words = ", forward and backward " + length_text(step_from);
         }
-        crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", number, "\n");
+        crossings_csv +=
+            text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", forward_from, ",", number, "\n");
         crossings +=
-            text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead), words, "\n");
+            text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(forward_from), words, "\n");
       }
       curves.emplace_back(spec, std::move(curve));
     }

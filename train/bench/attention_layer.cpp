@@ -1,4 +1,4 @@
-// One attention layer for the benchmarks.
+// Runs an attention layer on random input.
 #include "heed/train/bench/attention_layer.h"
 
 #include "heed/attention/variant.h"
@@ -11,28 +11,28 @@ constexpr int64_t num_heads = 4;
 
 }  // namespace
 
-AttentionLayer::AttentionLayer(const Options& o)
-    : mask_(o.causal ? Mask::causal() : Mask::none()), rng_(1), training_(o.training) {
-  const int64_t model = num_heads * o.width;
-  layer_ = make_attention(o.spec,
+AttentionLayer::AttentionLayer(const Options& options)
+    : mask_(options.causal ? Mask::causal() : Mask::none()), rng_(1), training_(options.training) {
+  const int64_t model = num_heads * options.width;
+  layer_ = make_attention(options.spec,
                           {.d_model = model,
                            .heads = num_heads,
-                           .causal = o.causal,
-                           .max_length = o.length,
-                           .dropout = o.dropout},
+                           .causal = options.causal,
+                           .max_length = options.length,
+                           .dropout = options.dropout},
                           rng_);
   multi_head_ = dynamic_cast<MultiHeadAttention*>(layer_.get());
-  const Shape shape =
-      multi_head_ != nullptr ? Shape{o.batch, num_heads, o.length, o.width} : Shape{o.batch, o.length, model};
-  input_ = Tensor(Shape{o.batch, o.length, model});
+  const Shape shape = multi_head_ != nullptr ? Shape{options.batch, num_heads, options.length, options.width}
+                                             : Shape{options.batch, options.length, model};
+  input_ = Tensor(Shape{options.batch, options.length, model});
   fill_normal(input_, 0, 1, rng_);
   for (Tensor* x : {&q_, &k_, &v_}) {
     *x = Tensor(shape);
     fill_normal(*x, 0, 1, rng_);
   }
   const NoGrad no_grad;
-  slope_ = empty_like(forward());
-  fill_normal(slope_, 0, 1, rng_);
+  dout_ = empty_like(forward());
+  fill_normal(dout_, 0, 1, rng_);
 }
 
 Tensor AttentionLayer::forward() {
@@ -45,7 +45,7 @@ Tensor AttentionLayer::forward() {
 
 void AttentionLayer::step() {
   for (Tensor* x : {&q_, &k_, &v_}) *x = leaf(*x);
-  backward(forward(), slope_);
+  backward(forward(), dout_);
 }
 
 }  // namespace heed::bench

@@ -1,4 +1,4 @@
-// One attention layer for the benchmarks.
+// An attention layer on random input, for benchmarks.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,18 @@
 
 namespace heed::bench {
 
-/// The attention alone on random heads [batch, 4, N, D], or the whole layer where it has no such form.
+/// An attention on random heads [batch, 4, N, D] without its projections; an attention that is no
+/// MultiHeadAttention runs with them, on [batch, N, 4 * D].
 class AttentionLayer {
  public:
-  /// What is timed.
+  /// The attention and its sizes.
   struct Options {
-    std::string spec;     ///< attention and options
-    bool causal = false;  ///< with the causal mask
-    int64_t width = 32;   ///< D
-    int64_t length = 512;
+    std::string spec;      ///< spec of the attention
+    bool causal = false;   ///< whether the mask is causal
+    int64_t width = 32;    ///< D, width of a head
+    int64_t length = 512;  ///< N
     int64_t batch = 1;
-    bool training = false;  ///< stochastic attentions sample, and dropout is on
+    bool training = false;  ///< whether stochastic attentions sample and dropout is on
     double dropout = 0;     ///< dropout rate of the attention weights
   };
   explicit AttentionLayer(const Options& options);
@@ -33,8 +34,8 @@ class AttentionLayer {
   bool training_;
   std::unique_ptr<Attention> layer_;
   MultiHeadAttention* multi_head_;
-  Tensor input_;  // [batch, N, model], the input of gates
-  Tensor q_, k_, v_, slope_;
+  Tensor input_;             // [batch, N, 4 * D]: gates of the attention read it
+  Tensor q_, k_, v_, dout_;  // heads, and the gradient of the output
 };
 
 }  // namespace heed::bench

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::array fastmax_dropouts{"fastmax:p=2,dropout=quadratic", "fastmax:p=2,dropout=standard",
                                       "fastmax:p=2,dropout=1d"};
-constexpr int64_t min_tokens = 4096;  ///< minimum tokens of a step: short sequences come in batches
+constexpr int64_t min_tokens = 4096;  ///< minimum number of tokens of a step: short sequences come in batches
 constexpr size_t min_rounds = 5;
 
-/// Median seconds of a step without dropout and of one with it.
+/// Medians over steps without dropout and steps with it; `without` and `with` are seconds.
 struct StepTimes {
   double without = 0, with = 0;
   double ratio = 0;      ///< the median of the ratios of neighbouring steps
@@ -30,26 +30,30 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Steps with and without dropout in turns, so that both see the same disturbances.
+/// Times steps with and without dropout in turns, so that other programs disturb both alike.
 StepTimes measure_both(const AttentionLayer::Options& options, double dropout, double budget) {
-  AttentionLayer::Options other = options;
-  other.dropout = dropout;
-  AttentionLayer plain(options), dropped(other);
-  plain.step();
-  dropped.step();
+  AttentionLayer::Options dropout_options = options;
+  dropout_options.dropout = dropout;
+  AttentionLayer plain_layer(options), dropout_layer(dropout_options);
+  plain_layer.step();
+  dropout_layer.step();
   std::vector<double> without, with, ratios, cpu_ratios;
   const double began = seconds_now();
   while (without.size() < min_rounds || seconds_now() - began < budget) {
     const double start = cpu_seconds();
-    without.push_back(timed([&] { plain.step(); }));
+    without.push_back(timed([&] { plain_layer.step(); }));
     const double middle = cpu_seconds();
-    with.push_back(timed([&] { dropped.step(); }));
+    with.push_back(timed([&] { dropout_layer.step(); }));
     ratios.push_back(with.back() / without.back());
     cpu_ratios.push_back((cpu_seconds() - middle) / (middle - start));
   }
-  return {median(without), median(with), median(ratios), median(cpu_ratios)};
+  return {.without = median(without),
+          .with = median(with),
+          .ratio = median(ratios),
+          .cpu_ratio = median(cpu_ratios)};
 }
 
+/// The options of a call.
 struct DropoutPlan {
   std::vector<int64_t> widths;
   int64_t shortest, longest;
@@ -68,6 +72,7 @@ DropoutPlan dropout_plan(const ParsedArguments& arguments) {
   return plan;
 }
 
+/// Measures an attention and adds its row, unless it cannot have this mask.
 void add_row(const std::string& spec, bool causal, int64_t width, int64_t length, const DropoutPlan& plan,
              Table& table) {
   const Traits& traits = variant_named(parse_spec(spec).name).traits;

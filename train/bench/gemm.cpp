@@ -9,6 +9,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
+#include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/random.h"
 #include "heed/train/bench/bench.h"
@@ -19,6 +20,7 @@
 namespace heed::bench {
 namespace {
 
+/// A matrix product of the table. The product lists batch, m, n, k, and which factors are transposed.
 struct Case {
   const char* name;
   Product product;
@@ -44,22 +46,22 @@ constexpr std::array cases{
     Case{"1 row x 22463 x 512", {1, 1, 22463, 512, false, true}},
 };
 
-/// Median FLOP/s of several implementations, measured alternately.
-std::vector<double> rates(double flops, std::span<const std::function<void()>> ways) {
-  std::vector<std::vector<double>> times(ways.size());
+/// Median FLOP/s of several implementations of a product, measured in turns.
+std::vector<double> rates(double flops, std::span<const std::function<void()>> implementations) {
+  std::vector<std::vector<double>> times(implementations.size());
   // Enough calls in a row to make the clock's resolution and cold caches irrelevant.
   const auto calls = std::clamp<int64_t>(static_cast<int64_t>(2e8 / flops), 1, unless_emulated(2000, 1000));
   for (int turn = 0; turn < 9; ++turn) {
-    for (size_t way = 0; way < ways.size(); ++way) {
-      ways[way]();
-      times[way].push_back(timed([&] {
-                             for (int64_t i = 0; i < calls; ++i) ways[way]();
-                           }) /
-                           static_cast<double>(calls));
+    for (size_t i = 0; i < implementations.size(); ++i) {
+      implementations[i]();
+      times[i].push_back(timed([&] {
+                           for (int64_t call = 0; call < calls; ++call) implementations[i]();
+                         }) /
+                         static_cast<double>(calls));
     }
   }
   std::vector<double> out;
-  for (std::vector<double>& one : times) out.push_back(flops / median(std::move(one)));
+  for (std::vector<double>& seconds : times) out.push_back(flops / median(std::move(seconds)));
   return out;
 }
 
@@ -81,14 +83,16 @@ struct Operands {
   Tensor a, b, c;
 };
 
+/// Random operands of a product, transposed where it says so.
 Operands operands(const Product& p) {
   Rng rng(1);
-  const auto lying = [&](int64_t rows, int64_t columns, bool turned) {
-    const Tensor x(turned ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns});
+  const auto factor = [&](int64_t rows, int64_t columns, bool is_transposed) {
+    const Tensor x(is_transposed ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns});
     fill_normal(x, 0, 1, rng);
-    return turned ? view::transpose(x, 1, 2) : x;
+    return is_transposed ? view::transpose(x, 1, 2) : x;
   };
-  return {lying(p.m, p.k, p.a_transposed), lying(p.k, p.n, p.b_transposed), Tensor(Shape{p.batch, p.m, p.n})};
+  return {factor(p.m, p.k, p.a_transposed), factor(p.k, p.n, p.b_transposed),
+          Tensor(Shape{p.batch, p.m, p.n})};
 }
 
 /// Each product in each precision, relative to a large product's rate. Products with an extent below 32 stay

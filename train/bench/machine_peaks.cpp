@@ -20,13 +20,14 @@ namespace heed::bench {
 namespace {
 
 constexpr int64_t peak_rounds = 100000;
-constexpr int chains = 12;  // independent sums
+constexpr int chains = 12;  // independent multiply-adds: enough to hide their latency
 
 using Floats16 __attribute__((vector_size(64))) = float;
 using Floats8 __attribute__((vector_size(32))) = float;
 using Floats4 __attribute__((vector_size(16))) = float;
 
-/// Returns the sums, so that the compiler cannot remove them.
+/// Computes chains * peak_rounds multiply-adds of vectors. Returns a sum, so that the compiler cannot remove
+/// them.
 template <class V>
 [[gnu::always_inline]] inline float multiply_add(float factor) {
   V sum[chains];
@@ -41,9 +42,10 @@ template <class V>
   return total;
 }
 
-struct Width {
-  float (*run)(float);
-  int64_t floats;
+/// multiply_add() with vectors of some width.
+struct VectorLoop {
+  float (*run)(float factor);
+  int64_t floats;  // numbers of a vector
 };
 
 #if defined(__x86_64__)
@@ -56,7 +58,8 @@ struct Width {
 #endif
 [[gnu::optimize("O2", "fp-contract=fast")]] float by_4(float x) { return multiply_add<Floats4>(x); }
 
-Width widest() {
+/// The loop with the widest vectors of this processor.
+VectorLoop widest_loop() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return {by_16, 16};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {by_8, 8};
@@ -67,17 +70,17 @@ Width widest() {
 }  // namespace
 
 double fma_peak() {
-  const Width width = widest();
+  const VectorLoop loop = widest_loop();
   const int64_t pieces = 4 * threads();
   std::vector<float> sums(static_cast<size_t>(pieces));
   const double time = median_time(
       [&] {
         parallel_for(pieces, [&](int64_t piece) {
-          sums[static_cast<size_t>(piece)] = width.run(0.5F + static_cast<float>(piece) * 1e-3F);
+          sums[static_cast<size_t>(piece)] = loop.run(0.5F + static_cast<float>(piece) * 1e-3F);
         });
       },
       0.2);
-  return 2.0 * static_cast<double>(peak_rounds * chains * width.floats * pieces) / time;
+  return 2.0 * static_cast<double>(peak_rounds * chains * loop.floats * pieces) / time;
 }
 
 namespace {
@@ -93,7 +96,8 @@ float read(const float* x, int64_t begin, int64_t end) {
   return (sum[0] + sum[1])[0];
 }
 
-void change(float* x, int64_t begin, int64_t end) {
+/// Reads and writes [begin, end) of x.
+void update(float* x, int64_t begin, int64_t end) {
   for (int64_t i = begin; i + 16 <= end; i += 16) {
     Floats16 some;
     std::memcpy(&some, x + i, sizeof some);
@@ -121,7 +125,7 @@ double pass_time(const MemoryPass& pass) {
         parallel_rows(std::max(in, out), grain, [&](int64_t begin, int64_t end) {
           const int64_t middle = std::clamp(both, begin, end);
           if (pass.in_place) {
-            change(x, begin, middle);
+            update(x, begin, middle);
           } else if (begin < middle) {
             std::memcpy(y + begin, x + begin, static_cast<size_t>(middle - begin) * 4);
           }
@@ -141,13 +145,13 @@ int64_t unless_emulated(int64_t x, int64_t by) {
 
 double copy_rate() {
   const int64_t bytes = unless_emulated(int64_t{256} << 20, 256);
-  return static_cast<double>(2 * bytes) / pass_time({bytes, bytes});
+  return static_cast<double>(2 * bytes) / pass_time({.read = bytes, .written = bytes});
 }
 
 double product_rate(Rounding rounding) {
   static std::map<std::pair<Device, Rounding>, double> known;
-  const auto [at, fresh] = known.try_emplace({default_device, rounding});
-  if (!fresh) return at->second;
+  const auto [rate, is_new] = known.try_emplace({default_device, rounding});
+  if (!is_new) return rate->second;
   const int64_t n = unless_emulated(default_device == Device::cpu ? 1024 : 8192, 64);
   Rng rng(1);
   const auto factor = [&] {
@@ -161,16 +165,16 @@ double product_rate(Rounding rounding) {
   const Tensor a = factor(), b = factor(), c(Shape{n, n});
   const double taken =
       median_time([&] { launch<kernel::Gemm>(default_device, a, b, c, 1.0, 0.0, rounding); }, 0.3);
-  return at->second = 2.0 * static_cast<double>(n * n * n) / taken;
+  return rate->second = 2.0 * static_cast<double>(n * n * n) / taken;
 }
 
 double launch_time() {
-  constexpr int64_t many = 1000;
+  constexpr int64_t num_launches = 1000;
   const Tensor x = Tensor::zeros(Shape{1});
   return median_time([&] {
-           for (int64_t i = 0; i < many; ++i) launch<kernel::Affine>(default_device, x, 1.0, 0.0, x);
+           for (int64_t i = 0; i < num_launches; ++i) launch<kernel::Affine>(default_device, x, 1.0, 0.0, x);
          }) /
-         static_cast<double>(many);
+         static_cast<double>(num_launches);
 }
 
 double answer_time() {

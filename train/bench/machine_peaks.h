@@ -1,4 +1,4 @@
-// Measures the machine's peak rates.
+// Measures the peak rates of the machine: multiply-adds, matrix products, memory, launches.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,25 @@ namespace heed::bench {
 /// processor.
 double fma_peak();
 
-/// The bytes of memory that an op must touch.
+/// The bytes of memory that an op must read and write.
 struct MemoryPass {
   int64_t read = 0, written = 0;
-  bool in_place = false;  ///< the written bytes are among those read
+  bool in_place = false;  ///< whether the written bytes are among those read
 };
 
-/// Seconds to touch these bytes once on all threads; on a GPU, to copy as many.
+/// Seconds to read and write these bytes once on all threads; on a GPU, to copy as many.
 double pass_time(const MemoryPass& pass);
 
-/// Bytes per second, read plus written, of a copy larger than all caches. This and the next three are of the
-/// default device.
+/// Bytes per second, read plus written, of a copy larger than all caches, on the default device.
 double copy_rate();
-/// FLOP/s of a large product with rounded factors; measured once per rounding.
+/// FLOP/s of a large matrix product with rounded factors on the default device; measured once per rounding.
 double product_rate(Rounding rounding);
-/// Seconds per kernel of many small ones, without waiting for results.
+/// Seconds per kernel on the default device, of many small kernels launched without waiting for results.
 double launch_time();
-/// Seconds of one small kernel and of waiting for it.
+/// Seconds of one small kernel on the default device and of waiting for it.
 double answer_time();
 
-/// x / `by` if the default device is emulated on the CPU, which is slower; else x.
+/// x / `by` (at least 1) if the default device is emulated on the CPU, which is slower; else x.
 int64_t unless_emulated(int64_t x, int64_t by);
 
 }  // namespace heed::bench

@@ -1,4 +1,4 @@
-// Replays products with kernel::Gemm.
+// Replays matrix products with kernel::Gemm.
 #include "heed/train/bench/matmul_replay.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace heed::bench {
 namespace {
 
-/// Random operands by size and role, shared by equal products.
-class Numbers {
+/// Random operands by size, role and type: products of equal sizes share them.
+class RandomOperands {
  public:
-  Tensor at(int64_t batch, int64_t rows, int64_t columns, bool turned, int64_t role,
+  Tensor at(int64_t batch, int64_t rows, int64_t columns, bool is_transposed, int64_t role,
             DType dtype = DType::f32) {
-    const Shape shape = turned ? Shape{batch, columns, rows} : Shape{batch, rows, columns};
+    const Shape shape = is_transposed ? Shape{batch, columns, rows} : Shape{batch, rows, columns};
     Tensor& kept = known_[{shape.size(), role, dtype}];
     if (!kept) {
       kept = Tensor(Shape{shape.size()});
@@ -31,7 +31,7 @@ class Numbers {
       }
     }
     const Tensor x = view::reshape(kept, shape);
-    return turned ? view::transpose(x, 1, 2) : x;
+    return is_transposed ? view::transpose(x, 1, 2) : x;
   }
 
  private:
@@ -39,21 +39,24 @@ class Numbers {
   Rng rng_{1};
 };
 
-/// How to replay a product: parallel pieces, calls per piece, matrices per call.
+/// The split of a batch of matrices: pieces that run in parallel, calls of each piece, matrices of each call.
 struct Split {
-  int64_t pieces, times, abreast;
+  int64_t pieces, num_calls, matrices;
 };
 
+/// Splits many small products among threads, with the calls that compute fewest matrices in excess; others
+/// are one call.
 Split split(const Product& p) {
-  constexpr int64_t cached = int64_t{128} << 10, small = 8'000'000;
-  const int64_t each = 4 * (p.m * p.k + p.k * p.n + p.m * p.n), pieces = 4 * threads();
-  if (default_device != Device::cpu || p.batch < 4 * pieces || p.flops() / p.batch > small)
+  constexpr int64_t cache_bytes = int64_t{128} << 10, max_small_flops = 8'000'000;
+  const int64_t bytes_each = 4 * (p.m * p.k + p.k * p.n + p.m * p.n), pieces = 4 * threads();
+  if (default_device != Device::cpu || p.batch < 4 * pieces || p.flops() / p.batch > max_small_flops)
     return {1, 1, p.batch};
   const int64_t share = (p.batch + pieces - 1) / pieces;
   Split best{pieces, share, 1};
-  for (int64_t abreast = 2; abreast <= std::min<int64_t>({share, cached / each, 8}); ++abreast) {
-    const int64_t times = (share + abreast - 1) / abreast;
-    if (times * abreast <= best.times * best.abreast) best = {pieces, times, abreast};
+  for (int64_t matrices = 2; matrices <= std::min<int64_t>({share, cache_bytes / bytes_each, 8});
+       ++matrices) {
+    const int64_t num_calls = (share + matrices - 1) / matrices;
+    if (num_calls * matrices <= best.num_calls * best.matrices) best = {pieces, num_calls, matrices};
   }
   return best;
 }
@@ -61,35 +64,36 @@ Split split(const Product& p) {
 }  // namespace
 
 ProductReplay::ProductReplay(std::span<const Product> products) {
-  Numbers numbers;
+  RandomOperands operands;
   for (const Product& p : products) {
     const Split how = split(p);
-    Work work{{}, p.accumulates ? 1.0 : 0.0, how.times, p.rounding};
+    Replayed replayed{
+        .pieces = {}, .beta = p.accumulates ? 1.0 : 0.0, .num_calls = how.num_calls, .rounding = p.rounding};
     // On a GPU the factors were rounded before.
     const bool narrow = default_device != Device::cpu && p.rounding == Rounding::bf16;
     const DType factors = narrow ? DType::bf16 : DType::f32;
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
-      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_transposed, 3 * piece, factors),
-                             numbers.at(how.abreast, p.k, p.n, p.b_transposed, 3 * piece + 1, factors),
-                             numbers.at(how.abreast, p.m, p.n, false, 3 * piece + 2)});
+      replayed.pieces.push_back({operands.at(how.matrices, p.m, p.k, p.a_transposed, 3 * piece, factors),
+                                 operands.at(how.matrices, p.k, p.n, p.b_transposed, 3 * piece + 1, factors),
+                                 operands.at(how.matrices, p.m, p.n, false, 3 * piece + 2)});
     }
-    work_.push_back(std::move(work));
+    products_.push_back(std::move(replayed));
   }
 }
 
 void ProductReplay::once() const {
   if (default_device != Device::cpu) {
-    for (const Work& work : work_) {
-      const Work::Operands& x = work.pieces[0];
-      launch<kernel::Gemm>(default_device, x.a, x.b, x.c, 1.0, work.beta, work.rounding);
+    for (const Replayed& product : products_) {
+      const Replayed::Operands& x = product.pieces[0];
+      launch<kernel::Gemm>(default_device, x.a, x.b, x.c, 1.0, product.beta, product.rounding);
     }
     return;
   }
-  for (const Work& work : work_) {
-    parallel_for(static_cast<int64_t>(work.pieces.size()), [&](int64_t piece) {
-      const Work::Operands& x = work.pieces[static_cast<size_t>(piece)];
-      for (int64_t i = 0; i < work.times; ++i)
-        launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, work.beta, work.rounding);
+  for (const Replayed& product : products_) {
+    parallel_for(static_cast<int64_t>(product.pieces.size()), [&](int64_t piece) {
+      const Replayed::Operands& x = product.pieces[static_cast<size_t>(piece)];
+      for (int64_t i = 0; i < product.num_calls; ++i)
+        launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, product.beta, product.rounding);
     });
   }
 }

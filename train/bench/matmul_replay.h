@@ -9,26 +9,27 @@
 
 namespace heed::bench {
 
-/// Products and their operands in memory. Each thread repeats many small products on operands of its own,
-/// which stay in its cache.
+/// Matrix products with operands in memory. Where a step has many small products, each thread repeats them on
+/// operands of its own, which stay in its cache.
 class ProductReplay {
  public:
   explicit ProductReplay(std::span<const Product> products);
-  /// Computes all of them once, in order, and nothing else: the lower bound of their step's time.
+  /// Computes all products once, in order: a lower bound for the time of their step.
   void once() const;
 
  private:
-  /// One call of Gemm, repeated `times` times by each piece on its own operands.
-  struct Work {
+  /// A product, split into pieces that run in parallel. Each piece calls Gemm `num_calls` times on operands
+  /// of its own.
+  struct Replayed {
     struct Operands {
       Tensor a, b, c;
     };
     std::vector<Operands> pieces;
     double beta = 0;
-    int64_t times = 1;
+    int64_t num_calls = 1;
     Rounding rounding = Rounding::none;
   };
-  std::vector<Work> work_;
+  std::vector<Replayed> products_;
 };
 
 }  // namespace heed::bench

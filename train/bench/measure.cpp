@@ -28,31 +28,34 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double median_time(const std::function<void()>& work, double budget, size_t least) {
-  work();
+double median_time(const std::function<void()>& run, double budget, size_t min_calls) {
+  constexpr size_t max_calls = 10000;
+  run();
   std::vector<double> times;
   const double began = seconds_now();
-  while (times.size() < least || (seconds_now() - began < budget && times.size() < 10000))
-    times.push_back(timed(work));
+  while (times.size() < min_calls || (seconds_now() - began < budget && times.size() < max_calls))
+    times.push_back(timed(run));
   return median(std::move(times));
 }
 
-double timed(const std::function<void()>& work) {
+double timed(const std::function<void()>& run) {
   synchronize(default_device);
   const double start = seconds_now();
-  work();
+  run();
   synchronize(default_device);  // kernels run asynchronously
   return seconds_now() - start;
 }
 
 namespace {
 
+/// Involuntary context switches of this process so far.
 int64_t interruptions() {
   rusage use{};
   ::getrusage(RUSAGE_SELF, &use);
   return use.ru_nivcsw;
 }
 
+/// A value of a row as text; empty for a missing one.
 std::string cell(const Json* value, int decimals) {
   if (value == nullptr || value->is_null()) return "";
   if (value->is_text()) return value->text();
@@ -60,9 +63,10 @@ std::string cell(const Json* value, int decimals) {
   return formatted("%.*f", decimals, value->real());
 }
 
+/// Prints device, threads, instruction set and OpenBLAS core above a table.
 void print_machine(const Json& row) {
-  const Json* set = row.find("threads");
-  const int64_t count = set != nullptr ? set->integer() : threads();
+  const Json* row_threads = row.find("threads");
+  const int64_t count = row_threads != nullptr ? row_threads->integer() : threads();
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (default_device != Device::cpu) {
     io::printf("%s\n", gpu_words().c_str());
@@ -83,8 +87,9 @@ double ContextSwitches::per_second() const {
 }
 
 void Table::row(const Json& row) {
+  constexpr double max_interruptions = 60;  // a second: more mean that other programs disturb
   const Json* interrupted = row.find("interruptions_per_s");
-  if (interrupted != nullptr && interrupted->real() > 60) {
+  if (interrupted != nullptr && interrupted->real() > max_interruptions) {
     const std::string name = cell(row.find(columns_[0].key), 0);
     if (!disturbed_.ends_with(name)) disturbed_ += (disturbed_.empty() ? "" : ", ") + name;
   }

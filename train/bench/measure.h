@@ -13,15 +13,15 @@ namespace heed::bench {
 /// The median; for an even count the lower of the two middle numbers.
 double median(std::vector<double> values);
 
-/// Median seconds of work(): called once unmeasured, then at least `least` times and for at least `budget`
-/// seconds.
-double median_time(const std::function<void()>& work, double budget = 0.3, size_t least = 5);
+/// Median seconds of a call of run(), which is called once unmeasured, then at least `min_calls` times and
+/// for at least `budget` seconds.
+double median_time(const std::function<void()>& run, double budget = 0.3, size_t min_calls = 5);
 
-/// Seconds of one call.
-double timed(const std::function<void()>& work);
+/// Seconds of one call of run(), until the device has finished.
+double timed(const std::function<void()>& run);
 
-/// Involuntary context switches of this process per second since construction; many mean that other programs
-/// disturb the measurement.
+/// Counts the involuntary context switches of this process since construction; many mean that other programs
+/// disturb a measurement.
 class ContextSwitches {
  public:
   ContextSwitches();
@@ -32,11 +32,11 @@ class ContextSwitches {
   double began_;
 };
 
-/// A column of a table: heading, key of its value in a row, decimals.
+/// A column of a table.
 struct Column {
   const char* heading;
-  const char* key;
-  int decimals = 2;
+  const char* key;   ///< key of its values in a row's JSON object
+  int decimals = 2;  ///< number of decimals of a number
 };
 
 /// A table that prints rows as they come: a line about the machine and a Markdown table, or one JSON object
@@ -57,7 +57,7 @@ class Table {
   std::string disturbed_;
 };
 
-/// Adds to a row what all numbers depend on: threads, instruction set, OpenBLAS core.
+/// Adds device, threads, instruction set and OpenBLAS core, on which all numbers depend, to a row.
 Json with_machine_metadata(Json row);
 
 /// Peak resident bytes of the process since the last reset_resident_peak(), or since its start where the

@@ -5,19 +5,18 @@
 
 namespace heed::bench {
 
-/// Predicts the next of 65 characters.
+/// A language model over a vocabulary of 65 characters.
 Workload language_model(std::shared_ptr<Config> config);
-/// Translator of sentences with log-normal lengths of mean 30, eight per batch, all padded to max_length;
-/// computes logits of every position; vocabularies of 15,698 and 22,463 words.
+/// A translator with vocabularies of 15,698 and 22,463 words. Sentence lengths are log-normal with mean 30;
+/// batches of eight sentences are padded to max_length, and logits are computed for every position.
 Workload translator_literal(std::shared_ptr<Config> config);
-/// The translator of translator_literal(), which computes logits of real target tokens only.
+/// translator_literal() with logits for real target tokens only, not for padding.
 Workload translator_padded(std::shared_ptr<Config> config);
-/// The translator of translator_padded() on sentences batched by length and padded to the longest of their
-/// batch.
+/// translator_padded() on batches of sentences of similar length, padded to the longest of each batch.
 Workload translator_real(std::shared_ptr<Config> config);
-/// Classifies token ids into ten classes.
+/// A classifier of token sequences into ten classes.
 Workload token_classifier(std::shared_ptr<Config> config);
-/// Classifies vectors of 16 values into ten classes.
+/// A classifier of sequences of vectors with 16 features into ten classes.
 Workload patch_classifier(std::shared_ptr<Config> config);
 
 }  // namespace heed::bench

@@ -1,4 +1,4 @@
-// heed bench ops: kernels other than products, relative to one pass over their memory, on any device.
+// heed bench ops: kernels other than matrix products, relative to one pass over their memory, on any device.
 #include <array>
 #include <cstdio>
 
@@ -26,9 +26,10 @@ Tensor numbers(const Shape& shape, Rng& rng) {
 
 namespace {
 
-Tensor ids(int64_t count, int64_t below, Rng& rng) {
+/// Random ids from 0 to `vocabulary` - 1.
+Tensor ids(int64_t count, int64_t vocabulary, Rng& rng) {
   std::vector<int32_t> out(static_cast<size_t>(count));
-  for (int32_t& id : out) id = static_cast<int32_t>(rng.below(below));
+  for (int32_t& id : out) id = static_cast<int32_t>(rng.below(vocabulary));
   return Tensor::of<int32_t>(out, Shape{count});
 }
 
@@ -135,7 +136,7 @@ void optimizer(Ops& bench, Rng& rng) {
   }
 }
 
-/// The overhead of an op in nanoseconds per call.
+/// The overhead of calling an op: its elements are calls.
 void calls(Ops& bench, Rng& rng) {
   const int64_t many = unless_emulated(1000, 20);
   const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
@@ -151,20 +152,22 @@ void calls(Ops& bench, Rng& rng) {
 }  // namespace
 
 void Ops::time(const char* name, int64_t elements, double reads, double writes,
-               const std::function<void()>& work, InPlace in_place) {
+               const std::function<void()>& run, InPlace in_place) {
   known_.emplace_back(name);
   if (std::string(name).find(word_) == std::string::npos) return;
   found_ = true;
   const ContextSwitches interruptions;
-  const double taken = median_time(work);
+  const double taken = median_time(run);
   const auto bytes = [&](double times) {
-    return static_cast<int64_t>(times * 4 * static_cast<double>(elements));
+    return static_cast<int64_t>(times * sizeof(float) * static_cast<double>(elements));
   };
-  const auto each = 1e9 / static_cast<double>(elements);
-  Json row = Json::object({{"op", name}, {"elements", elements}, {"ns", each * taken}, {"ms", 1e3 * taken}});
+  const double ns_each = 1e9 / static_cast<double>(elements);  // seconds in nanoseconds for each element
+  Json row =
+      Json::object({{"op", name}, {"elements", elements}, {"ns", ns_each * taken}, {"ms", 1e3 * taken}});
   if (reads + writes > 0) {
-    const double pass = pass_time({bytes(reads), bytes(writes), in_place == InPlace::yes});
-    row.set("pass_ns", each * pass);
+    const double pass =
+        pass_time({.read = bytes(reads), .written = bytes(writes), .in_place = in_place == InPlace::yes});
+    row.set("pass_ns", ns_each * pass);
     row.set("ratio", taken / pass);
     row.set("share", 100 * pass / taken);
     row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);

@@ -10,18 +10,18 @@
 
 namespace heed::bench {
 
-/// Whether an op overwrites its input.
+/// Whether an op updates its input: then the written bytes are among those read.
 enum class InPlace { no, yes };
 
-/// Times ops whose name contains a word.
+/// Times the ops whose names contain a word, and adds a row for each to a table.
 class Ops {
  public:
   Ops(Table& table, std::string word) : table_(table), word_(std::move(word)) {}
 
-  /// Times work() on `elements` numbers, all of which it reads `reads` times and writes `writes` times.
-  void time(const char* name, int64_t elements, double reads, double writes,
-            const std::function<void()>& work, InPlace in_place = InPlace::no);
-  /// A usage error when no op's name contained the word.
+  /// Times run(), which processes `elements` numbers: it reads `reads` and writes `writes` numbers for each.
+  void time(const char* name, int64_t elements, double reads, double writes, const std::function<void()>& run,
+            InPlace in_place = InPlace::no);
+  /// A usage error if no name contained the word.
   void check_found() const;
 
  private:

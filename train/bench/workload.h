@@ -12,32 +12,34 @@
 
 namespace heed::bench {
 
-/// A model and the loss of its steps. Step i and step i + period have equal shapes.
+/// A model, its batches and its loss. Steps i and i + period have equal shapes.
 struct Workload {
   std::shared_ptr<Config> config;
   std::unique_ptr<Module> model;
   int64_t period = 1;
   std::function<Batch(int64_t step)> batch;
   std::function<Tensor(const Batch&, const ForwardContext&)> loss;
-  std::function<double(int64_t step)> tokens;  ///< real tokens: of targets, or of an encoder's input
+  std::function<double(int64_t step)>
+      tokens;  ///< tokens of a step without padding: targets, or inputs of an encoder
 };
 
-/// A named workload to compare performance on. Its tokens are random: it needs no data.
+/// A benchmark of the list: a named workload on random tokens, which needs no data.
 struct Row {
   const char* name;
   const char* about;
-  const char* preset;  ///< preset with its settings; empty: train/bench/workloads/NAME.toml has them
+  const char* preset;  ///< preset with its settings; empty: they are in train/bench/workloads/NAME.toml
   Workload (*make)(std::shared_ptr<Config> config);
 };
 
-/// All rows.
+/// All benchmarks of the list, in the order of the table.
 std::span<const Row> rows();
 
-/// A usage error with the nearest name if this is no row, preset or .toml file; `part` is the part of the
-/// bench.
+/// A usage error with the nearest name unless `name` is a benchmark of the list, a preset or a .toml file.
+/// `part` of `heed bench` is named in the error.
 void check_name(const std::string& name, const char* part);
 
-/// The workload of a row, a preset or a .toml file, changed by the call's options.
+/// Makes the workload of a benchmark of the list, a preset or a .toml file, with the settings of the command
+/// line.
 Workload workload(const std::string& name, const ParsedArguments& arguments);
 
 }  // namespace heed::bench

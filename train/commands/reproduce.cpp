@@ -144,8 +144,8 @@ int run_reproduce(const ParsedArguments& arguments) {
                          same_command(arguments), "\n"));
     return exit_code(*result.stopped);
   }
-  const auto failed =
-      std::find_if(result.cells.begin(), result.cells.end(), [](const Cell& cell) { return cell.code != 0; });
+  const auto failed = std::find_if(result.cells.begin(), result.cells.end(),
+                                   [](const CellResult& cell) { return cell.code != 0; });
   return failed == result.cells.end() ? 0 : failed->code;
 }
 

@@ -1,4 +1,4 @@
-// Config: keys, files, precedence.
+// Sets, reads and writes configs: keys, TOML files, presets and recipes.
 #include "heed/train/config/config.h"
 
 #include <toml++/toml.h>
@@ -24,7 +24,7 @@ Config& Config::operator=(Config&&) noexcept = default;
 
 namespace {
 
-/// The group "model": what all models have, and what the task's has besides.
+/// The group "model": settings of all models, and those of the task's model.
 struct ModelGroup {
   ModelOptions& model;
   Task& task;
@@ -58,7 +58,7 @@ std::string with_bytes_shown(std::string_view value) {
   return out.append(value);
 }
 
-/// config.toml, manifest and report are UTF-8: text that is not would train and then be read by nobody.
+/// Fails for a value that is not UTF-8, since config.toml, manifest and report are.
 void check_utf8(const std::string& key, const std::string& value, const std::string& where) {
   const size_t bad = invalid_utf8(value);
   if (bad == std::string::npos) return;
@@ -66,13 +66,10 @@ void check_utf8(const std::string& key, const std::string& value, const std::str
        ". config.toml could not hold it. Give UTF-8 text; rename a file whose name is not (mv, convmv).");
 }
 
-/// Options of commands for all tasks set these, which not every task has.
+/// Fails for data.path and data.stride in a task without them: options that all tasks share set these keys.
 void check_task_has(const std::string& key, Task& task, const std::string& where) {
   if (key != "data.path" && key != "data.stride") return;
-  const std::vector<OptionText> options = options_of(task);
-  if (std::any_of(options.begin(), options.end(),
-                  [&](const OptionText& o) { return "data." + o.name == key; }))
-    return;
+  if (std::ranges::count(options_of(task), key.substr(key.find('.') + 1), &OptionText::name) > 0) return;
   fail(where, "this task ",
        key == "data.path" ? "makes its own data and takes none (it has no data.path)."
                           : "has no data.stride, which language models have.",
@@ -92,7 +89,7 @@ void Config::set(const std::string& key, const std::string& value, const std::st
 
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
   std::unique_ptr<Module> model = config.task->model(config, rng);
-  // Weights are drawn in f32, then converted, so that f64 starts from the same values.
+  // Weights are drawn in f32, then converted: f64 starts from the same values.
   if (config.train.precision == Precision::f64) convert(*model, DType::f64);
   return model;
 }
@@ -110,12 +107,13 @@ void replace_length(Config& config, const std::string& steps, const std::string&
 
 namespace {
 
-/// "FILE:3:8: ", the place of a value.
+/// The place of a value: "FILE:3:8: ".
 std::string place_of(const toml::node& node, const std::string& name) {
-  const auto at = node.source().begin;
-  return text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
+  const toml::source_position& begin = node.source().begin;
+  return text(name, ":", static_cast<int64_t>(begin.line), ":", static_cast<int64_t>(begin.column), ": ");
 }
 
+/// A TOML value as the text that Config::set() takes.
 std::string value_text(const toml::node& node, const std::string& where, const std::string& key) {
   if (const auto* s = node.as_string()) return s->get();
   if (const auto* i = node.as_integer()) return std::to_string(i->get());
@@ -124,7 +122,7 @@ std::string value_text(const toml::node& node, const std::string& where, const s
   fail(where, key, " must be a number, a text in quotes, or true or false.");
 }
 
-/// Which names of settings a text may use.
+/// Names of settings that a text may use: those of this version, or also old ones.
 enum class Names { present, of_any_version };
 
 /// The tables of [[train.groups]] as the text of the setting train.groups.
@@ -148,6 +146,9 @@ std::string groups_text(const toml::array& groups, const std::string& name) {
   return out;
 }
 
+bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
+
+/// Sets the settings of a table. `prefix` is the dotted name of the table, `name` that of the file.
 void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name,
            Names names = Names::present) {
   const std::vector<OptionText> options = options_of(config);
@@ -164,49 +165,47 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
       continue;
     const auto* groups = path == "train.groups" ? node.as_array() : nullptr;
     const std::string value = groups != nullptr ? groups_text(*groups, name) : value_text(node, where, path);
-    const auto known =
-        std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
-    // Text where a number belongs is a slip worth its own words.
-    if (known != options.end() && node.is_string() && (known->kind == "number" || known->kind == "integer")) {
+    const auto option = std::ranges::find(options, path, &OptionText::name);
+    if (option != options.end() && node.is_string() && is_number(option->kind))
       fail(where, path, " = \"", shown(value), "\" is text; a number is needed. Write it without quotes.");
-    }
     config.set(path, value, where, SetBy::file);
   }
 }
 
-/// Letters beyond ASCII as '@', which TOML has in strings and comments alone; the mark of UTF-8 left out.
-/// Columns stay.
+/// The text with each letter beyond ASCII as '@', which TOML allows only in strings and comments, and without
+/// a byte order mark. Columns stay the same.
 std::string in_ascii(std::string_view all) {
   if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
   std::string out;
   for (const char letter : all) {
-    if ((letter & 0xC0) == 0x80) continue;  // goes on
+    if ((letter & 0xC0) == 0x80) continue;  // a continuation byte of UTF-8
     out += (letter & 0x80) != 0 ? '@' : letter;
   }
   return out;
 }
 
-/// toml++ 3.3 has no answer to letters such as U+FDF7 where it looks for a blank. Where it reads the file in
-/// ASCII, all others are inside strings and comments; there it looks for one behind a broken line only.
+/// Parses TOML, first in_ascii(): toml++ 3.3 fails an assertion where it looks for a blank and finds a letter
+/// such as U+FDF7. A file that is read in ASCII has such letters only in strings and comments, where toml++
+/// looks for blanks only behind a line that a backslash breaks; check_toml() refuses letters there.
 toml::table parse(const std::string& text_of_file, const std::string& name) {
   check_toml(text_of_file, name);
   try {
     const std::string ascii = in_ascii(text_of_file);
     toml::table table = toml::parse(ascii, name);
     if (ascii != text_of_file) table = toml::parse(text_of_file, name);
-    return table;  // moved: a copy has no places
+    return table;  // moved, since a copy would lose the places of its values
   } catch (const toml::parse_error& error) {
-    const auto at = error.source().begin;
+    const toml::source_position& begin = error.source().begin;
     std::string why(error.description());
     if (const size_t stand_in = why.find("'@'");
         stand_in != std::string::npos && text_of_file.find('@') == std::string::npos)
       why.replace(stand_in, 3, "a letter beyond ASCII");
-    fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ",
+    fail(name, ":", static_cast<int64_t>(begin.line), ":", static_cast<int64_t>(begin.column), ": ",
          shown(why, 300), ". Fix the TOML here.");
   }
 }
 
-/// The text of a key at the top of the file; none when it is not there.
+/// The text of a key at the top of the file; none without the key.
 std::optional<std::string> top_text(const toml::table& table, std::string_view key, const std::string& name) {
   const toml::node* node = table.get(key);
   if (node == nullptr) return std::nullopt;
@@ -214,7 +213,7 @@ std::optional<std::string> top_text(const toml::table& table, std::string_view k
   fail(place_of(*node, name), key, " must be a text in quotes.");
 }
 
-/// Calls what may refuse the value of a key, and puts the key's place before what it says.
+/// Calls a function that uses the value of a key, and puts the key's place in front of its errors.
 template <class Call>
 auto at_place(const toml::table& table, std::string_view key, const std::string& name, Call call) {
   try {
@@ -226,7 +225,7 @@ auto at_place(const toml::table& table, std::string_view key, const std::string&
 
 Config from_preset(const std::string& name);
 
-/// Sets what a recipe sets for all tasks.
+/// Sets the defaults of a recipe for all tasks, after those of the recipe it begins from.
 void apply_recipe(Config& config, const std::string& recipe) {
   constexpr std::string_view folder = "train/presets/recipe_defaults/", ending = ".toml";
   std::vector<std::string> known;
@@ -244,7 +243,7 @@ void apply_recipe(Config& config, const std::string& recipe) {
   fail("recipe '", shown(recipe), "' is unknown.", suggestion(recipe, known));
 }
 
-/// What the settings of a file change: those of a preset, or the defaults of a task after those of a recipe.
+/// The settings that a file changes: those of a preset, or the defaults of a task and then of a recipe.
 Config base_of(const toml::table& table, const std::string& name) {
   const auto preset = top_text(table, "preset", name);
   const auto task = top_text(table, "task", name);
@@ -270,6 +269,7 @@ Config base_of(const toml::table& table, const std::string& name) {
   return config;
 }
 
+/// The config of the text of a .toml file.
 Config from_toml(const std::string& content, const std::string& name) {
   const toml::table table = parse(content, name);
   Config config = base_of(table, name);
@@ -297,25 +297,21 @@ Config from_preset(const std::string& name) {
   fail("preset '", shown(name), "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
-/// A value that stands without quotes. Doubles that TOML would take for integers, and not read as such, keep
-/// a sign of being real: those beyond 18 digits, and -0.
+/// A value without quotes. Whole doubles that TOML could not read as integers get ".0": those of more than 18
+/// digits, and -0.
 std::string bare_text(const OptionText& option) {
   const std::string& value = option.value;
-  const bool whole = option.kind == "number" && value.find_first_not_of("-0123456789") == std::string::npos;
-  return whole && (value.size() > 18 || value == "-0") ? value + ".0" : value;
+  const bool is_whole = option.kind == "number" && value.find_first_not_of("-0123456789") == value.npos;
+  return is_whole && (value.size() > 18 || value == "-0") ? value + ".0" : value;
 }
 
-bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
-
+/// A TOML string.
 std::string in_quotes(const std::string& value) {
   std::string out = "\"";
   for (char c : value) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += formatted("\\u%04X", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
+    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    out += is_control ? formatted("\\u%04X", static_cast<unsigned>(c)) : std::string(1, c);
   }
   return out + "\"";
 }
@@ -327,9 +323,9 @@ Config preset_config(const std::string& name) { return from_preset(name); }
 Config parse_config(const std::string& toml, const std::string& name) { return from_toml(toml, name); }
 
 Config make_config(const std::string& preset_or_file) {
-  const bool file = preset_or_file.ends_with(".toml");
+  const bool is_file = preset_or_file.ends_with(".toml");
   Config config =
-      file ? from_toml(io::read_text(preset_or_file), preset_or_file) : from_preset(preset_or_file);
+      is_file ? from_toml(io::read_text(preset_or_file), preset_or_file) : from_preset(preset_or_file);
   from_environment(config);
   return config;
 }
@@ -381,7 +377,8 @@ std::string to_toml(Config& config) {
     const bool bare = is_number(option.kind) || option.kind == "true or false";
     std::string line =
         option.name.substr(dot + 1) + " = " + (bare ? bare_text(option) : in_quotes(option.value));
-    if (line.size() < 32) line += std::string(32 - line.size(), ' ');
+    constexpr size_t help_column = 32;
+    line.resize(std::max(line.size(), help_column), ' ');
     out += line + "  # " + option.help + "\n";
   }
   return out;

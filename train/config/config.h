@@ -1,4 +1,4 @@
-// Config: everything that decides a run, in one struct of structs.
+// Config: all settings of a run, in groups.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ struct ModelOptions : TransformerConfig {
 struct AttentionOptions {
   std::string encoder = "softmax";  ///< self-attention of encoders
   std::string decoder = "softmax";  ///< self-attention of decoders and language models
-  std::string cross = "softmax";    ///< from decoder to encoder
+  std::string cross = "softmax";    ///< cross-attention from decoder to encoder
   /// Names the three settings of [attention].
   void fields(Fields& f) {
     f("encoder", encoder, "self-attention of the encoder");
@@ -39,25 +39,25 @@ struct AttentionOptions {
   }
 };
 
-/// What a run does at a step whose loss or gradient is not finite.
+/// The reaction of a run to a step whose loss or gradient is not finite.
 enum class OnNan { stop, skip };
 
-/// The pre-training of a run: none, predicting tokens that are hidden, or each token from those before it.
-/// See train/loop/pretraining.h.
+/// The pre-training of a run: none, the prediction of masked tokens, or of each next token. See
+/// train/loop/pretraining.h.
 enum class Pretrain { none, masked, causal };
 
-/// The number format of weights, gradients and moments. bf16 and tf32 store them in f32 and round the factors
-/// of matrix products.
+/// The number format of weights, gradients and moments. With bf16 and tf32 these are f32, and the factors of
+/// matrix products are rounded.
 enum class Precision { f32, f64, bf16, tf32 };
 
-/// How products are rounded on the default device. Fails for tf32 on the CPU, which has no such products.
+/// The rounding of matrix products on the default device. Fails for tf32 on the CPU, which does not have it.
 Rounding rounding_of(Precision precision);
 
-/// Maximum number of batches a step: each draws its random numbers in a range of its own, which still has a
-/// thousand draws for so many batches.
+/// Maximum number of batches a step. Each batch has a range of random draws of its own; with so many batches
+/// a range still holds a thousand draws.
 inline constexpr int64_t max_grad_accumulation = 10000;
 
-/// How long and how a run trains.
+/// The group "train".
 struct TrainOptions {
   int64_t seed = 1;                      ///< seed of the weights, the order of the data and dropout
   int64_t max_steps = 0;                 ///< steps of the run; 0: `epochs` is set
@@ -78,29 +78,28 @@ struct TrainOptions {
   int64_t validate_every = 0;    ///< steps between validations; 0: by `validate_each_epoch`
   int64_t checkpoint_every = 0;  ///< steps between checkpoints; 0: one with each validation
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
-  double best_after = 0;       ///< share of the steps before a checkpoint can be the best; 1: the last one is
-  int64_t patience = 0;        ///< validations without a better one before the run stops; 0: never
+  double best_after = 0;       ///< fraction of steps before a checkpoint can be the best; 1: the last is best
+  int64_t patience = 0;        ///< validations without improvement before the run stops; 0: never
   double time_limit = 0;       ///< seconds of training; 0: none
-  OnNan on_nan = OnNan::stop;  ///< at a step whose loss or gradient is not finite
-  int64_t skip_limit = 10;     ///< skipped steps in a row before a run that skips stops all the same
-  bool detect_anomaly = false;       ///< check every op for values that are not finite
-  bool validate_each_epoch = false;  ///< where validate_every is 0: once a pass over the data, not ten times
-  int64_t maps_every =
-      0;  ///< steps between attention maps kept on the way; 0: none. See loop/map_snapshot_callback.h
-  std::string maps_of;      ///< the input of these maps; empty: the first of the validation split
-  int64_t maps_keep = 100;  ///< steps whose maps are kept at most
-  /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
-  /// leaves it out, which calls a loss function for nothing but training.
+  OnNan on_nan = OnNan::stop;  ///< reaction to a loss or gradient that is not finite
+  int64_t skip_limit = 10;     ///< consecutive skipped steps before the run stops in spite of skip
+  bool detect_anomaly = false;       ///< whether each op is checked for values that are not finite
+  bool validate_each_epoch = false;  ///< if validate_every is 0: one validation an epoch, not ten a run
+  int64_t maps_every = 0;   ///< steps between kept attention maps; 0: none. See loop/map_snapshot_callback.h
+  std::string maps_of;      ///< input of these maps; empty: the first validation example
+  int64_t maps_keep = 100;  ///< maximum number of steps with kept maps
+  /// Whether time and memory are measured on some batches before the first step. This is no setting: fit()
+  /// clears it, so that it calls the loss function only for training.
   bool estimate = true;
-  int64_t overfit_batches = 0;  ///< train on the first so many batches alone, on purpose; 0: on all
+  int64_t overfit_batches = 0;  ///< number of first batches that are trained on; 0: all
   void fields(Fields& f);       ///< names every setting of [train], with its help
 };
 
-/// How outputs are made when scoring and translating.
+/// The group "decode": how outputs are decoded for scores and translations.
 struct DecodeOptions {
-  int64_t beam_size = 1;          ///< hypotheses kept; 1: greedy
+  int64_t beam_size = 1;          ///< number of hypotheses; 1: greedy
   double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
-  int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
+  int64_t max_extra_tokens = 50;  ///< tokens by which an output may exceed its source
   bool allow_unknown = false;     ///< whether the unknown token may be generated
   /// Names the settings of [decode].
   void fields(Fields& f) {
@@ -112,16 +111,16 @@ struct DecodeOptions {
   }
 };
 
-/// Where a value comes from.
+/// The kind of source of a value.
 enum class SetBy { preset, file, environment, command_line, program };
 
 /// The source of a value.
 struct Origin {
   std::string words;          ///< for messages: "--lr: ", "my.toml:3:1: ", "preset lm"
-  SetBy by = SetBy::program;  ///< what set it
+  SetBy by = SetBy::program;  ///< kind of source
 };
 
-/// Everything that decides a run. Dotted names (model.d_model) are the same in files, on the command line and
+/// All settings of a run. Dotted names (model.d_model) are the same in files, on the command line and
 /// in --set.
 struct Config {
   Config();
@@ -136,43 +135,44 @@ struct Config {
   AttentionOptions attention;            ///< the group "attention"
   TrainOptions train;                    ///< the group "train"
   DecodeOptions decode;                  ///< the group "decode"
-  std::map<std::string, Origin> origin;  ///< key -> who set it last
+  std::map<std::string, Origin> origin;  ///< source that set each key last
 
   void fields(Fields& f);  ///< names all groups: the order of config.toml
-  /// Sets one dotted key; `where` is the source, for errors: "--set ", "my.toml:3:1: ".
+  /// Sets the value of a dotted key. `where` begins errors: "--set ", "my.toml:3:1: ".
   void set(const std::string& key, const std::string& value, const std::string& where,
            SetBy by = SetBy::program);
   /// Whether an option of the command line set this key last.
   bool is_on_command_line(const std::string& key) const;
-  /// Fails on values that do not go together.
+  /// Fails for illegal values and for values that contradict each other.
   void check() const;
 };
 
-/// Fails where attention.encoder has one that cannot look back only, which `setting` ("data.causal = true")
-/// asks for, or, unless `causal`, one that looks back only. The errors name the setting that makes it work.
+/// Checks attention.encoder. If `causal`, as `setting` ("data.causal = true") demands, fails for an attention
+/// that cannot be causal; else fails for one that can only be causal.
 void check_encoder_attention(const Config& config, bool causal, const char* setting);
 
 /// The task's model with initial weights, in the config's precision. The task must be loaded.
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng);
 
-/// Sets train.epochs to 0 where the length is given in steps, and train.max_steps where it is given in
-/// epochs. Each argument is the source of that length ("--steps: "), empty where it is not given or 0.
+/// Sets train.epochs to 0 if a source gives the length of the run in steps, and train.max_steps to 0 if it
+/// gives epochs. `steps` and `epochs` name the source ("--steps: "); empty: that length is not given, or is
+/// 0.
 void replace_length(Config& config, const std::string& steps, const std::string& epochs, SetBy by);
 
 /// Named settings: a file of train/presets.
 struct Preset {
   std::string name;       ///< lra-text-google of train/presets/lra/text-google.toml
-  std::string task;       ///< as TaskEntry calls it
+  std::string task;       ///< name of its task
   std::string about;      ///< one line
-  std::string recipe;     ///< google, where several tasks have a preset by the same recipe; else empty
-  std::string_view toml;  ///< the file
+  std::string recipe;     ///< name of a recipe that several tasks share: google; empty: none
+  std::string_view toml;  ///< content of the file
 };
 
-/// All presets: in the order of their tasks, then by name; after them those that register_preset()
-/// (train/program.h) has added, in their order.
+/// All presets in the order of their tasks, then by name; then those added by register_preset()
+/// (train/program.h), in the order of registration.
 std::span<const Preset> presets();
-/// The name of the preset that follows a recipe: lra-text and skyformer give lra-text-skyformer. Fails naming
-/// the recipes there are.
+/// The name of the preset that follows a recipe: lra-text-skyformer for lra-text and skyformer. Fails with a
+/// list of the recipes.
 std::string with_recipe(const std::string& preset, const std::string& recipe);
 
 /// The settings of a preset, without those from the environment. Fails with the nearest name.
@@ -184,8 +184,8 @@ Config make_config(const std::string& preset_or_file);
 Config parse_config(const std::string& toml, const std::string& name);
 /// The text of a config.toml from a run folder, as it was written by to_toml.
 Config read_config(const std::string& toml, const std::string& name);
-/// Sets the options of training that the config.toml of a run of fit() names; the others stay. Fault::data
-/// where the text is of another task.
+/// Sets the training options that the config.toml of a run of fit() names; the others stay. Fault::data for
+/// the config.toml of another task.
 void read_fit_options(TrainOptions& train, const std::string& toml, const std::string& name);
 /// Every key with its value, in TOML, with comments that explain each.
 std::string to_toml(Config& config);

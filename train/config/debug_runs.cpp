@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-/// Sets a key, unless it has the value. Refuses where an option of the command line has set another.
+/// Sets a key for the option `who`. Fails if the command line has set another value.
 void override_setting(Config& config, const std::string& key, const std::string& value,
                       const std::string& who) {
   std::string present;
@@ -25,10 +25,8 @@ void override_setting(Config& config, const std::string& key, const std::string&
 void fast_dev_run(Config& config) {
   const std::string who = "--fast-dev-run";
   override_setting(config, "train.epochs", "0", who);
-  for (const char* key : {"train.max_steps", "train.pretrain_steps"}) {
-    if (std::string(key) == "train.max_steps" || config.train.pretrain != Pretrain::none)
-      override_setting(config, key, "2", who);
-  }
+  override_setting(config, "train.max_steps", "2", who);
+  if (config.train.pretrain != Pretrain::none) override_setting(config, "train.pretrain_steps", "2", who);
   override_setting(config, "train.validate_every", "1", who);
   override_setting(config, "train.patience", "0", who);
   override_setting(config, "train.time_limit", "0", who);

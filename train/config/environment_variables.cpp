@@ -16,14 +16,15 @@
 namespace heed {
 namespace {
 
+/// The variable of a setting: HEED_TRAIN_LEARNING_RATE of train.learning_rate.
 std::string variable_of(const std::string& key) {
   std::string variable = "HEED_" + key;
   for (char& c : variable) c = c == '.' ? '_' : ascii_upper(c);
   return variable;
 }
 
-/// The variables of the settings of every task: one that this task does not have may be meant for another
-/// command.
+/// The variables of the settings of all tasks, ascending. A variable of another task is no error: it may be
+/// meant for another command.
 std::vector<std::string> every_variable() {
   std::set<std::string> all;
   for (const TaskEntry& entry : tasks()) {
@@ -34,28 +35,29 @@ std::vector<std::string> every_variable() {
   return {all.begin(), all.end()};
 }
 
-/// A misspelt name would be ignored without notice. Variables of other kinds, such as HEED_DATA, have no
-/// group.
+/// Fails for a variable that begins with a group's name and is no setting: a misspelt name would be ignored
+/// without notice. Variables that are no settings, such as HEED_DATA, begin with no group.
 void refuse_unknown(const Config& config, const std::vector<OptionText>& options) {
   std::set<std::string> known, groups;
   for (const OptionText& option : options) {
     known.insert(variable_of(option.name));
     groups.insert(variable_of(option.name.substr(0, option.name.find('.') + 1)));
   }
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view whole = *at;
-    const std::string name(whole.substr(0, whole.find('=')));
-    const size_t end = name.find('_', 5);  // behind HEED_
-    if (!name.starts_with("HEED_") || end == std::string::npos || known.contains(name)) continue;
+  constexpr std::string_view prefix = "HEED_";
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view assignment = *entry;
+    const std::string name(assignment.substr(0, assignment.find('=')));
+    const size_t end = name.find('_', prefix.size());  // end of the group
+    if (!name.starts_with(prefix) || end == std::string::npos || known.contains(name)) continue;
     if (!groups.contains(name.substr(0, end + 1))) continue;
-    for (const RenamedSetting& one : renamed_settings()) {
-      if (name == variable_of(std::string(one.old_key)))
-        fail("the variable ", name, " is called ", variable_of(std::string(one.key)), " now.");
+    for (const RenamedSetting& renamed : renamed_settings()) {
+      if (name == variable_of(std::string(renamed.old_key)))
+        fail("the variable ", name, " is called ", variable_of(std::string(renamed.key)), " now.");
     }
     const std::vector<std::string> all = every_variable();
-    if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+    if (std::ranges::count(all, name) > 0) continue;
     const std::string near = nearest(name, all);
-    fail("the variable ", shown(std::string(whole)), " is no setting of any task.",
+    fail("the variable ", shown(std::string(assignment)), " is no setting of any task.",
          near.empty() ? "" : " Did you mean " + near + "?", " Unset it; heed show ",
          config.preset.empty() ? "PRESET" : config.preset, " lists the settings.");
   }
@@ -80,12 +82,12 @@ void from_environment(Config& config) {
 }
 
 std::vector<char*> environment_without_settings() {
-  const std::vector<std::string> settings = every_variable();  // ascending
+  const std::vector<std::string> settings = every_variable();
   std::vector<char*> out;
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view entry = *at;
-    if (!std::binary_search(settings.begin(), settings.end(), entry.substr(0, entry.find('='))))
-      out.push_back(*at);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view assignment = *entry;
+    if (!std::ranges::binary_search(settings, assignment.substr(0, assignment.find('='))))
+      out.push_back(*entry);
   }
   out.push_back(nullptr);
   return out;

@@ -5,12 +5,12 @@
 
 namespace heed {
 
-/// Sets the settings that variables such as HEED_TRAIN_LEARNING_RATE name. A usage error with the nearest
-/// name for a variable that looks like one and is a setting of no task.
+/// Sets the settings named by variables such as HEED_TRAIN_LEARNING_RATE. A usage error with the nearest name
+/// for a variable that begins with a group's name and is no setting of any task.
 void from_environment(Config& config);
 
-/// The environment of this process without the variables of settings of any task, as execve() takes it: for a
-/// subprocess whose arguments and files have all its settings already.
+/// The environment of this process, as execve() takes it, without variables of settings: for a subprocess
+/// that gets all settings by arguments and files.
 std::vector<char*> environment_without_settings();
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Which settings the groups "model" and "train" have.
+// Names the settings of the groups "model" and "train".
 #include <limits>
 
 #include "heed/core/device.h"

@@ -1,4 +1,5 @@
-// The members of FitOptions and DataLoaderOptions that fit() makes a Config of.
+// Names settings in errors, with the members of FitOptions and DataLoaderOptions that fit() fills a Config
+// from.
 #include "heed/train/config/setting_name.h"
 
 #include <algorithm>
@@ -50,9 +51,7 @@ constexpr FitSetting fit_settings[] = {
 std::string setting_name(std::string_view key) {
   constexpr std::string_view group = "train.";
   if (settings_source() != SettingsSource::fit || !key.starts_with(group)) return std::string(key);
-  const auto* const found =
-      std::find_if(std::begin(fit_settings), std::end(fit_settings),
-                   [&](const FitSetting& one) { return one.key == key.substr(group.size()); });
+  const auto* const found = std::ranges::find(fit_settings, key.substr(group.size()), &FitSetting::key);
   if (found == std::end(fit_settings)) return std::string(key);
   return found->member.find("::") != std::string_view::npos ? std::string(found->member)
                                                             : text("FitOptions::", found->member);

@@ -1,4 +1,4 @@
-// Beam search of all sentences of a batch at once.
+// Beam search over a whole batch: each step runs the model on the live hypotheses of all sentences.
 #include "heed/train/decode/beam_search.h"
 
 #include <algorithm>
@@ -10,24 +10,23 @@
 namespace heed {
 namespace {
 
-/// An unfinished hypothesis.
-struct Live {
-  std::vector<int32_t> ids;
-  double score = 0;
-};
+constexpr double none_finished = -std::numeric_limits<double>::infinity();  // score of Search::best
 
 /// Beam search of one sentence.
 struct Search {
-  size_t row = 0;  // in the input batch
-  std::vector<Live> live;
-  Hypothesis best;
-  double best_score = -std::numeric_limits<double>::infinity();
-  bool done = false;
+  size_t row = 0;                // index of the sentence in the input batch
+  std::vector<Hypothesis> live;  // unfinished hypotheses, best first; their scores are log probabilities
+  /// The best finished hypothesis; its score is divided by the length penalty.
+  Hypothesis best{.ids = {}, .score = none_finished};
+  bool is_done = false;
 };
 
+/// A continuation of a live hypothesis by one token.
 struct Candidate {
-  float score;
-  int32_t beam, id;
+  float score;   // log probability of the continued hypothesis
+  int32_t beam;  // index of the hypothesis in Search::live
+  int32_t id;    // the token
+  /// True for the better candidate.
   bool operator<(const Candidate& other) const {
     // Ties go to the earlier beam, then the smaller id, so that the result is deterministic.
     if (score != other.score) return score > other.score;
@@ -35,76 +34,80 @@ struct Candidate {
   }
 };
 
-double penalty(int64_t length, double alpha) {
+/// ((5 + length) / 6)^alpha.
+double length_penalty(int64_t length, double alpha) {
   return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
 }
 
-/// The `count` best continuations of a sentence's hypotheses; their scores begin in row `first`.
-std::vector<Candidate> best_of(const Search& search, const NextTokenScores& next, int64_t first,
-                               int64_t count) {
-  constexpr int64_t block = 64;
-  std::vector<Candidate> heap;
+/// The `count` best continuations of a sentence's live hypotheses, best first. Row `first_row` of `next` has
+/// the scores of the first hypothesis.
+std::vector<Candidate> best_candidates(const Search& search, const NextTokenScores& next, int64_t first_row,
+                                       int64_t count) {
+  constexpr int64_t block = 64;  // number of ids that are skipped together
+  std::vector<Candidate> heap;   // the worst candidate is at the front
   heap.reserve(static_cast<size_t>(count) + 1);
-  for (size_t b = 0; b < search.live.size(); ++b) {
-    const float* row = next.log(first + static_cast<int64_t>(b));
-    const auto base = static_cast<float>(search.live[b].score);
+  const auto is_full = [&] { return static_cast<int64_t>(heap.size()) >= count; };
+  for (size_t beam = 0; beam < search.live.size(); ++beam) {
+    const float* log_p = next.log(first_row + static_cast<int64_t>(beam));
+    const auto beam_score = static_cast<float>(search.live[beam].score);
     for (int64_t id = 0; id < next.vocabulary; ++id) {
-      // Skips blocks without a better candidate: most of them.
-      while (static_cast<int64_t>(heap.size()) == count && id % block == 0 && id + block <= next.vocabulary &&
-             base + largest(row + id, block) <= heap.front().score)
+      // Skips blocks without a better candidate: most blocks have none.
+      while (is_full() && id % block == 0 && id + block <= next.vocabulary &&
+             beam_score + largest(log_p + id, block) <= heap.front().score)
         id += block;
       if (id == next.vocabulary) break;
-      const Candidate candidate{base + row[id], static_cast<int32_t>(b), static_cast<int32_t>(id)};
-      if (static_cast<int64_t>(heap.size()) == count && !(candidate < heap.front())) continue;
-      heap.push_back(candidate);
-      std::push_heap(heap.begin(), heap.end());
-      if (static_cast<int64_t>(heap.size()) > count) {
+      const Candidate candidate{.score = beam_score + log_p[id],
+                                .beam = static_cast<int32_t>(beam),
+                                .id = static_cast<int32_t>(id)};
+      if (is_full() && !(candidate < heap.front())) continue;
+      if (is_full()) {
         std::pop_heap(heap.begin(), heap.end());
         heap.pop_back();
       }
+      heap.push_back(candidate);
+      std::push_heap(heap.begin(), heap.end());
     }
   }
   std::sort_heap(heap.begin(), heap.end());
   return heap;
 }
 
-/// Extends the hypotheses of a search by candidates, best first; returns the old beam of each new hypothesis.
+/// Continues the hypotheses of a search by candidates, best first. Returns, for each new live hypothesis, the
+/// index of the one it continues.
 std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candidates, const DecodeIds& ids,
                             const DecodeOptions& options, int64_t max_length) {
-  std::vector<Live> next;
-  std::vector<int32_t> from;
-  const auto finish = [&](const std::vector<int32_t>& tokens, double score, int64_t length) {
-    const double value = score / penalty(length, options.length_penalty);
-    if (value <= search.best_score) return;
-    search.best_score = value;
-    search.best = {tokens, value};
+  std::vector<Hypothesis> next;
+  std::vector<int32_t> parents;
+  const auto finish = [&](const std::vector<int32_t>& tokens, double log_p, int64_t length) {
+    const double score = log_p / length_penalty(length, options.length_penalty);
+    if (score <= search.best.score) return;
+    search.best = {.ids = tokens, .score = score};
   };
   for (const Candidate& candidate : candidates) {
     if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam_size) break;
-    const Live& parent = search.live[static_cast<size_t>(candidate.beam)];
+    const Hypothesis& parent = search.live[static_cast<size_t>(candidate.beam)];
     const auto length = static_cast<int64_t>(parent.ids.size()) + 1;
     if (candidate.id == ids.end) {
       finish(parent.ids, candidate.score, length);
       continue;
     }
-    Live child = parent;
+    Hypothesis child = parent;
     child.ids.push_back(candidate.id);
     child.score = candidate.score;
     next.push_back(std::move(child));
-    from.push_back(candidate.beam);
+    parents.push_back(candidate.beam);
   }
   search.live = std::move(next);
   const int64_t length = search.live.empty() ? max_length : static_cast<int64_t>(search.live[0].ids.size());
   if (length >= max_length) {
-    for (const Live& live : search.live) finish(live.ids, live.score, length);
+    for (const Hypothesis& live : search.live) finish(live.ids, live.score, length);
     search.live.clear();
   }
-  // Log probabilities only fall: at best, a live hypothesis keeps its sum up to the maximum length.
-  const double best_possible =
-      search.live.empty() ? -std::numeric_limits<double>::infinity()
-                          : search.live[0].score / penalty(max_length, std::max(0.0, options.length_penalty));
-  search.done = search.live.empty() || best_possible <= search.best_score;
-  return from;
+  // Log probabilities only fall: at best, the first hypothesis keeps its own up to the maximum length.
+  search.is_done = search.live.empty() ||
+                   search.live[0].score / length_penalty(max_length, std::max(0.0, options.length_penalty)) <=
+                       search.best.score;
+  return parents;
 }
 
 }  // namespace
@@ -119,34 +122,33 @@ std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding s
   std::vector<Search> searches(max_lengths.size());
   for (size_t i = 0; i < searches.size(); ++i) {
     searches[i].row = i;
-    searches[i].live = {Live{}};
+    searches[i].live = {Hypothesis{}};
   }
   while (!searches.empty()) {
-    std::vector<int32_t> last;
+    std::vector<int32_t> last_tokens;  // newest tokens of all live hypotheses, the rows of the batch
+    std::vector<int64_t> first_rows;   // row of each search's first hypothesis
     for (const Search& search : searches) {
-      for (const Live& live : search.live) last.push_back(live.ids.empty() ? ids.start : live.ids.back());
+      first_rows.push_back(static_cast<int64_t>(last_tokens.size()));
+      for (const Hypothesis& live : search.live)
+        last_tokens.push_back(live.ids.empty() ? ids.start : live.ids.back());
     }
-    const NextTokenScores next(model, last, state, ids);
-    std::vector<int64_t> first;  // row of each search's first beam
-    int64_t rows = 0;
-    for (const Search& search : searches) {
-      first.push_back(rows);
-      rows += static_cast<int64_t>(search.live.size());
-    }
+    const NextTokenScores next(model, last_tokens, state, ids);
     std::vector<std::vector<int32_t>> parents(searches.size());
-    parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t s) {
-      Search& search = searches[static_cast<size_t>(s)];
-      const auto candidates = best_of(search, next, first[static_cast<size_t>(s)], 2 * options.beam_size);
-      parents[static_cast<size_t>(s)] = extend(search, candidates, ids, options, max_lengths[search.row]);
+    parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t index) {
+      const auto s = static_cast<size_t>(index);
+      Search& search = searches[s];
+      // At most one candidate of each beam ends, so twice as many leave enough that continue.
+      const auto candidates = best_candidates(search, next, first_rows[s], 2 * options.beam_size);
+      parents[s] = extend(search, candidates, ids, options, max_lengths[search.row]);
     });
-    std::vector<int32_t> order;
+    std::vector<int32_t> order;  // row that each row of the next step continues
     std::vector<Search> unfinished;
     for (size_t s = 0; s < searches.size(); ++s) {
-      if (searches[s].done) {
-        out[searches[s].row] = searches[s].best;
+      if (searches[s].is_done) {
+        if (searches[s].best.score != none_finished) out[searches[s].row] = searches[s].best;
         continue;
       }
-      for (int32_t beam : parents[s]) order.push_back(static_cast<int32_t>(first[s]) + beam);
+      for (int32_t beam : parents[s]) order.push_back(static_cast<int32_t>(first_rows[s]) + beam);
       unfinished.push_back(std::move(searches[s]));
     }
     searches = std::move(unfinished);

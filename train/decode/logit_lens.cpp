@@ -1,4 +1,4 @@
-// Softmax of each layer's logits, and its most probable tokens.
+// Probabilities, entropy and most probable tokens of each layer's logits.
 #include "heed/train/decode/logit_lens.h"
 
 #include <algorithm>
@@ -11,34 +11,33 @@
 namespace heed {
 namespace {
 
+/// The softmax of logits. Fails for logits that are not finite; `layer` names them.
 std::vector<double> softmax_of(std::span<const double> logits, const std::string& layer) {
   const double max_logit = *std::max_element(logits.begin(), logits.end());
-  std::vector<double> out;
+  std::vector<double> probabilities;
   double sum = 0;
-  for (const double one : logits) {
-    if (!std::isfinite(one))
+  for (const double logit : logits) {
+    if (!std::isfinite(logit))
       fail(Fault::numeric, "logit lens: the logits of ", layer, " are not finite. Take another checkpoint.");
-    out.push_back(std::exp(one - max_logit));
-    sum += out.back();
+    probabilities.push_back(std::exp(logit - max_logit));
+    sum += probabilities.back();
   }
-  for (double& one : out) one /= sum;
-  return out;
+  for (double& probability : probabilities) probability /= sum;
+  return probabilities;
 }
 
-size_t largest_of(const std::vector<double>& all) {
-  return static_cast<size_t>(std::max_element(all.begin(), all.end()) - all.begin());
-}
-
-LensCell lens_cell(const std::vector<double>& probabilities, size_t final_token, int64_t best,
+/// The lens of one layer at one position: entropy in nats, the `num_best` most probable tokens, and the
+/// probability of the token that the last layer predicts.
+LensCell lens_cell(const std::vector<double>& probabilities, size_t final_token, int64_t num_best,
                    const std::function<std::string(int32_t)>& piece) {
   LensCell cell{.best = {}, .final_probability = probabilities[final_token]};
   for (const double p : probabilities) cell.entropy -= p > 0 ? p * std::log(p) : 0;
   std::vector<int32_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min<int64_t>(best, static_cast<int64_t>(order.size()));
+  const auto count = std::min<int64_t>(num_best, static_cast<int64_t>(order.size()));
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int32_t a, int32_t b) {
-    const double left = probabilities[static_cast<size_t>(a)], right = probabilities[static_cast<size_t>(b)];
-    return left != right ? left > right : a < b;
+    const double p_a = probabilities[static_cast<size_t>(a)], p_b = probabilities[static_cast<size_t>(b)];
+    return p_a != p_b ? p_a > p_b : a < b;
   });
   for (int64_t i = 0; i < count; ++i) {
     const int32_t id = order[static_cast<size_t>(i)];
@@ -52,16 +51,20 @@ LensCell lens_cell(const std::vector<double>& probabilities, size_t final_token,
 LensView lens_view(const std::vector<Tensor>& logits, const std::function<std::string(int32_t)>& piece,
                    int64_t best) {
   LensView out;
-  std::vector<size_t> final_tokens;
-  for (size_t at = logits.size(); at-- > 0;) {  // the last layer first: its tokens are asked of the others
-    const Tensor& of = logits[at];
-    const auto rows = static_cast<size_t>(of.extent(1)), words = static_cast<size_t>(of.extent(2));
-    const std::vector<double> all = of.to_doubles();
-    const std::string name = at == 0 ? "embedding" : text("layer ", at - 1);
+  std::vector<size_t> final_tokens;  // most probable token of the last layer at each position
+  for (size_t layer = logits.size();
+       layer-- > 0;) {  // the last layer comes first, since it sets final_tokens
+    const auto length = static_cast<size_t>(logits[layer].extent(1)),
+               vocabulary = static_cast<size_t>(logits[layer].extent(2));
+    const std::vector<double> all = logits[layer].to_doubles();
+    const std::string name = layer == 0 ? "embedding" : text("layer ", layer - 1);
     std::vector<LensCell> cells;
-    for (size_t row = 0; row < rows; ++row) {
-      const std::vector<double> probabilities = softmax_of(std::span(all).subspan(row * words, words), name);
-      if (at + 1 == logits.size()) final_tokens.push_back(largest_of(probabilities));
+    for (size_t row = 0; row < length; ++row) {
+      const std::vector<double> probabilities =
+          softmax_of(std::span(all).subspan(row * vocabulary, vocabulary), name);
+      if (layer + 1 == logits.size())
+        final_tokens.push_back(
+            static_cast<size_t>(std::ranges::max_element(probabilities) - probabilities.begin()));
       cells.push_back(lens_cell(probabilities, final_tokens[row], best, piece));
     }
     out.layers.insert(out.layers.begin(), name);

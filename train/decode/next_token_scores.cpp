@@ -1,4 +1,4 @@
-// Asks the model for the next token and brings its scores to the host.
+// Runs the model for one token and copies its scores to the host.
 #include "heed/train/decode/next_token_scores.h"
 
 #include <algorithm>
@@ -9,11 +9,12 @@
 namespace heed {
 namespace {
 
+/// Token ids as a batch i32 [rows, 1].
 Tensor column(const std::vector<int32_t>& ids) {
   return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
 }
 
-/// Copies only a tensor on a device or of another type.
+/// The tensor as f32 on the host; copied only if it is not that.
 Tensor on_host(const Tensor& x) {
   if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
   return Tensor::of<float>(x.to_host(), x.shape(), Device::cpu);
@@ -21,9 +22,9 @@ Tensor on_host(const Tensor& x) {
 
 }  // namespace
 
-NextTokenScores::NextTokenScores(const AutoregressiveModel& model, const std::vector<int32_t>& last,
+NextTokenScores::NextTokenScores(const AutoregressiveModel& model, const std::vector<int32_t>& last_tokens,
                                  Decoding& state, const DecodeIds& ids) {
-  const Tensor logits = contiguous(model.next(column(last), state));
+  const Tensor logits = contiguous(model.next(column(last_tokens), state));
   vocabulary = logits.extent(1);
   for (const int32_t id : ids.forbidden) {
     if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has no such token
@@ -34,7 +35,7 @@ NextTokenScores::NextTokenScores(const AutoregressiveModel& model, const std::ve
 }
 
 float largest(const float* x, int64_t count) {
-  constexpr int64_t lanes = 16;  // independent ones hide the latency of comparisons
+  constexpr int64_t lanes = 16;  // independent maxima hide the latency of comparisons
   float maxima[lanes];
   std::fill_n(maxima, lanes, impossible);
   int64_t i = 0;

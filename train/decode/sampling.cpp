@@ -1,4 +1,4 @@
-// Draws tokens, and continues a prompt with them.
+// Samples tokens, and continues a prompt with them.
 #include "heed/train/decode/sampling.h"
 
 #include <algorithm>
@@ -37,30 +37,30 @@ int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::s
     }
   }
   const auto count = static_cast<int64_t>(logits.size());
-  const bool greedily = options.temperature == 0;
-  const int64_t kept = greedily ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
+  const int64_t k = options.temperature == 0 ? 1 : options.top_k > 0 ? std::min(options.top_k, count) : count;
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
+  std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   });
-  if (kept == 1) return order[0];
+  if (k == 1) return order[0];
   const double max_logit = logits[static_cast<size_t>(order[0])];
-  std::vector<double> mass;  // cumulative, by falling probability
+  std::vector<double> cumulative;  // sums of unnormalized probabilities, the most probable token first
   double total = 0;
-  for (int64_t i = 0; i < kept; ++i) {
-    const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - max_logit;
-    total += std::exp(gap / options.temperature);
-    mass.push_back(total);
+  for (int64_t i = 0; i < k; ++i) {
+    const double difference = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - max_logit;
+    total += std::exp(difference / options.temperature);
+    cumulative.push_back(total);
   }
   if (options.top_p < 1) {
-    const auto enough = std::lower_bound(mass.begin(), mass.end(), options.top_p * total);
-    mass.resize(static_cast<size_t>(enough - mass.begin()) + 1);
+    const auto last = std::ranges::lower_bound(cumulative, options.top_p * total);
+    cumulative.resize(static_cast<size_t>(last - cumulative.begin()) + 1);
   }
-  if (mass.size() == 1) return order[0];
-  const auto at = std::upper_bound(mass.begin(), mass.end(), rng.uniform() * mass.back()) - mass.begin();
-  return order[std::min(static_cast<size_t>(at), mass.size() - 1)];
+  if (cumulative.size() == 1) return order[0];
+  const auto drawn =
+      std::ranges::upper_bound(cumulative, rng.uniform() * cumulative.back()) - cumulative.begin();
+  return order[std::min(static_cast<size_t>(drawn), cumulative.size() - 1)];
 }
 
 void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
@@ -70,19 +70,21 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
   const NoGrad no_grad;
   std::vector<int32_t> context = std::move(prompt);
   Decoding state;
-  std::vector<int32_t> fresh;
-  for (int64_t made = 0; made < options.max_new_tokens; ++made) {
-    if (made == 0 || static_cast<int64_t>(context.size()) > max_length) {
-      const auto room = static_cast<size_t>(made == 0 ? max_length : std::max<int64_t>(max_length / 2, 1));
-      if (context.size() > room) context.erase(context.begin(), context.end() - static_cast<int64_t>(room));
+  std::vector<int32_t> unread;  // tokens that the model has not read
+  for (int64_t num_new = 0; num_new < options.max_new_tokens; ++num_new) {
+    if (num_new == 0 || static_cast<int64_t>(context.size()) > max_length) {
+      const int64_t max_context = num_new == 0 ? max_length : std::max<int64_t>(max_length / 2, 1);
+      if (static_cast<int64_t>(context.size()) > max_context)
+        context.erase(context.begin(), context.end() - max_context);
       state = model.start();
-      fresh = context;
+      unread = context;
     }
     std::vector<float> logits =
-        model.next(Tensor::of<int32_t>(fresh, Shape{1, static_cast<int64_t>(fresh.size())}), state).to_host();
+        model.next(Tensor::of<int32_t>(unread, Shape{1, static_cast<int64_t>(unread.size())}), state)
+            .to_host();
     const int32_t chosen = draw_token(logits, options, context, rng);
     context.push_back(chosen);
-    fresh = {chosen};
+    unread = {chosen};
     if (!out(chosen)) return;
   }
 }

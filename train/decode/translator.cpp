@@ -15,6 +15,7 @@
 namespace heed {
 namespace {
 
+/// The tokens of a sentence, cut to the length that the model reads, between start and end tokens.
 std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sentence, int64_t max_length) {
   std::vector<int32_t> ids = tokenizer.encode(sentence);
   ids.resize(std::min(ids.size(), static_cast<size_t>(max_length - 2)));
@@ -23,17 +24,23 @@ std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sente
   return ids;
 }
 
+/// The token ids of decoding: padding and start are forbidden, and unknown unless it is allowed.
 DecodeIds decode_ids(const Tokenizer& target, const DecodeOptions& options) {
   DecodeIds ids{.start = target.start(), .end = target.end(), .forbidden = {target.pad(), target.start()}};
   if (!options.allow_unknown) ids.forbidden.push_back(target.unknown());
   return ids;
 }
 
+constexpr std::string_view target_mark = " ||| ";  // between a sentence and the target that is given for it
+
+/// A padded batch of source sentences.
 struct Source {
-  Tensor ids, lengths;  // [B, S], [B]
+  Tensor ids;      // i32 [B, S]
+  Tensor lengths;  // i32 [B]
 };
 
-Source rectangle(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
+/// Pads token sequences to the longest.
+Source padded_batch(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
   size_t widest = 0;
   for (const auto& row : rows) widest = std::max(widest, row.size());
   std::vector<int32_t> ids, lengths;
@@ -47,6 +54,7 @@ Source rectangle(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
           Tensor::of<int32_t>(lengths, Shape{count})};
 }
 
+/// The tokens as text.
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::vector<std::string> out;
   for (int32_t id : ids) out.push_back(tokenizer.piece(id));
@@ -67,31 +75,30 @@ struct Translated {
 Translated translated(TranslationModel& model, const std::string& sentence, const Tokenizer& source,
                       const Tokenizer& target, int64_t max_length, const DecodeOptions& options,
                       const ForwardContext& context) {
-  constexpr std::string_view between = " ||| ";
-  const size_t at = sentence.find(between);
+  const size_t bar = sentence.find(target_mark);
   Translated out;
-  out.ids = framed(source, sentence.substr(0, at), max_length);
-  out.source = rectangle({out.ids}, source.pad());
+  out.ids = framed(source, sentence.substr(0, bar), max_length);
+  out.source = padded_batch({out.ids}, source.pad());
   out.states = model.encode(out.source.ids, out.source.lengths, context);
   const int64_t room =
       std::min<int64_t>(static_cast<int64_t>(out.ids.size()) + options.max_extra_tokens, max_length - 1);
-  if (at == std::string::npos) {
+  if (bar == std::string::npos) {
     const NoGrad decoding;
     out.written =
         greedy(model, model.start(out.states, out.source.lengths), {room}, decode_ids(target, options))[0]
             .ids;
   } else {
-    out.written = target.encode(sentence.substr(at + between.size()));
+    out.written = target.encode(sentence.substr(bar + target_mark.size()));
     out.written.resize(std::min(out.written.size(), static_cast<size_t>(max_length - 1)));
   }
-  out.caption = sentence.substr(0, at) + "  \u2192  " + target.decode(out.written);
-  if (const int64_t more = tokens_left_out(source, sentence.substr(0, at), max_length); more > 0)
+  out.caption = sentence.substr(0, bar) + "  \u2192  " + target.decode(out.written);
+  if (const int64_t more = tokens_left_out(source, sentence.substr(0, bar), max_length); more > 0)
     out.caption += text(" (of the sentence, the last ", more, more == 1 ? " token is" : " tokens are",
                         " left out: the model reads ", max_length - 2, ")");
   out.read_ids = out.written;
   out.read_ids.insert(out.read_ids.begin(), target.start());
   out.written.push_back(target.end());
-  out.read = rectangle({out.read_ids}, target.pad()).ids;
+  out.read = padded_batch({out.read_ids}, target.pad()).ids;
   return out;
 }
 
@@ -103,14 +110,15 @@ int64_t tokens_left_out(const Tokenizer& source, const std::string& sentence, in
 
 void refuse_long(const std::string& sentence, const Tokenizer& source, const Tokenizer& target,
                  int64_t max_length) {
-  const size_t at = sentence.find(" ||| ");
+  const size_t bar = sentence.find(target_mark);
   const auto check = [](const char* what, const Tokenizer& tokenizer, const std::string& words,
                         int64_t room) {
     if (const auto count = static_cast<int64_t>(tokenizer.encode(words).size()); count > room)
       fail("the ", what, " has ", count, " tokens, and the model reads ", room, " at most. Shorten it.");
   };
-  check("sentence", source, sentence.substr(0, at), max_length - 2);
-  if (at != std::string::npos) check("target", target, sentence.substr(at + 5), max_length - 1);
+  check("sentence", source, sentence.substr(0, bar), max_length - 2);
+  if (bar != std::string::npos)
+    check("target", target, sentence.substr(bar + target_mark.size()), max_length - 1);
 }
 
 std::vector<std::string> translate_all(const TranslationModel& model,
@@ -121,7 +129,7 @@ std::vector<std::string> translate_all(const TranslationModel& model,
   constexpr size_t max_batch = 128;
   std::vector<std::vector<int32_t>> encoded;
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
-  std::vector<size_t> order;  // a sentence without words stays empty: nothing to translate
+  std::vector<size_t> order;  // by length; sentences without words are left out, and their output is empty
   for (size_t i = 0; i < sentences.size(); ++i) {
     if (encoded[i].size() > 2) order.push_back(i);
   }
@@ -134,20 +142,20 @@ std::vector<std::string> translate_all(const TranslationModel& model,
   for (size_t begin = 0; begin < order.size(); begin += max_batch) {
     const size_t end = std::min(begin + max_batch, order.size());
     std::vector<std::vector<int32_t>> rows;
-    std::vector<int64_t> longest;
+    std::vector<int64_t> max_lengths;
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(encoded[order[i]]);
-      longest.push_back(std::min<int64_t>(static_cast<int64_t>(rows.back().size()) + options.max_extra_tokens,
-                                          max_length - 1));
+      max_lengths.push_back(std::min<int64_t>(
+          static_cast<int64_t>(rows.back().size()) + options.max_extra_tokens, max_length - 1));
     }
-    const Source batch = rectangle(rows, source.pad());
+    const Source batch = padded_batch(rows, source.pad());
     const Tensor states = model.encode(batch.ids, batch.lengths, {.editor = editor});
     Decoding start = model.start(states, batch.lengths);
     start.editor = editor;
     const std::vector<Hypothesis> found =
         options.beam_size == 1
-            ? greedy(model, std::move(start), longest, decode_ids(target, options))
-            : beam_search(model, std::move(start), longest, decode_ids(target, options), options);
+            ? greedy(model, std::move(start), max_lengths, decode_ids(target, options))
+            : beam_search(model, std::move(start), max_lengths, decode_ids(target, options), options);
     for (size_t i = begin; i < end; ++i) {
       out[order[i]] = target.decode(found[i - begin].ids);
       work.add(static_cast<double>(rows[i - begin].size()));

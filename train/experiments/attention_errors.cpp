@@ -19,15 +19,15 @@
 namespace heed {
 namespace {
 
-constexpr int64_t batch_windows = 8;
+constexpr size_t batch_windows = 8;
 
-/// Exact attention, and beside it another on the same inputs and weights whose errors it adds up.
+/// Exact attention that also runs another attention on the same inputs and weights, and sums its errors.
 class PairedAttention final : public Attention {
  public:
   struct Sums {
-    double divergence = 0, rows = 0;          // sum of divergences in nats, and number of rows
-    double difference = 0, exact_square = 0;  // squares of Frobenius norms
-    std::vector<double> negative, pairs;      // for each head: pairs with q . k below zero, and all
+    double divergence = 0, rows = 0;                  // sum over rows of their divergence; number of rows
+    double squared_difference = 0, exact_square = 0;  // squared Frobenius norms of outputs
+    std::vector<double> negative, pairs;  // by head: number of causal pairs with q . k < 0; of all
   };
 
   PairedAttention(const std::string& spec, const AttentionConfig& config, Rng& rng, Sums& sums)
@@ -42,21 +42,22 @@ class PairedAttention final : public Attention {
   void fields(Fields& f) override { exact_->fields(f); }
 
   Tensor forward(const AttentionInput& input) override {
-    share_weights();
+    copy_weights();
     MapRecorder exact_maps, other_maps;
     AttentionInput call = input;
     call.context.recorder = &exact_maps;
-    const Tensor y = exact_->forward(call);
+    const Tensor exact_output = exact_->forward(call);
     call.context.recorder = &other_maps;
-    const Tensor z = other_->forward(call);
-    add_outputs(y.to_host(), z.to_host());
-    add_rows(exact_maps.maps.at(0).weights, other_maps.maps.at(0).weights);
-    add_signs(input);
-    return y;
+    const Tensor other_output = other_->forward(call);
+    add_output_errors(exact_output.to_host(), other_output.to_host());
+    add_divergences(exact_maps.maps.at(0).weights, other_maps.maps.at(0).weights);
+    count_negative_pairs(input);
+    return exact_output;
   }
 
  private:
-  void share_weights() {
+  /// Gives the other attention the exact one's tensors of the same names.
+  void copy_weights() {
     std::map<std::string, Tensor> trained;
     visit_tensors(*exact_, [&](const std::string& name, Tensor& x) { trained[name] = x; });
     visit_tensors(*other_, [&](const std::string& name, Tensor& x) {
@@ -65,51 +66,52 @@ class PairedAttention final : public Attention {
     });
   }
 
-  void add_outputs(const std::vector<float>& exact, const std::vector<float>& other) {
+  void add_output_errors(const std::vector<float>& exact, const std::vector<float>& other) {
     for (size_t i = 0; i < exact.size(); ++i) {
-      const double apart = static_cast<double>(other[i]) - static_cast<double>(exact[i]);
-      sums_.difference += apart * apart;
+      const double difference = static_cast<double>(other[i]) - static_cast<double>(exact[i]);
+      sums_.squared_difference += difference * difference;
       sums_.exact_square += static_cast<double>(exact[i]) * static_cast<double>(exact[i]);
     }
   }
 
-  /// Rows of the other map are normalised first: with denominator=paper they sum to more than one.
-  void add_rows(const Tensor& exact, const Tensor& other) {
-    const int64_t keys = exact.extent(-1), rows = exact.size() / keys;
-    const std::vector<float> p = exact.to_host(), q = other.to_host();
+  /// Adds KL(p || q) = sum_j p_j log(p_j / q_j) of each row p of the exact map and q of the other map [...,
+  /// keys]. q is normalized first: with denominator=paper its sum is above one.
+  void add_divergences(const Tensor& exact_map, const Tensor& other_map) {
+    constexpr double min_weight = 1e-38;  // least weight of the other map: keeps the logarithm finite
+    const int64_t keys = exact_map.extent(-1), rows = exact_map.size() / keys;
+    const std::vector<float> exact = exact_map.to_host(), other = other_map.to_host();
     for (int64_t row = 0; row < rows; ++row) {
-      const float *own = p.data() + row * keys, *beside = q.data() + row * keys;
-      double total = 0, divergence = 0;
-      for (int64_t j = 0; j < keys; ++j) total += static_cast<double>(beside[j]);
+      const float *p = exact.data() + row * keys, *q = other.data() + row * keys;
+      double q_sum = 0, divergence = 0;
+      for (int64_t j = 0; j < keys; ++j) q_sum += static_cast<double>(q[j]);
       for (int64_t j = 0; j < keys; ++j) {
-        const auto share = static_cast<double>(own[j]);
-        if (share > 0)
-          divergence += share * std::log(share * total / std::max(static_cast<double>(beside[j]), 1e-38));
+        const auto weight = static_cast<double>(p[j]);
+        if (weight > 0)
+          divergence += weight * std::log(weight * q_sum / std::max(static_cast<double>(q[j]), min_weight));
       }
       sums_.divergence += divergence;
     }
     sums_.rows += static_cast<double>(rows);
   }
 
-  /// Counts negative products of queries and keys that they see, normalised and rotated as for the scores.
-  void add_signs(const AttentionInput& input) {
-    if (heads_ == 0) return;  // keys are shared by groups of heads
+  /// Counts causal pairs with q . k < 0 for each head; q and k are normalized and rotated as for the scores.
+  void count_negative_pairs(const AttentionInput& input) {
+    if (heads_ == 0) return;  // heads share keys
     const Tensor& x = input.queries;
+    const int64_t batch = x.extent(0), length = x.extent(1);
     const auto& layer = dynamic_cast<const MultiHeadAttention&>(*exact_);
-    const auto split = [&](const Tensor& rows) {
-      return transpose(reshape(rows, Shape{x.extent(0), x.extent(1), heads_, -1}), 1, 2);
+    const auto split_heads = [&](const Tensor& projected) {
+      return transpose(reshape(projected, Shape{batch, length, heads_, -1}), 1, 2);
     };
-    const Heads projected =
-        layer.normalize_and_rotate({split(layer.query(x)), split(layer.key(x)), {}}, input);
-    const Tensor products = matmul(projected.q, transpose(projected.k, 2, 3));
-    const std::vector<float> all = products.to_host();
-    const int64_t length = x.extent(1);
-    for (int64_t row = 0; row < x.extent(0) * heads_ * length; ++row) {
+    const Heads heads =
+        layer.normalize_and_rotate({split_heads(layer.query(x)), split_heads(layer.key(x)), {}}, input);
+    const std::vector<float> products = matmul(heads.q, transpose(heads.k, 2, 3)).to_host();  // [B, H, T, T]
+    for (int64_t row = 0; row < batch * heads_ * length; ++row) {
       const auto head = static_cast<size_t>(row / length % heads_);
-      const int64_t seen = row % length + 1;
-      for (int64_t j = 0; j < seen; ++j)
-        sums_.negative[head] += all[static_cast<size_t>(row * length + j)] < 0 ? 1 : 0;
-      sums_.pairs[head] += static_cast<double>(seen);
+      const int64_t visible_keys = row % length + 1;
+      for (int64_t j = 0; j < visible_keys; ++j)
+        sums_.negative[head] += products[static_cast<size_t>(row * length + j)] < 0 ? 1 : 0;
+      sums_.pairs[head] += static_cast<double>(visible_keys);
     }
   }
 
@@ -118,18 +120,18 @@ class PairedAttention final : public Attention {
   Sums& sums_;
 };
 
-/// Calls use(ids [B, T], targets [B, T]) for each batch of windows. A signal ends it.
+/// Calls use(ids [B, T], targets [B, T]) for each batch of windows. Throws Stopped on a stop signal.
 template <class Use>
 void each_batch(const std::vector<AttentionErrors::Window>& windows, const Use& use) {
-  for (size_t at = 0; at < windows.size(); at += batch_windows) {
+  for (size_t begin = 0; begin < windows.size(); begin += batch_windows) {
     if (StopSignals::received() != 0) throw Stopped{StopSignals::received()};
-    const size_t end = std::min(windows.size(), at + batch_windows);
+    const size_t end = std::min(windows.size(), begin + batch_windows);
     std::vector<int32_t> ids, targets;
-    for (size_t w = at; w < end; ++w) {
+    for (size_t w = begin; w < end; ++w) {
       ids.insert(ids.end(), windows[w].ids.begin(), windows[w].ids.end());
       targets.insert(targets.end(), windows[w].targets.begin(), windows[w].targets.end());
     }
-    const Shape shape{static_cast<int64_t>(end - at), static_cast<int64_t>(windows[at].ids.size())};
+    const Shape shape{static_cast<int64_t>(end - begin), static_cast<int64_t>(windows[begin].ids.size())};
     use(Tensor::of<int32_t>(ids, shape), Tensor::of<int32_t>(targets, shape));
   }
 }
@@ -139,7 +141,7 @@ Config settings_of_run(const Path& run) {
   return read_config(io::read(folder.config()), folder.config().string());
 }
 
-/// The held-out text of a run, as windows that do not overlap; a rest that is shorter is left out.
+/// The held-out text of a run as windows that do not overlap; a shorter last window is left out.
 std::vector<AttentionErrors::Window> windows_of(Config& config, const Checkpoint& checkpoint) {
   LanguageData data;
   for (const OptionText& option : options_of(*config.task))
@@ -172,7 +174,7 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
          ", not of a language model.");
   }
   vocabulary_ = artifact_tokenizer(tokenizer_files(checkpoint_), "text")->size();
-  model_with("softmax");  // refuses damaged weights once, before any cell is measured
+  model_with(attention_factory("softmax"));  // refuses damaged weights once, before any cell is measured
   const std::vector<Window> all = windows_of(config_, checkpoint_);
   const auto count = static_cast<int64_t>(all.size());
   if (count < 5) {
@@ -193,7 +195,7 @@ AttentionErrors::AttentionErrors(const Path& run, int64_t max_windows)
   fingerprint_ = sha256_hex(checkpoint_.file("model.safetensors") + scored).substr(0, 12);
 }
 
-std::unique_ptr<Module> AttentionErrors::model_with(const AttentionFactory& factory) const {
+std::unique_ptr<DecoderOnly> AttentionErrors::model_with(const AttentionFactory& factory) const {
   Rng rng(static_cast<uint64_t>(config_.train.seed));
   auto model = std::make_unique<DecoderOnly>(config_.model, vocabulary_, factory, rng);
   transfer_weights(*model, checkpoint_.file("model.safetensors"),
@@ -201,57 +203,53 @@ std::unique_ptr<Module> AttentionErrors::model_with(const AttentionFactory& fact
   return model;
 }
 
-std::unique_ptr<Module> AttentionErrors::model_with(const std::string& spec) const {
-  return model_with(attention_factory(spec));
-}
-
 double AttentionErrors::perplexity(const std::string& spec, int64_t portion) const {
   const NoGrad no_grad;
-  const std::unique_ptr<Module> model = model_with(spec);
-  double total = 0, tokens = 0;
+  const std::unique_ptr<DecoderOnly> model = model_with(attention_factory(spec));
+  double total_loss = 0, num_tokens = 0;
   each_batch(windows_[portion], [&](const Tensor& ids, const Tensor& targets) {
     const auto count = static_cast<double>(ids.size());
-    total += cross_entropy(dynamic_cast<DecoderOnly&>(*model)(ids, {}), targets).item() * count;
-    tokens += count;
+    total_loss += cross_entropy((*model)(ids, {}), targets).item() * count;
+    num_tokens += count;
   });
-  return std::exp(total / tokens);
+  return std::exp(total_loss / num_tokens);
 }
 
 double AttentionErrors::own_perplexity(const std::string& spec, int64_t portion, uint64_t seed) const {
   const NoGrad no_grad;
-  const std::unique_ptr<Module> model = model_with(spec);
+  const std::unique_ptr<DecoderOnly> model = model_with(attention_factory(spec));
+  constexpr double temperature = 0.8;
   Rng rng(seed);
-  double total = 0, positions = 0;
+  double total_log_p = 0, num_positions = 0;
   each_batch(windows_[portion], [&](const Tensor& ids, const Tensor&) {
-    const Tensor log_p = log_softmax(dynamic_cast<DecoderOnly&>(*model)(ids, {}) / 0.8);
+    const Tensor log_p = log_softmax((*model)(ids, {}) / temperature);
     const std::vector<float> all = log_p.to_host();
-    const int64_t length = ids.extent(1), words = log_p.extent(2);
-    for (int64_t at = 0; at < ids.size(); ++at) {
-      positions += 1;
-      if (at % length == length - 1) continue;  // the last position predicts what follows the window
-      const float* row = all.data() + at * words;
-      double rest = rng.uniform();
+    const int64_t length = ids.extent(1), vocabulary = log_p.extent(2);
+    for (int64_t position = 0; position < ids.size(); ++position) {
+      num_positions += 1;
+      if (position % length == length - 1) continue;  // predicts the token behind the window
+      const float* row = all.data() + position * vocabulary;
+      double remaining = rng.uniform();  // the token at which the sum of probabilities passes it is drawn
       int64_t drawn = 0;
-      while (drawn + 1 < words && (rest -= std::exp(static_cast<double>(row[drawn]))) >= 0) ++drawn;
-      total += static_cast<double>(row[drawn]);
+      while (drawn + 1 < vocabulary && (remaining -= std::exp(static_cast<double>(row[drawn]))) >= 0) ++drawn;
+      total_log_p += static_cast<double>(row[drawn]);
     }
   });
-  return std::exp(-total / positions);
+  return std::exp(-total_log_p / num_positions);
 }
 
 AttentionErrors::Distance AttentionErrors::distance(const std::string& spec, int64_t portion) const {
   const NoGrad no_grad;
   std::vector<PairedAttention::Sums> sums(static_cast<size_t>(config_.model.layers));
-  const std::unique_ptr<Module> model = model_with([&](const AttentionConfig& config, Rng& rng) {
+  const std::unique_ptr<DecoderOnly> model = model_with([&](const AttentionConfig& config, Rng& rng) {
     return std::make_unique<PairedAttention>(spec, config, rng, sums[static_cast<size_t>(config.layer)]);
   });
-  each_batch(windows_[portion],
-             [&](const Tensor& ids, const Tensor&) { dynamic_cast<DecoderOnly&> (*model)(ids, {}); });
+  each_batch(windows_[portion], [&](const Tensor& ids, const Tensor&) { (*model)(ids, {}); });
   Distance out;
   for (const PairedAttention::Sums& layer : sums) {
     const auto layers = static_cast<double>(sums.size());
     out.divergence += layer.divergence / layer.rows / layers;
-    out.outputs += std::sqrt(layer.difference / layer.exact_square) / layers;
+    out.outputs += std::sqrt(layer.squared_difference / layer.exact_square) / layers;
     for (size_t head = 0; head < layer.pairs.size(); ++head) {
       out.min_negative = std::min(out.min_negative, layer.negative[head] / layer.pairs[head]);
       out.max_negative = std::max(out.max_negative, layer.negative[head] / layer.pairs[head]);

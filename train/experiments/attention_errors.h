@@ -1,4 +1,4 @@
-// What a trained language model loses under another attention: perplexity, and errors of rows and outputs.
+// Evaluates a trained language model under another attention: perplexity, and errors of maps and outputs.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,23 @@
 
 namespace heed {
 
+class DecoderOnly;
+
 /// A trained language model and portions of its held-out text.
 class AttentionErrors {
  public:
-  /// Windows of one portion: `ids` of a window and the targets, each a position later.
+  /// A window of model.max_length tokens and their targets, the tokens one position later.
   struct Window {
-    std::vector<int32_t> ids;      ///< model.max_length of them
-    std::vector<int32_t> targets;  ///< as many
+    std::vector<int32_t> ids;      ///< input tokens
+    std::vector<int32_t> targets;  ///< targets, as many as `ids`
   };
-  /// How far an attention is from the exact one on the same inputs, as means over layers.
+  /// Distance of an attention from the exact one on the same inputs.
   struct Distance {
-    double divergence =
-        0;               ///< nats: Kullback-Leibler divergence of a row from the exact row, over heads, rows
-    double outputs = 0;  ///< Frobenius norm of the difference of outputs over that of the exact outputs
-    double min_negative = 1;  ///< share of q . k < 0 among pairs that queries see, of the head with fewest
-    double max_negative = 0;  ///< that share of the head with most
+    /// Mean over layers, heads and rows of KL(exact row || row), in nats.
+    double divergence = 0;
+    double outputs = 0;       ///< mean over layers of |outputs - exact outputs| / |exact outputs|, Frobenius
+    double min_negative = 1;  ///< least fraction, over all heads, of pairs with q . k < 0 among causal pairs
+    double max_negative = 0;  ///< greatest such fraction
   };
 
   /// Reads the best checkpoint of a run of a language model. Portions are 20 % of the held-out text's
@@ -33,23 +35,23 @@ class AttentionErrors {
   AttentionErrors(const Path& run, int64_t max_windows);
 
   static constexpr int64_t portions = 2;  ///< number of portions of the text
-  /// exp of the mean negative log-likelihood of the text's tokens, with attention `spec` in all layers.
+  /// exp(mean negative log-likelihood) of the targets of a portion, with attention `spec` in all layers.
   double perplexity(const std::string& spec, int64_t portion) const;
   /// The statistic of the published table: at each position but the last of a window the model draws a token
-  /// at temperature 0.8; exp of minus the sum of the log-probabilities of what it drew, divided by the number
-  /// of all positions. The text is context alone. `seed` is of the draws.
+  /// at temperature 0.8; the result is exp(-(sum of log-probabilities of the drawn tokens) / (number of all
+  /// positions)). The text serves only as context. `seed` seeds the draws.
   double own_perplexity(const std::string& spec, int64_t portion, uint64_t seed) const;
-  /// Every layer is given what the exact model gives it, and attends both ways.
+  /// The distance of attention `spec` from softmax. Both get the inputs that the layer has in the exact
+  /// model.
   Distance distance(const std::string& spec, int64_t portion) const;
 
-  /// Identifies weights and text: results of another are not reused.
+  /// Hash of weights and text: results with another fingerprint are not reused.
   const std::string& fingerprint() const { return fingerprint_; }
-  /// In words: run, step, windows and their length.
+  /// Run, step, model size, number of windows and their length, as text.
   std::string description() const;
 
  private:
-  std::unique_ptr<Module> model_with(const AttentionFactory& factory) const;
-  std::unique_ptr<Module> model_with(const std::string& spec) const;
+  std::unique_ptr<DecoderOnly> model_with(const AttentionFactory& factory) const;
 
   Path run_;
   Config config_;

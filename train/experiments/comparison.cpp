@@ -9,6 +9,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/io/table_text.h"
+#include "heed/train/experiments/run_curve.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/run/csv.h"
@@ -18,29 +19,24 @@
 namespace heed {
 namespace {
 
-Json object_in(const Path& run, const char* name, const std::string& missing) {
-  const Path path = run / name;
-  if (!io::exists(path)) fail(Fault::file, path.string(), " is not there: ", missing);
-  return parse_json(io::read(path), path.string());
-}
-
-double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*what) {
+double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*quantity) {
   double sum = 0;
-  for (const ComparedRun* run : runs) sum += run->*what;
+  for (const ComparedRun* run : runs) sum += run->*quantity;
   return sum / static_cast<double>(runs.size());
 }
 
-/// The mean over those runs where it is known; 0: none.
-double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*what) {
-  std::erase_if(runs, [&](const ComparedRun* run) { return !(run->*what > 0); });
-  return runs.empty() ? 0 : mean(runs, what);
+/// The mean over the runs with a known quantity (above 0); 0: none.
+double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*quantity) {
+  std::erase_if(runs, [&](const ComparedRun* run) { return !(run->*quantity > 0); });
+  return runs.empty() ? 0 : mean(runs, quantity);
 }
 
 using picture::fixed;
 
+/// A number with four significant digits.
 std::string significant(double value) { return formatted("%.4g", value); }
 
-/// "text 1f2e3d4c, test text 9b8a7f6e" from the hashes in a manifest (Task::metadata).
+/// Names and hashes of the data in a manifest: "text 1f2e3d4c, test text 9b8a7f6e".
 std::string data_of(const Json& manifest) {
   constexpr std::string_view mark = "sha256 ";
   std::string out;
@@ -53,17 +49,19 @@ std::string data_of(const Json& manifest) {
   return out;
 }
 
-/// The settings that the manifest names as changed in the preset.
+/// Takes the changes to the preset from a manifest.
 void take_changed(ReportSettings& out, const Json& manifest) {
   const Json* settings = manifest.find("settings");
   const Json* preset = settings == nullptr ? nullptr : settings->find("preset");
   const Json* changed = settings == nullptr ? nullptr : settings->find("changed");
   if (preset == nullptr || changed == nullptr) return;
   out.from = "preset " + preset->text();
-  for (const JsonMember& one : changed->members())
-    out.changed.push_back({one.key, one.value.at("value").text(), one.value.at("preset").text()});
+  for (const auto& [key, values] : changed->members())
+    out.changed.push_back(
+        {.key = key, .value = values.at("value").text(), .before = values.at("preset").text()});
 }
 
+/// Takes seed, baselines, data, model size, machine, memory and speed from a manifest.
 void take_manifest(ComparedRun& out, const Json& manifest) {
   take_changed(out.settings, manifest);
   out.seed = manifest.at("seed").integer();
@@ -74,7 +72,7 @@ void take_manifest(ComparedRun& out, const Json& manifest) {
   out.parameters = manifest.at("parameters").real();
   out.flops = manifest.at("estimate").at("flops_a_step").real();
   const Json* took = manifest.find("took");
-  if (took == nullptr) return;  // killed before it was written
+  if (took == nullptr) return;  // the process was killed before it wrote "took"
   for (const Json& session : sessions_of(manifest)) {
     if (session.find("took") != nullptr) out.measured_on = speed_traits(session);  // the last one counts
   }
@@ -83,7 +81,23 @@ void take_manifest(ComparedRun& out, const Json& manifest) {
     out.steps_per_second = steps->real() / took->at("seconds_of_steps").real();
 }
 
-/// Adds the file's name to errors of `read`.
+/// Takes the test scores, baselines and step of the scored checkpoint from a run's scores.json.
+void take_scores(ComparedRun& out, const Json& scores) {
+  out.step = scores.at("step").integer();
+  if (const Json* steps = scores.find("of"); steps != nullptr) out.steps = steps->integer();
+  if (const Json* examples = scores.find("examples"); examples != nullptr) out.examples = examples->integer();
+  for (const auto& [name, value] : scores.members()) {
+    const bool is_count = name == "step" || name == "of" || name == "examples";
+    if (!is_count && value.is_number()) out.scores.emplace_back(name, value.real());
+  }
+  const Json* baselines = scores.find("baselines");
+  const Json* of_accuracy = baselines == nullptr ? nullptr : baselines->find("accuracy");
+  if (of_accuracy == nullptr) return;
+  for (const auto& [name, value] : of_accuracy->members())
+    out.accuracy_baselines.emplace_back(name, value.real());
+}
+
+/// Calls read(), and puts the file's name in front of its errors.
 template <class Read>
 void in_file(const Path& path, const Read& read) {
   try {
@@ -93,31 +107,79 @@ void in_file(const Path& path, const Read& read) {
   }
 }
 
-/// The texts of a field in order of first appearance, each with the labels of its runs.
+/// The different texts of a field in order of first appearance, each with the labels of its runs.
 std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& comparison,
-                                                           std::string ComparedRun::*what) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> found;
+                                                           std::string ComparedRun::*field) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels_by_text;
   for (const ComparedRun& run : comparison.runs) {
     if (!run.failure.empty()) continue;
-    auto at =
-        std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == run.*what; });
-    if (at == found.end()) at = found.insert(at, {run.*what, {}});
-    std::vector<std::string>& labels = at->second;
-    if (std::find(labels.begin(), labels.end(), run.label) == labels.end()) labels.push_back(run.label);
+    auto found =
+        std::ranges::find_if(labels_by_text, [&](const auto& item) { return item.first == run.*field; });
+    if (found == labels_by_text.end()) found = labels_by_text.insert(found, {run.*field, {}});
+    if (std::ranges::count(found->second, run.label) == 0) found->second.push_back(run.label);
   }
   std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& [words, labels] : found) out.emplace_back(words, picture::joined(labels));
+  for (const auto& [words, labels] : labels_by_text) out.emplace_back(words, picture::joined(labels));
   return out;
 }
 
-/// Sets each run's differences of machine and program to the first run with a known speed.
+/// Sets the machine_difference of each run with a known speed: to the first such run.
 void compare_machines(std::vector<ComparedRun>& runs) {
   const auto first =
-      std::find_if(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.steps_per_second > 0; });
+      std::ranges::find_if(runs, [](const ComparedRun& run) { return run.steps_per_second > 0; });
   for (ComparedRun& run : runs) {
     if (!(run.steps_per_second > 0)) continue;
-    run.otherwise = picture::joined(differences(first->measured_on, run.measured_on), "; ");
+    run.machine_difference = picture::joined(differences(first->measured_on, run.measured_on), "; ");
   }
+}
+
+/// The row of a label: failure and means of its runs.
+ComparedRow row_of(const Comparison& comparison, const std::string& label) {
+  ComparedRow row{.label = label, .failure = "", .score = {}};
+  std::vector<const ComparedRun*> finished;
+  std::vector<double> scores;
+  for (const ComparedRun& run : comparison.runs) {
+    if (run.label != label) continue;
+    if (!run.failure.empty()) {
+      row.failure = run.failure;
+      continue;
+    }
+    finished.push_back(&run);
+    scores.push_back(run.score(comparison.score));
+    if (row.machine_difference.empty()) row.machine_difference = run.machine_difference;
+  }
+  row.score = spread_of(scores);
+  if (finished.empty()) return row;
+  row.parameters = mean(finished, &ComparedRun::parameters);
+  row.flops = mean(finished, &ComparedRun::flops);
+  row.steps_per_second = mean_known(finished, &ComparedRun::steps_per_second);
+  row.memory = mean_known(finished, &ComparedRun::memory);
+  row.seconds = mean(finished, &ComparedRun::seconds);
+  return row;
+}
+
+/// The mean of a metric over runs at the steps that all have, over steps or over their mean seconds.
+Series mean_series(const std::vector<const ComparedRun*>& runs, const std::string& metric,
+                   bool against_seconds) {
+  Series series{.name = runs.front()->label};
+  const auto count = static_cast<double>(runs.size());
+  for (const int64_t step : runs.front()->metric(metric)->steps) {
+    double values = 0, seconds = 0;
+    const bool all_have_it = std::ranges::all_of(runs, [&](const ComparedRun* run) {
+      const MetricSeries& logged = *run->metric(metric);
+      const MetricSeries* clock = run->metric("seconds");
+      const auto place = std::ranges::lower_bound(logged.steps, step);
+      if (place == logged.steps.end() || *place != step || (against_seconds && clock == nullptr))
+        return false;
+      values += logged.values[static_cast<size_t>(place - logged.steps.begin())];
+      if (against_seconds) seconds += seconds_at(*clock, step);
+      return true;
+    });
+    if (!all_have_it) continue;
+    series.x.push_back(against_seconds ? seconds / count : static_cast<double>(step));
+    series.y.push_back(values / count);
+  }
+  return series;
 }
 
 }  // namespace
@@ -136,26 +198,15 @@ const MetricSeries* ComparedRun::metric(const std::string& name) const {
 }
 
 ComparedRun read_compared(const Path& run, const std::string& label) {
-  const Json scores = object_in(
-      run, "scores.json", text("the run has not been scored; finish it with ", program_name(), " resume."));
+  const Path scores_file = run / "scores.json";
+  if (!io::exists(scores_file))
+    fail(Fault::file, scores_file, " is not there: the run has not been scored; finish it with ",
+         program_name(), " resume.");
+  const Json scores = parse_json(io::read(scores_file), scores_file.string());
   const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
   if (!manifest) fail(Fault::file, run / "manifest.json", " is not there: this is not the folder of a run.");
   ComparedRun out{.label = label, .folder = run.string(), .failure = ""};
-  in_file(run / "scores.json", [&] {
-    out.step = scores.at("step").integer();
-    if (const Json* of = scores.find("of"); of != nullptr) out.steps = of->integer();
-    if (const Json* examples = scores.find("examples"); examples != nullptr)
-      out.examples = examples->integer();
-    for (const auto& [name, value] : scores.members()) {
-      const bool count = name == "step" || name == "of" || name == "examples";
-      if (!count && value.is_number()) out.scores.emplace_back(name, value.real());
-    }
-    const Json* known = scores.find("baselines");
-    if (known != nullptr) known = known->find("accuracy");
-    if (known == nullptr) return;
-    for (const auto& [name, value] : known->members())
-      out.accuracy_baselines.emplace_back(name, value.real());
-  });
+  in_file(scores_file, [&] { take_scores(out, scores); });
   in_file(run / "manifest.json", [&] { take_manifest(out, *manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");
   if (io::exists(run / "config.toml")) out.settings.all = io::read(run / "config.toml");
@@ -165,19 +216,19 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
 }
 
 Spread spread_of(const std::vector<double>& values) {
-  Spread out{.count = static_cast<int64_t>(values.size())};
-  if (values.empty()) return {NAN, 0, 0};
-  for (const double value : values) out.mean += value / static_cast<double>(values.size());
+  Spread spread{.count = static_cast<int64_t>(values.size())};
+  if (values.empty()) return {.mean = NAN};
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
   double squares = 0;
-  for (const double value : values) squares += (value - out.mean) * (value - out.mean);
-  if (values.size() > 1) out.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return out;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  if (values.size() > 1) spread.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return spread;
 }
 
 std::string to_string(const Spread& spread) {
   if (spread.count == 0) return "";
   if (spread.count == 1 || !(spread.deviation > 0)) return significant(spread.mean);
-  // Two digits of the deviation decide the digits of the mean.
+  // The deviation has two digits, and the mean as many decimals.
   const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(spread.deviation))), 0, 9);
   return fixed(spread.mean, decimals) + " \u00b1 " + fixed(spread.deviation, decimals);
 }
@@ -185,41 +236,18 @@ std::string to_string(const Spread& spread) {
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs) {
   compare_machines(runs);
   Comparison out{.title = title, .score = "", .runs = std::move(runs)};
-  const auto first = std::find_if(out.runs.begin(), out.runs.end(),
-                                  [](const ComparedRun& run) { return !run.scores.empty(); });
-  if (first != out.runs.end()) {
-    out.score = first->scores.front().first;
-    for (const char* better : {"bleu", "accuracy"}) {
-      if (!std::isnan(first->score(better))) out.score = better;
+  const auto scored =
+      std::ranges::find_if(out.runs, [](const ComparedRun& run) { return !run.scores.empty(); });
+  if (scored != out.runs.end()) {
+    out.score = scored->scores.front().first;
+    for (const char* preferred : {"bleu", "accuracy"}) {
+      if (!std::isnan(scored->score(preferred))) out.score = preferred;
     }
-    out.higher_is_better = out.score == "accuracy" || out.score == "bleu";
+    out.higher_is_better = higher_is_better(out.score);
   }
   for (const ComparedRun& run : out.runs) {
-    const bool known = std::any_of(out.rows.begin(), out.rows.end(),
-                                   [&](const ComparedRow& row) { return row.label == run.label; });
-    if (known) continue;
-    ComparedRow row{.label = run.label, .failure = "", .score = {}};
-    std::vector<const ComparedRun*> present;
-    std::vector<double> scores;
-    for (const ComparedRun& other : out.runs) {
-      if (other.label != run.label) continue;
-      if (!other.failure.empty()) {
-        row.failure = other.failure;
-        continue;
-      }
-      present.push_back(&other);
-      scores.push_back(other.score(out.score));
-      if (row.otherwise.empty()) row.otherwise = other.otherwise;
-    }
-    row.score = spread_of(scores);
-    if (!present.empty()) {
-      row.parameters = mean(present, &ComparedRun::parameters);
-      row.flops = mean(present, &ComparedRun::flops);
-      row.steps_per_second = mean_known(present, &ComparedRun::steps_per_second);
-      row.memory = mean_known(present, &ComparedRun::memory);
-      row.seconds = mean(present, &ComparedRun::seconds);
-    }
-    out.rows.push_back(row);
+    if (std::ranges::count(out.rows, run.label, &ComparedRow::label) == 0)
+      out.rows.push_back(row_of(out, run.label));
   }
   return out;
 }
@@ -244,7 +272,7 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
     for (const auto& [words, labels] : data)
       out.push_back(text("data of ", labels, ": ", words.empty() ? "none that the manifest names" : words));
   }
-  for (const auto& [words, labels] : labels_by(comparison, &ComparedRun::otherwise)) {
+  for (const auto& [words, labels] : labels_by(comparison, &ComparedRun::machine_difference)) {
     if (!words.empty())
       out.push_back(text("* steps/s, memory and seconds of ", labels,
                          " were not measured as those of the first run were: ", words));
@@ -252,7 +280,7 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
   return out;
 }
 
-std::string_view speed_mark(const ComparedRow& row) { return row.otherwise.empty() ? "" : "*"; }
+std::string_view speed_mark(const ComparedRow& row) { return row.machine_difference.empty() ? "" : "*"; }
 
 std::string comparison_text(const Comparison& comparison) {
   std::vector<TableRow> rows{{"", score_name(comparison.score), "steps/s", "peak MB", "parameters",
@@ -283,7 +311,7 @@ std::string comparison_csv(const Comparison& comparison) {
   for (const ComparedRun& run : comparison.runs) {
     has_baselines = has_baselines || !run.baselines.empty();
     for (const auto& [name, value] : run.scores) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (std::ranges::count(names, name) == 0) names.push_back(name);
     }
   }
   std::string out = "label,seed";
@@ -304,23 +332,12 @@ std::string comparison_csv(const Comparison& comparison) {
                   run.memory > 0 ? text(static_cast<int64_t>(run.memory)) : "", ",",
                   static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",
                   csv_text(run.folder), ",,", csv_text(to_string(run.measured_on)), ",",
-                  csv_text(run.otherwise), "\n");
+                  csv_text(run.machine_difference), "\n");
     } else {
       out += text(",,,,,,,", csv_text(run.failure), ",,\n");
     }
   }
   return out;
-}
-
-double seconds_at(const MetricSeries& seconds, int64_t step) {
-  if (seconds.values.empty()) return NAN;
-  const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
-  if (next == seconds.steps.end()) return seconds.values.back();
-  const auto i = static_cast<size_t>(next - seconds.steps.begin());
-  const double step_before = i == 0 ? 0 : static_cast<double>(seconds.steps[i - 1]);
-  const double before = i == 0 ? 0 : seconds.values[i - 1];
-  const double share = (static_cast<double>(step) - step_before) / (static_cast<double>(*next) - step_before);
-  return before + share * (seconds.values[i] - before);
 }
 
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
@@ -334,27 +351,7 @@ Chart comparison_chart(const Comparison& comparison, const std::string& metric, 
     for (const ComparedRun& run : comparison.runs) {
       if (run.label == row.label && run.metric(metric) != nullptr) runs.push_back(&run);
     }
-    Series line{.name = row.label};
-    if (runs.empty()) continue;
-    const MetricSeries& first = *runs[0]->metric(metric);
-    for (const int64_t step : first.steps) {
-      double value = 0, seconds = 0;
-      bool all = true;
-      for (const ComparedRun* run : runs) {
-        const MetricSeries& one = *run->metric(metric);
-        const auto at = std::lower_bound(one.steps.begin(), one.steps.end(), step);
-        const MetricSeries* clock = run->metric("seconds");
-        all = all && at != one.steps.end() && *at == step && (!against_seconds || clock != nullptr);
-        if (!all) break;
-        value += one.values[static_cast<size_t>(at - one.steps.begin())];
-        if (against_seconds) seconds += seconds_at(*clock, step);
-      }
-      if (!all) continue;
-      const auto count = static_cast<double>(runs.size());
-      line.x.push_back(against_seconds ? seconds / count : static_cast<double>(step));
-      line.y.push_back(value / count);
-    }
-    chart.series.push_back(std::move(line));
+    if (!runs.empty()) chart.series.push_back(mean_series(runs, metric, against_seconds));
   }
   return chart;
 }

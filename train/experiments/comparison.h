@@ -1,4 +1,4 @@
-// Comparison of runs: scores, cost and curves.
+// Compares runs: scores, cost and curves.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ namespace heed {
 /// A finished run in a comparison, or why there is none.
 struct ComparedRun {
   std::string label;                                     ///< runs with the same label differ by their seed
-  std::string folder;                                    ///< empty when the run is missing
-  std::string failure;                                   ///< why the run is missing
+  std::string folder;                                    ///< run folder; empty: the run is missing
+  std::string failure;                                   ///< why the run is missing; empty: it is there
   int code = 0;                                          ///< exit code of the failure
   int64_t seed = 0;                                      ///< train.seed of the run
   int64_t step = 0;                                      ///< step of the scored checkpoint
@@ -29,7 +29,7 @@ struct ComparedRun {
   std::string baselines{};                               ///< baselines of the test split, as text
   /// Baselines of the accuracy on the test split: name and value.
   std::vector<std::pair<std::string, double>> accuracy_baselines{};
-  ReportSettings settings{};            ///< changed ones as the manifest has them, and config.toml
+  ReportSettings settings{};            ///< changes to the preset by the manifest, and config.toml
   std::string data{};                   ///< hashes of the training and test data
   double parameters = 0;                ///< parameter count
   double flops = 0;                     ///< floating-point operations of a step
@@ -38,7 +38,7 @@ struct ComparedRun {
   double seconds = 0;                   ///< seconds of training
   std::vector<MetricSeries> metrics{};  ///< all metrics of metrics.jsonl, for curves
   SessionTraits measured_on{};          ///< program and machine of the speed and memory
-  std::string otherwise{};              ///< differences to the first run's machine; compare_runs() sets it
+  std::string machine_difference{};     ///< what differs from the first run's machine, by compare_runs()
 
   /// The score of this name on the test split; NaN where there is none.
   double score(const std::string& name) const;
@@ -46,8 +46,7 @@ struct ComparedRun {
   const MetricSeries* metric(const std::string& name) const;
 };
 
-/// Reads a finished run. Fault::file or Fault::data naming what is missing; a run without test scores is an
-/// error.
+/// Reads a run with test scores. Fault::file or Fault::data that names what is missing.
 ComparedRun read_compared(const Path& run, const std::string& label);
 
 /// Mean and sample standard deviation of the runs of one label.
@@ -71,7 +70,8 @@ struct ComparedRow {
   double steps_per_second = 0;  ///< mean training steps per second
   double memory = 0;            ///< mean of the peak bytes
   double seconds = 0;           ///< mean seconds of training
-  std::string otherwise{};      ///< ComparedRun::otherwise of its runs: their speed is not comparable
+  std::string
+      machine_difference{};  ///< ComparedRun::machine_difference of its runs: their speed is not comparable
 };
 
 /// A comparison: runs, rows in order of first appearance of their labels, and the score that is compared
@@ -85,7 +85,7 @@ struct Comparison {
   std::string maps{};               ///< file beside the page with attention maps side by side; empty: none
   std::string maps_missing{};       ///< why there are no maps, where they were tried
 };
-/// Compares runs: groups them by label and computes means.
+/// Groups runs by label and computes the means of each group.
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);
 /// The exit code of the program: that of the first failed run, or 0.
 int exit_code(const Comparison& comparison);
@@ -102,9 +102,6 @@ std::string comparison_text(const Comparison& comparison);
 /// parameters, FLOPs, seconds, folder, failure, machine and program, and their differences to the first
 /// run's.
 std::string comparison_csv(const Comparison& comparison);
-/// Seconds of training at a step, by a run's series "seconds", interpolated between logged steps; NaN: it is
-/// empty.
-double seconds_at(const MetricSeries& seconds, int64_t step);
 /// A metric over steps (or seconds of training), one line per label: the mean of its runs at the steps that
 /// all have.
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds);

@@ -1,4 +1,4 @@
-// The HTML page of a comparison.
+// The HTML page of a comparison, and its charts.
 #include <algorithm>
 
 #include "heed/attention/inspect/html_page.h"
@@ -14,6 +14,7 @@ namespace {
 
 using picture::escape;
 
+/// The table of rows and the notes below it.
 std::string table(const Comparison& comparison) {
   const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
   std::string rows;
@@ -39,39 +40,37 @@ std::string table(const Comparison& comparison) {
   return out;
 }
 
-/// A changed setting and the rows that have it so.
+/// A changed setting, and the labels of the rows with this value.
 struct SharedSetting {
   ReportSetting setting;
   std::vector<std::string> labels;
 };
 
-/// The changed settings of the first run of each row; equal ones are one line.
+/// The changed settings of the first run of each row, those of most rows first.
 std::vector<SharedSetting> shared_settings(const std::vector<const ComparedRun*>& first_runs) {
   std::vector<SharedSetting> out;
   for (const ComparedRun* run : first_runs) {
-    for (const ReportSetting& one : run->settings.changed) {
-      auto at = std::find_if(out.begin(), out.end(), [&](const SharedSetting& other) {
-        return other.setting.key == one.key && other.setting.value == one.value &&
-               other.setting.before == one.before;
+    for (const ReportSetting& changed : run->settings.changed) {
+      auto shared = std::ranges::find_if(out, [&](const SharedSetting& earlier) {
+        return earlier.setting.key == changed.key && earlier.setting.value == changed.value &&
+               earlier.setting.before == changed.before;
       });
-      if (at == out.end()) at = out.insert(at, {one, {}});
-      at->labels.push_back(run->label);
+      if (shared == out.end()) shared = out.insert(shared, {.setting = changed, .labels = {}});
+      shared->labels.push_back(run->label);
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const SharedSetting& a, const SharedSetting& b) {
-    return a.labels.size() > b.labels.size();
-  });
+  std::ranges::stable_sort(out, std::ranges::greater(),
+                           [](const SharedSetting& shared) { return shared.labels.size(); });
   return out;
 }
 
-/// The section of settings: those that were changed, with the rows that have them so, and all settings of the
-/// first run, folded.
+/// The section of settings: a table of the changed ones, and all settings of the first run, which open on a
+/// click.
 std::string settings_of_rows(const Comparison& comparison) {
   std::vector<const ComparedRun*> first_runs;
   for (const ComparedRun& run : comparison.runs) {
-    const bool known = std::any_of(first_runs.begin(), first_runs.end(),
-                                   [&](const ComparedRun* other) { return other->label == run.label; });
-    if (!known && run.failure.empty() && !run.settings.all.empty()) first_runs.push_back(&run);
+    const bool is_known = std::ranges::count(first_runs, run.label, &ComparedRun::label) > 0;
+    if (!is_known && run.failure.empty() && !run.settings.all.empty()) first_runs.push_back(&run);
   }
   if (first_runs.empty()) return "";
   const ReportSettings& settings = first_runs.front()->settings;
@@ -103,8 +102,10 @@ BubbleChart comparison_bubbles(const Comparison& comparison) {
                   .max_y = max_score(comparison.score)};
   for (const ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && row.steps_per_second > 0 && row.memory > 0)
-      out.bubbles.push_back(
-          {text(row.label, speed_mark(row)), row.steps_per_second, row.score.mean, row.memory / 1e6});
+      out.bubbles.push_back({.name = text(row.label, speed_mark(row)),
+                             .x = row.steps_per_second,
+                             .y = row.score.mean,
+                             .area = row.memory / 1e6});
   }
   return out;
 }

@@ -19,13 +19,14 @@
 namespace heed {
 namespace {
 
-constexpr size_t max_label = 60;  // letters of a run's name
-// Metrics of a long run are thousands of lines: they are not read at each look at the subprocess.
-constexpr double progress_interval = 1, callback_interval = 10;  // seconds
+constexpr size_t max_label = 60;  // bytes of a label in a run's name
+// Seconds between two readings of a run's metrics, which are thousands of lines, and between two calls of
+// ComparisonOptions::progressed.
+constexpr double progress_interval = 1, callback_interval = 10;
 
-bool finished(const Path& run) { return io::exists(run / "scores.json"); }
+bool has_scores(const Path& run) { return io::exists(run / "scores.json"); }
 
-/// Seconds that the manifest of a run expects after its last step, for scoring the test; 0: it has none.
+/// The seconds of scoring the test that the manifest of a run predicts; 0: it predicts none.
 double expected_test_seconds(const Path& run) {
   const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
   const Json* estimate = manifest ? manifest->find("estimate") : nullptr;
@@ -33,47 +34,49 @@ double expected_test_seconds(const Path& run) {
   return seconds != nullptr && seconds->is_number() ? seconds->real() : 0;
 }
 
-/// Shows a run's progress from its metrics. Shows its last step only once it has `ended`: that step's
-/// validation scores come after its loss. False: the last step is taken, and the test is being scored.
-bool show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
+/// Shows the progress of a run by its metrics. The last step is shown only if the run `has_ended`, since its
+/// validation scores are logged after its loss. `seconds_each` (0: unknown) is the time of each of the
+/// `num_left` runs that follow. Returns false if the last step is taken and the test is being scored.
+bool show_steps(Progress& progress, const Path& run, double seconds_each, int64_t num_left, bool has_ended) {
   Progress::Now now{.total = total_steps(run)};
   double seconds = 0;
-  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
-    if (one.values.empty()) continue;
-    const double last = one.values.back();
-    if (one.name == "loss") {
+  for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
+    if (series.values.empty()) continue;
+    const double last = series.values.back();
+    if (series.name == "loss") {
       now.loss = last;
-      now.step = one.steps.back();
+      now.step = series.steps.back();
     }
-    if (one.name == "learning_rate") now.rate = last;
-    if (one.name == "gradient_norm") now.norm = last;
-    if (one.name.starts_with("valid_")) now.take_score(one.steps.back(), one.name.substr(6), last);
-    if (one.name == "tokens_per_second") now.tokens_per_second = last;
-    if (one.name == "seconds") seconds = last;
+    if (series.name == "learning_rate") now.rate = last;
+    if (series.name == "gradient_norm") now.norm = last;
+    if (series.name.starts_with("valid_")) now.take_score(series.steps.back(), series.name.substr(6), last);
+    if (series.name == "tokens_per_second") now.tokens_per_second = last;
+    if (series.name == "seconds") seconds = last;
   }
-  const auto logged = static_cast<double>(now.step);
+  const auto logged_steps = static_cast<double>(now.step);
   now.step = std::max(now.step, now.validated);
-  if (logged > 0 && now.step >= now.total && !ended) return false;
-  if (logged == 0) return true;
-  const double all_steps = seconds / logged * static_cast<double>(now.total);
-  const double test = expected_test_seconds(run);
-  const double each = done_seconds > 0 ? done_seconds : all_steps + test;
-  now.seconds_left = all_steps - seconds + (ended ? 0 : test) + each * static_cast<double>(left);
+  if (logged_steps > 0 && now.step >= now.total && !has_ended) return false;
+  if (logged_steps == 0) return true;
+  const double seconds_of_steps = seconds / logged_steps * static_cast<double>(now.total);
+  const double seconds_of_test = expected_test_seconds(run);
+  if (!(seconds_each > 0)) seconds_each = seconds_of_steps + seconds_of_test;
+  now.seconds_left = seconds_of_steps - seconds + (has_ended ? 0 : seconds_of_test) +
+                     seconds_each * static_cast<double>(num_left);
   progress.step(now);
   return true;
 }
 
-/// Shows the progress of scoring the test, which began at the second `began`: the share of its expected time
-/// that has passed.
+/// Shows how much of the expected time of scoring the test, which began at the second `began`, has passed.
 void show_test(Progress& progress, const Path& run, double began) {
   const double expected = expected_test_seconds(run), spent = seconds_now() - began;
-  const bool known = expected > spent;  // an expectation that was too low tells nothing
+  const bool is_known = expected > spent;  // an expectation that has proved too low says nothing
   progress.work({.label = "test",
-                 .share = known ? spent / expected : -1,
+                 .share = is_known ? spent / expected : -1,
                  .seconds_left = expected - spent,
                  .began = began});
 }
 
+/// The test scores of a run in one line.
 std::string scores_text(const ComparedRun& run) {
   return picture::joined(run.scores, "  ", [](const auto& score) {
     return text(score_name(score.first), " ", to_string(spread_of({score.second})));
@@ -83,19 +86,19 @@ std::string scores_text(const ComparedRun& run) {
 }  // namespace
 
 std::vector<std::string> split_specs(const std::string& list) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string piece = list.substr(at, end - at);
-    const size_t equals = piece.find('='), before = piece.find_first_of(":;");  // softmax;1=linear is a spec
-    const bool option = equals != std::string::npos && (before == std::string::npos || equals < before);
-    if (option && !out.empty())
-      out.back() += "," + piece;
+  std::vector<std::string> specs;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string piece = list.substr(begin, end - begin);
+    const size_t equals = piece.find('=');
+    const bool is_option = equals != piece.npos && equals < piece.find_first_of(":;");  // no softmax;1=linear
+    if (is_option && !specs.empty())
+      specs.back() += "," + piece;
     else
-      out.push_back(piece);
-    at = end + 1;
+      specs.push_back(piece);
+    begin = end + 1;
   }
-  return out;
+  return specs;
 }
 
 std::string file_word(const std::string& words) {
@@ -117,7 +120,18 @@ int64_t total_steps(const Path& run) {
   return steps != nullptr && steps->is_integer() ? steps->integer() : 0;
 }
 
-bool is_trained(const PlannedRun& plan, const Path& folder) { return finished(folder_of(plan, folder)); }
+bool has_begun(const PlannedRun& plan, const Path& folder) {
+  return io::exists(folder_of(plan, folder) / "config.toml");
+}
+
+bool is_trained(const PlannedRun& plan, const Path& folder) { return has_scores(folder_of(plan, folder)); }
+
+Path write_plan(const PlannedRun& plan, const Path& folder) {
+  const Path file = folder / "plans" / (plan.name + ".toml");
+  io::make_directories(file.parent_path());
+  io::write_own(file, plan.plan);
+  return file;
+}
 
 void stop_if_asked(const TimeBudget& budget) {
   if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
@@ -144,38 +158,37 @@ PlannedRun plan_run(Config config, const std::string& label, const PlannedRun* b
 
 namespace {
 
-/// Trains runs one after the other, and shows how far they are.
+/// Trains runs one after the other, and shows their progress.
 class Trainings {
  public:
   Trainings(const std::vector<PlannedRun>& plans, const ComparisonOptions& options)
       : plans_(plans), options_(options) {
     progress_.quiet = options.quiet;
     io::make_directories(options.folder / "runs");
-    io::make_directories(options.folder / "plans");
-    left_ = std::count_if(plans.begin(), plans.end(),
-                          [&](const PlannedRun& plan) { return !is_trained(plan, options.folder); });
+    num_left_ = std::ranges::count_if(
+        plans, [&](const PlannedRun& plan) { return !is_trained(plan, options.folder); });
   }
 
-  /// The scores of run number `index`, trained first where it has none; else why it failed.
+  /// Returns the scores of a run, which is trained first if it has none, or why it failed.
   ComparedRun make(size_t index) {
     const PlannedRun& plan = plans_[index];
     const Path run = folder_of(plan, options_.folder);
-    const std::string which = text(index + 1, " of ", plans_.size(), ": ", plan.label, ", seed ", plan.seed);
-    if (finished(run)) {
-      progress_.say("run", which + ": trained already");
+    const std::string title = text(index + 1, " of ", plans_.size(), ": ", plan.label, ", seed ", plan.seed);
+    if (has_scores(run)) {
+      progress_.say("run", title + ": trained already");
       return read_compared(run, plan.label);
     }
-    if (!plan.from.empty() && !finished(run.parent_path() / plan.from))
+    if (!plan.from.empty() && !has_scores(run.parent_path() / plan.from))
       return failed(plan, text("the run whose weights it begins from, ", plan.from, ", has no scores"),
                     Fault::file);
     stop_if_asked(options_.budget);
-    const ChildEnd end = train(plan, run, which);
+    const ChildEnd end = train(plan, run, title);
     if (end.code == 0) {
-      ComparedRun out = read_compared(run, plan.label);
-      progress_.say("test", scores_text(out));
-      return out;
+      ComparedRun scored = read_compared(run, plan.label);
+      progress_.say("test", scores_text(scored));
+      return scored;
     }
-    if (end.asked) {
+    if (end.stop_requested) {
       options_.progressed(plan);
       throw Stopped{StopSignals::received()};
     }
@@ -192,49 +205,51 @@ class Trainings {
             .seed = plan.seed};
   }
 
-  ChildEnd train(const PlannedRun& plan, const Path& run, const std::string& which) {
-    const bool begun = io::exists(run / "config.toml");
-    progress_.say("run", which + (begun ? ": resumed" : ""));
-    --left_;
-    std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
-    if (!begun) {
-      const Path file = options_.folder / "plans" / (plan.name + ".toml");
-      io::write_own(file, plan.plan);
-      arguments = {"train", file.string()};
-      if (!plan.from.empty()) {
-        arguments = {"train", "--from", (run.parent_path() / plan.from).string()};
-        for (const std::string& change : plan.changes) arguments.insert(arguments.end(), {"--set", change});
-      }
-      arguments.insert(arguments.end(),
-                       {"--out", run.parent_path().string(), "--name", plan.name, "--quiet"});
+  /// The command line that begins a run, or resumes it.
+  std::vector<std::string> command_of(const PlannedRun& plan, const Path& run) const {
+    std::vector<std::string> words;
+    if (has_begun(plan, options_.folder)) {
+      words = {"resume", run.string()};
+    } else {
+      const Path settings = write_plan(plan, options_.folder);
+      words = {"train", settings.string()};
+      if (!plan.from.empty()) words = {"train", "--from", (run.parent_path() / plan.from).string()};
+      for (const std::string& change : plan.changes) words.insert(words.end(), {"--set", change});
+      words.insert(words.end(), {"--out", run.parent_path().string(), "--name", plan.name});
     }
-    arguments.insert(arguments.end(), options_.machine.begin(), options_.machine.end());
+    words.emplace_back("--quiet");
+    words.insert(words.end(), options_.machine.begin(), options_.machine.end());
+    return words;
+  }
+
+  /// Trains a run in a subprocess and shows its progress until it ends.
+  ChildEnd train(const PlannedRun& plan, const Path& run, const std::string& title) {
+    progress_.say("run", title + (has_begun(plan, options_.folder) ? ": resumed" : ""));
+    --num_left_;
+    const std::vector<std::string> command = command_of(plan, run);
     const double began = seconds_now();
-    const double each = done_ > 0 ? done_seconds_ / static_cast<double>(done_) : 0;
+    const double seconds_each = num_trained_ > 0 ? trained_seconds_ / static_cast<double>(num_trained_) : 0;
     double shown_at = began, called_at = began, test_began = 0;
-    const ChildEnd end = run_child(
-        arguments,
-        [&] {
-          const double now = seconds_now();
-          if (!progress_.quiet && now - shown_at >= progress_interval) {
-            if (test_began > 0 || !show(progress_, run, each, left_, false)) {
-              if (test_began == 0) test_began = now;
-              show_test(progress_, run, test_began);
-            }
-            shown_at = now;
-          }
-          if (now - called_at >= callback_interval) {
-            options_.progressed(plan);
-            called_at = now;
-          }
-        },
-        [&] { return options_.budget.spent(); });
+    const auto report = [&] {
+      const double now = seconds_now();
+      if (!progress_.quiet && now - shown_at >= progress_interval) {
+        if (test_began == 0 && !show_steps(progress_, run, seconds_each, num_left_, /*has_ended=*/false))
+          test_began = now;
+        if (test_began > 0) show_test(progress_, run, test_began);
+        shown_at = now;
+      }
+      if (now - called_at >= callback_interval) {
+        options_.progressed(plan);
+        called_at = now;
+      }
+    };
+    const ChildEnd end = run_child(command, report, [&] { return options_.budget.spent(); });
     progress_.erase();
-    if (!progress_.quiet) show(progress_, run, each, left_, true);
+    if (!progress_.quiet) show_steps(progress_, run, seconds_each, num_left_, /*has_ended=*/true);
     progress_.finish();
     if (end.code == 0) {
-      done_seconds_ += seconds_now() - began;
-      ++done_;
+      trained_seconds_ += seconds_now() - began;
+      ++num_trained_;
     }
     return end;
   }
@@ -242,8 +257,8 @@ class Trainings {
   const std::vector<PlannedRun>& plans_;
   const ComparisonOptions& options_;
   Progress progress_;
-  double done_seconds_ = 0;
-  int64_t done_ = 0, left_ = 0;
+  double trained_seconds_ = 0;  // seconds of the num_trained_ runs
+  int64_t num_trained_ = 0, num_left_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Curves of runs as CSV files: written, and read strictly, since such files come from other machines and from
-// hands.
+// Writes curves of runs as CSV files, and reads them strictly: such files come from other machines, and
+// people edit them.
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +14,8 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view columns_of_all = "step,seconds,train_loss,valid_loss";
-constexpr std::string_view before_score = ",valid_";
+constexpr std::string_view common_columns = "step,seconds,train_loss,valid_loss";
+constexpr std::string_view score_prefix = ",valid_";  // begins the column of the score
 constexpr int64_t max_curve_bytes = int64_t{16} << 20;
 constexpr size_t max_shown = 40;  // bytes of a value in an error
 
@@ -23,9 +23,10 @@ std::string rounded_value(double value) { return std::isfinite(value) ? formatte
 
 std::string seconds_text(double value) { return std::isfinite(value) ? formatted("%.2f", value) : ""; }
 
+/// The names of the columns, and a line for each point.
 std::string curve_lines(const RunCurve& curve) {
-  std::string out(columns_of_all);
-  if (!curve.score.empty()) out += text(before_score, curve.score);
+  std::string out(common_columns);
+  if (!curve.score.empty()) out += text(score_prefix, curve.score);
   out += "\n";
   for (const CurvePoint& point : curve.points) {
     out += text(point.step, ",", seconds_text(point.seconds), ",", rounded_value(point.train_loss), ",",
@@ -45,15 +46,15 @@ class CurveReader {
   }
 
   CurveFile read() {
-    for (const std::string_view one : split_lines(bytes_)) {
+    for (const std::string_view line : split_lines(bytes_)) {
       ++line_;
-      if (terminal_word(one) != one) refuse(one, "a line has no control characters");
+      if (terminal_word(line) != line) refuse(line, "a line has no control characters");
       if (has_columns_)
-        point(one);
-      else if (one.starts_with("#"))
-        fact(one);
+        read_point(line);
+      else if (line.starts_with("#"))
+        read_fact(line);
       else
-        columns(one);
+        read_columns(line);
     }
     if (!bytes_.ends_with('\n')) refuse("", "the last line ends with a line break; the file is cut short");
     if (out_.curve.points.empty()) refuse("", "lines of points follow; the file is cut short");
@@ -62,12 +63,13 @@ class CurveReader {
   }
 
  private:
+  /// Fails with the number of the line, what was found and what is legal.
   [[noreturn]] void refuse(std::string_view found, std::string_view legal) const {
     fail(Fault::data, out_.name, ":", std::max<int64_t>(line_, 1), ": '", shown(found, max_shown),
          "': ", legal, ".");
   }
 
-  void fact(std::string_view line) {
+  void read_fact(std::string_view line) {
     const size_t end = line.find(": ");
     if (!line.starts_with("# ") || end == line.npos || end == 2)
       refuse(line, "a line before the names of the columns is '# NAME: VALUE'");
@@ -76,29 +78,29 @@ class CurveReader {
     out_.lines[name] = line_;
   }
 
-  void columns(std::string_view line) {
-    const std::string_view score = line.substr(std::min(line.size(), columns_of_all.size()));
-    const std::string_view name = score.substr(std::min(score.size(), before_score.size()));
+  void read_columns(std::string_view line) {
+    const std::string_view score = line.substr(std::min(line.size(), common_columns.size()));
+    const std::string_view name = score.substr(std::min(score.size(), score_prefix.size()));
     const bool is_word =
         std::all_of(name.begin(), name.end(), [](char c) { return is_ascii_alphanumeric(c) || c == '_'; });
-    const bool has_score = score.starts_with(before_score) && !name.empty() && is_word;
-    if (!line.starts_with(columns_of_all) || !(score.empty() || has_score))
-      refuse(line, text("the names of the columns are ", columns_of_all, ", or these and ",
-                        before_score.substr(1), "SCORE"));
+    const bool has_score = score.starts_with(score_prefix) && !name.empty() && is_word;
+    if (!line.starts_with(common_columns) || !(score.empty() || has_score))
+      refuse(line, text("the names of the columns are ", common_columns, ", or these and ",
+                        score_prefix.substr(1), "SCORE"));
     has_columns_ = true;
     num_columns_ = has_score ? 5 : 4;
     out_.curve.score = name;
     out_.curve.higher_is_better = higher_is_better(out_.curve.score);
   }
 
-  void point(std::string_view line) {
+  void read_point(std::string_view line) {
     const std::vector<std::string_view> cells = split_fields(line, ',');
     if (cells.size() != num_columns_)
       refuse(line, text("a point has ", num_columns_, " cells, one for each column"));
     const std::optional<int64_t> step = parsed_integer(cells[0]);
-    const int64_t before = out_.curve.points.empty() ? -1 : out_.curve.points.back().step;
-    if (!step || *step <= before || *step > max_curve_step)
-      refuse(cells[0], text("a step is a whole number from ", before + 1, " to ", max_curve_step));
+    const int64_t step_before = out_.curve.points.empty() ? -1 : out_.curve.points.back().step;
+    if (!step || *step <= step_before || *step > max_curve_step)
+      refuse(cells[0], text("a step is a whole number from ", step_before + 1, " to ", max_curve_step));
     CurvePoint out{.step = *step,
                    .seconds = number(cells[1], "seconds"),
                    .train_loss = number(cells[2], "train_loss"),
@@ -110,7 +112,7 @@ class CurveReader {
     out_.curve.points.push_back(out);
   }
 
-  /// A cell without a number is NaN.
+  /// The number in a cell; NaN for an empty one.
   double number(std::string_view cell, const std::string& column) const {
     if (cell.empty()) return CurvePoint::none;
     const std::optional<double> value = parsed_number(cell);
@@ -118,7 +120,7 @@ class CurveReader {
     return *value;
   }
 
-  /// The header says how many points follow.
+  /// Fails if the file has fewer or more points than its header says.
   void check_count() const {
     const auto found = out_.facts.find("points");
     if (found == out_.facts.end()) return;
@@ -140,8 +142,7 @@ class CurveReader {
 
 }  // namespace
 
-std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::string, std::string>>& facts,
-                      size_t max_bytes) {
+std::string curve_csv(const RunCurve& curve, const FactList& facts, size_t max_bytes) {
   std::string head;
   for (const auto& [name, value] : facts) {
     std::string words = value;

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-/// All settings but those of attentions, and the seed: what they leave the same reads the same data.
+/// All settings except attentions and seed: configs in which these settings agree read the same data.
 std::string data_settings(Config& config) {
   std::string out = config.task_name + "\n";
   for (const OptionText& option : options_of(config)) {
@@ -27,11 +27,11 @@ void ModelCheck::operator()(const PlannedRun& plan) {
   const DefaultDevice on_cpu(Device::cpu);  // a GPU is left to the trainings
   Config config = read_config(plan.plan, plan.name);
   config.check();
-  if (const std::string settings = data_settings(config); settings != data_) {
-    data_.clear();  // until they are read
+  if (const std::string settings = data_settings(config); settings != data_settings_) {
+    data_settings_.clear();  // if loading fails, no data is read
     loaded_ = std::move(config);
     loaded_.task->load(loaded_, {}, [](const std::string&) {});
-    data_ = settings;
+    data_settings_ = settings;
     config = read_config(plan.plan, plan.name);
   }
   Rng rng(static_cast<uint64_t>(plan.seed));
@@ -40,7 +40,7 @@ void ModelCheck::operator()(const PlannedRun& plan) {
 
 void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& options,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed) {
-  if (plans.size() < 2) return;  // its training says it as soon
+  if (plans.size() < 2) return;  // a single training fails as early by itself
   const TimeBudget budget = options.budget.part(0.5);
   ModelCheck check;
   const double began = seconds_now();
@@ -62,16 +62,15 @@ void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonO
 
 void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions& options) {
   std::set<std::string> labels;
-  std::vector<const PlannedRun*> first;
+  std::vector<const PlannedRun*> unchecked;
   for (const PlannedRun& plan : plans) {
-    const bool has_begun = io::exists(folder_of(plan, options.folder) / "config.toml");
-    if (!has_begun && labels.insert(plan.label).second) first.push_back(&plan);
+    if (!has_begun(plan, options.folder) && labels.insert(plan.label).second) unchecked.push_back(&plan);
   }
   Progress progress;
   progress.quiet = options.quiet;
-  build_models(first, options, progress, [&](size_t i, const Error& error) {
+  build_models(unchecked, options, progress, [&](size_t i, const Error& error) {
     throw Error(error.fault(),
-                text("compare: ", first[i]->label, " cannot be trained, so nothing was: ", error.what()));
+                text("compare: ", unchecked[i]->label, " cannot be trained, so nothing was: ", error.what()));
   });
 }
 

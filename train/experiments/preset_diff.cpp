@@ -11,18 +11,17 @@
 namespace heed {
 namespace {
 
-// Whether a pixel of 0 is left out, where places come from, what is classified, how much is read and scored,
-// which checkpoint is chosen, and how it is optimised: recipes of one task disagree on these, and they decide
-// what a result means. No task has all of them.
-constexpr const char* choices[] = {"data.pixel_zero",     "model.position",       "model.pool",
-                                   "data.mean_over",      "model.pair_head",      "data.max_length",
-                                   "data.whole_batches",  "train.best_after",     "train.cycle_momentum",
-                                   "train.decay_vectors", "train.grad_clip_value"};
+// Settings on which recipes of one task disagree, and which decide what a result means: treatment of zero
+// pixels, positions, pooling, lengths, choice of the checkpoint, optimizer. No task has all of them.
+constexpr const char* disputed_settings[] = {
+    "data.pixel_zero",      "model.position",      "model.pool",           "data.mean_over",
+    "model.pair_head",      "data.max_length",     "data.whole_batches",   "train.best_after",
+    "train.cycle_momentum", "train.decay_vectors", "train.grad_clip_value"};
 
-/// The preset that a config began from; null if from none, or from one of another version.
+/// The preset that a config began from; null: none, or one that this version does not have.
 const Preset* preset_of(const Config& config) {
-  for (const Preset& one : presets()) {
-    if (config.preset == one.name) return &one;
+  for (const Preset& preset : presets()) {
+    if (config.preset == preset.name) return &preset;
   }
   return nullptr;
 }
@@ -32,27 +31,28 @@ bool follows_recipe(const Config& config) {
   return preset != nullptr && !preset->recipe.empty();
 }
 
+/// True if a preset of the config's task is the recipe of a paper.
 bool has_recipes(const Config& config) {
-  const auto all = presets();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Preset& one) { return config.task_name == one.task && !one.recipe.empty(); });
+  return std::ranges::any_of(presets(), [&](const Preset& preset) {
+    return config.task_name == preset.task && !preset.recipe.empty();
+  });
 }
 
+/// The option of this name; null: none.
 const OptionText* find(const std::vector<OptionText>& options, const std::string& key) {
-  const auto found =
-      std::find_if(options.begin(), options.end(), [&](const OptionText& one) { return one.name == key; });
+  const auto found = std::ranges::find(options, key, &OptionText::name);
   return found == options.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 std::vector<ReportSetting> different_settings(Config& config, Config& from) {
-  const std::vector<OptionText> plain = options_of(from);
+  const std::vector<OptionText> options_before = options_of(from);
   std::vector<ReportSetting> out;
   for (const OptionText& option : options_of(config)) {
-    const OptionText* before = find(plain, option.name);
+    const OptionText* before = find(options_before, option.name);
     if (before != nullptr && before->value != option.value)
-      out.push_back({option.name, option.value, before->value});
+      out.push_back({.key = option.name, .value = option.value, .before = before->value});
   }
   return out;
 }
@@ -93,7 +93,7 @@ Json settings_facts(Config& config) {
   if (has_recipes(config)) {
     const std::vector<OptionText> options = options_of(config);
     Json chosen = Json::object();
-    for (const char* key : choices) {
+    for (const char* key : disputed_settings) {
       if (const OptionText* option = find(options, key)) chosen.set(key, option->value);
     }
     metadata.set("choices", std::move(chosen));

@@ -13,17 +13,17 @@ namespace heed {
 /// The settings of `config` that have another value in `from`, in the order of config.toml.
 std::vector<ReportSetting> different_settings(Config& config, Config& from);
 
-/// "train.batch_size 2 (recipe: 256)"; `of` names what has the other value.
+/// A changed setting as text: "train.batch_size 2 (recipe: 256)"; `of` is the word for the other config.
 std::string to_string(const ReportSetting& setting, const char* of);
 
-/// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset
-/// or the preset no longer exists.
+/// The settings that differ from the config's preset, in the order of config.toml. Empty without a preset, or
+/// with one that no longer exists.
 std::vector<ReportSetting> changed_settings(Config& config);
 
-/// "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)"; empty when nothing changed.
+/// The changed settings as text: "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)".
 std::string changed_words(Config& config);
 
-/// For a page: what was changed in the run's preset (in its task's defaults where it has none), and all.
+/// All settings for a page, and those that differ from the preset (without one: from the task's defaults).
 ReportSettings settings_of(Config& config);
 
 /// For the manifest: `preset`; `recipe` and `choices` (the keys that differ between recipes) for tasks with

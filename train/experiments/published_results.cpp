@@ -1,4 +1,4 @@
-// Reads the tables out of the text that the build puts into the program.
+// Reads the published tables from the JSON file that the build embeds in the program.
 #include "heed/train/experiments/published_results.h"
 
 #include <algorithm>
@@ -17,16 +17,33 @@ namespace {
 
 /// In the order of Measure.
 constexpr MeasureTraits measure_traits[] = {
-    {"accuracy", true, false, false, " points", " point", "accuracies of the test split in percent"},
-    {"loss", true, true, false, " nats", " nats", "losses of the test split in nats"},
-    {"bleu", true, false, false, " points", " point", "BLEU of the test split"},
-    {"crossover", false, true, true, "", "", "sequence lengths in tokens"},
-    {"map_distance", false, true, true, "", "", "sums of absolute differences of maps"},
-    {"steps_per_second", false, false, true, "", "", "steps a second, relative to FIRST"},
-    {"sooner", true, false, false, "", "",
-     "speedups: the seconds that FIRST takes to its last training loss, over those that the row takes to the "
-     "same loss"},
-    {"swapped", false, true, false, "", "", "perplexities, as the paper computes them"}};
+    {.name = "accuracy",
+     .trains = true,
+     .tolerance_unit = " points",
+     .tolerance_of_one = " point",
+     .unit = "accuracies of the test split in percent"},
+    {.name = "loss",
+     .trains = true,
+     .lower_is_better = true,
+     .tolerance_unit = " nats",
+     .tolerance_of_one = " nats",
+     .unit = "losses of the test split in nats"},
+    {.name = "bleu",
+     .trains = true,
+     .tolerance_unit = " points",
+     .tolerance_of_one = " point",
+     .unit = "BLEU of the test split"},
+    {.name = "crossover", .lower_is_better = true, .is_relative = true, .unit = "sequence lengths in tokens"},
+    {.name = "map_distance",
+     .lower_is_better = true,
+     .is_relative = true,
+     .unit = "sums of absolute differences of maps"},
+    {.name = "steps_per_second", .is_relative = true, .unit = "steps a second, relative to FIRST"},
+    {.name = "sooner",
+     .trains = true,
+     .unit = "speedups: the seconds that FIRST takes to its last training loss, over those that the row "
+             "takes to the same loss"},
+    {.name = "swapped", .lower_is_better = true, .unit = "perplexities, as the paper computes them"}};
 
 Measure measure_named(const std::string& word) {
   for (size_t i = 0; i < std::size(measure_traits); ++i) {
@@ -46,12 +63,15 @@ bool flag(const Json& object, std::string_view key) {
 }
 
 PublishedRow row_of(const std::string& name, const Json& json) {
-  PublishedRow out{name, json.at("attention").text(), {}, text_or_nothing(json, "note")};
+  PublishedRow out{.name = name,
+                   .attention = json.at("attention").text(),
+                   .values = {},
+                   .note = text_or_nothing(json, "note"),
+                   .from = text_or_nothing(json, "from")};
   for (const Json& value : json.at("values").list()) out.values.push_back(value.real());
   if (const Json* tolerance = json.find("tolerance"); tolerance != nullptr) out.tolerance = tolerance->real();
-  out.from = text_or_nothing(json, "from");
-  if (const Json* each = json.find("attention_in"); each != nullptr) {
-    for (const auto& [column, spec] : each->members()) out.attention_in[column] = spec.text();
+  if (const Json* by_column = json.find("attention_in"); by_column != nullptr) {
+    for (const auto& [column, spec] : by_column->members()) out.attention_in[column] = spec.text();
   }
   if (const Json* settings = json.find("settings"); settings != nullptr) {
     for (const auto& [key, value] : settings->members()) out.settings.emplace_back(key, value.text());
@@ -60,7 +80,7 @@ PublishedRow row_of(const std::string& name, const Json& json) {
 }
 
 PublishedColumn column_of(const std::string& name, const Json& json, Measure measure) {
-  const bool has_width = measure == Measure::map_distance;
+  const bool has_bars = measure == Measure::map_distance;
   return {.name = name,
           .preset = text_or_nothing(json, "preset"),
           .head_dim = measure == Measure::crossover ? json.at("head_dim").integer() : 0,
@@ -69,8 +89,8 @@ PublishedColumn column_of(const std::string& name, const Json& json, Measure mea
           .note = text_or_nothing(json, "note"),
           .sentence = text_or_nothing(json, "sentence"),
           .data = text_or_nothing(json, "data"),
-          .width = has_width ? json.at("width").integer() : 0,
-          .num_pos = has_width ? json.at("num_pos").integer() : 0,
+          .width = has_bars ? json.at("width").integer() : 0,
+          .num_pos = has_bars ? json.at("num_pos").integer() : 0,
           .exponent = measure == Measure::swapped ? json.at("exponent").real() : 0,
           .encoder_only = flag(json, "encoder_only")};
 }
@@ -92,11 +112,10 @@ PublishedTable table_of(const std::string& name, const Json& json) {
   for (const auto& [column, metadata] : json.at("columns").members())
     out.columns.push_back(column_of(column, metadata, out.measure));
   for (const auto& [row, metadata] : json.at("rows").members()) {
-    PublishedRow one = row_of(row, metadata);
-    if (one.values.size() != out.columns.size())
-      fail(Fault::internal, "published_results.json: ", name, ", ", row, " has ", one.values.size(),
-           " values for ", out.columns.size(), " columns.");
-    out.rows.push_back(std::move(one));
+    out.rows.push_back(row_of(row, metadata));
+    if (const size_t count = out.rows.back().values.size(); count != out.columns.size())
+      fail(Fault::internal, "published_results.json: ", name, ", ", row, " has ", count, " values for ",
+           out.columns.size(), " columns.");
   }
   return out;
 }
@@ -108,11 +127,11 @@ const MeasureTraits& traits_of(Measure measure) { return measure_traits[static_c
 std::string unit_text(const PublishedTable& table) {
   if (table.measure == Measure::loss && !table.metric.empty())
     return "losses of the validation split in nats";
-  constexpr std::string_view first = "FIRST";
-  std::string out = traits_of(table.measure).unit;
-  if (const size_t at = out.find(first); at != out.npos)
-    out.replace(at, first.size(), table.rows.front().name);
-  return out;
+  constexpr std::string_view placeholder = "FIRST";
+  std::string unit = traits_of(table.measure).unit;
+  if (const size_t place = unit.find(placeholder); place != unit.npos)
+    unit.replace(place, placeholder.size(), table.rows.front().name);
+  return unit;
 }
 
 const std::vector<PublishedTable>& published() {
@@ -158,13 +177,13 @@ double two_standard_errors(double percent, int64_t examples) {
 
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error, double tolerance) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
-  if (table.measure == Measure::swapped) return Verdict::unknown;  // another model
+  if (table.measure == Measure::swapped) return Verdict::unknown;  // our model is another one
   const MeasureTraits& traits = traits_of(table.measure);
-  const double allowed = tolerance > 0 ? tolerance : table.tolerance;
-  const double room = std::max(traits.is_relative ? allowed * paper : allowed, error);
+  if (!(tolerance > 0)) tolerance = table.tolerance;
+  const double max_difference = std::max(traits.is_relative ? tolerance * paper : tolerance, error);
   const double gain = traits.lower_is_better ? paper - ours : ours - paper;
-  if (gain > room) return Verdict::better;
-  return gain >= -room ? Verdict::reproduced : Verdict::below;
+  if (gain > max_difference) return Verdict::better;
+  return gain >= -max_difference ? Verdict::reproduced : Verdict::below;
 }
 
 const char* to_string(Verdict verdict) {

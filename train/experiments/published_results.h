@@ -21,15 +21,15 @@ enum class Measure {
   swapped            ///< a statistic of a trained model under other attentions, lower is better; not judged
 };
 
-/// What is known of a measure.
+/// Properties of a measure.
 struct MeasureTraits {
-  const char* name;              ///< name in published_results.json
-  bool trains;                   ///< its tables train models; others measure this machine or what is there
-  bool lower_is_better;          ///< whether a lower value is better
-  bool is_relative;              ///< its tolerance is a fraction of the paper's value
-  const char* tolerance_unit;    ///< unit of a tolerance that is not relative: " points"
-  const char* tolerance_of_one;  ///< the unit of a tolerance of 1: " point"
-  const char* unit;              ///< what the values are; FIRST stands for the name of the table's first row
+  const char* name;                   ///< name in published_results.json
+  bool trains = false;                ///< whether cells are trained; others measure machine, maps or a run
+  bool lower_is_better = false;       ///< whether a lower value is better
+  bool is_relative = false;           ///< whether the tolerance is a fraction of the paper's value
+  const char* tolerance_unit = "";    ///< unit of a tolerance that is not relative: " points"
+  const char* tolerance_of_one = "";  ///< unit of a tolerance of 1: " point"
+  const char* unit;                   ///< description of the values; FIRST: name of the table's first row
 };
 /// The traits of a measure.
 const MeasureTraits& traits_of(Measure measure);
@@ -39,30 +39,30 @@ inline bool trains(Measure measure) { return traits_of(measure).trains; }
 
 /// One task of a table.
 struct PublishedColumn {
-  std::string name;        ///< as the paper calls it
-  std::string preset;      ///< preset of our runs; empty for a measure that needs none
-  int64_t head_dim = 0;    ///< head width of a crossover, which has no preset
-  bool causal = false;     ///< whether a crossover is measured with a causal mask
-  std::string real_data;   ///< the --data that the paper's values are for, or that it cannot do without
-  std::string note{};      ///< explains the paper's value where necessary
-  std::string sentence{};  ///< draws the cross-attention of each model while it translates this; empty: none
-  std::string data{};      ///< the file that is read unless --data says another, by find_data(); empty: none
-  int64_t width = 0;       ///< w of bands and bars, for map distances
-  int64_t num_pos = 0;     ///< number of bars, for map distances
-  double exponent = 0;     ///< E of a tree with l^E buds
-  bool encoder_only = false;  ///< rows replace the self-attention of the encoder alone
+  std::string name;           ///< as the paper calls it
+  std::string preset;         ///< preset of our runs; empty for a measure without training
+  int64_t head_dim = 0;       ///< head width of a crossover, which has no preset
+  bool causal = false;        ///< whether a crossover is measured with a causal mask
+  std::string real_data;      ///< description of the paper's data, to be given by --data
+  std::string note{};         ///< explains the paper's value where necessary
+  std::string sentence{};     ///< sentence whose cross-attention maps are drawn; empty: none
+  std::string data{};         ///< file for find_data(), unless --data names another; empty: none
+  int64_t width = 0;          ///< w of bands and bars, for map distances
+  int64_t num_pos = 0;        ///< number of bars, for map distances
+  double exponent = 0;        ///< E of a tree with l^E buds
+  bool encoder_only = false;  ///< whether rows replace only the encoder's self-attention
 };
 
 /// One model of a table.
 struct PublishedRow {
-  std::string name;                                             ///< the model, as the paper calls it
-  std::string attention;                                        ///< "none": a model without; empty: not run
-  std::vector<double> values;                                   ///< one per column; NaN: none
-  std::string note;                                             ///< what differs from the paper; may be empty
-  std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
+  std::string name;            ///< the model, as the paper calls it
+  std::string attention;       ///< spec; "none": a model without attention; empty: not run
+  std::vector<double> values;  ///< one per column; NaN: none
+  std::string note;            ///< difference from the paper; may be empty
+  std::map<std::string, std::string> attention_in{};  ///< attention by column, where it is not `attention`
   std::vector<std::pair<std::string, std::string>> settings{};  ///< settings besides the attention
-  double tolerance = 0;                                         ///< instead of the table's; 0: the table's
-  std::string from{};  ///< the row above whose trained weights its runs begin from; empty: none
+  double tolerance = 0;                                         ///< tolerance of the row; 0: the table's
+  std::string from{};  ///< earlier row whose trained weights its runs begin from; empty: none
 
   /// The attention of this model on a task.
   const std::string& attention_on(const PublishedColumn& column) const;
@@ -70,22 +70,22 @@ struct PublishedRow {
 
 /// A table of a paper.
 struct PublishedTable {
-  std::string name;                      ///< for `heed reproduce`
-  std::string about;                     ///< one line
-  std::string source;                    ///< authors, year, table, arXiv number
-  Measure measure = Measure::accuracy;   ///< unit of the values, and what the tolerance means
-  double tolerance = 0;                  ///< see Measure
-  std::string metric{};                  ///< validation metric to compare with; empty: the score itself
-  std::string runs_of{};                 ///< the table whose runs these are too; empty: its own
-  bool bubbles = false;                  ///< draws accuracy over speed, with memory as area
-  bool maps = false;                     ///< draws the attention maps of the trained models side by side
-  bool widths = false;                   ///< draws score and loss over the width of the rows' windows
-  bool lengths = false;                  ///< draws BLEU over the length of the source, with a table of it
+  std::string name;                     ///< for `heed reproduce`
+  std::string about;                    ///< one line
+  std::string source;                   ///< authors, year, table, arXiv number
+  Measure measure = Measure::accuracy;  ///< unit of the values and of the tolerance
+  double tolerance = 0;                 ///< see Measure
+  std::string metric{};                 ///< validation metric to compare with; empty: the score itself
+  std::string runs_of{};                ///< table with the same runs; empty: this one
+  bool bubbles = false;                 ///< whether the page draws accuracy over speed, with memory as area
+  bool maps = false;                    ///< whether it draws the trained models' maps side by side
+  bool widths = false;   ///< whether it draws score and loss over the width of the rows' windows
+  bool lengths = false;  ///< whether it draws BLEU over the length of the source
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
 };
 
-/// What the values of a table are: "accuracies of the test split in percent".
+/// Description of a table's values: "accuracies of the test split in percent".
 std::string unit_text(const PublishedTable& table);
 
 /// All tables, in the order of the file.
@@ -93,19 +93,19 @@ const std::vector<PublishedTable>& published();
 /// The table of a name. A usage error with the nearest name and the list when there is none.
 const PublishedTable& published_table(const std::string& name);
 
-/// Why this program cannot run an attention: it has none of this name, or not this option. Empty where it
-/// can, and for "none", of models without attention.
+/// Why this program cannot run an attention: its name or one of its options is unknown. Empty for a known
+/// one, and for "none", the spec of models without attention.
 std::string why_unknown(const std::string& spec);
 
 /// The comparison of our value with the paper's.
 enum class Verdict { reproduced, better, below, unknown };
-/// The verdict on a value, which is as good as the paper's within the larger of the table's tolerance and
-/// `error`: that of the seeds and of a test set of so many examples. `tolerance` is a row's own; 0: the
-/// table's. Unknown where the paper has no value.
+/// The verdict on our value: reproduced if it differs from the paper's by at most the tolerance or our
+/// value's `error`, whichever is larger. `tolerance` is the row's; 0: the table's. Unknown without a
+/// published value.
 Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error,
                    double tolerance = 0);
-/// Two standard errors of an accuracy in percent that was scored on so many examples (binomial); 0 where
-/// their number is not known.
+/// Two standard errors of an accuracy in percent over a number of test examples (binomial): 200 *
+/// sqrt(p * (1 - p) / examples); 0 where the number is not known.
 double two_standard_errors(double percent, int64_t examples);
 /// The verdict as a word.
 const char* to_string(Verdict verdict);

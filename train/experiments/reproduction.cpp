@@ -1,8 +1,9 @@
-// Runs the cells of a published table, and averages them.
+// Reproduces a table: trains or measures its cells, and averages rows over columns.
 #include "heed/train/experiments/reproduction.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
@@ -12,84 +13,81 @@
 namespace heed {
 namespace {
 
+/// Fails if --data names a column that the table does not have, or a file that is not found.
 void check_data(const PublishedTable& table, const ReproductionOptions& options) {
+  std::vector<std::string> columns;
+  for (const PublishedColumn& column : table.columns) columns.push_back(column.name);
   for (const auto& [column, path] : options.data) {
-    const bool known =
-        std::any_of(table.columns.begin(), table.columns.end(),
-                    [&, &wanted = column](const PublishedColumn& one) { return one.name == wanted; });
-    if (!known) {
-      std::vector<std::string> columns;
-      for (const PublishedColumn& one : table.columns) columns.push_back(one.name);
+    if (std::ranges::count(columns, column) == 0)
       fail("--data ", column, "=", path, ": ", table.name, " has no column ", column, ".",
            suggestion(column, columns));
-    }
     find_data(path);
   }
 }
 
-/// Measures the cells of a table that needs no training.
+/// Measures and judges the cells of a table whose measure trains no models.
 void measure_cells(const PublishedTable& table, const ReproductionOptions& options,
                    std::vector<PlannedCell>& all, Reproduction& result) {
   try {
     if (table.measure == Measure::steps_per_second)
-      time_cells(table, options, all);
+      measure_speeds(table, options, all);
     else if (table.measure == Measure::map_distance)
-      distance_cells(table, options, all);
+      measure_map_distances(table, options, all);
     else if (table.measure == Measure::swapped)
-      swap_cells(table, options, all);
+      measure_swapped_attention(table, options, all);
     else
-      cross_cells(table, options, all);
+      measure_crossovers(table, options, all);
   } catch (const Stopped& stopped) {
     result.stopped = stopped;
   }
   for (PlannedCell& planned : all) {
-    if (runs(planned)) ++result.runs;
-    if (planned.cell.ours.count > 0) ++result.done;
-    set_verdict(table, options, planned, planned.cell);
-    result.cells.push_back(planned.cell);
+    if (can_run(planned)) ++result.runs;
+    if (planned.result.ours.count > 0) ++result.done;
+    set_verdict(table, options, planned, planned.result);
+    result.cells.push_back(planned.result);
   }
   write_page({table, options, all, {}}, result);
 }
 
-/// The average of a row whose cells have values in all columns; else only the paper's.
-Cell average_of(const PublishedTable& table, const PublishedRow& row, const std::vector<Cell>& cells) {
-  Cell out{.name = row.name + "/average", .paper = 0};
-  const auto count = static_cast<double>(table.columns.size());
-  double ours = 0, squares = 0, seeds = INFINITY;
-  bool complete = true, judged = true;
+/// The average of a row over all columns: of the paper's values, and of ours if every cell has one.
+CellResult average_of(const PublishedTable& table, const PublishedRow& row,
+                      const std::vector<CellResult>& cells) {
+  CellResult average{.name = row.name + "/average", .paper = 0};
+  const auto num_columns = static_cast<double>(table.columns.size());
+  double ours = 0, squared_errors = 0;
+  int64_t min_seeds = std::numeric_limits<int64_t>::max();
+  bool is_complete = true, is_judged = true;
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    out.paper += row.values[i] / count;  // NaN where one is missing
-    const std::string name = row.name + "/" + table.columns[i].name;
-    const auto cell =
-        std::find_if(cells.begin(), cells.end(), [&](const Cell& one) { return one.name == name; });
-    complete = complete && cell != cells.end() && cell->ours.count > 0;
-    if (!complete) continue;
-    judged = judged && cell->verdict != Verdict::unknown;
-    ours += cell->ours.mean / count;
-    squares += cell->error * cell->error;
-    seeds = std::min(seeds, static_cast<double>(cell->ours.count));
+    average.paper += row.values[i] / num_columns;  // NaN where one is missing
+    const auto cell = std::ranges::find(cells, row.name + "/" + table.columns[i].name, &CellResult::name);
+    is_complete = is_complete && cell != cells.end() && cell->ours.count > 0;
+    if (!is_complete) continue;
+    is_judged = is_judged && cell->verdict != Verdict::unknown;
+    ours += cell->ours.mean / num_columns;
+    squared_errors += cell->error * cell->error;
+    min_seeds = std::min(min_seeds, cell->ours.count);
   }
-  if (!complete) return out;
-  out.ours = {ours, 0, static_cast<int64_t>(seeds)};
-  out.error = std::sqrt(squares) / count;
-  if (judged)
-    out.verdict = verdict_on(table, out.paper, ours, out.error);
+  if (!is_complete) return average;
+  average.ours = {.mean = ours, .count = min_seeds};
+  average.error = std::sqrt(squared_errors) / num_columns;
+  if (is_judged)
+    average.verdict = verdict_on(table, average.paper, ours, average.error);
   else
-    out.remark = "not all columns can be compared with the paper's";
-  return out;
+    average.remark = "not all columns can be compared with the paper's";
+  return average;
 }
 
 }  // namespace
 
-std::vector<Cell> averages_of(const PublishedTable& table, const std::vector<Cell>& cells) {
-  std::vector<Cell> out;
-  if (table.measure != Measure::accuracy || table.columns.size() < 2) return out;
+std::vector<CellResult> averages_of(const PublishedTable& table, const std::vector<CellResult>& cells) {
+  std::vector<CellResult> averages;
+  if (table.measure != Measure::accuracy || table.columns.size() < 2) return averages;
   for (const PublishedRow& row : table.rows) {
-    const bool wanted = std::any_of(cells.begin(), cells.end(),
-                                    [&](const Cell& cell) { return cell.name.starts_with(row.name + "/"); });
-    if (wanted) out.push_back(average_of(table, row, cells));
+    if (std::ranges::any_of(cells,
+                            [&](const CellResult& cell) { return cell.name.starts_with(row.name + "/"); }))
+      averages.push_back(average_of(table, row, cells));
   }
-  return out;
+  return averages;
 }
 
 Reproduction reproduce(const PublishedTable& table, const ReproductionOptions& options) {

@@ -1,4 +1,4 @@
-// Chooses the cells of a reproduction and makes their settings.
+// Chooses the cells of a reproduction and derives the settings of their runs.
 #include <algorithm>
 
 #include "heed/core/io/ascii.h"
@@ -11,17 +11,21 @@
 namespace heed {
 namespace {
 
-std::string lower(std::string words) {
-  for (char& c : words) c = ascii_lower(c);
+constexpr const char* settings_source = "published_results.json: ";  // in errors of settings
+
+std::string in_lower_case(std::string words) {
+  std::ranges::transform(words, words.begin(), ascii_lower);
   return words;
 }
 
-bool named(const std::vector<std::string>& patterns, const PublishedRow& row, const PublishedColumn& column) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return names_cell(pattern, row, column); });
+/// True if one of the patterns of --rows matches a cell.
+bool is_named(const std::vector<std::string>& patterns, const PublishedRow& row,
+              const PublishedColumn& column) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return names_cell(pattern, row, column); });
 }
 
-/// Why the data of a column is missing; empty where it is there, and where it needs none.
+/// Why a column has no data; empty for a column with data and for one that needs none.
 std::string why_no_data(const PublishedTable& table, const PublishedColumn& column,
                         const ReproductionOptions& options) {
   if (options.data.contains(column.name)) return "";
@@ -37,15 +41,15 @@ std::string why_no_data(const PublishedTable& table, const PublishedColumn& colu
   }
 }
 
-/// Fails at a pattern that no cell has.
+/// Fails at a pattern that matches none of these cells.
 void check_patterns(const PublishedTable& table, const std::vector<std::string>& patterns,
-                    const std::vector<PlannedCell>& found) {
+                    const std::vector<PlannedCell>& cells) {
   for (const std::string& pattern : patterns) {
-    const bool known = std::any_of(found.begin(), found.end(), [&](const PlannedCell& planned) {
+    const bool is_known = std::ranges::any_of(cells, [&](const PlannedCell& planned) {
       return names_cell(pattern, *planned.row, *planned.column);
     });
-    if (known) continue;
-    const auto name_of = [](const auto& one) { return one.name; };
+    if (is_known) continue;
+    const auto name_of = [](const auto& row_or_column) { return row_or_column.name; };
     fail("--rows ", pattern, ": ", table.name,
          " has no such row or column. It has: ", picture::joined(table.rows, ", ", name_of), ", ",
          picture::joined(table.columns, ", ", name_of), "; one cell is ROW/COLUMN.");
@@ -55,9 +59,9 @@ void check_patterns(const PublishedTable& table, const std::vector<std::string>&
 }  // namespace
 
 bool names_cell(const std::string& pattern, const PublishedRow& row, const PublishedColumn& column) {
-  const std::string wanted = lower(pattern);
-  return wanted == lower(row.name) || wanted == lower(column.name) ||
-         wanted == lower(row.name + "/" + column.name);
+  const std::string wanted = in_lower_case(pattern);
+  return wanted == in_lower_case(row.name) || wanted == in_lower_case(column.name) ||
+         wanted == in_lower_case(row.name + "/" + column.name);
 }
 
 std::string data_of(const PublishedColumn& column, const ReproductionOptions& options) {
@@ -65,7 +69,7 @@ std::string data_of(const PublishedColumn& column, const ReproductionOptions& op
   return given != options.data.end() ? given->second : column.data;
 }
 
-bool runs(const PlannedCell& planned) {
+bool can_run(const PlannedCell& planned) {
   const std::string& spec = planned.row->attention_on(*planned.column);
   return planned.has_data && !spec.empty() && why_unknown(spec).empty();
 }
@@ -75,64 +79,57 @@ PlannedCell PlannedCell::of(const PublishedTable& table, const PublishedRow& row
   return {.row = &row,
           .column = &column,
           .column_index = column_index,
-          .cell = {.name = row.name + "/" + column.name, .paper = row.values[column_index]}};
+          .result = {.name = row.name + "/" + column.name, .paper = row.values[column_index]}};
 }
 
 std::vector<PlannedCell> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
-  std::vector<PlannedCell> out;
-  // Rows that others need run too, however long they take: the first of a ratio, and those begun from.
-  const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
+  std::vector<PlannedCell> cells;
+  const bool is_ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const PublishedColumn& column = table.columns[i];
-    const std::string missing = why_no_data(table, column, options);
-    const bool column_asked = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
-      return named(options.rows, one, column);
-    });
+    const std::string why_missing = why_no_data(table, column, options);
     for (const PublishedRow& row : table.rows) {
-      const bool is_first = &row == &table.rows.front() && ratio && column_asked;
-      const bool is_base = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
-        return one.from == row.name && named(options.rows, one, column);
+      // A named row runs however long it takes, and so do the rows that it needs: the first row of a ratio,
+      // and the row whose trained weights it begins from.
+      const bool is_requested = std::ranges::any_of(table.rows, [&](const PublishedRow& other) {
+        const bool needs_row =
+            &other == &row || other.from == row.name || (is_ratio && &row == &table.rows.front());
+        return needs_row && is_named(options.rows, other, column);
       });
-      const bool is_asked = named(options.rows, row, column) || is_first || is_base;
-      if (!options.rows.empty() && !is_asked) continue;
+      if (!options.rows.empty() && !is_requested) continue;
       PlannedCell planned = PlannedCell::of(table, row, i);
-      planned.asked = is_asked;
-      planned.has_data = missing.empty();
+      planned.is_requested = is_requested;
+      planned.has_data = why_missing.empty();
       const std::string& spec = row.attention_on(column);
-      if (spec.empty())
-        planned.cell.remark = row.note;
-      else if (const std::string why = why_unknown(spec); !why.empty())
-        planned.cell.remark = "not run: " + why;
-      else
-        planned.cell.remark = missing;
-      out.push_back(std::move(planned));
+      const std::string why = spec.empty() ? "" : why_unknown(spec);
+      planned.result.remark = spec.empty() ? row.note : why.empty() ? why_missing : "not run: " + why;
+      cells.push_back(std::move(planned));
     }
   }
-  check_patterns(table, options.rows, out);
-  const auto all = std::count_if(out.begin(), out.end(), runs);
+  check_patterns(table, options.rows, cells);
+  const auto num_runnable = std::ranges::count_if(cells, can_run);
   int64_t number = 0;
-  for (PlannedCell& planned : out) {
-    if (runs(planned)) planned.position = text(++number, " of ", all);
+  for (PlannedCell& planned : cells) {
+    if (can_run(planned)) planned.position = text(++number, " of ", num_runnable);
   }
-  return out;
+  return cells;
 }
 
 void mark_failed(PlannedCell& planned, const Error& why) {
-  planned.cell.remark = why.what();
-  planned.cell.code = static_cast<int>(why.fault());
+  planned.result.remark = why.what();
+  planned.result.code = static_cast<int>(why.fault());
   planned.plans.clear();
 }
 
 Config config_of(const PlannedCell& planned, const ReproductionOptions& options, int64_t seed) {
   Config config = make_config(planned.column->preset);
   const std::string& spec = planned.row->attention_on(*planned.column);
-  const std::string where = "published_results.json: ";
-  for (const auto& [key, value] : planned.row->settings) config.set(key, value, where);
+  for (const auto& [key, value] : planned.row->settings) config.set(key, value, settings_source);
   if (config.model.kind == ModelKind::seq2seq) {
-    config.set("attention.cross", spec, where);
+    config.set("attention.cross", spec, settings_source);
   } else {
-    config.set("attention.encoder", spec, where);
-    if (!planned.column->encoder_only) config.set("attention.decoder", spec, where);
+    config.set("attention.encoder", spec, settings_source);
+    if (!planned.column->encoder_only) config.set("attention.decoder", spec, settings_source);
   }
   options.adjust(config);
   const std::string data = data_of(*planned.column, options);
@@ -144,21 +141,21 @@ Config config_of(const PlannedCell& planned, const ReproductionOptions& options,
 
 Config recipe_of(const PlannedCell& planned) {
   Config recipe = preset_config(planned.column->preset);
-  for (const auto& [key, value] : planned.row->settings) recipe.set(key, value, "published_results.json: ");
+  for (const auto& [key, value] : planned.row->settings) recipe.set(key, value, settings_source);
   return recipe;
 }
 
 std::string deviations_of(const PlannedCell& planned, Config& config) {
-  Config wanted = recipe_of(planned);
-  std::string out;
-  for (const ReportSetting& one : different_settings(config, wanted)) {
-    if (one.key.starts_with("attention.") || one.key == "data.path" || one.key == "train.seed") continue;
-    const auto& own = planned.row->settings;
+  Config recipe = recipe_of(planned);
+  std::string deviations;
+  for (const ReportSetting& setting : different_settings(config, recipe)) {
+    const std::string& key = setting.key;
+    if (key.starts_with("attention.") || key == "data.path" || key == "train.seed") continue;
     const bool is_of_row =
-        std::any_of(own.begin(), own.end(), [&](const auto& setting) { return setting.first == one.key; });
-    picture::append_part(out, to_string(one, is_of_row ? "row" : "recipe"), ", ");
+        std::ranges::any_of(planned.row->settings, [&](const auto& of_row) { return of_row.first == key; });
+    picture::append_part(deviations, to_string(setting, is_of_row ? "row" : "recipe"), ", ");
   }
-  return out;
+  return deviations;
 }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Writes the curves of a table's runs as CSV with their origins, and collects the origins for its page: the
-// program, commit, machine and date of each run.
+// Writes the curves of a table's runs as CSV with their origins (program, commit, machine and date of each
+// run), and collects the origins for the table's page.
 #include <algorithm>
 
 #include "heed/core/io/files.h"
@@ -12,13 +12,13 @@
 namespace heed {
 namespace {
 
-/// What `value_of` gives for the sessions of a run, each value once; empty ones are left out.
-template <class ValueOf>
-std::string over_sessions(const Json& manifest, std::string_view separator, const ValueOf& value_of) {
+/// The different texts that `text_of` returns for the sessions of a run; empty ones are left out.
+template <class TextOf>
+std::string over_sessions(const Json& manifest, std::string_view separator, const TextOf& text_of) {
   std::vector<std::string> seen;
   for (const Json& session : sessions_of(manifest)) {
-    const std::string one = value_of(session);
-    if (!one.empty() && std::find(seen.begin(), seen.end(), one) == seen.end()) seen.push_back(one);
+    const std::string words = text_of(session);
+    if (!words.empty() && std::ranges::count(seen, words) == 0) seen.push_back(words);
   }
   return picture::joined(seen, separator);
 }
@@ -32,47 +32,48 @@ std::string machine_of(const Json& session) {
   return out;
 }
 
-/// The values of a fact over all sessions.
+/// The different values of a fact over all sessions, or "unknown".
 std::string fact_over_sessions(const Json& manifest, const char* name) {
-  const std::string out =
+  const std::string values =
       over_sessions(manifest, ", ", [&](const Json& session) { return fact_of(session, name); });
-  return out.empty() ? "unknown" : out;
+  return values.empty() ? "unknown" : values;
 }
 
+/// The command that makes one run of a cell.
 std::string command_of(const PublishedTable& table, const ReproductionOptions& options,
                        const PlannedCell& planned, const PlannedRun& plan) {
-  std::string out = text(program_name(), " reproduce ", table.name, " --rows ", planned.cell.name);
+  std::string out = text(program_name(), " reproduce ", table.name, " --rows ", planned.result.name);
   if (plan.seed > 1) out += text(" --seeds ", plan.seed);
   if (const auto data = options.data.find(planned.column->name); data != options.data.end())
     out += text(" --data ", data->first, "=", Path(data->second).filename().string());
   return out + (options.adjusted.empty() ? "" : " " + options.adjusted);
 }
 
-constexpr const char* origin_metadata[] = {"heed", "commit", "machine", "date"};
+constexpr const char* origin_facts[] = {"heed", "commit", "machine", "date"};
 constexpr size_t day_length = 10;  // characters of the day in 2026-11-24T19:05:48Z
 
-/// The headers of the curves of a cell's runs: those that have begun here, and those on file.
+/// The header of the curve of each run of a cell, of those that have begun in this call and those on file.
 std::vector<Facts> headers_of(const PageInput& input, const PlannedCell& planned) {
   std::vector<Facts> out;
   for (const PlannedRun& plan : planned.plans) {
     const auto facts = curve_facts(input.table, input.options, planned, plan);
     const Facts header(facts.begin(), facts.end());
-    if (header.contains("commit") && !is_filed(planned, plan.seed)) out.push_back(header);
+    if (header.contains("commit") && !counts_from_file(planned, plan.seed)) out.push_back(header);
   }
-  for (const auto* runs : {&planned.filed, &planned.begun}) {
-    for (const FiledRun& one : *runs) out.push_back(one.facts);
+  for (const auto* runs : {&planned.finished_on_file, &planned.unfinished_on_file}) {
+    for (const FiledRun& run : *runs) out.push_back(run.facts);
   }
   return out;
 }
 
-/// The values of a fact, each once; a date without its time.
+/// The different values of a fact; a date without its time.
 std::vector<std::string> values_of(const std::vector<Facts>& headers, const std::string& name) {
   std::vector<std::string> out;
   for (const Facts& header : headers) {
     std::string value = fact_of(header, name);
     if (value.empty()) value = "unknown";
     if (name == "date") value = value.substr(0, day_length);
-    if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+    if (std::ranges::count(out, value) == 0) out.push_back(value);
   }
   return out;
 }
@@ -93,18 +94,16 @@ std::string fact_of(const Facts& facts, const std::string& name) {
 Facts setting_facts(const ReproductionOptions& options, const PlannedCell& planned) {
   return {{"recipe", planned.column->preset},
           {"attention", planned.row->attention_on(*planned.column)},
-          {"changed", planned.cell.changed.empty() ? "nothing" : planned.cell.changed},
+          {"changed", planned.result.changed.empty() ? "nothing" : planned.result.changed},
           {"data", options.data.contains(planned.column->name) ? given_data
                    : planned.column->data.empty()              ? "generated by the program"
                                                                : planned.column->data}};
 }
 
-std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
-                                                             const ReproductionOptions& options,
-                                                             const PlannedCell& planned,
-                                                             const PlannedRun& plan) {
+FactList curve_facts(const PublishedTable& table, const ReproductionOptions& options,
+                     const PlannedCell& planned, const PlannedRun& plan) {
   const Facts settings = setting_facts(options, planned);
-  std::vector<std::pair<std::string, std::string>> out{
+  FactList facts{
       {"command", command_of(table, options, planned, plan)},
       {"attention", settings.at("attention")},
       {"begins from", planned.row->from.empty() ? "weights drawn at random" : "the row " + planned.row->from},
@@ -114,14 +113,14 @@ std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTabl
       {"seed", text(plan.seed)}};
   const std::optional<Json> manifest =
       RunFolder::elsewhere(folder_of(plan, options.runs.folder)).read_manifest();
-  if (!manifest) return out;
-  out.insert(out.end(), {{"steps", fact_of(*manifest, "steps")},
-                         {"parameters", fact_of(*manifest, "parameters")},
-                         {"heed", fact_over_sessions(*manifest, "heed")},
-                         {"commit", fact_over_sessions(*manifest, "commit")},
-                         {"machine", over_sessions(*manifest, "; ", machine_of)},
-                         {"date", fact_of(*manifest, "started")}});
-  return out;
+  if (!manifest) return facts;
+  facts.insert(facts.end(), {{"steps", fact_of(*manifest, "steps")},
+                             {"parameters", fact_of(*manifest, "parameters")},
+                             {"heed", fact_over_sessions(*manifest, "heed")},
+                             {"commit", fact_over_sessions(*manifest, "commit")},
+                             {"machine", over_sessions(*manifest, "; ", machine_of)},
+                             {"date", fact_of(*manifest, "started")}});
+  return facts;
 }
 
 Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
@@ -140,39 +139,38 @@ void write_curve(const PublishedTable& table, const ReproductionOptions& options
   if (keeps_curve_on_file(file, setting_facts(options, planned), curve.points.back().step, has_scores))
     return;
   io::make_directories(options.results_folder());
-  std::vector<std::pair<std::string, std::string>> facts = curve_facts(table, options, planned, plan);
+  FactList facts = curve_facts(table, options, planned, plan);
   if (ended != nullptr) {
-    const auto scored = score_facts(*ended);
-    facts.insert(facts.end(), scored.begin(), scored.end());
+    std::ranges::copy(score_facts(*ended), std::back_inserter(facts));
   }
   io::write_own(file, curve_csv(curve, facts));
 }
 
-bool is_filed(const PlannedCell& planned, int64_t seed) {
-  return std::any_of(planned.filed.begin(), planned.filed.end(),
-                     [&](const FiledRun& one) { return one.run.seed == seed; });
+bool counts_from_file(const PlannedCell& planned, int64_t seed) {
+  return std::ranges::any_of(planned.finished_on_file,
+                             [&](const FiledRun& filed) { return filed.run.seed == seed; });
 }
 
 Origins origins_of(const PageInput& input) {
-  std::map<std::string, std::vector<Facts>> headers;  // by cell
-  std::vector<Facts> of_all;
+  std::map<std::string, std::vector<Facts>> headers_by_cell;
+  std::vector<Facts> all_headers;
   for (const PlannedCell& planned : input.all) {
-    const std::vector<Facts> own = headers_of(input, planned);
-    if (own.empty()) continue;
-    headers[planned.cell.name] = own;
-    of_all.insert(of_all.end(), own.begin(), own.end());
+    const std::vector<Facts> headers = headers_of(input, planned);
+    if (headers.empty()) continue;
+    headers_by_cell[planned.result.name] = headers;
+    all_headers.insert(all_headers.end(), headers.begin(), headers.end());
   }
-  Origins out;
-  for (const char* name : origin_metadata) {
-    const std::vector<std::string> values = values_of(of_all, name);
-    if (values.size() == 1) out.shared += wrapped(text("- ", name, ": ", markdown_escaped(values[0])), "  ");
+  Origins origins;
+  for (const char* name : origin_facts) {
+    const std::vector<std::string> values = values_of(all_headers, name);
+    if (values.size() == 1)
+      origins.shared += wrapped(text("- ", name, ": ", markdown_escaped(values[0])), "  ");
     if (values.size() < 2) continue;
-    for (const auto& [cell, own] : headers) {
-      picture::append_part(out.own[cell], text(name, " ", picture::joined(values_of(own, name), " and ")),
-                           ", ");
-    }
+    for (const auto& [cell, headers] : headers_by_cell)
+      picture::append_part(origins.by_cell[cell],
+                           text(name, " ", picture::joined(values_of(headers, name), " and ")), ", ");
   }
-  return out;
+  return origins;
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // Pictures of a table: accuracy over speed, attention maps side by side, time over length.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "heed/attention/inspect/map_svg.h"
 #include "heed/core/io/files.h"
@@ -12,29 +13,29 @@
 namespace heed {
 namespace {
 
-/// Sums over runs, and how many there are.
-struct RunSums {
-  double accuracy = 0, speed = 0, memory = 0;  // percent, steps a second, MB
+/// The sum of bubbles, and their mean.
+struct BubbleSum {
+  Bubble sum;
   double count = 0;
-  void add(double of_accuracy, double of_speed, double of_memory) {
-    accuracy += of_accuracy;
-    speed += of_speed;
-    memory += of_memory;
+  void add(const Bubble& bubble) {
+    sum.x += bubble.x;
+    sum.y += bubble.y;
+    sum.area += bubble.area;
     count += 1;
   }
   Bubble mean(const std::string& name) const {
-    return {name, speed / count, accuracy / count, memory / count};
+    return {.name = name, .x = sum.x / count, .y = sum.y / count, .area = sum.area / count};
   }
 };
 
-RunSums sums_of_runs(const PageInput& input, const PlannedCell& planned) {
-  RunSums out;
+BubbleSum sum_of_runs(const PageInput& input, const PlannedCell& planned) {
+  BubbleSum sum;
   for (const ComparedRun* run : input.finished(planned)) {
     const double accuracy = run->score("accuracy");
     if (!std::isnan(accuracy) && run->steps_per_second > 0 && run->memory > 0)
-      out.add(100 * accuracy, run->steps_per_second, run->memory / 1e6);
+      sum.add({.name = "", .x = run->steps_per_second, .y = 100 * accuracy, .area = run->memory / 1e6});
   }
-  return out;
+  return sum;
 }
 
 BubbleChart empty_chart(const std::string& title) {
@@ -46,106 +47,103 @@ BubbleChart empty_chart(const std::string& title) {
           .max_y = 100};
 }
 
-/// The maps of the first block that `heed inspect` writes of a run, which is inspected where it was not yet.
-/// They have `row` as their kind, and no tokens.
+/// The maps of a run's first block, with the name of the table's row as their kind. `heed inspect` writes
+/// them into files first, unless these exist.
 std::vector<MapView> maps_of_run(const PlannedRun& plan, const ReproductionOptions& options,
                                  const std::string& row) {
   const Path folder = options.runs.folder / "maps" / plan.name;
   if (!io::exists(folder / "maps.safetensors"))
     run_heed({"inspect", folder_of(plan, options.runs.folder).string(), "--out", folder.string()}, options,
-             {});
-  std::vector<MapView> out;
+             TimeBudget());
+  std::vector<MapView> maps;
   for (const Path& file : io::list(folder)) {
-    if (!file.filename().string().ends_with("-0.npy")) continue;
+    if (!file.filename().string().ends_with("-0.npy")) continue;  // the maps of another block
     visit_stored_maps(folder / file.filename(), [&](const MapView& map) {
-      out.push_back(map);
-      out.back().kind = row;
+      maps.push_back(map);
+      maps.back().kind = row;
     });
   }
-  return out;
+  return maps;
+}
+
+/// The measured times of a cell's row and of softmax over the length: one curve for each attention.
+std::vector<Series> time_curves(const PlannedCell& planned, const ReproductionOptions& options) {
+  const Path file = lengths_folder(planned, options) / "attention.csv";
+  if (!io::exists(file)) return {};
+  std::map<std::string, Series> by_attention;
+  const CsvTable measured(io::read(file), file.string());
+  for (int64_t i = 0; i < measured.rows(); ++i) {
+    if (measured.number(i, "causal") != (planned.column->causal ? 1 : 0)) continue;
+    const std::string& attention = measured.cell(i, "attention");
+    Series& curve = by_attention[attention];
+    curve.name = attention == "softmax" ? attention : planned.row->name;
+    curve.x.push_back(measured.number(i, "length"));
+    curve.y.push_back(measured.number(i, "forward_ms"));
+  }
+  std::vector<Series> curves;
+  for (auto& [attention, curve] : by_attention) curves.push_back(std::move(curve));
+  return curves;
 }
 
 }  // namespace
 
 std::string draw_bubbles(const PageInput& input) {
-  std::string out;
+  std::string pictures;
   const auto draw = [&](const std::string& name, const BubbleChart& chart) {
     if (!chart.bubbles.empty())
-      out += input.put_picture(name, "-bubbles.svg", chart.title, bubbles_svg(chart));
+      pictures += input.put_picture(name, "-bubbles.svg", chart.title, bubbles_svg(chart));
   };
-  std::map<std::string, RunSums> rows;  // sums of the means of all columns, by row
+  std::map<std::string, BubbleSum> sums_over_columns;  // by the name of the row
   for (const PublishedColumn& column : input.table.columns) {
     BubbleChart chart = empty_chart(column.name + ": speed against accuracy");
     for (const PlannedCell* planned : input.in_column(column)) {
-      const RunSums sums = sums_of_runs(input, *planned);
-      if (!(sums.count > 0)) continue;
-      const Bubble mean = sums.mean(planned->row->name);
-      chart.bubbles.push_back(mean);
-      rows[mean.name].add(mean.y, mean.x, mean.area);
+      const BubbleSum runs = sum_of_runs(input, *planned);
+      if (!(runs.count > 0)) continue;
+      chart.bubbles.push_back(runs.mean(planned->row->name));
+      sums_over_columns[planned->row->name].add(chart.bubbles.back());
     }
     draw(column.name, chart);
   }
   BubbleChart average = empty_chart("means over all tasks: speed against accuracy");
   for (const PublishedRow& row : input.table.rows) {
-    const RunSums& sums = rows[row.name];
-    if (sums.count >= static_cast<double>(input.table.columns.size()))
-      average.bubbles.push_back(sums.mean(row.name));
+    const BubbleSum& columns = sums_over_columns[row.name];
+    if (columns.count >= static_cast<double>(input.table.columns.size()))
+      average.bubbles.push_back(columns.mean(row.name));
   }
   draw("average", average);
-  return out;
+  return pictures;
 }
 
-std::string draw_maps(const PageInput& input) {
-  std::string out;
-  for (const PublishedColumn& column : input.table.columns) {
-    std::vector<MapView> maps;
-    for (const PlannedCell* planned : input.in_column(column)) {
-      if (planned->plans.empty() || !is_trained(planned->plans.front(), input.options.runs.folder)) continue;
-      try {
-        for (MapView& map : maps_of_run(planned->plans.front(), input.options, planned->row->name))
-          maps.push_back(std::move(map));
-      } catch (const Error& error) {
-        out += wrapped(text("No maps of ", markdown_escaped(planned->cell.name + ": " + error.what())), "");
-      }
+std::string draw_maps(const PageInput& input, const PublishedColumn& column) {
+  std::string lines;
+  std::vector<MapView> maps;
+  for (const PlannedCell* planned : input.in_column(column)) {
+    if (planned->plans.empty() || !is_trained(planned->plans.front(), input.options.runs.folder)) continue;
+    try {
+      std::ranges::move(maps_of_run(planned->plans.front(), input.options, planned->row->name),
+                        std::back_inserter(maps));
+    } catch (const Error& error) {
+      lines += wrapped(text("No maps of ", markdown_escaped(planned->result.name + ": " + error.what())));
     }
-    if (maps.empty()) continue;
-    const std::string title = column.name + ": first block, a row for each model";
-    out += input.put_picture(column.name, "-maps.svg", title, contact_sheet_svg(maps, title));
   }
-  return out;
+  if (maps.empty()) return lines;
+  const std::string title = column.name + ": first block, a row for each model";
+  return lines + input.put_picture(column.name, "-maps.svg", title, contact_sheet_svg(maps, title));
 }
 
-std::string draw_lengths(const PageInput& input) {
-  std::string out;
-  for (const PublishedColumn& column : input.table.columns) {
-    Chart chart{
-        .title = text("forward, ms, head width ", column.head_dim, column.causal ? ", masked" : ", unmasked"),
-        .x_label = "length",
-        .logarithmic_x = true};
-    for (const PlannedCell* planned : input.in_column(column)) {
-      const Path file = lengths_folder(*planned, input.options) / "attention.csv";
-      if (!io::exists(file)) continue;
-      std::map<std::string, Series> lines;  // by attention: softmax and that of the row
-      const CsvTable measured = CsvTable(io::read(file), file.string());
-      for (int64_t i = 0; i < measured.rows(); ++i) {
-        if (measured.number(i, "causal") != (column.causal ? 1 : 0)) continue;
-        Series& line = lines[measured.cell(i, "attention")];
-        line.x.push_back(measured.number(i, "length"));
-        line.y.push_back(measured.number(i, "forward_ms"));
-      }
-      for (auto& [spec, line] : lines) {
-        const bool is_base = spec == "softmax";
-        line.name = is_base ? "softmax" : planned->row->name;
-        const bool drawn =
-            std::any_of(chart.series.begin(), chart.series.end(),
-                        [&, &points = line](const Series& one) { return one.name == points.name; });
-        if (!drawn) chart.series.push_back(std::move(line));
-      }
+std::string draw_lengths(const PageInput& input, const PublishedColumn& column) {
+  Chart chart{
+      .title = text("forward, ms, head width ", column.head_dim, column.causal ? ", masked" : ", unmasked"),
+      .x_label = "length",
+      .logarithmic_x = true};
+  for (const PlannedCell* planned : input.in_column(column)) {
+    for (Series& curve : time_curves(*planned, input.options)) {
+      const bool is_drawn = std::ranges::count(chart.series, curve.name, &Series::name) > 0;  // softmax
+      if (!is_drawn) chart.series.push_back(std::move(curve));
     }
-    if (chart.series.empty()) continue;
-    out += input.put_picture(column.name, ".svg", chart.title, chart_svg(chart, true));
   }
-  return out;
+  if (chart.series.empty()) return "";
+  return input.put_picture(column.name, ".svg", chart.title, chart_svg(chart, /*logarithmic=*/true));
 }
 
 }  // namespace heed

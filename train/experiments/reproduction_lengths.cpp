@@ -1,4 +1,5 @@
-// BLEU by the length of the source, and the alignments of translators: parts of a table's page.
+// Parts of a table's page about translators: BLEU by the length of the source, and cross-attention maps.
+#include <algorithm>
 #include <map>
 
 #include "heed/attention/inspect/map_svg.h"
@@ -16,129 +17,127 @@
 namespace heed {
 namespace {
 
-/// The scores of a cell by length, means over its finished runs.
+/// Means over the finished runs of a cell.
 struct LengthScores {
   std::string row;                    ///< name of the table's row
-  std::vector<LengthBucket> buckets;  ///< means of the buckets that every run has
-  double bleu = 0, speed = 0;         ///< BLEU of all lengths; training steps a second
+  std::vector<LengthBucket> buckets;  ///< scores by length, of the buckets that all runs have
+  double bleu = 0;                    ///< BLEU over all lengths
+  double speed = 0;                   ///< training steps per second
   double parameters = 0;              ///< parameter count of the model
-  double runs = 0;                    ///< number of finished runs with scores by length
 };
 
+/// The scores of a run by length; empty for runs of earlier versions, which wrote none.
 std::vector<LengthBucket> buckets_in(const ComparedRun& run) {
   const Path file = Path(run.folder) / "scores.json";
   const Json scores = parse_json(io::read(file), file.string());
-  const Json* list = scores.find("by_length");
-  return list == nullptr ? std::vector<LengthBucket>{} : length_buckets(*list);
+  const Json* by_length = scores.find("by_length");
+  return by_length == nullptr ? std::vector<LengthBucket>{} : length_buckets(*by_length);
 }
 
 LengthScores length_scores_of(const PageInput& input, const PlannedCell& planned) {
-  LengthScores out{.row = planned.row->name, .buckets = {}};
-  std::map<int64_t, std::vector<LengthBucket>> found;  // by LengthBucket::from
+  LengthScores means{.row = planned.row->name, .buckets = {}};
+  std::map<int64_t, std::vector<LengthBucket>> buckets_of_runs;  // by LengthBucket::from
+  double num_runs = 0;
   for (const ComparedRun* run : input.finished(planned)) {
     const std::vector<LengthBucket> buckets = buckets_in(*run);
-    if (buckets.empty()) continue;  // an earlier version wrote no scores by length
-    for (const LengthBucket& one : buckets) found[one.from].push_back(one);
-    out.bleu += run->score("bleu");
-    out.speed += run->steps_per_second;
-    out.parameters += run->parameters;
-    out.runs += 1;
+    if (buckets.empty()) continue;
+    for (const LengthBucket& bucket : buckets) buckets_of_runs[bucket.from].push_back(bucket);
+    means.bleu += run->score("bleu");
+    means.speed += run->steps_per_second;
+    means.parameters += run->parameters;
+    num_runs += 1;
   }
-  if (!(out.runs > 0)) return out;
-  for (double* sum : {&out.bleu, &out.speed, &out.parameters}) *sum /= out.runs;
-  for (const auto& [from, list] : found) {
-    const auto count = static_cast<double>(list.size());
-    if (count < out.runs) continue;
-    LengthBucket mean = list.front();
+  for (double* sum : {&means.bleu, &means.speed, &means.parameters}) *sum /= std::max(num_runs, 1.0);
+  for (const auto& [from, buckets] : buckets_of_runs) {
+    const auto count = static_cast<double>(buckets.size());
+    if (count < num_runs) continue;
+    LengthBucket mean = buckets.front();
     mean.bleu = mean.length_ratio = 0;
-    for (const LengthBucket& one : list) {
-      mean.bleu += one.bleu / count;
-      mean.length_ratio += one.length_ratio / count;
+    for (const LengthBucket& bucket : buckets) {
+      mean.bleu += bucket.bleu / count;
+      mean.length_ratio += bucket.length_ratio / count;
     }
-    out.buckets.push_back(mean);
+    means.buckets.push_back(mean);
   }
-  return out;
+  return means;
 }
 
-/// A line of the table for each model, and above it the lengths and how many sentences have them.
+/// BLEU as a Markdown table: a column for each bucket of lengths, a line for each model, and above these the
+/// number of sentences in each bucket.
 std::string length_table(const std::vector<LengthScores>& scores) {
-  std::string head = "| words of the source |", rule = "|---|", counts = "| sentences |", lines;
-  for (const LengthBucket& one : scores.front().buckets) {
-    head += text(" ", to_string(one), " |");
+  std::string heads = "| words of the source |", rule = "|---|", sentences = "| sentences |", lines;
+  for (const LengthBucket& bucket : scores.front().buckets) {
+    heads += text(" ", to_string(bucket), " |");
     rule += "---:|";
-    counts += text(" ", grouped(one.sentences), " |");
+    sentences += text(" ", grouped(bucket.sentences), " |");
   }
-  for (const LengthScores& one : scores) {
-    lines += text("| ", one.row, " |");
-    for (const LengthBucket& bucket : one.buckets) lines += text(" ", picture::fixed(bucket.bleu, 2), " |");
-    lines += text(" ", picture::fixed(one.bleu, 2), " | ", picture::fixed(one.speed, 2), " | ",
-                  grouped(static_cast<int64_t>(one.parameters)), " |\n");
+  for (const LengthScores& model : scores) {
+    std::vector<std::string> cells{model.row};
+    for (const LengthBucket& bucket : model.buckets) cells.push_back(picture::fixed(bucket.bleu, 2));
+    for (const double number : {model.bleu, model.speed}) cells.push_back(picture::fixed(number, 2));
+    cells.push_back(grouped(static_cast<int64_t>(model.parameters)));
+    lines += table_line(cells);
   }
-  return text(head, " all | steps/s | parameters |\n", rule, "---:|---:|---:|\n", counts, " | | |\n", lines,
-              "\n");
+  return text(heads, " all | steps/s | parameters |\n", rule, "---:|---:|---:|\n", sentences, " | | |\n",
+              lines, "\n");
 }
 
 std::string length_csv(const std::vector<LengthScores>& scores) {
-  std::string out = "row,from,to,sentences,bleu,length_ratio\n";
-  for (const LengthScores& one : scores) {
-    for (const LengthBucket& bucket : one.buckets) {
-      out += text(csv_name(one.row), ",", bucket.from, ",", bucket.to, ",", bucket.sentences, ",",
+  std::string csv = "row,from,to,sentences,bleu,length_ratio\n";
+  for (const LengthScores& model : scores) {
+    for (const LengthBucket& bucket : model.buckets)
+      csv += text(csv_name(model.row), ",", bucket.from, ",", bucket.to, ",", bucket.sentences, ",",
                   bucket.bleu, ",", bucket.length_ratio, "\n");
-    }
   }
-  return out;
+  return csv;
+}
+
+/// A picture of a trained model's cross-attention while it translates the column's sentence; empty for a
+/// model without cross-attention.
+std::string alignment_picture(const PageInput& input, const PlannedCell& planned) {
+  const PublishedColumn& column = *planned.column;
+  const Translator translator = load_translator(folder_of(planned.plans.front(), input.options.runs.folder));
+  std::string caption;
+  std::vector<MapView> maps =
+      translation_maps(*translator.model, column.sentence, *translator.source,
+                       translator.target ? *translator.target : *translator.source,
+                       translator.config.model.max_length, translator.config.decode, caption);
+  std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
+  if (maps.empty()) return "";
+  const HeadChoice sharpest = first_head(maps);
+  const std::string title = text(planned.result.name, ": ", caption);
+  return input.put_picture(column.name, "-" + file_word(planned.row->name) + "-alignment.svg", title,
+                           map_svg(maps[sharpest.map], sharpest.head, {.title = title}));
 }
 
 }  // namespace
 
-std::string draw_by_length(const PageInput& input) {
-  std::string out;
-  for (const PublishedColumn& column : input.table.columns) {
-    std::vector<LengthScores> scores;
-    std::vector<Series> lines;
-    for (const PlannedCell* planned : input.in_column(column)) {
-      LengthScores one = length_scores_of(input, *planned);
-      if (one.buckets.empty()) continue;
-      lines.push_back(length_series(one.row, one.buckets));
-      scores.push_back(std::move(one));
-    }
-    if (scores.empty()) continue;
-    Chart chart = length_chart(std::move(lines));
-    chart.title = column.name + ": " + chart.title;
-    out += text("## ", column.name, " by length\n\n", length_table(scores),
-                input.put_picture(column.name, "-by-length.svg", chart.title, chart_svg(chart)), "\n");
-    io::write_own(input.options.results_folder() / input.file_name(column.name, "-by-length.csv"),
-                  length_csv(scores));
+std::string draw_by_length(const PageInput& input, const PublishedColumn& column) {
+  std::vector<LengthScores> scores;
+  std::vector<Series> curves;
+  for (const PlannedCell* planned : input.in_column(column)) {
+    LengthScores model = length_scores_of(input, *planned);
+    if (model.buckets.empty()) continue;
+    curves.push_back(length_series(model.row, model.buckets));
+    scores.push_back(std::move(model));
   }
-  return out;
+  if (scores.empty()) return "";
+  Chart chart = length_chart(std::move(curves));
+  chart.title = column.name + ": " + chart.title;
+  input.write_file(column.name, "-by-length.csv", length_csv(scores));
+  return text("## ", column.name, " by length\n\n", length_table(scores),
+              input.put_picture(column.name, "-by-length.svg", chart.title, chart_svg(chart)), "\n");
 }
 
-std::string draw_alignments(const PageInput& input) {
-  const Path& folder = input.options.runs.folder;
-  std::string out;
-  for (const PublishedColumn& column : input.table.columns) {
-    std::string pictures;
-    for (const PlannedCell* planned : input.in_column(column)) {
-      if (column.sentence.empty() || planned->plans.empty()) continue;
-      if (planned->row->attention_on(column) == "none") continue;  // there is nothing to draw
-      const PlannedRun& plan = planned->plans.front();
-      if (!is_trained(plan, folder)) continue;
-      const Translator translator = load_translator(folder_of(plan, folder));
-      std::string caption;
-      std::vector<MapView> maps =
-          translation_maps(*translator.model, column.sentence, *translator.source,
-                           translator.target ? *translator.target : *translator.source,
-                           translator.config.model.max_length, translator.config.decode, caption);
-      std::erase_if(maps, [](const MapView& map) { return map.kind != "cross"; });
-      if (maps.empty()) continue;
-      const HeadChoice chosen = first_head(maps);
-      const std::string title = text(planned->cell.name, ": ", caption);
-      pictures += input.put_picture(column.name, "-" + file_word(planned->row->name) + "-alignment.svg",
-                                    title, map_svg(maps[chosen.map], chosen.head, {.title = title}));
-    }
-    if (!pictures.empty()) out += text("## ", column.name, ": alignments\n\n", pictures, "\n");
+std::string draw_alignments(const PageInput& input, const PublishedColumn& column) {
+  std::string pictures;
+  for (const PlannedCell* planned : input.in_column(column)) {
+    const bool has_attention = planned->row->attention_on(column) != "none";
+    if (!column.sentence.empty() && has_attention && !planned->plans.empty() &&
+        is_trained(planned->plans.front(), input.options.runs.folder))
+      pictures += alignment_picture(input, *planned);
   }
-  return out;
+  return pictures.empty() ? "" : text("## ", column.name, ": alignments\n\n", pictures, "\n");
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The page of a table: its cells, curves over steps and seconds, and what the runs were made with.
+// The Markdown page of a table: cells, curves over steps and seconds, and the origins of the runs.
 #include <algorithm>
 #include <cmath>
 
@@ -15,135 +15,136 @@
 namespace heed {
 namespace {
 
-constexpr size_t drawn_points = 300;  // limit of the points drawn for each line
+constexpr size_t max_drawn_points = 300;  // limit of the points of each drawn curve
 
+/// The cells and averages as a Markdown table.
 std::string table_text(const Reproduction& result) {
-  std::string out = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
-  for (const Cell* one : result.lines()) {
-    const std::string paper = std::isfinite(one->paper) ? picture::fixed(one->paper, 2) : "-";
-    const std::string ours = ours_text(*one);
-    out += text("| ", markdown_escaped(one->name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
-                markdown_escaped(one->baseline), " | ", to_string(one->verdict), " |\n");
+  std::string lines = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
+  for (const CellResult* cell : result.lines()) {
+    const std::string paper = std::isfinite(cell->paper) ? picture::fixed(cell->paper, 2) : "-";
+    const std::string ours = ours_text(*cell);
+    lines += table_line({markdown_escaped(cell->name), paper, ours.empty() ? "-" : ours,
+                         markdown_escaped(cell->baseline), to_string(cell->verdict)});
   }
-  return out;
+  return lines;
 }
 
-/// What each cell is worth and where its runs come from, a line each; lines of more than 120 columns are
-/// broken.
+/// A list item for each cell with a note or an origin of its own.
 std::string notes_text(const Reproduction& result, const Origins& origins) {
-  std::string out;
-  for (const Cell& one : result.cells) {
-    std::string note = note_text(one);
-    if (const auto origin = origins.own.find(one.name); origin != origins.own.end())
+  std::string lines;
+  for (const CellResult& cell : result.cells) {
+    std::string note = note_text(cell);
+    if (const auto origin = origins.by_cell.find(cell.name); origin != origins.by_cell.end())
       picture::append_part(note, origin->second);
-    if (note.empty()) continue;
-    out += wrapped("- " + markdown_escaped(one.name + ": " + note), "  ");
+    if (!note.empty()) lines += wrapped("- " + markdown_escaped(cell.name + ": " + note), "  ");
   }
-  return out;
+  return lines;
 }
 
-/// The runs of a column as far as they have come, for charts: those with metrics.
+/// The runs of a column that have metrics, trained or not, with their curves alone.
 Comparison curves_of(const PageInput& input, const PublishedColumn& column) {
   const std::string score = curve_score(input.table);
-  Comparison out{.title = input.table.name + ", " + column.name, .score = score};
+  Comparison curves{.title = input.table.name + ", " + column.name, .score = score};
   for (const PlannedCell* planned : input.in_column(column)) {
-    std::vector<ComparedRun> runs;
+    const std::string& row = planned->row->name;
+    const size_t runs_before = curves.runs.size();
     for (const PlannedRun& plan : planned->plans) {
       const RunCurve curve = read_curve(folder_of(plan, input.options.runs.folder) / "metrics.jsonl", score);
-      if (curve.points.empty() || is_filed(*planned, plan.seed)) continue;
-      runs.push_back(
-          {.label = "",
-           .folder = "",
-           .failure = "",
-           .seed = plan.seed,
-           .metrics = curve_series(curve, input.options.seeds > 1 ? curve.points.size() : drawn_points)});
+      if (curve.points.empty() || counts_from_file(*planned, plan.seed)) continue;
+      // The mean over seeds takes the steps that all curves have, which thinning would lose.
+      const size_t max_points = input.options.seeds > 1 ? curve.points.size() : max_drawn_points;
+      curves.runs.push_back({.label = row,
+                             .folder = "",
+                             .failure = "",
+                             .seed = plan.seed,
+                             .metrics = curve_series(curve, max_points)});
     }
-    // A mean goes as far as the shortest of its curves: unfinished ones would cut those that have ended.
-    for (const FiledRun& one : planned->filed.empty() ? planned->begun : planned->filed)
-      runs.push_back(one.run);
-    if (!runs.empty()) out.rows.push_back({.label = planned->row->name, .failure = "", .score = {}});
-    for (ComparedRun& run : runs) {
-      run.label = planned->row->name;
-      out.runs.push_back(std::move(run));
+    // The mean ends with the shortest curve: unfinished runs on file would cut the finished ones.
+    const bool has_finished = !planned->finished_on_file.empty();
+    for (const FiledRun& filed : has_finished ? planned->finished_on_file : planned->unfinished_on_file) {
+      curves.runs.push_back(filed.run);
+      curves.runs.back().label = row;
     }
+    if (curves.runs.size() > runs_before) curves.rows.push_back({.label = row, .failure = "", .score = {}});
   }
-  return out;
+  return curves;
 }
 
-/// A curve of a chart with at most `drawn_points` points, evenly spread: the first and the last are among
-/// them.
-Series few_points(const Series& series) {
-  if (series.x.size() <= drawn_points) return series;
-  Series out{.name = series.name};
-  for (size_t i = 0; i < drawn_points; ++i) {
-    const size_t at = i * (series.x.size() - 1) / (drawn_points - 1);
-    out.x.push_back(series.x[at]);
-    out.y.push_back(series.y[at]);
+/// A series with at most max_drawn_points points, evenly spread: the first and the last are among them.
+Series thinned_series(const Series& series) {
+  if (series.x.size() <= max_drawn_points) return series;
+  Series thin{.name = series.name};
+  for (size_t i = 0; i < max_drawn_points; ++i) {
+    const size_t point = i * (series.x.size() - 1) / (max_drawn_points - 1);
+    thin.x.push_back(series.x[point]);
+    thin.y.push_back(series.y[point]);
   }
-  return out;
+  return thin;
 }
 
-/// Draws the curves of a column; the lines of the page that show them.
-std::string draw_curves(const PageInput& input, const PublishedColumn& column) {
-  const Comparison curves = curves_of(input, column);
-  const std::string score = "valid_" + curve_score(input.table);
-  const bool has_score = std::any_of(curves.runs.begin(), curves.runs.end(),
-                                     [&](const ComparedRun& run) { return run.metric(score) != nullptr; });
-  std::string out;
-  for (const std::string& metric : {has_score ? score : std::string("valid_loss"), std::string("loss")}) {
-    for (const bool against_seconds : {false, true}) {
-      Chart chart = comparison_chart(curves, metric, against_seconds);
-      std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
-      if (chart.series.empty()) continue;
-      for (Series& one : chart.series) one = few_points(one);
-      chart.title = column.name + ": " + chart.title;
-      out += input.put_picture(column.name,
-                               text("-", file_word(metric), against_seconds ? "-seconds.svg" : "-steps.svg"),
-                               chart.title, chart_svg(chart));
-    }
-  }
-  return out.empty() ? "" : text("## ", column.name, "\n\n", out, "\n");
-}
-
-/// All settings of the recipe of the first cell of a column that has runs, folded. Paths of data, which a
-/// call gives, are not among them.
+/// All settings of the recipe of a column's first cell with runs, as a section that opens on a click.
 std::string folded_recipe(const PageInput& input, const PublishedColumn& column) {
   if (!trains(input.table.measure)) return "";
   for (const PlannedCell* planned : input.in_column(column)) {
-    if (planned->plans.empty() && planned->filed.empty() && planned->begun.empty()) continue;
+    if (planned->plans.empty() && planned->finished_on_file.empty() && planned->unfinished_on_file.empty())
+      continue;
     Config recipe = recipe_of(*planned);
     const std::string toml = to_toml(recipe);
     std::string settings;
-    for (const std::string_view line : split_lines(toml))  // what each means is in docs/reference/settings.md
+    for (const std::string_view line : split_lines(toml))  // docs/reference/settings.md has the comments
       settings += picture::line_without_blanks(line.substr(0, line.find("  #")));
-    return text("<details><summary>All settings of the recipe of ", planned->cell.name,
+    return text("<details><summary>All settings of the recipe of ", planned->result.name,
                 "</summary>\n\n```toml\n", settings, "```\n\n</details>\n\n");
   }
   return "";
 }
 
-/// Program, machine and date of this call, for tables whose cells are measured and leave no run.
+/// Draws the curves of a column over steps and over seconds; returns the lines that show them, and the
+/// recipe.
+std::string draw_curves(const PageInput& input, const PublishedColumn& column) {
+  const Comparison curves = curves_of(input, column);
+  const std::string score = "valid_" + curve_score(input.table);
+  const bool has_score =
+      std::ranges::any_of(curves.runs, [&](const ComparedRun& run) { return run.metric(score) != nullptr; });
+  std::string pictures;
+  for (const std::string& metric : {has_score ? score : std::string("valid_loss"), std::string("loss")}) {
+    for (const bool against_seconds : {false, true}) {
+      Chart chart = comparison_chart(curves, metric, against_seconds);
+      std::erase_if(chart.series, [](const Series& series) { return series.x.empty(); });
+      if (chart.series.empty()) continue;
+      std::ranges::transform(chart.series, chart.series.begin(), thinned_series);
+      chart.title = column.name + ": " + chart.title;
+      pictures += input.put_picture(
+          column.name, text("-", file_word(metric), against_seconds ? "-seconds.svg" : "-steps.svg"),
+          chart.title, chart_svg(chart));
+    }
+  }
+  return (pictures.empty() ? "" : text("## ", column.name, "\n\n", pictures, "\n")) +
+         folded_recipe(input, column);
+}
+
+/// Program, machine and date of this call: the origins of cells that are measured and leave no run.
 std::string call_text() {
-  const Json session = session_metadata({}, 1, 0);
+  const Json session = session_metadata({}, /*processes=*/1, /*step=*/0);
   const auto fact = [&](const char* name) {
     const std::string value = fact_of(session, name);
     return value.empty() ? "unknown" : value;
   };
-  const auto line = [](const std::string& words) { return wrapped("- " + words, "  "); };
-  return line("heed: " + fact("heed")) + line("commit: " + fact("commit")) +
-         line(text("machine: ", fact("cpu"), ", ", fact("cpu_threads"), " threads, ", fact("threads"),
+  const auto item = [](const std::string& words) { return wrapped("- " + words, "  "); };
+  return item("heed: " + fact("heed")) + item("commit: " + fact("commit")) +
+         item(text("machine: ", fact("cpu"), ", ", fact("cpu_threads"), " threads, ", fact("threads"),
                    " used, ", fact("device"), ", ", fact("isa"))) +
-         line("date: " + fact("started"));
+         item("date: " + fact("started"));
 }
 
 }  // namespace
 
 std::string markdown_escaped(std::string_view words) {
   std::string out;
-  for (size_t at = 0; at < words.size(); ++at) {
-    const char c = words[at];
-    const bool in_word = at > 0 && at + 1 < words.size() && is_ascii_alphanumeric(words[at - 1]) &&
-                         is_ascii_alphanumeric(words[at + 1]);  // max_steps: no emphasis
+  for (size_t i = 0; i < words.size(); ++i) {
+    const char c = words[i];
+    const bool in_word = i > 0 && i + 1 < words.size() && is_ascii_alphanumeric(words[i - 1]) &&
+                         is_ascii_alphanumeric(words[i + 1]);  // max_steps: no emphasis
     if (std::string_view("\\`*[]|~$").find(c) != words.npos || (c == '_' && !in_word)) out += '\\';
     if (c == '\n')
       out += ' ';
@@ -174,49 +175,49 @@ std::vector<const ComparedRun*> PageInput::finished(const PlannedCell& planned) 
   return out;
 }
 
-std::string PageInput::file_name(const std::string& words, const std::string& ending) const {
-  return text(table.name, "-", file_word(words), ending);
+std::string PageInput::write_file(const std::string& words, const std::string& ending,
+                                  const std::string& content) const {
+  const std::string name = text(table.name, "-", file_word(words), ending);
+  io::make_directories(options.results_folder());
+  io::write_own(options.results_folder() / name, content);
+  return name;
 }
 
 std::string PageInput::put_picture(const std::string& words, const std::string& ending,
                                    const std::string& title, const std::string& svg) const {
-  const std::string file = file_name(words, ending);
-  io::make_directories(options.results_folder());
-  io::write_own(options.results_folder() / file, svg);
-  return text("![", markdown_escaped(title), "](", file, ")\n");
+  return text("![", markdown_escaped(title), "](", write_file(words, ending, svg), ")\n");
 }
 
 void write_page(const PageInput& input, const Reproduction& result) {
   const auto& [table, options, all, ended] = input;
   io::make_directories(options.results_folder());
-  std::string page = text("# ", table.name, "\n\n", wrapped(table.about + ".", ""), "\n",
-                          wrapped("Source: " + table.source + ".", ""), "\n",
-                          wrapped("Values: " + unit_text(table) + ".", ""), "\n", table_text(result), "\n");
-  if (const std::string words = verdict_words(table, result); !words.empty())
-    page += wrapped(words, "") + "\n";
+  std::string page = text("# ", table.name, "\n\n", wrapped(table.about + "."), "\n",
+                          wrapped("Source: " + table.source + "."), "\n",
+                          wrapped("Values: " + unit_text(table) + "."), "\n", table_text(result), "\n");
+  if (const std::string words = verdict_words(table, result); !words.empty()) page += wrapped(words) + "\n";
   const Origins origins = origins_of(input);
   if (const std::string notes = notes_text(result, origins); !notes.empty()) page += notes + "\n";
   const std::string made_by = text("Made by `", program_name(), " reproduce ", table.name);
-  if (!origins.shared.empty() || !origins.own.empty()) {
+  if (!origins.shared.empty() || !origins.by_cell.empty())
     page += wrapped(text(made_by, "`; each CSV beside this page has the command of its run.",
-                         origins.shared.empty() ? "" : " All runs:"),
-                    "") +
+                         origins.shared.empty() ? "" : " All runs:")) +
             "\n";
-    if (!origins.shared.empty()) page += origins.shared + "\n";
-  }
+  if (!origins.shared.empty()) page += origins.shared + "\n";
   if (table.measure == Measure::steps_per_second || table.measure == Measure::crossover)
     page += text(made_by, options.adjusted.empty() ? "" : " ", options.adjusted, "`; the last call:\n\n",
                  call_text(), "\n");
-  for (const PublishedColumn& column : table.columns)
-    page += draw_curves(input, column) + folded_recipe(input, column);
+  const auto add_for_each_column = [&](const auto& draw) {
+    for (const PublishedColumn& column : input.table.columns) page += draw(input, column);
+  };
+  add_for_each_column(draw_curves);
   if (table.bubbles) page += draw_bubbles(input);
-  if (table.measure == Measure::crossover) page += draw_lengths(input);
-  if (table.lengths) page += draw_by_length(input);
-  page += draw_alignments(input);
-  if (table.measure == Measure::map_distance) page += draw_distances(input);
-  if (table.widths) page += draw_widths(input);
+  if (table.measure == Measure::crossover) add_for_each_column(draw_lengths);
+  if (table.lengths) add_for_each_column(draw_by_length);
+  add_for_each_column(draw_alignments);
+  if (table.measure == Measure::map_distance) add_for_each_column(draw_distances);
+  if (table.widths) add_for_each_column(draw_widths);
   if (table.measure == Measure::swapped) page += draw_swaps(input);
-  if (table.maps) page += draw_maps(input);
+  if (table.maps) add_for_each_column(draw_maps);
   while (page.ends_with("\n\n")) page.pop_back();
   io::write_own(options.results_folder() / (table.name + ".md"), page);
 }

@@ -1,28 +1,29 @@
-// Judges the cells of a table by the scores of their runs.
+// Judges the cells of a table by the scores of their runs: values, errors, remarks and verdicts.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "heed/attention/inspect/text_escapes.h"
-#include "heed/core/io/files.h"
 #include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/metrics/score_name.h"
 
 namespace heed {
 namespace {
 
-/// How many logged losses are the last tenth of a series.
+/// The number of logged losses in the last tenth of a series.
 size_t last_tenth(const MetricSeries& losses) { return std::max<size_t>(1, losses.values.size() / 10); }
 
-/// The first second at which the mean of the last tenth of logged losses is at most `level`; NaN: never.
+/// The first second at which the mean over a window of logged losses, as long as the last tenth of the run's,
+/// is at most `level`; NaN: never.
 double seconds_to(const ComparedRun& run, double level) {
   const MetricSeries *loss = run.metric("loss"), *seconds = run.metric("seconds");
   if (loss == nullptr || seconds == nullptr) return NAN;
+  constexpr double rounding = 1e-12;  // the run that sets the level reaches it in spite of rounding
   const size_t window = last_tenth(*loss);
   double sum = 0;
   for (size_t i = 0; i < loss->values.size(); ++i) {
     sum += loss->values[i] - (i >= window ? loss->values[i - window] : 0);
-    if (i + 1 >= window && sum / static_cast<double>(window) <= level * (1 + 1e-12))
+    if (i + 1 >= window && sum / static_cast<double>(window) <= level * (1 + rounding))
       return seconds_at(*seconds, loss->steps[i]);
   }
   return NAN;
@@ -36,7 +37,7 @@ double last_loss(const ComparedRun& run) {
   return std::accumulate(loss->values.end() - window, loss->values.end(), 0.0) / static_cast<double>(window);
 }
 
-/// A run's score in the unit of the table.
+/// A run's test score in the unit of the table; NaN for a measure that is no score.
 double score_in(const PublishedTable& table, const ComparedRun& run) {
   switch (table.measure) {
     case Measure::accuracy:
@@ -50,37 +51,39 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   }
 }
 
-/// A validation metric of the scored checkpoint.
-double validated(const ComparedRun& run, const std::string& metric) {
+/// The value of a validation metric at the step of the scored checkpoint; NaN where it was not logged.
+double validation_value(const ComparedRun& run, const std::string& metric) {
   const MetricSeries* series = run.metric("valid_" + metric);
   if (series == nullptr) return NAN;
-  const auto at = std::find(series->steps.begin(), series->steps.end(), run.step);
-  return at == series->steps.end() ? NAN : series->values[static_cast<size_t>(at - series->steps.begin())];
+  const auto step = std::ranges::find(series->steps, run.step);
+  return step == series->steps.end() ? NAN
+                                     : series->values[static_cast<size_t>(step - series->steps.begin())];
 }
 
-double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* first) {
+/// The value of a run that is compared with the paper's: a speedup over `baseline_run`, the table's
+/// validation metric, or a test score.
+double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* baseline_run) {
   if (table.measure == Measure::sooner) {
-    if (first == nullptr) return NAN;
-    const double level = last_loss(*first);
-    return seconds_to(*first, level) / seconds_to(run, level);
+    if (baseline_run == nullptr) return NAN;
+    const double level = last_loss(*baseline_run);
+    return seconds_to(*baseline_run, level) / seconds_to(run, level);
   }
-  return table.metric.empty() ? score_in(table, run) : validated(run, table.metric);
+  return table.metric.empty() ? score_in(table, run) : validation_value(run, table.metric);
 }
 
-/// A validation score as people read it: percent for an accuracy.
+/// The validation score of a point as text, an accuracy in percent; the loss for a curve without scores.
 std::string score_text(const RunCurve& curve, const CurvePoint& point) {
   if (curve.score == "accuracy") return picture::fixed(100 * point.valid_score, 1) + " %";
   return picture::fixed(curve.score.empty() ? point.valid_loss : point.valid_score, 3);
 }
 
-/// "tested at step 3,000 with validation accuracy 38.1 %; the best was 38.5 % at step 2,500; at the last
-/// step, 5,000, it was 37.5 %": of one run.
+/// The validation scores of a run: "tested at step 3,000 with validation accuracy 38.1 %; the best was 38.5 %
+/// at step 2,500; at the last step, 5,000, it was 37.5 %".
 std::string validation_text(const PublishedTable& table, const ComparedRun& run) {
   const RunCurve curve = joined_curve(run.metrics, curve_score(table));
   const CurvePoint *best = curve.best(), *last = curve.last();
   if (best == nullptr || last == nullptr) return "";
-  const auto tested = std::find_if(curve.points.begin(), curve.points.end(),
-                                   [&](const CurvePoint& one) { return one.step == run.step; });
+  const auto tested = std::ranges::find(curve.points, run.step, &CurvePoint::step);
   const bool at_last = last->step == run.step;
   std::string out = text("tested at step ", grouped(run.step), at_last ? ", the last one," : "");
   const std::string score = score_name("valid_" + (curve.score.empty() ? "loss" : curve.score));
@@ -98,78 +101,89 @@ std::string validation_text(const PublishedTable& table, const ComparedRun& run)
 
 /// The best baseline that is not above an accuracy, else the lowest: "majority 17.2".
 std::string baseline_text(const ComparedRun& run, double percent) {
-  const std::pair<std::string, double>*below = nullptr, *lowest = nullptr;
-  for (const auto& one : run.accuracy_baselines) {
-    if (lowest == nullptr || one.second < lowest->second) lowest = &one;
-    if (100 * one.second <= percent && (below == nullptr || one.second > below->second)) below = &one;
+  const std::pair<std::string, double>*best_reached = nullptr, *lowest = nullptr;
+  for (const auto& baseline : run.accuracy_baselines) {
+    const double accuracy = baseline.second;
+    if (lowest == nullptr || accuracy < lowest->second) lowest = &baseline;
+    const bool is_reached = 100 * accuracy <= percent;
+    if (is_reached && (best_reached == nullptr || accuracy > best_reached->second)) best_reached = &baseline;
   }
-  const auto* shown = below != nullptr ? below : lowest;
+  const auto* shown = best_reached != nullptr ? best_reached : lowest;
   return shown == nullptr ? "" : text(shown->first, " ", picture::fixed(100 * shown->second, 1));
 }
 
-/// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000". `begun` becomes true
-/// where one has taken a step.
-std::string state_of(const ReproductionOptions& options, const PlannedCell& planned, const EndedRuns& ended,
-                     bool& begun) {
-  std::string out;
-  begun = !planned.begun.empty();
+/// The state of a cell's runs without scores: "seed 1 at step 1,200 of 50,000". Sets CellResult::has_begun.
+std::string unfinished_text(const ReproductionOptions& options, const PlannedCell& planned,
+                            const EndedRuns& ended, CellResult& result) {
+  std::string words;
+  const auto add = [&](int64_t seed, const std::string& state) {
+    picture::append_part(words, text("seed ", seed, " ", state), ", ");
+  };
+  const auto position = [](int64_t step, int64_t total) {
+    return text("at step ", grouped(step), " of ", grouped(total));
+  };
+  result.has_begun = !planned.unfinished_on_file.empty();
   for (const PlannedRun& plan : planned.plans) {
-    if (ended.contains(plan.name) || is_filed(planned, plan.seed)) continue;
+    if (ended.contains(plan.name) || counts_from_file(planned, plan.seed)) continue;
     const Path run = folder_of(plan, options.runs.folder);
     const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
-    begun = begun || !curve.points.empty();
-    std::string state = text("seed ", plan.seed);
-    if (!io::exists(run / "config.toml"))
-      state += " not started";
-    else if (curve.points.empty())
-      state += " started";
-    else
-      state += text(" at step ", grouped(curve.points.back().step), " of ", grouped(total_steps(run)));
-    picture::append_part(out, state, ", ");
+    result.has_begun = result.has_begun || !curve.points.empty();
+    add(plan.seed, !has_begun(plan, options.runs.folder) ? "not started"
+                   : curve.points.empty()                ? "started"
+                                          : position(curve.points.back().step, total_steps(run)));
   }
-  for (const FiledRun& one : planned.begun)
-    picture::append_part(
-        out, text("seed ", one.run.seed, " at step ", grouped(one.run.step), " of ", grouped(one.run.steps)),
-        ", ");
-  return out;
+  for (const FiledRun& filed : planned.unfinished_on_file)
+    add(filed.run.seed, position(filed.run.step, filed.run.steps));
+  return words;
 }
 
-/// Says where a value is of other data than the paper's, and takes its verdict away.
+/// Takes the verdict away from a value on other data than the paper's, and adds the reason to its remark.
 void withhold_verdict_on_other_data(const PublishedTable& table, const ReproductionOptions& options,
-                                    const PlannedCell& planned, Cell& cell) {
+                                    const PlannedCell& planned, CellResult& result) {
   const PublishedColumn& column = *planned.column;
-  const bool given = options.data.contains(column.name) || (planned.plans.empty() && !planned.filed.empty() &&
-                                                            planned.filed.front().run.data == given_data);
-  const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() && !given;
-  if (!other_data) return;
-  cell.verdict = Verdict::unknown;
-  cell.remark = text("no verdict, since the data are generated; for the paper's give --data ", column.name,
-                     "=PATH, ", column.real_data, cell.remark.empty() ? "" : "; ", cell.remark);
+  const bool has_real_data =
+      options.data.contains(column.name) || (planned.plans.empty() && !planned.finished_on_file.empty() &&
+                                             planned.finished_on_file.front().run.data == given_data);
+  if (table.measure == Measure::steps_per_second || column.real_data.empty() || has_real_data) return;
+  result.verdict = Verdict::unknown;
+  result.remark = text("no verdict, since the data are generated; for the paper's give --data ", column.name,
+                       "=PATH, ", column.real_data, result.remark.empty() ? "" : "; ", result.remark);
 }
 
-/// Says that a cell has no speedup, since its losses, or the first row's, do not tell when the level is
-/// reached. With the first row's run at hand, less than the paper's speedup is known.
-void give_no_speedup(const PublishedTable& table, const ReproductionOptions& options,
-                     const PlannedCell& planned, const ComparedRun* first, Cell& cell) {
-  const std::string& base = table.rows.front().name;
-  picture::append_part(cell.remark, first == nullptr
-                                        ? "no run of " + base + " to compare with"
-                                        : "the last training loss of " + base + " was never reached");
-  if (first != nullptr && std::isfinite(cell.paper)) cell.verdict = Verdict::below;
-  withhold_verdict_on_other_data(table, options, planned, cell);
-}
-
-/// Takes the verdict "below" of a speedup away where a run had fewer steps than its recipe: with all of them
-/// it might have reached the loss, or a lower one sooner.
-void withhold_verdict_on_few_steps(const PlannedCell& planned, const std::vector<int64_t>& steps,
-                                   Cell& cell) {
-  const int64_t wanted = recipe_of(planned).train.max_steps;
-  for (const int64_t taken : steps) {
-    if (cell.verdict != Verdict::below || taken == 0 || taken >= wanted) continue;
-    cell.verdict = Verdict::unknown;
-    picture::append_part(cell.remark, text(grouped(taken), " of the recipe's ", grouped(wanted),
-                                           " steps are too few for a verdict"));
+/// Takes the verdict "below" of a speedup away if a run had fewer steps than its recipe: with all of them it
+/// might have reached the loss, or a lower one sooner.
+void withhold_verdict_on_few_steps(const PlannedCell& planned, const std::vector<const ComparedRun*>& runs,
+                                   CellResult& result) {
+  const int64_t recipe_steps = recipe_of(planned).train.max_steps;
+  for (const ComparedRun* run : runs) {
+    if (result.verdict != Verdict::below || run->steps == 0 || run->steps >= recipe_steps) continue;
+    result.verdict = Verdict::unknown;
+    picture::append_part(result.remark, text(grouped(run->steps), " of the recipe's ", grouped(recipe_steps),
+                                             " steps are too few for a verdict"));
   }
+}
+
+/// The mean and deviation over runs of the number that `number_of` returns for each.
+template <class NumberOf>
+Spread spread_over(const std::vector<const ComparedRun*>& runs, const NumberOf& number_of) {
+  std::vector<double> numbers;
+  for (const ComparedRun* run : runs) numbers.push_back(number_of(*run));
+  return spread_of(numbers);
+}
+
+/// The remark of a value that has no other: what else its runs have measured; empty: nothing.
+std::string remark_of(const PublishedTable& table, const PlannedCell& planned,
+                      const std::vector<const ComparedRun*>& runs, const CellResult& result) {
+  if (runs.size() > 1 && result.error > 0)
+    return text(runs.size(), " seeds, deviation ", picture::fixed(result.ours.deviation, 2));
+  if (!table.metric.empty()) {
+    const Spread scores = spread_over(runs, [&](const ComparedRun& run) { return score_in(table, run); });
+    return text("over all of validation ", to_string(scores), "; ", planned.column->note);
+  }
+  if (table.measure != Measure::bleu) return "";
+  const Spread loss = spread_over(runs, [](const ComparedRun& run) { return run.score("loss"); });
+  const Spread speed = spread_over(runs, [](const ComparedRun& run) { return run.steps_per_second; });
+  return text("loss ", picture::fixed(loss.mean, 3), ", ", picture::fixed(speed.mean, 1), " steps/s");
 }
 
 }  // namespace
@@ -186,67 +200,59 @@ std::string curve_score(const PublishedTable& table) {
 }
 
 const ComparedRun* finished_run(const EndedRuns& ended, const PlannedRun& plan) {
-  const auto found = ended.find(plan.name);
-  return found != ended.end() && found->second.failure.empty() ? &found->second : nullptr;
+  const auto run = ended.find(plan.name);
+  return run != ended.end() && run->second.failure.empty() ? &run->second : nullptr;
 }
 
-Cell judged(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
-            const EndedRuns& ended, const ComparedRun* first) {
-  Cell cell = planned.cell;
-  std::vector<double> values, scores, losses, speeds;
-  std::vector<int64_t> steps;
-  const auto take = [&](const ComparedRun& run) {
-    values.push_back(value_of(table, run, first));
-    scores.push_back(score_in(table, run));
-    steps.push_back(run.steps);
-    cell.baselines = run.baselines;
-    cell.examples = run.examples;
-    if (values.size() == 1) cell.validation = validation_text(table, run);
-    if (table.measure == Measure::bleu)
-      losses.push_back(run.score("loss")), speeds.push_back(run.steps_per_second);
-    if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
-  };
+CellResult judged_cell(const PublishedTable& table, const ReproductionOptions& options,
+                       const PlannedCell& planned, const EndedRuns& ended, const ComparedRun* baseline_run) {
+  CellResult result = planned.result;
+  std::vector<const ComparedRun*> runs;  // those with scores
   for (const PlannedRun& plan : planned.plans) {
-    const auto found = ended.find(plan.name);
-    if (found == ended.end()) continue;
-    if (found->second.failure.empty()) {
-      take(found->second);
-      continue;
+    const auto run = ended.find(plan.name);
+    if (run == ended.end()) continue;
+    if (run->second.failure.empty()) {
+      runs.push_back(&run->second);
+    } else {
+      result.remark = run->second.failure;
+      if (result.code == 0) result.code = run->second.code;
     }
-    cell.remark = found->second.failure;
-    if (cell.code == 0) cell.code = found->second.code;
   }
-  for (const FiledRun& one : planned.filed) take(one.run);
-  const std::string state = state_of(options, planned, ended, cell.begun);
-  if (!state.empty() && cell.remark.empty()) cell.remark = state;
-  if (values.empty()) return cell;
-  const Spread ours = spread_of(values);
+  for (const FiledRun& filed : planned.finished_on_file) runs.push_back(&filed.run);
+  const std::string unfinished = unfinished_text(options, planned, ended, result);
+  if (result.remark.empty()) result.remark = unfinished;
+  if (runs.empty()) return result;
+  const Spread ours =
+      spread_over(runs, [&](const ComparedRun& run) { return value_of(table, run, baseline_run); });
+  result.validation = validation_text(table, *runs.front());
+  result.baselines = runs.back()->baselines;
+  result.examples = runs.back()->examples;
+  if (table.measure == Measure::accuracy) result.baseline = baseline_text(*runs.back(), ours.mean);
   if (table.measure == Measure::sooner && !std::isfinite(ours.mean)) {
-    give_no_speedup(table, options, planned, first, cell);
-    withhold_verdict_on_few_steps(planned, steps, cell);
-    return cell;
+    const std::string& baseline = table.rows.front().name;
+    picture::append_part(result.remark, baseline_run == nullptr
+                                            ? "no run of " + baseline + " to compare with"
+                                            : "the last training loss of " + baseline + " was never reached");
+    // A run that never reached the loss has a lower speedup than the paper's.
+    if (baseline_run != nullptr && std::isfinite(result.paper)) result.verdict = Verdict::below;
+    withhold_verdict_on_other_data(table, options, planned, result);
+  } else {
+    result.ours = ours;
+    if (table.measure == Measure::accuracy) result.error = two_standard_errors(ours.mean, result.examples);
+    if (result.remark.empty()) result.remark = remark_of(table, planned, runs, result);
+    set_verdict(table, options, planned, result);
   }
-  cell.ours = ours;
-  if (table.measure == Measure::accuracy) cell.error = two_standard_errors(cell.ours.mean, cell.examples);
-  if (values.size() > 1 && cell.error > 0 && cell.remark.empty())
-    cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));
-  if (!table.metric.empty() && cell.remark.empty())
-    cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", planned.column->note);
-  if (!losses.empty() && cell.remark.empty())
-    cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
-                       picture::fixed(spread_of(speeds).mean, 1), " steps/s");
-  set_verdict(table, options, planned, cell);
-  if (table.measure == Measure::sooner) withhold_verdict_on_few_steps(planned, steps, cell);
-  return cell;
+  if (table.measure == Measure::sooner) withhold_verdict_on_few_steps(planned, runs, result);
+  return result;
 }
 
 void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
-                 Cell& cell) {
-  if (cell.ours.count == 0) return;
-  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error),
-                            planned.row->tolerance);
-  withhold_verdict_on_other_data(table, options, planned, cell);
-  if (!planned.row->note.empty() && cell.remark.empty()) cell.remark = planned.row->note;
+                 CellResult& result) {
+  if (result.ours.count == 0) return;
+  result.verdict = verdict_on(table, result.paper, result.ours.mean,
+                              std::max(result.ours.deviation, result.error), planned.row->tolerance);
+  withhold_verdict_on_other_data(table, options, planned, result);
+  if (result.remark.empty()) result.remark = planned.row->note;
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Draws what a table of window attentions shows: score and loss over the width of the window.
+// Draws score and loss of window attentions over the width of the window.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,8 @@
 namespace heed {
 namespace {
 
-/// w of a window of w keys to either side; nothing for other attentions.
+/// The number of keys to either side of the query in a symmetric window attention; nothing for other
+/// attentions.
 std::optional<double> window_width(const std::string& spec) {
   const Spec parsed = parse_spec(spec);
   std::string left, right;
@@ -24,7 +25,7 @@ std::optional<double> window_width(const std::string& spec) {
   return parsed_number(left);
 }
 
-/// The mean of a score over the runs of a cell that have it; NaN: none.
+/// The mean of a score over the finished runs of a cell; NaN: none has it.
 double mean_score(const PageInput& input, const PlannedCell& planned, const std::string& score) {
   std::vector<double> values;
   for (const ComparedRun* run : input.finished(planned)) values.push_back(run->score(score));
@@ -32,9 +33,10 @@ double mean_score(const PageInput& input, const PlannedCell& planned, const std:
   return spread_of(values).mean;
 }
 
-/// The lines of a column: one over w for all windows, and a level for each row without a width.
-std::vector<Series> lines_over_width(const PageInput& input, const PublishedColumn& column,
-                                     const std::string& score) {
+/// The curves of a column: the windows over their width, and a horizontal line for each other attention.
+std::vector<Series> curves_over_width(const PageInput& input, const PublishedColumn& column,
+                                      const std::string& score) {
+  enum Start : size_t { from_scratch, fine_tuned };
   std::vector<Series> windows{{.name = "window, from scratch"}, {.name = "window, fine-tuned"}}, levels;
   double narrowest = std::numeric_limits<double>::infinity(), widest = 0;
   for (const PlannedCell* planned : input.in_column(column)) {
@@ -47,11 +49,11 @@ std::vector<Series> lines_over_width(const PageInput& input, const PublishedColu
     }
     narrowest = std::min(narrowest, *width);
     widest = std::max(widest, *width);
-    Series& line = windows[planned->row->from.empty() ? 0 : 1];
-    line.x.push_back(*width);
-    line.y.push_back(value);
+    Series& curve = windows[planned->row->from.empty() ? from_scratch : fine_tuned];
+    curve.x.push_back(*width);
+    curve.y.push_back(value);
   }
-  std::erase_if(windows, [](const Series& one) { return one.x.size() < 2; });
+  std::erase_if(windows, [](const Series& curve) { return curve.x.size() < 2; });
   if (windows.empty()) return {};
   for (Series& level : levels) {
     level.x = {narrowest, widest};
@@ -62,18 +64,16 @@ std::vector<Series> lines_over_width(const PageInput& input, const PublishedColu
 
 }  // namespace
 
-std::string draw_widths(const PageInput& input) {
-  std::string out;
-  for (const PublishedColumn& column : input.table.columns) {
-    for (const std::string& score : {curve_score(input.table), std::string("loss")}) {
-      const Chart chart{.title = text(column.name, ": ", score, " over the width of the window"),
-                        .series = lines_over_width(input, column, score),
-                        .x_label = "w, keys to either side"};
-      if (!chart.series.empty())
-        out += input.put_picture(column.name, "-" + score + "-widths.svg", chart.title, chart_svg(chart));
-    }
+std::string draw_widths(const PageInput& input, const PublishedColumn& column) {
+  std::string pictures;
+  for (const std::string& score : {curve_score(input.table), std::string("loss")}) {
+    const Chart chart{.title = text(column.name, ": ", score, " over the width of the window"),
+                      .series = curves_over_width(input, column, score),
+                      .x_label = "w, keys to either side"};
+    if (!chart.series.empty())
+      pictures += input.put_picture(column.name, "-" + score + "-widths.svg", chart.title, chart_svg(chart));
   }
-  return out;
+  return pictures;
 }
 
 }  // namespace heed

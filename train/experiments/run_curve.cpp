@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-/// The score that orders validations: higher is better.
+/// The number by which validations are compared: higher is better.
 double rank_of(const RunCurve& curve, const CurvePoint& point) {
   if (curve.score.empty()) return -point.valid_loss;
   return curve.higher_is_better ? point.valid_score : -point.valid_score;
@@ -18,34 +18,14 @@ bool was_validated(const CurvePoint& point) {
   return std::isfinite(point.valid_loss) || std::isfinite(point.valid_score);
 }
 
-/// Fills seconds of points between logged steps from their neighbours.
-void fill_seconds(std::vector<CurvePoint>& points) {
-  CurvePoint before{.step = 0, .seconds = 0};
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (std::isfinite(points[i].seconds)) {
-      before = points[i];
-      continue;
-    }
-    const auto next = std::find_if(points.begin() + static_cast<std::ptrdiff_t>(i), points.end(),
-                                   [](const CurvePoint& one) { return std::isfinite(one.seconds); });
-    if (next == points.end()) {
-      points[i].seconds = before.seconds;  // at the end: no step was logged since
-      continue;
-    }
-    const double share = static_cast<double>(points[i].step - before.step) /
-                         static_cast<double>(std::max<int64_t>(next->step - before.step, 1));
-    points[i].seconds = before.seconds + share * (next->seconds - before.seconds);
-  }
-}
-
-/// Sums of training losses over the steps that they are means of.
+/// Sum of training losses, each weighted by the number of steps that it is the mean of.
 struct LossSum {
   double sum = 0, steps = 0;
-  void add(const CurvePoint& point, int64_t since) {
+  void add(const CurvePoint& point, int64_t step_before) {
     if (!std::isfinite(point.train_loss)) return;
-    const auto weight = static_cast<double>(std::max<int64_t>(point.step - since, 1));
-    sum += weight * point.train_loss;
-    steps += weight;
+    const auto num_steps = static_cast<double>(std::max<int64_t>(point.step - step_before, 1));
+    sum += num_steps * point.train_loss;
+    steps += num_steps;
   }
   double mean() const { return steps > 0 ? sum / steps : CurvePoint::none; }
 };
@@ -55,43 +35,57 @@ struct LossSum {
 bool higher_is_better(const std::string& score) { return score == "accuracy" || score == "bleu"; }
 
 const CurvePoint* RunCurve::best() const {
-  const CurvePoint* found = nullptr;
+  const CurvePoint* best = nullptr;
   for (const CurvePoint& point : points) {
     const double rank = rank_of(*this, point);
-    if (std::isfinite(rank) && (found == nullptr || rank > rank_of(*this, *found))) found = &point;
+    if (std::isfinite(rank) && (best == nullptr || rank > rank_of(*this, *best))) best = &point;
   }
-  return found;
+  return best;
 }
 
 const CurvePoint* RunCurve::last() const {
-  const auto found = std::find_if(points.rbegin(), points.rend(), was_validated);
-  return found == points.rend() ? nullptr : &*found;
+  const auto last = std::find_if(points.rbegin(), points.rend(), was_validated);
+  return last == points.rend() ? nullptr : &*last;
+}
+
+double seconds_at(const MetricSeries& seconds, int64_t step) {
+  if (seconds.values.empty()) return NAN;
+  const auto next = std::ranges::lower_bound(seconds.steps, step);
+  if (next == seconds.steps.end()) return seconds.values.back();
+  const auto i = static_cast<size_t>(next - seconds.steps.begin());
+  const double step_before = i == 0 ? 0 : static_cast<double>(seconds.steps[i - 1]);
+  const double seconds_before = i == 0 ? 0 : seconds.values[i - 1];
+  const double fraction =
+      (static_cast<double>(step) - step_before) / (static_cast<double>(*next) - step_before);
+  return seconds_before + fraction * (seconds.values[i] - seconds_before);
 }
 
 RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score) {
-  std::map<int64_t, CurvePoint> points;
-  RunCurve out{.score = score, .higher_is_better = higher_is_better(score), .points = {}};
-  for (const MetricSeries& one : metrics) {
-    double CurvePoint::*where = one.name == "loss"                                ? &CurvePoint::train_loss
-                                : one.name == "seconds"                           ? &CurvePoint::seconds
-                                : one.name == "valid_loss"                        ? &CurvePoint::valid_loss
-                                : score != "loss" && one.name == "valid_" + score ? &CurvePoint::valid_score
-                                                                                  : nullptr;
-    if (where == nullptr) continue;
-    for (size_t i = 0; i < one.steps.size(); ++i) {
-      CurvePoint& point = points[one.steps[i]];
-      point.step = one.steps[i];
-      point.*where = one.values[i];
+  std::map<int64_t, CurvePoint> points;  // by step
+  for (const MetricSeries& series : metrics) {
+    const std::string& name = series.name;
+    double CurvePoint::*const quantity = name == "loss"         ? &CurvePoint::train_loss
+                                         : name == "seconds"    ? &CurvePoint::seconds
+                                         : name == "valid_loss" ? &CurvePoint::valid_loss
+                                         : score != "loss" && name == "valid_" + score
+                                             ? &CurvePoint::valid_score
+                                             : nullptr;
+    if (quantity == nullptr) continue;
+    for (size_t i = 0; i < series.steps.size(); ++i) {
+      CurvePoint& point = points[series.steps[i]];
+      point.step = series.steps[i];
+      point.*quantity = series.values[i];
     }
   }
-  bool scored = false;
-  for (const auto& [step, point] : points) {
-    out.points.push_back(point);
-    scored = scored || std::isfinite(point.valid_score);
+  RunCurve curve{.score = "", .higher_is_better = higher_is_better(score), .points = {}};
+  const auto clock = std::ranges::find(metrics, "seconds", &MetricSeries::name);
+  for (auto& [step, point] : points) {
+    if (std::isfinite(point.valid_score)) curve.score = score;
+    if (!std::isfinite(point.seconds))
+      point.seconds = clock == metrics.end() || clock->values.empty() ? 0 : seconds_at(*clock, step);
+    curve.points.push_back(point);
   }
-  if (!scored) out.score.clear();
-  fill_seconds(out.points);
-  return out;
+  return curve;
 }
 
 RunCurve read_curve(const Path& metrics, const std::string& score) {
@@ -106,38 +100,39 @@ RunCurve thinned(const RunCurve& curve, size_t max_points) {
   stays.front() = stays.back() = true;
   if (const CurvePoint* best = curve.best(); best != nullptr)
     stays[static_cast<size_t>(best - all.data())] = true;
-  const size_t free = max_points - static_cast<size_t>(std::count(stays.begin(), stays.end(), true));
-  for (size_t part = 0; part < free; ++part) {
-    const size_t begin = part * all.size() / free, end = (part + 1) * all.size() / free;
+  // The points are cut into as many parts as points may be added; of each part its last validation stays.
+  const size_t num_parts = max_points - static_cast<size_t>(std::ranges::count(stays, true));
+  for (size_t part = 0; part < num_parts; ++part) {
+    const size_t begin = part * all.size() / num_parts, end = (part + 1) * all.size() / num_parts;
     size_t chosen = end - 1;
     for (size_t i = begin; i < end; ++i) {
       if (was_validated(all[i])) chosen = i;
     }
     stays[chosen] = true;
   }
-  RunCurve out{.score = curve.score, .higher_is_better = curve.higher_is_better, .points = {}};
+  RunCurve thin{.score = curve.score, .higher_is_better = curve.higher_is_better, .points = {}};
   LossSum losses;
-  int64_t before = 0;  // the step of the last logged loss
+  int64_t step_before = 0;  // step of the last logged training loss
   for (size_t i = 0; i < all.size(); ++i) {
-    losses.add(all[i], before);
-    if (std::isfinite(all[i].train_loss)) before = all[i].step;
+    losses.add(all[i], step_before);
+    if (std::isfinite(all[i].train_loss)) step_before = all[i].step;
     if (!stays[i]) continue;
-    out.points.push_back(all[i]);
-    out.points.back().train_loss = losses.mean();
+    thin.points.push_back(all[i]);
+    thin.points.back().train_loss = losses.mean();
     losses = {};
   }
-  return out;
+  return thin;
 }
 
 std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t max_points) {
   std::vector<MetricSeries> out;
   const RunCurve few = thinned(curve, max_points);
-  const auto add = [&](const std::string& name, double CurvePoint::*what) {
+  const auto add = [&](const std::string& name, double CurvePoint::*quantity) {
     MetricSeries series{.name = name, .steps = {}, .values = {}};
     for (const CurvePoint& point : few.points) {
-      if (!std::isfinite(point.*what)) continue;
+      if (!std::isfinite(point.*quantity)) continue;
       series.steps.push_back(point.step);
-      series.values.push_back(point.*what);
+      series.values.push_back(point.*quantity);
     }
     if (!series.steps.empty()) out.push_back(std::move(series));
   };

@@ -1,4 +1,4 @@
-// Subprocesses: each has its own memory peak and cannot take the parent down.
+// Starts this program as a subprocess, passes signals on, and reads why it failed.
 #include "heed/train/experiments/subprocess.h"
 
 #include <sys/prctl.h>
@@ -14,26 +14,27 @@
 namespace heed {
 
 std::string reason(const ChildEnd& end) {
-  const size_t at = end.words.rfind("error: ");
-  const std::string words = at == std::string::npos ? end.words : end.words.substr(at + 7);
+  constexpr std::string_view mark = "error: ";
+  const size_t error = end.output.rfind(mark);
+  const std::string words = error == end.output.npos ? end.output : end.output.substr(error + mark.size());
   return words.empty() ? text("ended with code ", end.code) : words;
 }
 
 Fault fault_of(const ChildEnd& end) {
-  const bool ours =
+  const bool is_fault =
       end.code >= static_cast<int>(Fault::internal) && end.code <= static_cast<int>(Fault::device);
-  return ours ? static_cast<Fault>(end.code) : Fault::internal;
+  return is_fault ? static_cast<Fault>(end.code) : Fault::internal;
 }
 
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
-                   const std::function<bool()>& spent) {
+                   const std::function<bool()>& is_spent) {
   ChildEnd out;
   io::SubprocessOptions options{
       .program = "/proc/self/exe", .arguments = {"heed"}, .environment = environment_without_settings()};
   options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
   options.prepare = [parent = ::getpid()] {
-    // A process group of its own: Ctrl-C reaches only the parent, which passes it on once. A second one would
-    // end the subprocess at once.
+    // In a process group of its own Ctrl-C reaches only the parent, which passes it on once: a second signal
+    // would end the subprocess before it has saved.
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(128 + SIGTERM);
@@ -47,14 +48,14 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::functio
   options.poll = [&](pid_t child) {
     meanwhile();
     if (SaveSignal::take()) ::kill(child, SIGUSR1);
-    const int signal = StopSignals::received() != 0 ? StopSignals::received() : spent() ? SIGTERM : 0;
-    if (signal == 0 || out.asked) return;
+    const int signal = StopSignals::received() != 0 ? StopSignals::received() : is_spent() ? SIGTERM : 0;
+    if (signal == 0 || out.stop_requested) return;
     ::kill(child, signal);
-    out.asked = true;
+    out.stop_requested = true;
   };
   const io::SubprocessEnd end = io::run_subprocess(options);
   out.code = end.signal != 0 ? 128 + end.signal : end.code;
-  out.words = end.start_error != 0 ? text("error: ", std::strerror(end.start_error)) : end.output;
+  out.output = end.start_error != 0 ? text("error: ", std::strerror(end.start_error)) : end.output;
   return out;
 }
 

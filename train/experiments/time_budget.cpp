@@ -1,4 +1,4 @@
-// Reads durations and watches the clock.
+// Reads durations, and measures budgets by the clock.
 #include "heed/train/experiments/time_budget.h"
 
 #include <string_view>
@@ -18,27 +18,27 @@ struct Unit {
 };
 constexpr Unit units[] = {{'h', 3600}, {'m', 60}, {'s', 1}};
 
-/// The seconds of a text; below 0 where it is no duration.
-double parsed(std::string_view words) {
+/// The seconds of a duration; below 0 for a text that is none.
+double parsed_duration(std::string_view words) {
   double seconds = 0;
-  size_t at = 0;
+  size_t begin = 0;  // start of the number
   for (const Unit& unit : units) {
     int64_t count = 0;
-    size_t end = at;
+    size_t end = begin;
     while (end < words.size() && is_ascii_digit(words[end]) && count <= max_count)
       count = 10 * count + (words[end++] - '0');
-    if (end == at || end == words.size() || words[end] != unit.letter) continue;
+    if (end == begin || end == words.size() || words[end] != unit.letter) continue;
     if (count > max_count) return -1;
     seconds += static_cast<double>(count) * unit.seconds;
-    at = end + 1;
+    begin = end + 1;
   }
-  return at == words.size() ? seconds : -1;
+  return begin == words.size() ? seconds : -1;
 }
 
 }  // namespace
 
 double duration_seconds(const std::string& words, const std::string& option) {
-  const double seconds = parsed(words);
+  const double seconds = parsed_duration(words);
   if (seconds > 0) return seconds;
   fail(option, " = '", words,
        "' is no duration above 0. Write hours, minutes and seconds, each at most once ",

@@ -13,24 +13,26 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr double claim_angle = 1.0 / 9;  // theta of sections 4.4 and 4.5
+constexpr double claim_angle = 1.0 / 9;  // theta of sections 4.4 and 4.5, in radians
 
-/// The mean of (w . q)_+ (w . k)_+ over many w on the sphere of radius sqrt(D).
-double sampled_relu_kernel(double rho, int64_t rows) {
+/// The mean of (w . q)_+ (w . k)_+ over random w on the sphere of radius sqrt(D), for unit vectors q and k
+/// with q . k = rho.
+double sampled_relu_kernel(double rho, int64_t num_draws) {
   constexpr int64_t d = 16;
   Rng rng(3, Device::cpu);
   const std::vector<double> w =
-      random_projection(rows, d, {.orthogonal = false, .equal = true}, rng).to_doubles();
+      random_projection(num_draws, d, {.orthogonal = false, .equal = true}, rng).to_doubles();
   double sum = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const double along = w[static_cast<size_t>(r * d)], across = w[static_cast<size_t>(r * d + 1)];
-    const double other = rho * along + std::sqrt(1 - rho * rho) * across;
-    sum += std::max(along, 0.0) * std::max(other, 0.0);
+  for (int64_t r = 0; r < num_draws; ++r) {
+    // q is the first axis, k lies in the plane of the first two.
+    const double wq = w[static_cast<size_t>(r * d)];
+    const double wk = rho * wq + std::sqrt(1 - rho * rho) * w[static_cast<size_t>(r * d + 1)];
+    sum += std::max(wq, 0.0) * std::max(wk, 0.0);
   }
-  return sum / static_cast<double>(rows);
+  return sum / static_cast<double>(num_draws);
 }
 
-/// The smallest and the largest value of f over angles from pi / 2 - theta to pi / 2 + theta.
+/// The smallest and the largest value of f(angle) for angles from pi / 2 - theta to pi / 2 + theta.
 template <class F>
 std::pair<double, double> range_over_angles(double theta, const F& f) {
   double low = INFINITY, high = -INFINITY;
@@ -123,7 +125,7 @@ double relu_kernel_approximation(double rho) { return std::pow(rho + 1, std::log
 
 ClampedFourier clamped_fourier(double cosine, int samples, unsigned seed) {
   constexpr int64_t d = 64, directions = 32;
-  const double square = 8;  // |x'|^2 of x' = x D^(-1/4)
+  const double square = 8;  // |x'|^2 of x' = x D^(-1/4), the scaled queries and keys
   Rng rng(seed, Device::cpu);
   double sum = 0, squares = 0;
   for (int n = 0; n < samples; ++n) {
@@ -153,8 +155,8 @@ std::string claims_text(const std::vector<Claim>& claims) {
   std::string out =
       "## The paper's equations, computed again\n\n| statement | paper | here | verdict "
       "|\n|---|---|---|---|\n";
-  for (const Claim& one : claims)
-    out += text("| ", one.what, " | ", one.published, " | ", one.ours, " | ", one.verdict, " |\n");
+  for (const Claim& claim : claims)
+    out += text("| ", claim.what, " | ", claim.published, " | ", claim.ours, " | ", claim.verdict, " |\n");
   return out;
 }
 

@@ -6,18 +6,18 @@
 
 namespace heed {
 
-/// A statement of the paper, and what this program computes for it.
+/// A statement of the paper, and the number that this program computes for it.
 struct Claim {
-  std::string what;       ///< equation, figure or section, and what it says
-  std::string published;  ///< as the paper has it; empty where it gives no number
-  std::string ours;       ///< computed, in the same unit
-  std::string verdict;    ///< one sentence
+  std::string what;       ///< equation, figure or section, and its statement
+  std::string published;  ///< the paper's number; empty: none
+  std::string ours;       ///< the computed number, in the same unit
+  std::string verdict;    ///< one sentence that compares both
 };
 
 /// E[(w . q)_+ (w . k)_+] for unit vectors of cosine similarity `rho`, w uniform on the sphere of radius
 /// sqrt(D): (rho + g(rho)) / 4 of equation 8.
 double relu_kernel(double rho);
-/// The paper's approximation of it: (rho + 1)^(log2 pi) / (2 pi).
+/// The paper's approximation of relu_kernel(): (rho + 1)^(log2 pi) / (2 pi).
 double relu_kernel_approximation(double rho);
 
 /// The estimate of exp(q . k / sqrt(D)) by random Fourier features, clamped at zero, over many draws.
@@ -29,7 +29,7 @@ struct ClampedFourier {
 /// Figure 4's setting, D = R = 64 and |q| = |k| = 8: R / 2 random directions, `samples` draws from `seed`.
 ClampedFourier clamped_fourier(double cosine, int samples, unsigned seed);
 
-/// Equations 3, 8, 10 and 11, section 4.5 and figure 4.
+/// Computes equations 3, 8, 10 and 11, section 4.5 and figure 4.
 std::vector<Claim> tree_claims();
 /// The claims as a section of a page, in Markdown.
 std::string claims_text(const std::vector<Claim>& claims);

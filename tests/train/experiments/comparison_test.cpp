@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"

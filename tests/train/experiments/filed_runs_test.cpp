@@ -52,16 +52,16 @@ TEST_CASE("filed runs: a finished run is replaced by a finished one of the same 
   cell.write(1, 3, {});
   cell.write(1, 2.5, {});
   CHECK_THAT(cell.on_file(1), containing("\n1,1.00,2.5,"));  // neither has scores
-  cell.work.cell.changed = "train.max_steps 6 (recipe: 50000)";
+  cell.work.result.changed = "train.max_steps 6 (recipe: 50000)";
   cell.write(1, 2, 0.5);
   const std::string finished = cell.on_file(1);
   CHECK_THAT(finished, containing("# scores: accuracy=0.5\n"));
   cell.write(1, 1.5, {});
   CHECK(cell.on_file(1) == finished);
-  cell.work.cell.changed = "";
+  cell.work.result.changed = "";
   cell.write(1, 1.25, 0.75);
   CHECK(cell.on_file(1) == finished);
-  cell.work.cell.changed = "train.max_steps 6 (recipe: 50000)";
+  cell.work.result.changed = "train.max_steps 6 (recipe: 50000)";
   cell.write(1, 1, 0.75);
   CHECK_THAT(cell.on_file(1), containing("# scores: accuracy=0.75\n"));
   cell.options.data["ListOps"] = "/elsewhere";
@@ -73,16 +73,16 @@ TEST_CASE(
     "filed runs: a curve without scores shows how far its run has come, but for seeds that are planned") {
   FiledCell cell(1);
   cell.write(1, 2.5, {});
-  CHECK(cell.with_filed({}).begun.empty());
+  CHECK(cell.with_filed({}).unfinished_on_file.empty());
   cell.work.plans.clear();
   const PlannedCell shown = cell.with_filed({});
-  CHECK(shown.filed.empty());
-  REQUIRE(shown.begun.size() == 1);
-  CHECK(shown.begun[0].run.step == 1);
-  const Cell judged_cell = judged(cell.table, cell.options, shown, {}, nullptr);
-  CHECK(judged_cell.ours.count == 0);
-  CHECK_THAT(judged_cell.remark, containing("seed 1 at step 1 of "));
-  CHECK(judged_cell.begun);
+  CHECK(shown.finished_on_file.empty());
+  REQUIRE(shown.unfinished_on_file.size() == 1);
+  CHECK(shown.unfinished_on_file[0].run.step == 1);
+  const CellResult shown_cell = judged_cell(cell.table, cell.options, shown, {}, nullptr);
+  CHECK(shown_cell.ours.count == 0);
+  CHECK_THAT(shown_cell.remark, containing("seed 1 at step 1 of "));
+  CHECK(shown_cell.has_begun);
 }
 
 TEST_CASE(
@@ -92,7 +92,7 @@ TEST_CASE(
   cell.write(1, 2.5, {}, 100);
   cell.write(1, 2, {}, 50);
   CHECK_THAT(cell.on_file(1), containing("\n100,1.00,2.5,"));
-  cell.work.cell.changed = "train.max_steps 200 (recipe: 50000)";
+  cell.work.result.changed = "train.max_steps 200 (recipe: 50000)";
   cell.write(1, 2, {}, 200);
   CHECK_THAT(cell.on_file(1), containing("\n100,1.00,2.5,"));
   cell.write(1, 2, 0.5, 10);
@@ -101,29 +101,29 @@ TEST_CASE(
 
 TEST_CASE("filed runs: without plans a finished run decides the settings, whatever began before it") {
   FiledCell cell(2);
-  cell.work.cell.changed = "train.precision tf32 (recipe: f32)";
+  cell.work.result.changed = "train.precision tf32 (recipe: f32)";
   cell.write(1, 2.5, {});
-  cell.work.cell.changed = "";
+  cell.work.result.changed = "";
   cell.write(2, 2, 0.5);
   cell.work.plans.clear();
   const PlannedCell shown = cell.with_filed({});
-  CHECK(shown.begun.empty());
-  REQUIRE(shown.filed.size() == 1);
-  CHECK(shown.filed[0].run.seed == 2);
-  CHECK_THAT(shown.cell.left_out, containing("s1.csv is left out"));
+  CHECK(shown.unfinished_on_file.empty());
+  REQUIRE(shown.finished_on_file.size() == 1);
+  CHECK(shown.finished_on_file[0].run.seed == 2);
+  CHECK_THAT(shown.result.ignored_curves, containing("s1.csv is left out"));
 }
 
 TEST_CASE("filed runs: a run on file counts until the same seed has ended here with scores") {
   FiledCell cell(2);
   for (const int64_t seed : {1, 2}) cell.write(seed, 2, 0.5);
-  CHECK(cell.with_filed({}).filed.size() == 2);  // planned, and not yet run
+  CHECK(cell.with_filed({}).finished_on_file.size() == 2);  // planned, and not yet run
   ComparedRun run{.label = "softmax", .folder = "", .failure = "it fell over"};
-  CHECK(cell.with_filed({{"run-1", run}}).filed.size() == 2);
+  CHECK(cell.with_filed({{"run-1", run}}).finished_on_file.size() == 2);
   run.failure.clear();
   const PlannedCell shown = cell.with_filed({{"run-1", run}});
-  REQUIRE(shown.filed.size() == 1);
-  CHECK(shown.filed[0].run.seed == 2);
-  CHECK(shown.cell.left_out.empty());
+  REQUIRE(shown.finished_on_file.size() == 1);
+  CHECK(shown.finished_on_file[0].run.seed == 2);
+  CHECK(shown.result.ignored_curves.empty());
 }
 
 TEST_CASE("filed runs: a row's own value that an earlier version called the recipe's is no other setting") {
@@ -138,49 +138,50 @@ TEST_CASE("filed runs: a row's own value that an earlier version called the reci
 TEST_CASE("filed runs: seeds of other settings or data are no runs of the cell, which names them") {
   FiledCell cell(3);
   cell.write(1, 2, 0.5);
-  cell.work.cell.changed = "train.max_steps 6 (recipe: 50000), train.batch_size 4 (recipe: 32)";
+  cell.work.result.changed = "train.max_steps 6 (recipe: 50000), train.batch_size 4 (recipe: 32)";
   cell.write(2, 2, 0.25);
-  cell.work.cell.changed = "";
+  cell.work.result.changed = "";
   cell.options.data["ListOps"] = "/elsewhere";
   cell.write(3, 2, 0.125);
   cell.options.data.clear();
   const auto check = [&](const PlannedCell& shown) {
-    REQUIRE(shown.filed.size() == 1);
-    CHECK(shown.filed[0].run.seed == 1);
+    REQUIRE(shown.finished_on_file.size() == 1);
+    CHECK(shown.finished_on_file[0].run.seed == 1);
     CHECK(
-        shown.cell.left_out ==
+        shown.result.ignored_curves ==
         "fast-table1-Vanilla-ListOps-s2.csv is left out (changed: on file train.max_steps 6 (recipe: "
         "50000), train.batch_size 4 (recipe: 32), here nothing); fast-table1-Vanilla-ListOps-s3.csv is left "
         "out (data: on file the files of --data, here generated by the program)");
-    CHECK(judged(cell.table, cell.options, shown, {}, nullptr).ours.mean == 50);
+    CHECK(judged_cell(cell.table, cell.options, shown, {}, nullptr).ours.mean == 50);
   };
   check(cell.with_filed({}));
   cell.work.plans.clear();  // plans of another call are gone: the first seed decides
   check(cell.with_filed({}));
-  CHECK_THAT(note_text(cell.with_filed({}).cell), containing("fast-table1-Vanilla-ListOps-s3.csv"));
+  CHECK_THAT(note_text(cell.with_filed({}).result), containing("fast-table1-Vanilla-ListOps-s3.csv"));
 }
 
 TEST_CASE("filed runs: what all runs share stands once on the page, what they do not in their notes") {
   FiledCell cell(0);
   const auto put = [&](int64_t seed, const std::string& commit, const std::string& date) {
-    cell.work.filed.push_back({{.label = "", .folder = "", .failure = "", .seed = seed},
-                               {{"heed", "0.1.0"}, {"commit", commit}, {"machine", "M"}, {"date", date}}});
+    cell.work.finished_on_file.push_back(
+        {{.label = "", .folder = "", .failure = "", .seed = seed},
+         {{"heed", "0.1.0"}, {"commit", commit}, {"machine", "M"}, {"date", date}}});
   };
   put(1, "aaa", "2026-11-24T19:05:48Z");
   Origins origins = origins_of({cell.table, cell.options, {cell.work}, {}});
   CHECK(origins.shared == "- heed: 0.1.0\n- commit: aaa\n- machine: M\n- date: 2026-11-24\n");
-  CHECK(origins.own.empty());
+  CHECK(origins.by_cell.empty());
   PlannedCell other = cell.work;
-  other.cell.name = "Linear/ListOps";
+  other.result.name = "Linear/ListOps";
   put(2, "bbb", "2026-11-24T20:00:00Z");
   origins = origins_of({cell.table, cell.options, {cell.work, other}, {}});
   CHECK(origins.shared == "- heed: 0.1.0\n- machine: M\n- date: 2026-11-24\n");
-  CHECK(origins.own == std::map<std::string, std::string>{{"Linear/ListOps", "commit aaa"},
-                                                          {"Vanilla/ListOps", "commit aaa and bbb"}});
-  other.filed[0].facts = {{"heed", "0.2.0"}};
+  CHECK(origins.by_cell == std::map<std::string, std::string>{{"Linear/ListOps", "commit aaa"},
+                                                              {"Vanilla/ListOps", "commit aaa and bbb"}});
+  other.finished_on_file[0].facts = {{"heed", "0.2.0"}};
   origins = origins_of({cell.table, cell.options, {other, cell.work}, {}});
   CHECK(origins.shared.empty());
-  CHECK(origins.own["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
+  CHECK(origins.by_cell["Linear/ListOps"] == "heed 0.2.0, commit unknown, machine unknown, date unknown");
 }
 
 TEST_CASE("filed runs: facts with numbers are read strictly, with file, line and value") {
@@ -251,9 +252,9 @@ TEST_CASE("filed runs: what a file says is text on the page, whatever it holds")
   filed.insert(filed.find("# points"), "# baselines: " + evil + "=0.1\n");
   io::write(curve_file(cell.table, cell.options, cell.work, 1), filed);
   const PlannedCell shown = cell.with_filed({});
-  REQUIRE(shown.filed.size() == 1);
+  REQUIRE(shown.finished_on_file.size() == 1);
   Reproduction result;
-  result.cells = {judged(cell.table, cell.options, shown, {}, nullptr)};
+  result.cells = {judged_cell(cell.table, cell.options, shown, {}, nullptr)};
   write_page({cell.table, cell.options, {shown}, {}}, result);
   const std::string page = io::read(cell.options.results_folder() / "fast-table1.md");
   CHECK_THAT(page,

@@ -442,11 +442,11 @@ TEST_CASE("reproduction: averages are of whole rows, with the error of their col
                    {.name = "B", .preset = "", .real_data = ""}};
   table.rows = {{"x", "softmax", {40, 60}, ""}, {"y", "linear", {30, NAN}, ""}, {"z", "li", {1, 2}, ""}};
   const auto cell = [](const char* name, double value, double error, Verdict verdict) {
-    return Cell{.name = name, .ours = spread_of({value}), .error = error, .verdict = verdict};
+    return CellResult{.name = name, .ours = spread_of({value}), .error = error, .verdict = verdict};
   };
-  std::vector<Cell> cells{cell("x/A", 41, 3, Verdict::reproduced), cell("x/B", 62, 4, Verdict::better),
-                          cell("y/B", 30, 1, Verdict::reproduced)};
-  const std::vector<Cell> averages = averages_of(table, cells);
+  std::vector<CellResult> cells{cell("x/A", 41, 3, Verdict::reproduced), cell("x/B", 62, 4, Verdict::better),
+                                cell("y/B", 30, 1, Verdict::reproduced)};
+  const std::vector<CellResult> averages = averages_of(table, cells);
   REQUIRE(averages.size() == 2);  // z is not among the cells
   CHECK(averages[0].name == "x/average");
   CHECK(averages[0].paper == 50);

@@ -147,8 +147,9 @@ TEST_CASE("reproduction: the first row of a ratio is asked for with the rows tha
   const std::vector<PlannedCell> cells = wanted_cells(published_table("fast-figure6"), options);
   REQUIRE(cells.size() == 2);
   CHECK(cells[0].row->name == "Vanilla");
-  for (const PlannedCell& work : cells) CHECK(work.asked);  // and not put off by a limit
-  for (const PlannedCell& work : wanted_cells(published_table("fast-figure6"), {})) CHECK_FALSE(work.asked);
+  for (const PlannedCell& work : cells) CHECK(work.is_requested);  // and not put off by a limit
+  for (const PlannedCell& work : wanted_cells(published_table("fast-figure6"), {}))
+    CHECK_FALSE(work.is_requested);
 }
 
 TEST_CASE("reproduce: speeds are ratios, and without a speed of the first row there is none") {
@@ -251,7 +252,7 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
                    "}\n{\"step\": 30, \"valid_estimate\": 1}\n"));
     return reproduce(published_table("shakespeare"), options).cells.at(0);
   };
-  const Cell near = with_estimate(1.9);
+  const CellResult near = with_estimate(1.9);
   CHECK(near.ours.mean == 1.9);
   CHECK(near.verdict == Verdict::reproduced);
   CHECK_THAT(near.remark, containing("over all of validation 1.97; nanoGPT's is the mean of 20 random"));
@@ -276,7 +277,7 @@ TEST_CASE("reproduction: what a verdict means stands below the cells, where ther
 TEST_CASE("reproduction: baselines stand below the cells, once for those that share them") {
   const PublishedTable& table = published_table("fast-table1");
   Reproduction all;
-  std::vector<Cell>& cells = all.cells;
+  std::vector<CellResult>& cells = all.cells;
   cells = {{.name = "Vanilla/ListOps"}, {.name = "Fastmax1/ListOps"}, {.name = "Vanilla/Text"}};
   const std::string none = reproduction_text(table, all);
   CHECK_THAT(none, !containing("baselines"));
@@ -382,19 +383,19 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   };
   const auto cell_of = [&](const ComparedRun& run, const ComparedRun* first) {
     PlannedCell work{&table.rows.back(), &table.columns.at(0), 0, true, true, {}, {}, {}};
-    work.cell = {.name = "row", .paper = 1, .changed = "train.max_steps 3"};
-    work.filed = {{run, {}}};
-    return judged(table, options, work, {}, first);
+    work.result = {.name = "row", .paper = 1, .changed = "train.max_steps 3"};
+    work.finished_on_file = {{run, {}}};
+    return judged_cell(table, options, work, {}, first);
   };
   const ComparedRun base = run_with({2, 1.5, 1});
-  const Cell sooner = cell_of(run_with({1.5, 1, 0.5}), &base);
+  const CellResult sooner = cell_of(run_with({1.5, 1, 0.5}), &base);
   CHECK(sooner.ours.mean == 1.5);
   CHECK(sooner.verdict == Verdict::better);
   // Seconds of a validation between logged losses.
   ComparedRun validated = run_with({1.5, 1, 0.5});
   validated.metrics[1] = {"seconds", {1, 2, 3, 4}, {10, 20, 30, 35}};
   CHECK(cell_of(validated, &base).ours.mean == 1.5);
-  const Cell never = cell_of(run_with({2, 1.5, 1.25}), &base);
+  const CellResult never = cell_of(run_with({2, 1.5, 1.25}), &base);
   CHECK(never.ours.count == 0);
   CHECK(never.verdict == Verdict::below);
   CHECK_THAT(note_text(never), containing("changed: train.max_steps 3; tested at step 3") &&
@@ -413,7 +414,7 @@ TEST_CASE("reproduce: a loss that is never reached is no speedup, and the cell s
   CHECK(cell_of(late, &base).ours.mean == 0.5);
   CHECK(cell_of(late, &base).verdict == Verdict::unknown);
   CHECK(std::isnan(table.rows.front().values.at(0)));  // no speedup over itself is published
-  const Cell alone = cell_of(base, nullptr);
+  const CellResult alone = cell_of(base, nullptr);
   CHECK(alone.ours.count == 0);
   CHECK(alone.verdict == Verdict::unknown);
   CHECK_THAT(alone.remark, containing("no run of Vanilla to compare with"));

@@ -1,4 +1,4 @@
-// Checks the values of a configuration, and that they go together.
+// Checks the values of a configuration one by one and together.
 #include <utility>
 
 #include "heed/attention/layered_spec.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view no_attention = "none";
 
-/// Fails where a setting of the other kind of model is given, which would be ignored without notice.
+/// Fails for settings of the kind of model that is not used: they would be ignored without notice.
 void check_kind(const Config& config) {
   const ModelOptions& model = config.model;
   if (config.attention.cross == no_attention &&
@@ -22,12 +22,12 @@ void check_kind(const Config& config) {
         "--wiring sutskever or cho. Give an attention, such as softmax.");
   }
   if (model.kind == ModelKind::transformer) {
-    const Seq2SeqOptions plain, &given = model.recurrent;
-    const char* key = given.cell != plain.cell                     ? "cell"
-                      : given.wiring != plain.wiring               ? "wiring"
-                      : given.bidirectional != plain.bidirectional ? "bidirectional"
-                      : given.input_feeding != plain.input_feeding ? "input_feeding"
-                                                                   : nullptr;
+    const Seq2SeqOptions defaults, &given = model.recurrent;
+    const char* key = given.cell != defaults.cell                     ? "cell"
+                      : given.wiring != defaults.wiring               ? "wiring"
+                      : given.bidirectional != defaults.bidirectional ? "bidirectional"
+                      : given.input_feeding != defaults.input_feeding ? "input_feeding"
+                                                                      : nullptr;
     if (key != nullptr) fail("model.", key, " is of recurrent models. Add --model seq2seq, or take it out.");
     return;
   }
@@ -59,11 +59,8 @@ void check_kind(const Config& config) {
   }
 }
 
-void check_maps(const TrainOptions& train) {
-  if (train.maps_every == 0 && !train.maps_of.empty())
-    fail("train.maps_of = ", shown(train.maps_of), ", but no maps are kept. Add --maps-every N, such as 50.");
-}
-
+/// Fails for pre-training without a length, for a length without pre-training, and for a task or an attention
+/// that cannot be pre-trained so.
 void check_pretraining(const Config& config) {
   const TrainOptions& train = config.train;
   if (train.overfit_batches > 0 && train.pretrain != Pretrain::none)
@@ -74,58 +71,59 @@ void check_pretraining(const Config& config) {
     fail("train.pretrain_steps = ", train.pretrain_steps,
          ", but train.pretrain is none. Add --pretrain masked or --pretrain causal.");
   }
-  const bool causal = train.pretrain == Pretrain::causal;
-  const std::string asked = text("train.pretrain = ", causal ? "causal" : "masked");
+  const bool is_causal = train.pretrain == Pretrain::causal;
+  const std::string setting = text("train.pretrain = ", is_causal ? "causal" : "masked");
   const std::string why = config.task->why_no_pretraining();
-  if (!why.empty()) fail(asked, " with the task ", config.task_name, ": ", why, ". Take it out.");
+  if (!why.empty()) fail(setting, " with the task ", config.task_name, ": ", why, ". Take it out.");
   if (train.pretrain_steps < 1)
-    fail(asked, " does not give its length. Add --pretrain-steps N, such as 1000.");
+    fail(setting, " does not give its length. Add --pretrain-steps N, such as 1000.");
   for (const std::string& spec : parse_layered_spec(config.attention.encoder).all()) {
     const Traits& traits = variant_named(parse_spec(spec).name).traits;
-    if (causal && !traits.causal)
-      fail(asked, " needs an attention that can look back only, and ", traits.name,
+    if (is_causal && !traits.causal)
+      fail(setting, " needs an attention that can look back only, and ", traits.name,
            " mixes later keys in. Use --pretrain masked, or another --attention.");
   }
 }
 
+/// The name of a training setting in errors.
 std::string of_train(const char* key) { return setting_name(text("train.", key)); }
 
-/// Checks each setting of training by its name of setting_name().
+/// Checks the range of each training setting; errors call it by setting_name().
 class TrainRanges final : public Fields {
   void on(const char* name, int64_t& option, IntRange range, const char* help) override {
     detail::check_ranges([&](Fields& f) { f(of_train(name).c_str(), option, range, help); }, "");
   }
 };
 
-void check_values(const Config& config) {
+/// Runs all checks; errors name the setting, but not where it was set.
+void check_all(const Config& config) {
   const TrainOptions& train = config.train;
-  const DecodeOptions& decode = config.decode;
-  TrainOptions same_train = train;  // fields() is for reading and writing
-  DecodeOptions same_decode = decode;
+  TrainOptions train_copy = train;  // fields() needs writable options
+  DecodeOptions decode_copy = config.decode;
   check_ranges(*config.task, "data.");
   detail::check_ranges([&](Fields& f) { config.task->model_fields(f); }, "model.");
   config.model.check();
   TrainRanges ranges;
-  same_train.fields(ranges);
-  check_ranges(same_decode, "decode.");
-  const auto at_least = [](const char* key, double value, double least) {
-    if (!(value >= least)) fail(of_train(key), " = ", value, ". It must be at least ", least, ".");
+  train_copy.fields(ranges);
+  check_ranges(decode_copy, "decode.");
+  const auto not_negative = [](const char* key, double value) {
+    if (!(value >= 0)) fail(of_train(key), " = ", value, ". It must be at least 0.");
   };
-  const auto share = [](const char* key, double value) {
+  const auto fraction = [](const char* key, double value) {
     if (!(value >= 0 && value < 1)) fail(of_train(key), " = ", value, ". It must be at least 0 and below 1.");
   };
-  at_least("pretrain_rate", train.pretrain_rate, 0);
-  at_least("learning_rate", train.schedule.learning_rate, 0);
-  at_least("time_limit", train.time_limit, 0);
-  at_least("grad_clip", train.optimizer.grad_clip, 0);
-  at_least("grad_clip_value", train.optimizer.grad_clip_value, 0);
-  at_least("weight_decay", train.optimizer.decay(), 0);
-  share("beta1", train.optimizer.beta1);
-  share("beta2", train.optimizer.beta2);
-  share("momentum", train.optimizer.momentum);
-  share("ema", train.optimizer.ema);
+  not_negative("pretrain_rate", train.pretrain_rate);
+  not_negative("learning_rate", train.schedule.learning_rate);
+  not_negative("time_limit", train.time_limit);
+  not_negative("grad_clip", train.optimizer.grad_clip);
+  not_negative("grad_clip_value", train.optimizer.grad_clip_value);
+  not_negative("weight_decay", train.optimizer.decay());
+  fraction("beta1", train.optimizer.beta1);
+  fraction("beta2", train.optimizer.beta2);
+  fraction("momentum", train.optimizer.momentum);
+  fraction("ema", train.optimizer.ema);
   check_groups(parse_groups(train.groups, text(of_train("groups"), ": ")));
-  share("label_smoothing", train.label_smoothing);
+  fraction("label_smoothing", train.label_smoothing);
   if (!(train.optimizer.epsilon > 0))
     fail(of_train("epsilon"), " = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
   if (!(train.schedule.min_lr_ratio >= 0 && train.schedule.min_lr_ratio <= 1))
@@ -136,7 +134,8 @@ void check_values(const Config& config) {
   for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
                                   {"decoder", &config.attention.decoder},
                                   {"cross", &config.attention.cross}}) {
-    if (spec == &config.attention.cross && *spec == no_attention) continue;  // check_kind() says where
+    if (spec == &config.attention.cross && *spec == no_attention)
+      continue;  // check_kind() refuses it where necessary
     try {
       check_attention(*spec);
     } catch (const Error& error) {
@@ -144,22 +143,23 @@ void check_values(const Config& config) {
     }
   }
   check_kind(config);
-  check_maps(config.train);
+  if (train.maps_every == 0 && !train.maps_of.empty())
+    fail("train.maps_of = ", shown(train.maps_of), ", but no maps are kept. Add --maps-every N, such as 50.");
   check_pretraining(config);
   config.task->check_settings(config);
 }
 
-/// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",
-/// "--lr: ".
-std::string place_of_keys(const Config& config, const std::string& message) {
+/// The place that set the first key in a message, among keys that the preset has not set: "my.toml:3:8: ",
+/// "--lr: "; empty: none.
+std::string place_of_first_key(const Config& config, const std::string& message) {
   std::string place;
-  size_t first = message.find(". ");  // what follows is advice
+  size_t first = message.find(". ");  // advice follows: keys in it are not at fault
   for (const auto& [key, origin] : config.origin) {
-    const size_t at = message.find(key);
-    if (at >= first || origin.by == SetBy::preset) continue;
-    const char after = at + key.size() < message.size() ? message[at + key.size()] : ' ';
-    if (after != ' ' && after != ':') continue;
-    first = at;
+    const size_t begin = message.find(key), end = begin + key.size();
+    if (begin >= first || origin.by == SetBy::preset) continue;
+    const char next = end < message.size() ? message[end] : ' ';
+    if (next != ' ' && next != ':') continue;  // the key is only the beginning of a longer one
+    first = begin;
     place = origin.words;
   }
   return place;
@@ -181,10 +181,10 @@ void check_encoder_attention(const Config& config, bool causal, const char* sett
 
 void Config::check() const {
   try {
-    check_values(*this);
+    check_all(*this);
   } catch (const Error& error) {
     const std::string message = error.what();
-    throw Error(error.fault(), place_of_keys(*this, message) + message);
+    throw Error(error.fault(), place_of_first_key(*this, message) + message);
   }
 }
 
