@@ -80,10 +80,10 @@ std::string known_word(const std::string& where, const std::string& word,
 std::string named_preset(const ParsedArguments& arguments, const std::string& otherwise = "");
 /// Applies the options of settings to a config, and then --set, which wins. For a command with `settings`.
 void apply_settings(Config& config, const ParsedArguments& arguments);
-/// Applies the options that with_machine() adds: threads, device, memory limit.
+/// Applies the options that with_machine_options() adds: threads, device, memory limit.
 void apply_machine(const ParsedArguments& arguments);
 /// These options and --threads, --device and --memory.
-std::vector<CommandOption> with_machine(std::vector<CommandOption> options);
+std::vector<CommandOption> with_machine_options(std::vector<CommandOption> options);
 /// Fails at the first option that is not in `taken`: "WHO: --lr WHY". An option that a command does not use
 /// would otherwise be ignored without notice. --threads, --device and --memory are always allowed.
 void refuse_others(const ParsedArguments& arguments, const std::string& who,

@@ -91,7 +91,7 @@ Command command::ablate() {
       "the folder of a run",
       1,
       1,
-      with_machine(with_decoding(
+      with_machine_options(with_decoding_options(
           {{"heads", "LIST",
             "heads or layers, such as encoder.0.3,cross.0 (default: all, and the pruning curve)"},
            {"by", "WHAT", "what replaces a head: zero, mean, uniform, identity, band:w=3 (default: zero)"},

@@ -323,7 +323,7 @@ Command command::attend() {
           "an attention: name, or name:key=value,...",
           1,
           1,
-          with_machine(with_modifiers(
+          with_machine_options(with_modifier_options(
               {{"q", "FILE", "queries [B, H, N, D]"},
                {"k", "FILE", "keys [B, H, M, D]"},
                {"v", "FILE", "values [B, H, M, Dv]"},

@@ -94,7 +94,7 @@ Command command::bench() {
       "what is timed, and of that only what is named",
       1,
       65,
-      with_machine(
+      with_machine_options(
           {{"rounds", "N",
             "steps that train times (default: as many as fit into 4 seconds), tokens of step (default: 50)"},
            {"from", "N",

@@ -121,7 +121,7 @@ Command command::compare() {
           "a preset, with --attention; or the folders of finished runs of one task",
           1,
           1000,
-          with_machine({recipe_option,
+          with_machine_options({recipe_option,
                         {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
                         {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
                         {"budget", "TIME",

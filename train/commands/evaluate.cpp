@@ -129,7 +129,7 @@ Command command::evaluate() {
           "the folder of a run",
           1,
           1,
-          with_machine(with_decoding(std::move(options))),
+          with_machine_options(with_decoding_options(std::move(options))),
           false,
           run_evaluate,
           about_test_data};

@@ -126,7 +126,7 @@ Command command::export_model() {
       "a preset (heed list presets), a .toml file of settings, or the folder of a run",
       1,
       1,
-      with_machine({{"out", "DIR", "new folder for the files"},
+      with_machine_options({{"out", "DIR", "new folder for the files"},
                     {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
                     {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
       true,

@@ -117,7 +117,7 @@ Command command::generate() {
           "the folder of a run of a language model",
           1,
           1,
-          with_machine(std::move(options)),
+          with_machine_options(std::move(options)),
           false,
           run_generate};
 }

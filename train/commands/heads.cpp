@@ -77,7 +77,7 @@ Command command::heads() {
           "the folder of a run",
           1,
           1,
-          with_machine(
+          with_machine_options(
               {{"examples", "N", "the first test examples (default: 2000)"},
                {"file", "FILE", "inputs in place of test examples, one a line, as heed inspect takes them"},
                {"data", "PATH", "other data in place of the run's; of a file all is looked at"},

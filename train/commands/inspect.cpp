@@ -219,7 +219,7 @@ Command command::inspect() {
           "validation data",
           1,
           17,
-          with_machine(std::move(options)),
+          with_machine_options(std::move(options)),
           false,
           run_inspect};
 }

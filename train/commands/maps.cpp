@@ -108,7 +108,7 @@ Command command::maps() {
       "the folder of a run",
       1,
       1,
-      with_machine(
+      with_machine_options(
           {{"data", "FILE",
             "an input a line (of a line with tabs, the first field), gzip or not; one that the model cannot "
             "read is left out; a translator's own translation is what its decoder reads (default: the run's "

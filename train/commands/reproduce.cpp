@@ -158,7 +158,7 @@ Command command::reproduce() {
           "a published table; left out: which there are",
           0,
           1,
-          with_machine(
+          with_machine_options(
               {{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
                {"seeds", "N", "runs of each (default: 1)"},
                {"budget", "TIME",

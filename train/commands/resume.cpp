@@ -48,7 +48,7 @@ Command command::resume() {
           "the folder of a run",
           1,
           1,
-          with_machine({{"steps", "N", "total steps, to make the run longer"},
+          with_machine_options({{"steps", "N", "total steps, to make the run longer"},
                         {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
                         {"patience", "N", "validations without improvement before training stops; 0: never"},
                         {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},

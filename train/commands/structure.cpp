@@ -149,7 +149,7 @@ Command command::structure() {
           "a .npy [heads, n, n] or .safetensors file, a folder of heed maps, or a run and an input for it",
           1,
           2,
-          with_machine(
+          with_machine_options(
               {{"width", "W", "width of the band and of the bars (default: 3)"},
                {"num-pos", "N", "bars: rare tokens that W rows attend to (default: 2)"},
                {"dropout", "P", "share of a row's band that is zero (default: 0)"},

@@ -14,7 +14,7 @@
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/chart.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 #include "heed/train/session/distributed_session.h"
 #include "heed/train/session/dry_run.h"
 #include "heed/train/session/run_session.h"
@@ -248,11 +248,11 @@ int run_train(const ParsedArguments& arguments) {
                            .base = base,
                            .command = arguments.command_line(),
                            .config = to_toml(config),
-                           .contents = [&](const Path& begun) {
-                             if (initial) write_initial(begun, *initial, arguments.get("from"));
+                           .write_contents = [&](const Path& begun) {
+                             if (initial) write_weights_from_run(begun, *initial, arguments.get("from"));
                            }});
     made = folder.path();
-    if (initial) initial = read_initial(made);
+    if (initial) initial = read_weights_from_run(made);
     return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
   };
   return train_as_started(arguments, open, [&] {
@@ -302,7 +302,7 @@ Command command::train() {
           "a preset (heed list presets), or a .toml file of settings",
           0,
           1,
-          with_machine(std::move(options)),
+          with_machine_options(std::move(options)),
           true,
           run_train,
           nullptr,

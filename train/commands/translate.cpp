@@ -73,7 +73,7 @@ Command command::translate() {
           "the folder of a run, and sentences; left out: standard input",
           1,
           1000,
-          with_machine(with_decoding({precision_option, checkpoint_option})),
+          with_machine_options(with_decoding_options({precision_option, checkpoint_option})),
           false,
           run_translate};
 }

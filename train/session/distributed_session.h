@@ -18,7 +18,7 @@ struct Opening {
   RunFolder folder;
   std::optional<Checkpoint> from = {};  ///< a checkpoint of the run, to resume from
   std::optional<Checkpoint> initial =
-      {};  ///< weights of another run (train/run/initial_weights.h), for the first step
+      {};  ///< weights of another run (train/run/weights_from_run.h), for the first step
 };
 
 /// --collective-timeout: how long several processes wait for a silent one; see join_processes().

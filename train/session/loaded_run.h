@@ -46,7 +46,7 @@ std::string other_data(const ParsedArguments& arguments);
 /// afterwards.
 void apply_decoding(Config& config, const ParsedArguments& arguments);
 /// `options` followed by the two that apply_decoding() reads.
-std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
+std::vector<CommandOption> with_decoding_options(std::vector<CommandOption> options);
 
 /// --checkpoint, of commands that load a run.
 inline constexpr CommandOption checkpoint_option{"checkpoint", "WHICH",

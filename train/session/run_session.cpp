@@ -19,7 +19,7 @@
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/length_chart.h"
 #include "heed/train/report/run_charts.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/resume_point.h"
 #include "heed/train/session/loaded_run.h"
@@ -101,12 +101,12 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
 int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group, const Path& whole) {
   Config& config = opening.config;
   RunFolder& folder = opening.folder;
-  const std::optional<Checkpoint>& resume = opening.from;
+  const std::optional<Checkpoint>& resume = opening.checkpoint;
   const bool is_main = group.is_main();
   Progress progress;
   progress.quiet = !is_main || arguments.has("quiet");
   rounding_of(config.train.precision);  // fails before anything is read
-  load_data(config, resume ? &*resume : opening.initial ? &*opening.initial : nullptr, progress, group);
+  load_data(config, resume ? &*resume : opening.weights_from_run ? &*opening.weights_from_run : nullptr, progress, group);
   const int64_t sharing = local_ranks(group).count;  // processes that share the machine's memory
   std::optional<StepTrace> trace;                    // declared before the trainer, which calls it
   if (arguments.has("trace") && whole == folder.path()) trace.emplace(arguments.get("trace"));
@@ -121,7 +121,7 @@ int train_one(Opening& opening, const ParsedArguments& arguments, ProcessGroup& 
     if (trace) callbacks.push_back(&*trace);
     if (maps) callbacks.push_back(&*maps);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
-    if (opening.initial && !resume) origin = use_given_weights(*opening.initial, trainer->model(), progress);
+    if (opening.weights_from_run && !resume) origin = use_given_weights(*opening.weights_from_run, trainer->model(), progress);
   });
   bool complete = false, all_taken = false;
   group.together_on_main([&] {
@@ -173,7 +173,7 @@ int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& 
                                                         .name = path.filename().string(),
                                                         .command = arguments.command_line(),
                                                         .config = to_toml(before)});
-  std::optional<Checkpoint> resume = resume_point(own).from;
+  std::optional<Checkpoint> resume = resume_point(own).checkpoint;
   Opening opening{std::move(before), std::move(own), std::move(resume)};
   return train_one(opening, arguments, single_process(), folder.path());
 }
@@ -185,7 +185,7 @@ bool leaves_nothing(const ParsedArguments& arguments) {
 }
 
 int train_in(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group) {
-  if (opening.config.train.pretrain != Pretrain::none && !opening.from) {
+  if (opening.config.train.pretrain != Pretrain::none && !opening.checkpoint) {
     group.together([&] {
       if (group.size() > 1) {
         fail("train.pretrain is the work of one process, and ", group.size(),
