@@ -48,19 +48,22 @@ struct CommandOption {
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;                    ///< as users type it
-  const char* about;                   ///< what it does, in a few words
-  const char* positional;              ///< its positional arguments: "PRESET|FILE"; empty where it takes none
-  const char* positional_help;         ///< what these are
-  size_t min_positional;               ///< at least so many of them
-  size_t max_positional;               ///< at most so many
-  std::vector<CommandOption> options;  ///< besides those of all settings
-  bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
-  int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
-  std::string (*more)() = nullptr;     ///< what its own help says besides `about`
-  bool several_processes = false;      ///< whether all of those that mpirun started may run it
-  bool attention =
-      true;  ///< with `settings`: takes --attention and --cross-attention; off where its runs say them
+  const char* name;                  ///< the word that users type
+  const char* about;                 ///< what it does, in a few words
+  const char* positional = "";       ///< its positional arguments: "PRESET|FILE"; empty where it takes none
+  const char* positional_help = "";  ///< what these are
+  size_t min_positional = 0;         ///< minimum number of positional arguments
+  size_t max_positional = 0;         ///< maximum number of positional arguments
+  std::vector<CommandOption> options = {};  ///< its options besides those of settings
+  bool settings = false;                    ///< takes every setting as an option too: apply_settings()
+  int (*run)(const ParsedArguments&) =
+      nullptr;                      ///< returns the exit code; its exceptions are printed as errors
+  std::string (*more)() = nullptr;  ///< text of its own help behind `about`
+  bool several_processes = false;   ///< whether each of the processes of mpirun may run it
+  bool attention = true;            ///< with `settings`: takes --attention and --cross-attention as well
+  /// Whether an option goes with these positional arguments; null: all do. The present name of a renamed
+  /// option is suggested only where it does.
+  bool (*takes_option)(const std::vector<std::string>& positional, const std::string& option) = nullptr;
 };
 
 /// Adds a preset, written as a .toml file of settings; it may begin from another (`preset = "lm"`), and its

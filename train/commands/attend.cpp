@@ -317,13 +317,13 @@ std::string what_it_writes() {
 }  // namespace
 
 Command command::attend() {
-  return {"attend",
-          "run one attention on your own tensors: output, map and gradients",
-          "SPEC",
-          "an attention: name, or name:key=value,...",
-          1,
-          1,
-          with_machine_options(with_modifier_options(
+  return {.name = "attend",
+          .about = "run one attention on your own tensors: output, map and gradients",
+          .positional = "SPEC",
+          .positional_help = "an attention: name, or name:key=value,...",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(with_modifier_options(
               {{"q", "FILE", "queries [B, H, N, D]"},
                {"k", "FILE", "keys [B, H, M, D]"},
                {"v", "FILE", "values [B, H, M, Dv]"},
@@ -338,9 +338,8 @@ Command command::attend() {
                {"sample", "", "draw as in training, where the attention is a random one"},
                {"no-map", "", "write no map, which has N x M numbers a head"},
                {"out", "DIR", "where the files go"}})),
-          false,
-          run_attend,
-          what_it_writes};
+          .run = run_attend,
+          .more = what_it_writes};
 }
 
 }  // namespace heed

@@ -234,25 +234,27 @@ int run_data(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::data() {
-  return {"data",
-          "get NAME: fetch a corpus from its publisher; check PATH: check a file of sentence pairs; "
-          "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
-          "benchmark's files",
-          "get|check|generate NAME|PATH",
-          "what to do, and with which corpus, task or file",
-          1,
-          2,
-          {{"out", "FOLDER", "where the files go (default: data-NAME)"},
-           {"url", "URL", "fetch from this folder instead of the publisher's"},
-           {"num-examples", "N", "training examples to generate (default: as many as the benchmark has)"},
-           {"validation", "N", "validation examples to generate (default: as many as the benchmark has)"},
-           {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
-           {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
-           {"seed", "N", "seed of the generated data (default: 1, as embedded)"},
-           {"from", "LANGUAGE", "source language of check (default: en)"},
-           {"into", "LANGUAGE", "target language of check (default: it)"}},
-          false,
-          run_data};
+  return {.name = "data",
+          .about =
+              "get NAME: fetch a corpus from its publisher; check PATH: check a file of sentence pairs; "
+              "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as "
+              "the benchmark's files",
+          .positional = "get|check|generate NAME|PATH",
+          .positional_help = "what to do, and with which corpus, task or file",
+          .min_positional = 1,
+          .max_positional = 2,
+          .options = {{"out", "FOLDER", "where the files go (default: data-NAME)"},
+                      {"url", "URL", "fetch from this folder instead of the publisher's"},
+                      {"num-examples", "N",
+                       "training examples to generate (default: as many as the benchmark has)"},
+                      {"validation", "N",
+                       "validation examples to generate (default: as many as the benchmark has)"},
+                      {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
+                      {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
+                      {"seed", "N", "seed of the generated data (default: 1, as embedded)"},
+                      {"from", "LANGUAGE", "source language of check (default: en)"},
+                      {"into", "LANGUAGE", "target language of check (default: it)"}},
+          .run = run_data};
 }
 
 }  // namespace heed

@@ -42,24 +42,23 @@ int run_resume(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::resume() {
-  return {"resume",
-          "resume a stopped run, or extend a finished one",
-          "RUN",
-          "the folder of a run",
-          1,
-          1,
-          with_machine_options({{"steps", "N", "total steps, to make the run longer"},
-                        {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
-                        {"patience", "N", "validations without improvement before training stops; 0: never"},
-                        {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
-                        {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
-                        {"data", "PATH", "new path of the same data"},
-                        collective_timeout_option,
-                        {"quiet", "", "print nothing while working"}}),
-          false,
-          run_resume,
-          nullptr,
-          true};
+  return {.name = "resume",
+          .about = "resume a stopped run, or extend a finished one",
+          .positional = "RUN",
+          .positional_help = "the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(
+              {{"steps", "N", "total steps, to make the run longer"},
+               {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
+               {"patience", "N", "validations without improvement before training stops; 0: never"},
+               {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
+               {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
+               {"data", "PATH", "new path of the same data"},
+               collective_timeout_option,
+               quiet_option}),
+          .run = run_resume,
+          .several_processes = true};
 }
 
 }  // namespace heed

@@ -262,51 +262,46 @@ int run_train(const ParsedArguments& arguments) {
   });
 }
 
-std::vector<CommandOption> find_lr_options() {
-  return {{"find-lr", "",
-           "train nothing: test a range of learning rates on a few steps, show the loss over the rate and "
-           "suggest one; writes find_lr.csv and find_lr.svg into --out (default: the present folder)"},
-          {"find-lr-from", "RATE", "with --find-lr: rate of the first step (default: 1e-7)"},
-          {"find-lr-to", "RATE", "with --find-lr: rate of the last step (default: 1)"},
-          {"find-lr-steps", "N", "with --find-lr: number of steps (default: 100)"}};
-}
-
 }  // namespace
 
 Command command::train() {
-  std::vector<CommandOption> options{
-      recipe_option,
-      {"from", "RUN",
-       "settings and weights of a trained run in place of a preset: fine-tuning, with other settings and "
-       "another --attention where given"},
-      {"from-checkpoint", "WHICH", "checkpoint of the run of --from: best, last or a step (default: best)"},
-      {"name", "NAME", "name of the run; numbered when not given"},
-      {"out", "FOLDER", "folder of all runs (default: runs)"},
-      {"dry-run", "", "print the settings and what the run would take, and stop"},
-      {"json", "", "with --dry-run: only what it would take, as one JSON object"},
-      {"fast-dev-run", "",
-       "two steps of everything on few data, validation, test and report included, to see that it works; "
-       "leaves nothing, unless --out or --name is given"},
-      {"overfit", "N",
-       "train on the same N batches again and again, without dropout and label smoothing, and say whether "
-       "the model has learned them"},
-      {"trace", "FILE",
-       "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
-       "for chrome://tracing or Perfetto"}};
-  for (const CommandOption& one : find_lr_options()) options.push_back(one);
-  options.push_back(collective_timeout_option);
-  options.push_back({"quiet", "", "print nothing while working"});
-  return {"train",
-          "train a model: a preset, or a .toml file of settings (default: translate)",
-          "PRESET|FILE",
-          "a preset (heed list presets), or a .toml file of settings",
-          0,
-          1,
-          with_machine_options(std::move(options)),
-          true,
-          run_train,
-          nullptr,
-          true};
+  return {
+      .name = "train",
+      .about = "train a model: a preset, or a .toml file of settings (default: translate)",
+      .positional = "PRESET|FILE",
+      .positional_help = "a preset (heed list presets), or a .toml file of settings",
+      .max_positional = 1,
+      .options = with_machine_options(
+          {recipe_option,
+           {"from", "RUN",
+            "settings and weights of a trained run in place of a preset: fine-tuning, with other settings "
+            "and another --attention where given"},
+           {"from-checkpoint", "WHICH",
+            "checkpoint of the run of --from: best, last or a step (default: best)"},
+           {"name", "NAME", "name of the run; numbered when not given"},
+           {"out", "FOLDER", "folder of all runs (default: runs)"},
+           {"dry-run", "", "print the settings and what the run would take, and stop"},
+           {"json", "", "with --dry-run: only what it would take, as one JSON object"},
+           {"fast-dev-run", "",
+            "two steps of everything on few data, validation, test and report included, to see that it "
+            "works; leaves nothing, unless --out or --name is given"},
+           {"overfit", "N",
+            "train on the same N batches again and again, without dropout and label smoothing, and say "
+            "whether the model has learned them"},
+           {"trace", "FILE",
+            "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
+            "for chrome://tracing or Perfetto"},
+           {"find-lr", "",
+            "train nothing: test a range of learning rates on a few steps, show the loss over the rate and "
+            "suggest one; writes find_lr.csv and find_lr.svg into --out (default: the present folder)"},
+           {"find-lr-from", "RATE", "with --find-lr: rate of the first step (default: 1e-7)"},
+           {"find-lr-to", "RATE", "with --find-lr: rate of the last step (default: 1)"},
+           {"find-lr-steps", "N", "with --find-lr: number of steps (default: 100)"},
+           collective_timeout_option,
+           quiet_option}),
+      .settings = true,
+      .run = run_train,
+      .several_processes = true};
 }
 
 }  // namespace heed
