@@ -1,5 +1,4 @@
 // heed structure: measures how near the maps of heads are to structured matrices.
-#include <algorithm>
 #include <map>
 
 #include "heed/core/io/files.h"

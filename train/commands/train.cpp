@@ -36,6 +36,7 @@ Config config_of_run(const Path& run) {
   return config;
 }
 
+/// The settings of the new run: of a preset, a file or another run, and then of the options.
 Config config_of(const ParsedArguments& arguments) {
   Config config = arguments.has("from") ? config_of_run(arguments.get("from"))
                                         : make_config(named_preset(arguments, "translate"));
@@ -100,34 +101,37 @@ std::string curve_csv(const LearningRateCurve& curve) {
   return out;
 }
 
-/// The largest loss that the picture of the curve shows: a loss that diverges would flatten the rest of it.
-double highest_shown(const LearningRateCurve& curve) {
-  double first = 0;
-  for (size_t i = 0; i <= curve.lowest; ++i) first = std::max(first, curve.smoothed[i]);
-  return first + std::max(0.5 * (first - curve.smoothed[curve.lowest]), 1e-3 * std::abs(first));
+/// The largest loss in the picture of the curve, half of the fall of the loss above its start: without a
+/// limit, a loss that diverges would flatten the rest of the curve.
+double max_shown_loss(const LearningRateCurve& curve) {
+  double start = 0;
+  for (size_t i = 0; i <= curve.lowest; ++i) start = std::max(start, curve.smoothed[i]);
+  return start + std::max(0.5 * (start - curve.smoothed[curve.lowest]), 1e-3 * std::abs(start));
 }
 
-/// Replaces values above a bound by NaN, which charts leave out.
-std::vector<double> up_to(double bound, std::vector<double> values) {
+/// Replaces values above `max_value` by NaN, which charts leave out.
+std::vector<double> without_larger(double max_value, std::vector<double> values) {
   for (double& value : values) {
-    if (value > bound) value = NAN;
+    if (value > max_value) value = NAN;
   }
   return values;
 }
 
+/// The chart of the smoothed loss over the learning rate; `with_losses`: of the losses of single steps too.
 Chart curve_chart_of(const LearningRateCurve& curve, bool with_losses) {
   Chart chart{.title = "Loss over learning rate", .series = {}, .x_label = "learning rate"};
   chart.logarithmic_x = true;
   if (curve.steepest) chart.mark = *curve.suggestion();
   std::vector<double> rates(curve.rates.begin(),
                             curve.rates.begin() + static_cast<int64_t>(curve.smoothed.size()));
-  const double bound = highest_shown(curve);
-  if (with_losses) chart.series.push_back({"loss", curve.rates, up_to(bound, curve.losses)});
-  chart.series.push_back({"smoothed", std::move(rates), up_to(bound, curve.smoothed)});
+  const double max_loss = max_shown_loss(curve);
+  if (with_losses) chart.series.push_back({"loss", curve.rates, without_larger(max_loss, curve.losses)});
+  chart.series.push_back({"smoothed", std::move(rates), without_larger(max_loss, curve.smoothed)});
   return chart;
 }
 
-void suggest(const Config& config, const LearningRateCurve& curve) {
+/// Prints the lowest loss and the suggested rate. Fails where the loss is never finite.
+void print_suggestion(const Config& config, const LearningRateCurve& curve) {
   if (curve.smoothed.empty()) {
     fail(Fault::numeric, "find-lr: the loss is not finite at the first rate, ", curve.rates.front(),
          ". Look for the reason with --detect-anomaly true, without --find-lr.");
@@ -182,10 +186,12 @@ int find_lr(Config& config, const ParsedArguments& arguments) {
   io::make_directories(out);
   io::write(out / "find_lr.csv", curve_csv(curve));
   if (!curve.smoothed.empty()) {
-    io::write(out / "find_lr.svg", chart_svg(curve_chart_of(curve, true)));
-    io::print(chart_text(curve_chart_of(curve, false), std::min<int64_t>(output_columns(), 100), 14));
+    constexpr int64_t max_columns = 100, rows = 14;
+    io::write(out / "find_lr.svg", chart_svg(curve_chart_of(curve, /*with_losses=*/true)));
+    io::print(chart_text(curve_chart_of(curve, /*with_losses=*/false),
+                         std::min(output_columns(), max_columns), rows));
   }
-  suggest(config, curve);
+  print_suggestion(config, curve);
   io::printf("curve       %s, %s\n", (out / "find_lr.svg").c_str(), (out / "find_lr.csv").c_str());
   return 0;
 }
@@ -197,7 +203,8 @@ void prepare_trace(const Path& file) {
   io::write(file, "");
 }
 
-int show_plan(Config config, const ParsedArguments& arguments) {
+/// Prints the settings and the estimate of the run, for --dry-run.
+int print_plan(Config config, const ParsedArguments& arguments) {
   refuse_several_processes("--dry-run");
   apply_machine(arguments);
   if (arguments.has("json")) {
@@ -219,8 +226,8 @@ std::string base_name(const ParsedArguments& arguments) {
   return what.ends_with(".toml") ? Path(what).stem().string() : what;
 }
 
-/// The checkpoint that --from and --from-checkpoint name.
-Checkpoint trained_weights(const ParsedArguments& arguments) {
+/// The checkpoint of the run of --from that --from-checkpoint names; without that the best one.
+Checkpoint open_from_checkpoint(const ParsedArguments& arguments) {
   const Path run = arguments.get("from");
   if (arguments.has("from-checkpoint")) return open_checkpoint(run, arguments.get("from-checkpoint"));
   return open_checkpoint(run, best_step(run) ? "best" : "last");
@@ -229,18 +236,17 @@ Checkpoint trained_weights(const ParsedArguments& arguments) {
 int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
-  if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
+  if (arguments.has("dry-run")) return print_plan(std::move(config), arguments);
   if (arguments.has("find-lr")) return find_lr(config, arguments);
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
-  std::optional<io::TemporaryFolder> temporary;  // holds a run that leaves nothing
+  std::optional<io::TemporaryFolder> temporary;  // the folder of a run that is removed at its end
   const std::string base = base_name(arguments);
-  std::optional<Checkpoint> initial;
-  if (arguments.has("from")) initial = trained_weights(arguments);
-  Path made;  // the folder that this process has made
+  std::optional<Checkpoint> weights;  // of the run of --from
+  if (arguments.has("from")) weights = open_from_checkpoint(arguments);
+  Path run;  // the folder that this process has made
   const auto open = [&](int64_t processes) {
-    if (!initial) widen_batch(config, processes);  // the batch of a run is of all its processes already
-    rounding_of(
-        config.train.precision);  // fails, before there is a folder, where the device lacks this precision
+    if (!weights) widen_batch(config, processes);  // the settings of a run have the batch of all processes
+    rounding_of(config.train.precision);  // fails, before there is a folder, where the device lacks it
     if (leaves_nothing(arguments)) temporary.emplace("fast-dev-run");
     RunFolder folder =
         RunFolder::create({.out = temporary ? temporary->path() : Path(arguments.get("out", "runs")),
@@ -248,17 +254,17 @@ int run_train(const ParsedArguments& arguments) {
                            .base = base,
                            .command = arguments.command_line(),
                            .config = to_toml(config),
-                           .write_contents = [&](const Path& begun) {
-                             if (initial) write_weights_from_run(begun, *initial, arguments.get("from"));
+                           .write_contents = [&](const Path& new_run) {
+                             if (weights) write_weights_from_run(new_run, *weights, arguments.get("from"));
                            }});
-    made = folder.path();
-    if (initial) initial = read_weights_from_run(made);
-    return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
+    run = folder.path();
+    if (weights) weights = read_weights_from_run(run);
+    return Opening{
+        .config = std::move(config), .folder = std::move(folder), .weights_from_run = std::move(weights)};
   };
   return train_as_started(arguments, open, [&] {
     // A run that failed before its first checkpoint leaves no folder.
-    if (!made.empty() && !RunFolder::elsewhere(made).begun() && !pretraining_begun(made))
-      io::remove_all(made);
+    if (!run.empty() && !RunFolder::elsewhere(run).begun() && !pretraining_begun(run)) io::remove_all(run);
   });
 }
 

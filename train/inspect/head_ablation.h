@@ -1,7 +1,6 @@
 // Replaces attention heads, one at a time or many, and measures how the scores on a test set change.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/attention/spec.h"
 
 namespace heed {
 namespace {

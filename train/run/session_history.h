@@ -1,7 +1,6 @@
 // The sessions of a run in manifest.json: an entry for its start and each resume, with program and machine.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>

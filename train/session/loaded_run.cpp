@@ -1,4 +1,4 @@
-// Opens runs.
+// Opens runs: settings, task, data and weights.
 #include "heed/train/session/loaded_run.h"
 
 #include <algorithm>
