@@ -241,7 +241,7 @@ int run_train(const ParsedArguments& arguments) {
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
   std::optional<io::TemporaryFolder> temporary;  // the folder of a run that is removed at its end
   const std::string base = base_name(arguments);
-  std::optional<Checkpoint> weights;  // of the run of --from
+  std::optional<Checkpoint> weights;  // weights of the run of --from
   if (arguments.has("from")) weights = open_from_checkpoint(arguments);
   Path run;  // the folder that this process has made
   const auto open = [&](int64_t processes) {

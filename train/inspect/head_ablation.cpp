@@ -16,12 +16,12 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 64;  // of a batch
+constexpr int64_t max_rows = 64;  // limit of a batch
 constexpr int64_t bootstrap_samples = 200;
 
 /// Scores of one model, example by example.
 struct Outcome {
-  std::vector<ExampleScore> scores;  ///< of all examples
+  std::vector<ExampleScore> scores;  ///< scores of all examples
   std::vector<Bleu> bleu;            ///< n-gram counts of the translated examples
 };
 

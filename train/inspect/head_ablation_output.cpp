@@ -191,8 +191,8 @@ void add_bars(SvgCanvas& out, const std::string& heading, const std::vector<Abla
 /// Draws a panel for single heads and one, with an axis of its own, for heads replaced together: their
 /// changes are larger.
 std::string ablation_drawing(const AblationReport& report) {
-  double left = 60;    // of the axes: room for the names of heads
-  double bottom = 34;  // of what is drawn so far
+  double left = 60;    // left edge of the axes: room for the names of heads
+  double bottom = 34;  // lower edge of the drawing so far
   for (const auto* list : {&report.heads, &report.layers}) {
     for (const AblationEffect& effect : *list)
       left = std::max(left, 7.5 * static_cast<double>(display_width(effect.name)) + 16);

@@ -80,7 +80,7 @@ class HeadGates final : public Module, public HeadEditor {
   std::vector<const Module*> modules_;  // the attentions
   std::vector<int64_t> counts_;         // number of heads of each
   std::vector<Tensor> logits_;          // [H] of each
-  std::vector<std::string> names_;      // of the logits, as parameters
+  std::vector<std::string> names_;      // parameter names of the logits
 };
 
 }  // namespace

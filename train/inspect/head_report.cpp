@@ -153,8 +153,8 @@ struct HeadCollector {
 
 /// Counts of the tokens in all examples, by which rare words are found.
 struct CountedTokens {
-  TokenCounts input;   ///< of the tokens that an encoder, or the only stack, reads
-  TokenCounts target;  ///< of the tokens that a decoder reads; empty without one
+  TokenCounts input;   ///< counts of tokens that an encoder, or the only stack, reads
+  TokenCounts target;  ///< counts of tokens that a decoder reads; empty without one
   const TokenCounts& of(const MapView& map) const {
     return map.kind == "decoder self" && !target.empty() ? target : input;
   }

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 64;  // of a batch: more are not faster
+constexpr int64_t max_rows = 64;  // limit of a batch: more are not faster
 
 /// The bytes of all recorded maps.
 int64_t bytes_of(const MapRecorder& recorder) {
@@ -79,7 +79,7 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
   int64_t count = 0;
   for (const std::vector<int64_t>& group :
        groups_of_equal_lengths(task, options.examples, options.max_tokens)) {
-    size_t rows = 1;  // of the first batch, whose maps tell how many rows fit into max_bytes
+    size_t rows = 1;  // rows of the next batch; the maps of the first tell how many rows fit into max_bytes
     for (size_t begin = 0; begin < group.size();) {
       const size_t end = std::min(begin + rows, group.size());
       const ExampleBatch examples =

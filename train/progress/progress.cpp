@@ -97,7 +97,7 @@ size_t max_line_size(int64_t columns) { return static_cast<size_t>(std::max<int6
 }  // namespace
 
 std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
-  const auto share_of = [&](int64_t units) {  // of `units`, as many as the share of the steps that are taken
+  const auto share_of = [&](int64_t units) {  // units * the fraction of steps taken
     const int64_t done = std::clamp<int64_t>(now.step, 0, now.total);
     return now.total > 0 ? static_cast<size_t>(units * done / now.total) : 0;
   };

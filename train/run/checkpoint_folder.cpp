@@ -22,7 +22,7 @@ constexpr std::string_view manifest_name = "MANIFEST.json";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view step_prefix = "step_";
 constexpr int64_t max_manifest_bytes = 1 << 20;
-constexpr size_t max_file_name_size = 255;  // of Linux file systems
+constexpr size_t max_file_name_size = 255;  // limit of Linux file systems
 
 /// The name of a checkpoint's folder: "step_000400".
 std::string step_name(int64_t step) {

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_extent = 1 << 24;  // of a tensor of the model
+constexpr int64_t max_extent = 1 << 24;  // limit of a tensor of the model
 
 /// Reads members of config.json; errors name them.
 class Members {

@@ -5,11 +5,10 @@
 #include <cmath>
 #include <limits>
 
-
 namespace heed {
 namespace {
 
-constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // of a step; Draw::high has 24 bits for them
+constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // limit of a step; Draw::high has 24 bits for them
 constexpr double max_seconds = 1e10;                   // 300 years
 
 [[noreturn]] void refuse(const char* key, const Json& value, const std::string& legal) {
