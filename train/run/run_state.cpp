@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "heed/nn/options.h"
+
 namespace heed {
 namespace {
 
