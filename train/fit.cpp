@@ -208,7 +208,7 @@ TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader,
     if (options.fast_dev_run) temporary.emplace("fast-dev-run");
     folder = open_folder(temporary ? temporary->path() / "run" : options.folder, config->train);
     changed = changed_fit_options(config->train, folder);
-    resume = resume_point(folder).from;
+    resume = resume_point(folder).checkpoint;
     if (!resume) return;  // no step was kept: it begins with these data and options
     check_fit_data(data, *resume, folder.path());
     check_fit_options(changed, folder.path());

@@ -48,19 +48,22 @@ struct CommandOption {
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;                    ///< as users type it
-  const char* about;                   ///< what it does, in a few words
-  const char* positional;              ///< its positional arguments: "PRESET|FILE"; empty where it takes none
-  const char* positional_help;         ///< what these are
-  size_t min_positional;               ///< at least so many of them
-  size_t max_positional;               ///< at most so many
-  std::vector<CommandOption> options;  ///< besides those of all settings
-  bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
-  int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
-  std::string (*more)() = nullptr;     ///< what its own help says besides `about`
-  bool several_processes = false;      ///< whether all of those that mpirun started may run it
-  bool attention =
-      true;  ///< with `settings`: takes --attention and --cross-attention; off where its runs say them
+  const char* name;                  ///< the word that users type
+  const char* about;                 ///< what it does, in a few words
+  const char* positional = "";       ///< its positional arguments: "PRESET|FILE"; empty where it takes none
+  const char* positional_help = "";  ///< what these are
+  size_t min_positional = 0;         ///< minimum number of positional arguments
+  size_t max_positional = 0;         ///< maximum number of positional arguments
+  std::vector<CommandOption> options = {};  ///< its options besides those of settings
+  bool settings = false;                    ///< takes every setting as an option too: apply_settings()
+  int (*run)(const ParsedArguments&) =
+      nullptr;                      ///< returns the exit code; its exceptions are printed as errors
+  std::string (*more)() = nullptr;  ///< text of its own help behind `about`
+  bool several_processes = false;   ///< whether each of the processes of mpirun may run it
+  bool attention = true;            ///< with `settings`: takes --attention and --cross-attention as well
+  /// Whether an option goes with these positional arguments; null: all do. The present name of a renamed
+  /// option is suggested only where it does.
+  bool (*takes_option)(const std::vector<std::string>& positional, const std::string& option) = nullptr;
 };
 
 /// Adds a preset, written as a .toml file of settings; it may begin from another (`preset = "lm"`), and its
@@ -80,10 +83,10 @@ std::string known_word(const std::string& where, const std::string& word,
 std::string named_preset(const ParsedArguments& arguments, const std::string& otherwise = "");
 /// Applies the options of settings to a config, and then --set, which wins. For a command with `settings`.
 void apply_settings(Config& config, const ParsedArguments& arguments);
-/// Applies the options that with_machine() adds: threads, device, memory limit.
+/// Applies the options that with_machine_options() adds: threads, device, memory limit.
 void apply_machine(const ParsedArguments& arguments);
 /// These options and --threads, --device and --memory.
-std::vector<CommandOption> with_machine(std::vector<CommandOption> options);
+std::vector<CommandOption> with_machine_options(std::vector<CommandOption> options);
 /// Fails at the first option that is not in `taken`: "WHO: --lr WHY". An option that a command does not use
 /// would otherwise be ignored without notice. --threads, --device and --memory are always allowed.
 void refuse_others(const ParsedArguments& arguments, const std::string& who,

@@ -103,7 +103,8 @@ inline TrainResult train_session(const Path& run, Config config, int64_t stop_at
   std::vector<TrainCallback*> callbacks;
   if (!fault.empty()) callbacks.push_back(&planted.emplace(fault));
   std::optional<MapSnapshotCallback> maps;
-  if (config.train.maps_every > 0) callbacks.push_back(&maps.emplace(keep_maps_callback(config, folder)));
+  if (config.train.maps_every > 0)
+    callbacks.push_back(&maps.emplace(make_map_snapshot_callback(config, folder)));
   Trainer trainer(config, folder, from, progress, single_process(), callbacks);
   if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   return trainer.run();

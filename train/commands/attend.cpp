@@ -64,6 +64,7 @@ struct Inputs {
   Tensor q, k, v;  // [B, H, N, D], [B, H, M, D], [B, H, M, Dv]
 };
 
+/// Reads --q, --k and --v. Fails where their shapes do not fit together.
 Inputs read_inputs(const ParsedArguments& arguments) {
   const Array q = read_option(arguments, "q"), k = read_option(arguments, "k"),
               v = read_option(arguments, "v");
@@ -76,19 +77,19 @@ Inputs read_inputs(const ParsedArguments& arguments) {
   check(in.q, "q", "[B, H, N, D]");
   check(in.k, "k", "[B, H, M, D]");
   check(in.v, "v", "[B, H, M, Dv]");
-  const Shape &a = in.q.shape(), &b = in.k.shape(), &c = in.v.shape();
-  if (a[0] != b[0] || a[1] % b[1] != 0 || a[3] != b[3]) {
-    fail("attend: queries ", a, " and keys ", b,
-         " do not fit. They share batch, heads and head width: [B, H, N, D] and [B, H, M, D]. Heads of keys "
-         "may "
-         "be fewer, if they divide H.");
+  const Shape &q_shape = in.q.shape(), &k_shape = in.k.shape(), &v_shape = in.v.shape();
+  if (q_shape[0] != k_shape[0] || q_shape[1] % k_shape[1] != 0 || q_shape[3] != k_shape[3]) {
+    fail("attend: queries ", q_shape, " and keys ", k_shape,
+         " do not fit. They share batch, heads and head width: [B, H, N, D] and [B, H, M, D]. Heads of keys ",
+         "may be fewer, if they divide H.");
   }
-  if (b[0] != c[0] || b[1] != c[1] || b[2] != c[2])
-    fail("attend: keys ", b, " and values ", c,
+  if (k_shape[0] != v_shape[0] || k_shape[1] != v_shape[1] || k_shape[2] != v_shape[2])
+    fail("attend: keys ", k_shape, " and values ", v_shape,
          " do not fit. Each key has one value: [B, H, M, D] and [B, H, M, Dv].");
   return in;
 }
 
+/// Reads --key-lengths, [B].
 Tensor key_lengths(const ParsedArguments& arguments, const Inputs& in) {
   const Array array = read_option(arguments, "key-lengths");
   const std::vector<int32_t> lengths = integers(array, "key-lengths");
@@ -141,6 +142,7 @@ std::vector<Named> own_tensors(Attention& attention) {
   return out;
 }
 
+/// Puts the values of --param into the attention's own tensors. Fails for an unknown name or another shape.
 void set_parameters(const ParsedArguments& arguments, const std::string& spec, const std::vector<Named>& own,
                     DType dtype) {
   const auto given = arguments.options.find("param");
@@ -169,9 +171,10 @@ void set_parameters(const ParsedArguments& arguments, const std::string& spec, c
   }
 }
 
-class Writer {
+/// Writes tensors as .npy files into a folder, and prints their names and shapes.
+class NpyWriter {
  public:
-  explicit Writer(Path out) : out_(std::move(out)) { io::make_directories(out_); }
+  explicit NpyWriter(Path out) : out_(std::move(out)) { io::make_directories(out_); }
   void operator()(const std::string& name, const Tensor& x) const {
     std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
     const Tensor whole = contiguous(x.detach()).to(Device::cpu);
@@ -201,6 +204,7 @@ MultiHeadAttention& multi_head(Attention& attention, const Variant& variant) {
        "form on tensors that are given.");
 }
 
+/// Makes the attention of a spec for inputs of these shapes. Fails where it cannot take them.
 std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant, const Inputs& in,
                                 bool causal, const Modifiers& modifiers, Rng& rng) {
   const int64_t heads = in.q.extent(1), queries = in.q.extent(2), keys = in.k.extent(2);
@@ -228,25 +232,26 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
 }
 
 /// Reads the gradient of the output, and checks its shape before anything is computed; empty when not given.
-Tensor read_slope(const ParsedArguments& arguments, const Inputs& in) {
+Tensor read_grad_out(const ParsedArguments& arguments, const Inputs& in) {
   if (!arguments.has("grad-out")) return {};
-  const Tensor slope = floats(read_npy(arguments.get("grad-out")), "grad-out", in.q.dtype());
-  const Shape wanted{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.v.extent(3)};
-  if (slope.shape() != wanted)
-    fail("--grad-out: shape ", slope.shape(), ". It must be the output's, ", wanted, ".");
-  return slope;
+  const Tensor grad_out = floats(read_npy(arguments.get("grad-out")), "grad-out", in.q.dtype());
+  const Shape out_shape{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.v.extent(3)};
+  if (grad_out.shape() != out_shape)
+    fail("--grad-out: shape ", grad_out.shape(), ". It must be the output's, ", out_shape, ".");
+  return grad_out;
 }
 
-Tensor answer(MultiHeadAttention& attention, const Inputs& in, const AttentionInput& ask) {
+/// The output of the attention, [B, H, N, Dv].
+Tensor attend_on_heads(MultiHeadAttention& attention, const Inputs& in, const AttentionInput& input) {
   try {
-    const Mask& mask = ask.mask;
-    const int64_t earlier = in.k.extent(2) - in.q.extent(2);
-    const bool own = mask.is_causal() || earlier == 0;  // queries are positions of the keys
-    const Heads heads{own ? mask.finite_padding(in.q, earlier) : in.q, mask.finite_padding(in.k, 0),
-                      mask.finite_padding(in.v, 0)};
-    return attention.on_heads(attention.normalize_and_rotate(heads, ask), ask);
+    const Mask& mask = input.mask;
+    const int64_t earlier_keys = in.k.extent(2) - in.q.extent(2);
+    const bool queries_are_keys = mask.is_causal() || earlier_keys == 0;  // the last positions of the keys
+    const Heads heads{queries_are_keys ? mask.finite_padding(in.q, earlier_keys) : in.q,
+                      mask.finite_padding(in.k, 0), mask.finite_padding(in.v, 0)};
+    return attention.on_heads(attention.normalize_and_rotate(heads, input), input);
   } catch (const Error& error) {
-    if (!ask.mask.bias() || error.fault() != Fault::usage) throw;
+    if (!input.mask.bias() || error.fault() != Fault::usage) throw;
     fail(error.what(), " (--pattern is passed as a bias on the scores, 0 or -inf for each.)");
   }
 }
@@ -270,24 +275,24 @@ int run_attend(const ParsedArguments& arguments) {
 
   const Inputs in{leaf(read.q), leaf(read.k), leaf(read.v)};
   MapRecorder recorder;
-  AuxiliaryLosses terms;
-  AttentionInput ask;
-  if (causal) ask.mask = Mask::causal();
+  AuxiliaryLosses losses;
+  AttentionInput input;
+  if (causal) input.mask = Mask::causal();
   if (arguments.has("key-lengths")) {
     if (!variant.traits.padding)
       fail("attend: attention '", variant.traits.name, "' knows no padding. Leave --key-lengths out.");
-    ask.mask = ask.mask & Mask::lengths(key_lengths(arguments, read));
+    input.mask = input.mask & Mask::lengths(key_lengths(arguments, read));
   }
-  if (arguments.has("pattern")) ask.mask = ask.mask.with(pattern(arguments, read));
-  if (!arguments.has("no-map") && variant.traits.map != MapKind::none) ask.context.recorder = &recorder;
+  if (arguments.has("pattern")) input.mask = input.mask.with(pattern(arguments, read));
+  if (!arguments.has("no-map") && variant.traits.map != MapKind::none) input.context.recorder = &recorder;
   if (arguments.has("sample")) {
-    ask.context.rng = &rng;
-    ask.context.losses = &terms;
+    input.context.rng = &rng;
+    input.context.losses = &losses;
   }
-  const Tensor grad_out = read_slope(arguments, in);
-  const Tensor out = answer(attention, in, ask);
+  const Tensor grad_out = read_grad_out(arguments, in);
+  const Tensor out = attend_on_heads(attention, in, input);
 
-  const Writer write(arguments.get("out"));
+  const NpyWriter write(arguments.get("out"));
   write("out", out);
   for (size_t i = 0; i < recorder.maps.size(); ++i)
     write(i == 0 ? "map" : "map-" + std::to_string(i), recorder.maps[i].weights);
@@ -317,13 +322,13 @@ std::string what_it_writes() {
 }  // namespace
 
 Command command::attend() {
-  return {"attend",
-          "run one attention on your own tensors: output, map and gradients",
-          "SPEC",
-          "an attention: name, or name:key=value,...",
-          1,
-          1,
-          with_machine(with_modifiers(
+  return {.name = "attend",
+          .about = "run one attention on your own tensors: output, map and gradients",
+          .positional = "SPEC",
+          .positional_help = "an attention: name, or name:key=value,...",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(with_modifier_options(
               {{"q", "FILE", "queries [B, H, N, D]"},
                {"k", "FILE", "keys [B, H, M, D]"},
                {"v", "FILE", "values [B, H, M, Dv]"},
@@ -338,9 +343,8 @@ Command command::attend() {
                {"sample", "", "draw as in training, where the attention is a random one"},
                {"no-map", "", "write no map, which has N x M numbers a head"},
                {"out", "DIR", "where the files go"}})),
-          false,
-          run_attend,
-          what_it_writes};
+          .run = run_attend,
+          .more = what_it_writes};
 }
 
 }  // namespace heed

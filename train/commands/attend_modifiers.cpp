@@ -7,7 +7,7 @@
 
 namespace heed {
 
-std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options) {
+std::vector<CommandOption> with_modifier_options(std::vector<CommandOption> options) {
   options.insert(
       options.end(),
       {{"position", "WORD", "none, rope, rope_interleaved, alibi, t5, shaw or shaw_keys (default: none)"},
@@ -41,7 +41,7 @@ void check(const TransformerConfig& model) {
 Modifiers read_modifiers(const ParsedArguments& arguments) {
   TransformerConfig model;  // its settings have the same names, and check() knows what they may be
   model.position = PositionKind::none;
-  for (const CommandOption& option : with_modifiers({})) {
+  for (const CommandOption& option : with_modifier_options({})) {
     if (!arguments.has(option.name)) continue;
     std::string key = option.name;
     std::replace(key.begin(), key.end(), '-', '_');

@@ -7,7 +7,7 @@
 namespace heed {
 
 /// `options` followed by those that read_modifiers() reads.
-std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options);
+std::vector<CommandOption> with_modifier_options(std::vector<CommandOption> options);
 /// Reads modifiers by the rules of model.position, model.softcap and so on. Fails naming the option.
 Modifiers read_modifiers(const ParsedArguments& arguments);
 

@@ -1,4 +1,5 @@
 // heed bench: times training, decoding and ops, beside the limits of this machine.
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -11,44 +12,50 @@
 namespace heed {
 namespace {
 
+constexpr size_t max_names = 64;
+
+/// A part of heed bench, named by its first argument.
 struct Part {
   const char* name;
   void (*run)(const ParsedArguments&);
-  size_t max_arguments;              ///< after its name
-  std::vector<const char*> options;  ///< that it takes beside --json
-  bool settings = false;             ///< takes those of a config too
+  size_t max_arguments;              ///< maximum number of arguments behind the part's name
+  std::vector<const char*> options;  ///< its options besides --json
+  bool settings = false;             ///< whether it takes the settings of a run as options too
 };
 
 const std::array bench_parts{
-    Part{"train", bench::bench_train, 64, {"rounds"}, true},
+    Part{"train", bench::bench_train, max_names, {"rounds"}, /*settings=*/true},
     Part{"attention",
          bench::bench_attention,
-         64,
+         max_names,
          {"from", "longest", "head-dim", "seconds", "forward", "out", "precision"}},
-    Part{"dropout", bench::bench_dropout, 64, {"from", "longest", "head-dim", "seconds", "rate"}},
+    Part{"dropout", bench::bench_dropout, max_names, {"from", "longest", "head-dim", "seconds", "rate"}},
     Part{"gemm", bench::bench_gemm, 0, {}},
     Part{"limits", bench::bench_limits, 0, {}},
     Part{"ops", bench::bench_ops, 1, {}},
-    Part{"decode", bench::bench_decode, 64, {"out"}, true},
-    Part{"step", bench::bench_step, 64, {"from", "longest", "head-dim", "rounds"}}};
+    Part{"decode", bench::bench_decode, max_names, {"out"}, /*settings=*/true},
+    Part{"step", bench::bench_step, max_names, {"from", "longest", "head-dim", "rounds"}}};
 
-/// Fails at options that this part does not use: the command declares those of all its parts.
-void refuse_options(const ParsedArguments& arguments, const Part& part) {
-  std::set<std::string> taken{"json"};
-  std::string words;
-  for (const char* option : part.options) {
-    taken.insert(option);
-    words += text("--", option, ", ");
-  }
+/// The names of all options of a part.
+std::set<std::string> options_of_part(const Part& part) {
+  std::set<std::string> names{"json"};
+  names.insert(part.options.begin(), part.options.end());
   if (part.settings) {
-    taken.insert({"attention", "cross-attention", "set"});
-    for (const Setting& setting : settings()) taken.insert({setting.option, setting.brief, setting.key});
+    names.insert({"attention", "cross-attention", "set"});
+    for (const Setting& setting : settings()) names.insert({setting.option, setting.brief, setting.key});
   }
-  refuse_others(arguments, text("bench ", part.name), taken,
-                text("does not go with it. It takes ", words, "--json, --threads, --device, --memory",
-                     part.settings ? " and the settings of a run" : "", "."));
+  return names;
 }
 
+/// Whether the part that the first argument names takes an option.
+bool part_takes_option(const std::vector<std::string>& positional, const std::string& option) {
+  return std::any_of(bench_parts.begin(), bench_parts.end(), [&](const Part& part) {
+    return !positional.empty() && positional[0] == part.name && options_of_part(part).contains(option);
+  });
+}
+
+/// Runs the part that the first argument names. Fails at options that it does not use: the command declares
+/// those of all parts.
 int run_bench(const ParsedArguments& arguments) {
   apply_machine(arguments);
   std::vector<std::string> known;
@@ -60,12 +67,17 @@ int run_bench(const ParsedArguments& arguments) {
       fail("bench ", part.name, ": unexpected argument '", arguments.positional[part.max_arguments + 1],
            "'.");
     }
-    refuse_options(arguments, part);
+    std::string listed;
+    for (const char* option : part.options) listed += text("--", option, ", ");
+    refuse_others(arguments, text("bench ", part.name), options_of_part(part),
+                  text("does not go with it. It takes ", listed, "--json, --threads, --device, --memory",
+                       part.settings ? " and the settings of a run" : "", "."));
     part.run(arguments);
   }
   return 0;
 }
 
+/// The parts and the workloads that train and decode know, for the command's help.
 std::string bench_parts_text() {
   std::vector<TableRow> parts{
       {"train [ROW|PRESET|FILE.toml ...]", "steps, each beside its products alone; nothing named: all rows"},
@@ -88,13 +100,13 @@ std::string bench_parts_text() {
 
 Command command::bench() {
   return {
-      "bench",
-      "time training, decoding, matrix products and ops, beside the machine's limits",
-      "train|attention|dropout|gemm|limits|ops|decode|step [NAME ...]",
-      "what is timed, and of that only what is named",
-      1,
-      65,
-      with_machine(
+      .name = "bench",
+      .about = "time training, decoding, matrix products and ops, beside the machine's limits",
+      .positional = "train|attention|dropout|gemm|limits|ops|decode|step [NAME ...]",
+      .positional_help = "what is timed, and of that only what is named",
+      .min_positional = 1,
+      .max_positional = 1 + max_names,
+      .options = with_machine_options(
           {{"rounds", "N",
             "steps that train times (default: as many as fit into 4 seconds), tokens of step (default: 50)"},
            {"from", "N",
@@ -109,9 +121,10 @@ Command command::bench() {
            {"forward", "", "attention: times forward passes alone; --seconds is about them, then"},
            {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
            {"json", "", "one JSON object a line"}}),
-      true,
-      run_bench,
-      bench_parts_text};
+      .settings = true,
+      .run = run_bench,
+      .more = bench_parts_text,
+      .takes_option = part_takes_option};
 }
 
 }  // namespace heed

@@ -1,4 +1,5 @@
-// The commands of the program. What a program of one's own needs to add a command is in train/program.h.
+// The commands of the program, and options that several share. A program of one's own adds commands by
+// train/program.h.
 #pragma once
 
 #include <span>
@@ -14,5 +15,7 @@ std::span<const Command> commands();
 /// --recipe, for commands that take a preset.
 inline constexpr CommandOption recipe_option{
     "recipe", "NAME", "recipe of a preset that has several: tiny, google, nystrom, skyformer or best"};
+/// --quiet, for commands that train.
+inline constexpr CommandOption quiet_option{"quiet", "", "print nothing while working"};
 
 }  // namespace heed

@@ -135,17 +135,21 @@ std::string usage_of(const Command& command) {
               *command.positional != '\0' ? text(" ", command.positional) : std::string(), ".");
 }
 
-void refuse_extras(const CLI::App& parsed, const Command& command) {
+/// Fails at the first argument that the parser of the command does not know. `positional`: the arguments
+/// before it that are no options.
+void refuse_extras(const CLI::App& parser, const Command& command,
+                   const std::vector<std::string>& positional) {
   std::vector<std::string> known;
-  for (const CLI::Option* option : parsed.get_options()) {
+  for (const CLI::Option* option : parser.get_options()) {
     if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames()[0]);
   }
-  for (const std::string& extra : parsed.remaining()) {
+  for (const std::string& extra : parser.remaining()) {
     if (extra.starts_with("-")) {
       const std::string typed = extra.substr(0, extra.find('='));
-      const std::string now = "--" + option_now(std::string_view(typed).substr(typed.find_first_not_of('-')));
-      if (std::find(known.begin(), known.end(), now) != known.end())
-        fail("option ", typed, " is called ", now, " now.");
+      const std::string present = option_now(std::string_view(typed).substr(typed.find_first_not_of('-')));
+      const bool is_known = std::find(known.begin(), known.end(), "--" + present) != known.end();
+      if (is_known && (command.takes_option == nullptr || command.takes_option(positional, present)))
+        fail("option ", typed, " is called --", present, " now.");
       const std::string near = nearest(typed, known);
       fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " ",
            program_name(), " ", command.name, " --help lists them.");
@@ -248,7 +252,7 @@ int parse_and_run(int argc, char** raw, const std::vector<TrainCallback*>& callb
     fail(error.what(), ". ", program_name(), " ", argv[0], " --help lists the options.");
   }
   if (command == nullptr) fail("no command is given.", suggestion("", command_names()));
-  refuse_extras(*parser.typed, *command);
+  refuse_extras(*parser.typed, *command, parser.positional);
   ParsedArguments arguments = parser.parsed_arguments(*command);
   arguments.callbacks = callbacks;
   arguments.argv = argv;

@@ -115,23 +115,24 @@ int run_compare(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::compare() {
-  return {"compare",
-          "train a preset with several attentions, or take finished runs, and compare them",
-          "PRESET|RUN...",
-          "a preset, with --attention; or the folders of finished runs of one task",
-          1,
-          1000,
-          with_machine({recipe_option,
-                        {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
-                        {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
-                        {"budget", "TIME",
-                         "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same "
-                         "command continues"},
-                        {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
-                        {"out", "FOLDER", "where that folder lies (default: runs)"},
-                        {"quiet", "", "print nothing while working"}}),
-          true,
-          run_compare};
+  return {.name = "compare",
+          .about = "train a preset with several attentions, or take finished runs, and compare them",
+          .positional = "PRESET|RUN...",
+          .positional_help = "a preset, with --attention; or the folders of finished runs of one task",
+          .min_positional = 1,
+          .max_positional = 1000,
+          .options = with_machine_options(
+              {recipe_option,
+               {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
+               {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
+               {"budget", "TIME",
+                "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same command "
+                "continues"},
+               {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
+               {"out", "FOLDER", "where that folder lies (default: runs)"},
+               quiet_option}),
+          .settings = true,
+          .run = run_compare};
 }
 
 }  // namespace heed

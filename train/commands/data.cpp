@@ -22,7 +22,8 @@
 namespace heed {
 namespace {
 
-int get(const ParsedArguments& arguments) {
+/// Downloads the corpus that the second argument names, and prints the path of its data.
+int get_corpus(const ParsedArguments& arguments) {
   std::vector<std::string> known;
   std::string names;
   for (const RemoteCorpus& corpus : remote_corpora()) {
@@ -44,7 +45,8 @@ int get(const ParsedArguments& arguments) {
   return 0;
 }
 
-int check(const ParsedArguments& arguments) {
+/// Reads a file of sentence pairs, and prints the report on it and the sizes of the default split.
+int check_pairs(const ParsedArguments& arguments) {
   if (arguments.positional.size() != 2) fail("data check: name one file or folder of sentence pairs.");
   const Path path = find_data(arguments.positional[1]);
   PairFile file;
@@ -58,10 +60,11 @@ int check(const ParsedArguments& arguments) {
   const CorpusOptions split;
   const ParallelCorpus corpus = make_corpus(std::move(file), {.validation = 0, .test = 0});
   const auto pairs = static_cast<int64_t>(corpus.train.size());
-  const int64_t rest = pairs - split.validation - split.test, tenth = std::max<int64_t>(pairs / 10, 1);
+  const int64_t train_pairs = pairs - split.validation - split.test;
+  const int64_t tenth = std::max<int64_t>(pairs / 10, 1);
   io::printf("%s\n", to_string(corpus.report).c_str());
-  if (rest > 0) {
-    io::print(text(rest, " train, ", split.validation, " validation, ", split.test,
+  if (train_pairs > 0) {
+    io::print(text(train_pairs, " train, ", split.validation, " validation, ", split.test,
                    " test pairs with the default split\n"));
   } else {
     io::print(text(pairs, " pairs; the default split holds out ", split.validation, " + ", split.test,
@@ -72,22 +75,23 @@ int check(const ParsedArguments& arguments) {
   return 0;
 }
 
-/// How many examples of each split to make, and the seed they are made from.
+/// Numbers of examples to generate for each split, and the seed.
 struct SplitSizes {
   int64_t train = 0, validation = 0, test = 0;
   uint64_t seed = 1;
-  ProgressCallback progress = {};  ///< is called with how many there are
+  ProgressCallback progress = {};  ///< called with the number of examples generated so far
   int64_t all() const { return train + validation + test; }
 };
 
+/// A benchmark whose data can be generated.
 struct GeneratedData {
   const char* name;
-  int64_t train, validation, test;  // as many as the benchmark has
+  int64_t train, validation, test;  // numbers of examples in the benchmark
   int64_t min_validation;  // 0 where the files have no validation part, 1 where a file must hold some
   void (*write)(const ParsedArguments& arguments, const SplitSizes& sizes, const Path& folder);
 };
 
-/// Thrown between two examples where a signal has arrived.
+/// Thrown between two examples when a signal has arrived.
 struct Interrupted {
   int signal = 0;
 };
@@ -96,7 +100,7 @@ void throw_if_interrupted() {
   if (const int signal = StopSignals::received()) throw Interrupted{signal};
 }
 
-/// Reports progress where the work takes longer than a second, and ends it at a signal.
+/// Prints the progress of work that takes longer than a second; throws Interrupted when a signal has arrived.
 class ProgressReport {
  public:
   explicit ProgressReport(int64_t all) : all_(all) {}
@@ -143,13 +147,13 @@ class StagingFolder {
 
  private:
   Path folder_;
-  bool was_there_;
+  bool was_there_;  // whether folder_ existed before
 };
 
-/// The examples as training, validation and test part.
+/// The examples, divided into training, validation and test part.
 std::array<Sequences, 3> split_of(const Sequences& all, const SplitSizes& sizes) {
-  const int64_t two = sizes.train + sizes.validation;
-  return {all.slice(0, sizes.train), all.slice(sizes.train, two), all.slice(two, all.count())};
+  const int64_t test_begin = sizes.train + sizes.validation;
+  return {all.slice(0, sizes.train), all.slice(sizes.train, test_begin), all.slice(test_begin, all.count())};
 }
 
 void listops_files(const ParsedArguments&, const SplitSizes& sizes, const Path& folder) {
@@ -228,31 +232,35 @@ int generate_data(const ParsedArguments& arguments) {
 
 int run_data(const ParsedArguments& arguments) {
   const std::string what = known_word("data:", arguments.positional[0], {"get", "check", "generate"});
-  return what == "get" ? get(arguments) : what == "check" ? check(arguments) : generate_data(arguments);
+  return what == "get"     ? get_corpus(arguments)
+         : what == "check" ? check_pairs(arguments)
+                           : generate_data(arguments);
 }
 
 }  // namespace
 
 Command command::data() {
-  return {"data",
-          "get NAME: fetch a corpus from its publisher; check PATH: check a file of sentence pairs; "
-          "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
-          "benchmark's files",
-          "get|check|generate NAME|PATH",
-          "what to do, and with which corpus, task or file",
-          1,
-          2,
-          {{"out", "FOLDER", "where the files go (default: data-NAME)"},
-           {"url", "URL", "fetch from this folder instead of the publisher's"},
-           {"num-examples", "N", "training examples to generate (default: as many as the benchmark has)"},
-           {"validation", "N", "validation examples to generate (default: as many as the benchmark has)"},
-           {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
-           {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
-           {"seed", "N", "seed of the generated data (default: 1, as embedded)"},
-           {"from", "LANGUAGE", "source language of check (default: en)"},
-           {"into", "LANGUAGE", "target language of check (default: it)"}},
-          false,
-          run_data};
+  return {.name = "data",
+          .about =
+              "get NAME: fetch a corpus from its publisher; check PATH: check a file of sentence pairs; "
+              "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as "
+              "the benchmark's files",
+          .positional = "get|check|generate NAME|PATH",
+          .positional_help = "what to do, and with which corpus, task or file",
+          .min_positional = 1,
+          .max_positional = 2,
+          .options = {{"out", "FOLDER", "where the files go (default: data-NAME)"},
+                      {"url", "URL", "fetch from this folder instead of the publisher's"},
+                      {"num-examples", "N",
+                       "training examples to generate (default: as many as the benchmark has)"},
+                      {"validation", "N",
+                       "validation examples to generate (default: as many as the benchmark has)"},
+                      {"test-size", "N", "test examples to generate (default: as many as the benchmark has)"},
+                      {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
+                      {"seed", "N", "seed of the generated data (default: 1, as embedded)"},
+                      {"from", "LANGUAGE", "source language of check (default: en)"},
+                      {"into", "LANGUAGE", "target language of check (default: it)"}},
+          .run = run_data};
 }
 
 }  // namespace heed

@@ -1,4 +1,6 @@
 // heed env: shows this machine and this build, to be pasted into an issue.
+#include <utf8proc.h>
+
 #include "heed/core/device.h"
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/gpu_info.h"
@@ -21,6 +23,7 @@ int run_env(const ParsedArguments& arguments) {
   metadata.set("threads", threads());
   metadata.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
   metadata.set("mpi", mpi_words());
+  metadata.set("utf8proc", text(utf8proc_version(), ", Unicode ", utf8proc_unicode_version()));
   metadata.set("isa", to_string(isa()));
   std::string instructions;
   for (const char* const* name = needed_instructions; *name != nullptr; ++name)
@@ -41,9 +44,11 @@ int run_env(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::env() {
-  return {"env", "show this machine and this build", "",    "",      0,
-          0,     {{"json", "", "one JSON object"}},  false, run_env, nullptr,
-          true};
+  return {.name = "env",
+          .about = "show this machine and this build",
+          .options = {{"json", "", "one JSON object"}},
+          .run = run_env,
+          .several_processes = true};
 }
 
 }  // namespace heed

@@ -6,16 +6,20 @@
 #include "heed/core/io/number_text.h"
 #include "heed/core/io/table_text.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/inspect/head_ablation.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/length_chart.h"
+#include "heed/train/report/report.h"
 #include "heed/train/session/loaded_run.h"
+#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
 
+/// The number of lengths, in words, that --by-length scores together.
 int64_t bucket_words(const ParsedArguments& arguments) {
   const int64_t words = arguments.integer("bucket-words", usual_bucket_words, 1);
   if (arguments.has("bucket-words") && !arguments.has("by-length"))
@@ -23,18 +27,14 @@ int64_t bucket_words(const ParsedArguments& arguments) {
   return words;
 }
 
-/// Scores by length, as --by-length and --bucket-words ask; empty where they are not given.
-std::vector<LengthBucket> buckets_of(const ParsedArguments& arguments, const LoadedRun& run,
-                                     const Evaluation& evaluation) {
-  if (!arguments.has("by-length")) return {};
-  if (evaluation.sentences.empty()) {
-    fail("--by-length is for translators; ", arguments.positional[0], " is a run of the task ",
-         run.config.task_name, ". Take it out.");
-  }
-  return bleu_by_length(evaluation.sentences, bucket_words(arguments));
+/// Fails where --by-length is given for a task that writes no sentences.
+void refuse_by_length(const ParsedArguments& arguments, const LoadedRun& run, bool writes_sentences) {
+  if (!arguments.has("by-length") || writes_sentences) return;
+  fail("--by-length is for translators; ", arguments.positional[0], " is a run of the task ",
+       run.config.task_name, ". Take it out.");
 }
 
-/// Writes the page of the buckets into the folder of the run, and returns its path.
+/// Writes the page of the scores by length into the folder of the run, and returns its path.
 Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& buckets) {
   ReportData page{
       .title = "BLEU by length of the source",
@@ -51,7 +51,7 @@ Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& bu
   return file;
 }
 
-/// Scores the run, with progress.
+/// Scores the run on its test data, and shows the progress.
 Evaluation scored(const LoadedRun& run, Progress& progress) {
   progress.say("test", text("scoring step ", run.checkpoint.step));
   const ProgressScope shown(progress, "test");
@@ -59,7 +59,7 @@ Evaluation scored(const LoadedRun& run, Progress& progress) {
 }
 
 int run_evaluate(const ParsedArguments& arguments) {
-  bucket_words(arguments);  // refuses a mistake in it before the work
+  bucket_words(arguments);  // fails for an illegal value before anything is computed
   apply_machine(arguments);
   Progress progress;
   LoadedRun run = load_run(arguments.positional[0], {.checkpoint = arguments.get("checkpoint"),
@@ -69,8 +69,14 @@ int run_evaluate(const ParsedArguments& arguments) {
                                                      .swap = swap_of(arguments),
                                                      .progress = &progress});
   apply_decoding(run.config, arguments);
+  if (arguments.has("by-length"))  // before the scores are computed, where the task can be asked
+    refuse_by_length(arguments, run,
+                     num_test_examples(*run.config.task) == 0 ||
+                         writes_outputs(*run.config.task, *run.model, run.config.decode));
   const Evaluation evaluation = scored(run, progress);
-  const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
+  refuse_by_length(arguments, run, !evaluation.sentences.empty());
+  std::vector<LengthBucket> buckets;
+  if (arguments.has("by-length")) buckets = bleu_by_length(evaluation.sentences, bucket_words(arguments));
   const Path page = buckets.empty() ? Path() : write_length_page(run, buckets);
   if (arguments.has("json")) {
     Json out = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
@@ -112,27 +118,25 @@ std::string about_test_data() {
 }  // namespace
 
 Command command::evaluate() {
-  std::vector<CommandOption> options{
-      checkpoint_option,
-      {"data", "PATH",
-       "other data in place of the run's, in the form that heed train --data takes for its task: all "
-       "of a file is scored, and of a folder its test files"},
-      {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
-      {"stride", "N", "language models: new tokens in a window; its other tokens are context"},
-      {"by-length", "", "translators: BLEU by the words of the source, and a page with the curve"},
-      {"bucket-words", "N", "with --by-length: number of lengths that are scored together (default: 5)"}};
-  for (const CommandOption& one : swap_options()) options.push_back(one);
-  options.push_back({"json", "", "one JSON object"});
-  return {"evaluate",
-          "score a run on its test data",
-          "RUN",
-          "the folder of a run",
-          1,
-          1,
-          with_machine(with_decoding(std::move(options))),
-          false,
-          run_evaluate,
-          about_test_data};
+  return {
+      .name = "evaluate",
+      .about = "score a run on its test data",
+      .positional = "RUN",
+      .positional_help = "the folder of a run",
+      .min_positional = 1,
+      .max_positional = 1,
+      .options = with_machine_options(with_decoding_options(with_swap_options(
+          {checkpoint_option,
+           {"data", "PATH",
+            "other data in place of the run's, in the form that heed train --data takes for its task: all of "
+            "a file is scored, and of a folder its test files"},
+           {"test-path", "FILE", "means --data, as heed train calls the test text of a language model"},
+           {"stride", "N", "language models: new tokens in a window; its other tokens are context"},
+           {"by-length", "", "translators: BLEU by the words of the source, and a page with the curve"},
+           {"bucket-words", "N", "with --by-length: number of lengths that are scored together (default: 5)"},
+           {"json", "", "one JSON object"}}))),
+      .run = run_evaluate,
+      .more = about_test_data};
 }
 
 }  // namespace heed

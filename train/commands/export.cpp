@@ -119,18 +119,18 @@ int run_export(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::export_model() {
-  return {
-      "export",
-      "write a model as safetensors, with its first training batches",
-      "PRESET|FILE|RUN",
-      "a preset (heed list presets), a .toml file of settings, or the folder of a run",
-      1,
-      1,
-      with_machine({{"out", "DIR", "new folder for the files"},
-                    {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
-                    {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
-      true,
-      run_export};
+  return {.name = "export",
+          .about = "write a model as safetensors, with its first training batches",
+          .positional = "PRESET|FILE|RUN",
+          .positional_help = "a preset (heed list presets), a .toml file of settings, or the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(
+              {{"out", "DIR", "new folder for the files"},
+               {"rounds", "N", "presets and files: also the first N batches and their learning rates"},
+               {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
+          .settings = true,
+          .run = run_export};
 }
 
 }  // namespace heed

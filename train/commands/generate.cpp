@@ -99,27 +99,24 @@ int run_generate(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::generate() {
-  std::vector<CommandOption> options{
-      {"prompt", "TEXT", "the prompt (default: a new line); -: each line of standard input"},
-      {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
-      {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
-      {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
-      {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
-      {"max-new-tokens", "N", "how many to make (default: 500)"},
-      {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
-      {"seed", "N", "seed of the draws (default: 1)"},
-      precision_option,
-      checkpoint_option};
-  for (const CommandOption& one : swap_options()) options.push_back(one);
-  return {"generate",
-          "generate text from a prompt, printed as it is made",
-          "RUN",
-          "the folder of a run of a language model",
-          1,
-          1,
-          with_machine(std::move(options)),
-          false,
-          run_generate};
+  return {.name = "generate",
+          .about = "generate text from a prompt, printed as it is made",
+          .positional = "RUN",
+          .positional_help = "the folder of a run of a language model",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(with_swap_options(
+              {{"prompt", "TEXT", "the prompt (default: a new line); -: each line of standard input"},
+               {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
+               {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
+               {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
+               {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
+               {"max-new-tokens", "N", "how many to make (default: 500)"},
+               {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
+               {"seed", "N", "seed of the draws (default: 1)"},
+               precision_option,
+               checkpoint_option})),
+          .run = run_generate};
 }
 
 }  // namespace heed

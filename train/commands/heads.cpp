@@ -71,13 +71,13 @@ docs/tutorials/looking-at-heads.md has an example.
 }  // namespace
 
 Command command::heads() {
-  return {"heads",
-          "measure what each attention head does over the test data",
-          "RUN",
-          "the folder of a run",
-          1,
-          1,
-          with_machine(
+  return {.name = "heads",
+          .about = "measure what each attention head does over the test data",
+          .positional = "RUN",
+          .positional_help = "the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(
               {{"examples", "N", "the first test examples (default: 2000)"},
                {"file", "FILE", "inputs in place of test examples, one a line, as heed inspect takes them"},
                {"data", "PATH", "other data in place of the run's; of a file all is looked at"},
@@ -85,9 +85,8 @@ Command command::heads() {
                checkpoint_option,
                {"out", "FOLDER", "where the files go (default: RUN/heads)"},
                {"json", "", "one JSON object in place of the table"}}),
-          false,
-          run_heads,
-          words_of_roles};
+          .run = run_heads,
+          .more = words_of_roles};
 }
 
 }  // namespace heed

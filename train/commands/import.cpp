@@ -86,7 +86,7 @@ int run_import(const ParsedArguments& arguments) {
                          .base = "gpt2",
                          .command = arguments.command_line(),
                          .config = to_toml(config),
-                         .contents = [&](const Path& made) {
+                         .write_contents = [&](const Path& made) {
                            write_checkpoint(made, 0, {{"model.safetensors", weights.bytes}, artifact});
                            mark_best(made, 0);
                            RunFolder::elsewhere(made).write_manifest(manifest);
@@ -103,16 +103,19 @@ int run_import(const ParsedArguments& arguments) {
 
 Command command::import_model() {
   return {
-      "import",
-      "make a run of a GPT-2 that another program trained, to evaluate, generate, inspect or fine-tune",
-      "FOLDER",
-      "config.json, model.safetensors, vocab.json and merges.txt, as Hugging Face's Transformers saves them",
-      1,
-      1,
-      with_machine({{"name", "NAME", "name of the run (default: gpt2-001, gpt2-002, ...)"},
-                    {"out", "FOLDER", "where its folder lies (default: runs)"}}),
-      true,
-      run_import};
+      .name = "import",
+      .about =
+          "make a run of a GPT-2 that another program trained, to evaluate, generate, inspect or fine-tune",
+      .positional = "FOLDER",
+      .positional_help =
+          "config.json, model.safetensors, vocab.json and merges.txt, as Hugging Face's Transformers saves "
+          "them",
+      .min_positional = 1,
+      .max_positional = 1,
+      .options = with_machine_options({{"name", "NAME", "name of the run (default: gpt2-001, gpt2-002, ...)"},
+                                       {"out", "FOLDER", "where its folder lies (default: runs)"}}),
+      .settings = true,
+      .run = run_import};
 }
 
 }  // namespace heed

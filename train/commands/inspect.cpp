@@ -188,40 +188,35 @@ int run_inspect(const ParsedArguments& arguments) {
   return 0;
 }
 
-std::vector<CommandOption> inspect_mode_options() {
-  return {{"through-training", "",
-           "the maps that the run kept on the way (--maps-every of train): a page with a slider, and an "
-           "animated SVG"},
-          {"watch", "", "draw the head anew for each checkpoint that a training writes; Ctrl-C ends it"},
-          {"logit-lens", "", "what each layer would predict: a table and a page"},
-          {"json", "", "with --logit-lens: the table as one JSON object"}};
-}
-
 }  // namespace
 
 Command command::inspect() {
-  std::vector<CommandOption> options{
-      {"kind", "WORD", "encoder, decoder or cross: what is printed"},
-      {"layer", "N", "from 0"},
-      {"head", "N", "from 0, or mean; left out: the sharpest, of cross-attention where there is any"},
-      {"show", "WORD", "weights, attribution (weight times gradient) or rollout: what is printed"},
-      {"terminal", "", "print only; write no files"},
-      {"longest", "N", "tokens that are read of an example given by its number (default: 1024)"},
-      {"paper", "", "write figures for print too: 84 mm wide, black on white"},
-      {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
-      checkpoint_option};
-  for (const CommandOption& one : inspect_mode_options()) options.push_back(one);
-  for (const CommandOption& one : swap_options()) options.push_back(one);
-  return {"inspect",
-          "show the attention maps of a trained run for one input; of several runs, side by side",
-          "RUN... [TEXT]",
+  return {
+      .name = "inspect",
+      .about = "show the attention maps of a trained run for one input; of several runs, side by side",
+      .positional = "RUN... [TEXT]",
+      .positional_help =
           "the folder of a run, or of several that are compared, and the input; left out: one of the "
           "validation data",
-          1,
-          17,
-          with_machine(std::move(options)),
-          false,
-          run_inspect};
+      .min_positional = 1,
+      .max_positional = 17,
+      .options = with_machine_options(with_swap_options(
+          {{"kind", "WORD", "encoder, decoder or cross: what is printed"},
+           {"layer", "N", "from 0"},
+           {"head", "N", "from 0, or mean; left out: the sharpest, of cross-attention where there is any"},
+           {"show", "WORD", "weights, attribution (weight times gradient) or rollout: what is printed"},
+           {"terminal", "", "print only; write no files"},
+           {"longest", "N", "tokens that are read of an example given by its number (default: 1024)"},
+           {"paper", "", "write figures for print too: 84 mm wide, black on white"},
+           {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
+           checkpoint_option,
+           {"through-training", "",
+            "the maps that the run kept on the way (--maps-every of train): a page with a slider, and an "
+            "animated SVG"},
+           {"watch", "", "draw the head anew for each checkpoint that a training writes; Ctrl-C ends it"},
+           {"logit-lens", "", "what each layer would predict: a table and a page"},
+           {"json", "", "with --logit-lens: the table as one JSON object"}})),
+      .run = run_inspect};
 }
 
 }  // namespace heed

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "heed/attention/inspect/single_map_statistics.h"
-#include "heed/train/commands/command.h"
 #include "heed/train/program.h"
 
 namespace heed {

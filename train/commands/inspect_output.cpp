@@ -24,12 +24,11 @@ std::string file_name(const MapView& map) {
   return name;
 }
 
-/// Replaces the weights of a map by its attributions, as shares of the largest, or by its rollout. `note`
-/// names what is shown.
-void show_instead(MapView& view, const std::string& show, std::string& note) {
-  const std::vector<float>& numbers = show == "rollout" ? view.rollout : view.attribution;
+/// Replaces the weights of a map by its attributions, as shares of the largest, or by its rollout. Sets
+/// `note` to a description of the numbers.
+void replace_weights(MapView& view, const std::string& show, std::string& note) {
+  view.weights = show == "rollout" ? view.rollout : view.attribution;
   if (show == "rollout") view.heads = 1;
-  view.weights = numbers;
   view.attribution.clear();
   view.rollout.clear();
   view.factor_width = 0;
@@ -50,28 +49,29 @@ void show_instead(MapView& view, const std::string& show, std::string& note) {
 
 void write_map_files(const Path& out, const std::vector<MapView>& maps, const std::string& title,
                      const std::string& caption, bool paper) {
-  const auto own = [&](const std::string& name) {
+  const auto checked_path = [&](const std::string& name) {
     io::check_regular(out / name);
     return out / name;
   };
-  io::write(own("maps.html"), maps_page(maps, {.title = title, .subtitle = caption}));
-  io::write(own("all-heads.svg"), contact_sheet_svg(maps, caption));
+  io::write(checked_path("maps.html"), maps_page(maps, {.title = title, .subtitle = caption}));
+  io::write(checked_path("all-heads.svg"), contact_sheet_svg(maps, caption));
   std::vector<TensorBytes> tensors;
   for (const MapView& map : maps) {
     const std::vector<int64_t> shape{map.heads, map.queries, map.keys}, flat{map.queries, map.keys};
     const std::string name = file_name(map);
-    write_npy(own(name + ".npy"), Array::of<float>(shape, map.weights));
+    write_npy(checked_path(name + ".npy"), Array::of<float>(shape, map.weights));
     if (!map.attribution.empty())
-      write_npy(own(name + "-attribution.npy"), Array::of<float>(shape, map.attribution));
-    if (!map.rollout.empty()) write_npy(own(name + "-rollout.npy"), Array::of<float>(flat, map.rollout));
+      write_npy(checked_path(name + "-attribution.npy"), Array::of<float>(shape, map.attribution));
+    if (!map.rollout.empty())
+      write_npy(checked_path(name + "-rollout.npy"), Array::of<float>(flat, map.rollout));
     tensors.push_back({map.name, "f32", shape, std::as_bytes(std::span(map.weights))});
     for (int64_t head = 0; head < map.heads; ++head) {
       const std::string one = text(name, "-head-", head);
-      io::write(own(one + ".svg"), map_svg(map, head));
-      if (paper) io::write(own(one + "-paper.svg"), paper_svg(map, head));
+      io::write(checked_path(one + ".svg"), map_svg(map, head));
+      if (paper) io::write(checked_path(one + "-paper.svg"), paper_svg(map, head));
     }
   }
-  write_safetensors(own("maps.safetensors"), tensors);
+  write_safetensors(checked_path("maps.safetensors"), tensors);
 }
 
 void print_map(const std::string& map) {
@@ -97,7 +97,7 @@ std::string chosen_map_text(const std::vector<MapView>& maps, const ParsedArgume
   const HeadChoice chosen = first_head(wanted);
   MapView view = wanted[chosen.map];
   TextOptions options = terminal_options();
-  if (show != "weights") show_instead(view, show, options.note);
+  if (show != "weights") replace_weights(view, show, options.note);
   if (show == "rollout") return map_text(view, 0, options);
   if (arguments.get("head") == "mean") return map_text(mean_of_heads(view), 0, options);
   return map_text(view, chosen_head(view, chosen.head, arguments), options);

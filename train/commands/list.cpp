@@ -140,28 +140,31 @@ int run_list(const ParsedArguments& arguments) {
 
 Command command::list() {
   return {
-      "list",
-      "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
-      "with its options",
-      "attention|layers|commands|settings|presets|tasks|runs|data [NAME]",
-      "what to list; NAME: one attention, or bash or zsh with --completion",
-      1,
-      2,
-      {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
-       {"man", "", "commands as the manual page heed(1)"},
-       {"completion", "",
-        "completion of commands: source <(heed list commands --completion) in bash, source <(heed list "
-        "commands --completion zsh) in zsh"},
-       {"json", "", "attention, layers and runs as JSON"},
-       {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
-       {"out", "FOLDER", "folder of all runs (default: runs); those of compare in it are listed too"},
-       {"sort", "WORD", "runs by name, date (the newest first) or score (the best first) (default: name)"},
-       {"wide", "",
-        "attention, runs: every column, in lines of any width; runs with nothing cut and the time of day"}},
-      false,
-      run_list,
-      nullptr,
-      true};
+      .name = "list",
+      .about =
+          "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
+          "with its options",
+      .positional = "attention|layers|commands|settings|presets|tasks|runs|data [NAME]",
+      .positional_help = "what to list; NAME: one attention, or bash or zsh with --completion",
+      .min_positional = 1,
+      .max_positional = 2,
+      .options = {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
+                  {"man", "", "commands as the manual page heed(1)"},
+                  {"completion", "",
+                   "completion of commands: source <(heed list commands --completion) in bash, source <(heed "
+                   "list commands --completion zsh) in zsh"},
+                  {"json", "", "attention, layers and runs as JSON"},
+                  {"counted", "",
+                   "attention, layers: count anew how their costs grow; takes about a second each"},
+                  {"out", "FOLDER",
+                   "folder of all runs (default: runs); those of compare in it are listed too"},
+                  {"sort", "WORD",
+                   "runs by name, date (the newest first) or score (the best first) (default: name)"},
+                  {"wide", "",
+                   "attention, runs: every column, in lines of any width; runs with nothing cut and the time "
+                   "of day"}},
+      .run = run_list,
+      .several_processes = true};
 }
 
 }  // namespace heed

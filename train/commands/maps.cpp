@@ -101,25 +101,23 @@ int run_maps(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::maps() {
-  return {
-      "maps",
-      "write the attention maps of many inputs as files, with a manifest",
-      "RUN",
-      "the folder of a run",
-      1,
-      1,
-      with_machine(
-          {{"data", "FILE",
-            "an input a line (of a line with tabs, the first field), gzip or not; one that the model cannot "
-            "read is left out; a translator's own translation is what its decoder reads (default: the run's "
-            "test examples, with their targets)"},
-           {"count", "N", "the first so many (default: all)"},
-           {"out", "FOLDER", "where the files go; required, without maps in it"},
-           {"format", "WORD", "safetensors: a file an example; npy: a file a map (default: safetensors)"},
-           checkpoint_option,
-           {"quiet", "", "print no progress"}}),
-      false,
-      run_maps};
+  return {.name = "maps",
+          .about = "write the attention maps of many inputs as files, with a manifest",
+          .positional = "RUN",
+          .positional_help = "the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(
+              {{"data", "FILE",
+                "an input a line (of a line with tabs, the first field), gzip or not; one that the model "
+                "cannot read is left out; a translator's own translation is what its decoder reads (default: "
+                "the run's test examples, with their targets)"},
+               {"count", "N", "the first so many (default: all)"},
+               {"out", "FOLDER", "where the files go; required, without maps in it"},
+               {"format", "WORD", "safetensors: a file an example; npy: a file a map (default: safetensors)"},
+               checkpoint_option,
+               {"quiet", "", "print no progress"}}),
+          .run = run_maps};
 }
 
 }  // namespace heed

@@ -152,36 +152,34 @@ int run_reproduce(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::reproduce() {
-  return {"reproduce",
-          "reproduce a published table and compare with the paper; without a name: list the tables",
-          "TABLE",
-          "a published table; left out: which there are",
-          0,
-          1,
-          with_machine(
-              {{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
-               {"seeds", "N", "runs of each (default: 1)"},
-               {"budget", "TIME",
-                "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same "
-                "command continues"},
-               {"limit", "SECONDS",
-                "skips cells predicted to take longer unless named in --rows (default: 600; none "
-                "with --budget)"},
-               {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
-               {"results", "FOLDER",
-                "where curves, pictures and the page go (default: results in the table's folder)"},
-               {"longest", "N",
-                "of tables of lengths: the longest that is measured (default: twice the paper's)"},
-               {"run", "RUN", "trained language model for casinoformer-figure2"},
-               {"windows", "N",
-                "of casinoformer-figure2: windows of each of the two portions of the text (default: 0, all)"},
-               {"out", "FOLDER", "where its folder lies (default: runs)"},
-               {"quiet", "", "print nothing while working"}}),
-          true,
-          run_reproduce,
-          tables,
-          false,
-          false};
+  return {
+      .name = "reproduce",
+      .about = "reproduce a published table and compare with the paper; without a name: list the tables",
+      .positional = "TABLE",
+      .positional_help = "a published table; left out: which there are",
+      .max_positional = 1,
+      .options = with_machine_options(
+          {{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
+           {"seeds", "N", "runs of each (default: 1)"},
+           {"budget", "TIME",
+            "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same command "
+            "continues"},
+           {"limit", "SECONDS",
+            "skips cells predicted to take longer unless named in --rows (default: 600; none with --budget)"},
+           {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
+           {"results", "FOLDER",
+            "where curves, pictures and the page go (default: results in the table's folder)"},
+           {"longest", "N",
+            "of tables of lengths: the longest that is measured (default: twice the paper's)"},
+           {"run", "RUN", "trained language model for casinoformer-figure2"},
+           {"windows", "N",
+            "of casinoformer-figure2: windows of each of the two portions of the text (default: 0, all)"},
+           {"out", "FOLDER", "where its folder lies (default: runs)"},
+           quiet_option}),
+      .settings = true,
+      .run = run_reproduce,
+      .more = tables,
+      .attention = false};
 }
 
 }  // namespace heed

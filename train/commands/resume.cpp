@@ -4,12 +4,12 @@
 #include "heed/train/run/program_name.h"
 #include "heed/train/run/resume_point.h"
 #include "heed/train/session/distributed_session.h"
-#include "heed/train/session/run_session.h"
 #include "heed/train/session/setting_options.h"
 
 namespace heed {
 namespace {
 
+/// Opens and locks the run, and applies the options. Fails where its checkpoint cannot be resumed.
 Opening open(const ParsedArguments& arguments) {
   const Path path = arguments.positional[0];
   RunFolder folder = RunFolder::resume(path, arguments.command_line());
@@ -22,17 +22,17 @@ Opening open(const ParsedArguments& arguments) {
                                     {"data.path", "data"}})
     set_by_option(config, key, arguments, option);
   config.check();
-  auto [from, initial] = resume_point(folder, arguments.get("checkpoint", "last"));
-  if (from && !from->files.contains("state.json")) {
-    fail("resume: ", from->folder,
+  auto [checkpoint, weights_from_run] = resume_point(folder, arguments.get("checkpoint", "last"));
+  if (checkpoint && !checkpoint->files.contains("state.json")) {
+    fail("resume: ", checkpoint->folder,
          " holds weights alone, as heed import writes them: no training stopped there. ",
          "Train from them: ", program_name(), " train --from ", path, ".");
   }
-  if (from && arguments.has("steps") && config.train.max_steps < from->step) {
-    fail("resume: --steps ", config.train.max_steps, ", but the run has ", from->step, " steps at ",
-         from->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");
+  if (checkpoint && arguments.has("steps") && config.train.max_steps < checkpoint->step) {
+    fail("resume: --steps ", config.train.max_steps, ", but the run has ", checkpoint->step, " steps at ",
+         checkpoint->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");
   }
-  return {std::move(config), std::move(folder), std::move(from), std::move(initial)};
+  return {std::move(config), std::move(folder), std::move(checkpoint), std::move(weights_from_run)};
 }
 
 int run_resume(const ParsedArguments& arguments) {
@@ -42,24 +42,23 @@ int run_resume(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::resume() {
-  return {"resume",
-          "resume a stopped run, or extend a finished one",
-          "RUN",
-          "the folder of a run",
-          1,
-          1,
-          with_machine({{"steps", "N", "total steps, to make the run longer"},
-                        {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
-                        {"patience", "N", "validations without improvement before training stops; 0: never"},
-                        {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
-                        {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
-                        {"data", "PATH", "new path of the same data"},
-                        collective_timeout_option,
-                        {"quiet", "", "print nothing while working"}}),
-          false,
-          run_resume,
-          nullptr,
-          true};
+  return {.name = "resume",
+          .about = "resume a stopped run, or extend a finished one",
+          .positional = "RUN",
+          .positional_help = "the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = with_machine_options(
+              {{"steps", "N", "total steps, to make the run longer"},
+               {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
+               {"patience", "N", "validations without improvement before training stops; 0: never"},
+               {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
+               {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
+               {"data", "PATH", "new path of the same data"},
+               collective_timeout_option,
+               quiet_option}),
+          .run = run_resume,
+          .several_processes = true};
 }
 
 }  // namespace heed

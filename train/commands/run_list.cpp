@@ -32,42 +32,43 @@ std::string attention_of(const Config& config) {
   return out;
 }
 
-/// The name in `task = "NAME"`: settings of a task that this program does not have are not parsed.
-std::string task_word(const std::string& toml) {
+/// The name in `task = "NAME"`, without parsing the settings: this program may lack the task.
+std::string task_name_in(const std::string& toml) {
   constexpr std::string_view key = "task = \"";
-  const size_t at = toml.starts_with(key) ? 0 : toml.find("\n" + std::string(key));
-  if (at == std::string::npos) return "";
-  const size_t begin = toml.find('"', at) + 1;
+  const size_t line = toml.starts_with(key) ? 0 : toml.find("\n" + std::string(key));
+  if (line == std::string::npos) return "";
+  const size_t begin = toml.find('"', line) + 1;
   return toml.substr(begin, toml.find('"', begin) - begin);
 }
 
-void take_settings(ListedRun& out, const Path& file) {
+/// Reads task and attention from config.toml; the task alone where this program lacks it.
+void read_settings(ListedRun& out, const Path& file) {
   const std::string toml = io::read(file);
   try {
     const Config config = read_config(toml, file.string());
     out.task = config.task_name;
     out.attention = attention_of(config);
   } catch (const Error& error) {
-    out.task = task_word(toml);
+    out.task = task_name_in(toml);
     if (out.task.empty() || error.fault() != Fault::usage) throw;
   }
 }
 
-/// Chooses the score to show of several {name, value}.
-void take_score(ListedRun& out, const std::vector<std::pair<std::string, double>>& scores) {
+/// Sets the score to show: a preferred one of the scores {name, value}, else the first.
+void choose_score(ListedRun& out, const std::vector<std::pair<std::string, double>>& scores) {
   if (scores.empty()) return;
   std::tie(out.score_name, out.score) = scores.front();
-  for (const char* better : preferred_scores) {
+  for (const char* preferred : preferred_scores) {
     for (const auto& [name, value] : scores) {
-      if (name != better) continue;
+      if (name != preferred) continue;
       std::tie(out.score_name, out.score) = std::tie(name, value);
       out.lower_is_better = false;
     }
   }
 }
 
-/// Takes the best validation score so far out of the newest checkpoint.
-void take_validation(ListedRun& out, const Path& file) {
+/// Reads the scores of the best validation so far from the state.json of a checkpoint.
+void read_validation_scores(ListedRun& out, const Path& file) {
   const Json state = parse_json(io::read(file), file.string());
   const Json* best = state.find("best");
   if (best == nullptr) return;
@@ -76,27 +77,28 @@ void take_validation(ListedRun& out, const Path& file) {
   for (const auto& [name, value] : best->members()) {
     if (value.is_number()) scores.emplace_back(name, value.real());  // null where it was not finite
   }
-  take_score(out, scores);
+  choose_score(out, scores);
 }
 
-/// Takes the test score, and returns the steps that the run had when it was scored.
-int64_t take_test(ListedRun& out, const Path& file) {
-  const Json read = parse_json(io::read(file), file.string());
+/// Reads the test scores from scores.json, and returns the steps that the run had when it was scored.
+int64_t read_test_scores(ListedRun& out, const Path& file) {
+  const Json json = parse_json(io::read(file), file.string());
   int64_t steps = 0;
   std::vector<std::pair<std::string, double>> scores;
-  for (const auto& [name, value] : read.members()) {
+  for (const auto& [name, value] : json.members()) {
     if (name == "of" && value.is_integer()) steps = value.integer();
     if (name != "step" && name != "of" && name != "examples" && value.is_number())
       scores.emplace_back(name, value.real());
   }
   out.on_test = !scores.empty();
-  take_score(out, scores);
+  choose_score(out, scores);
   return steps;
 }
 
-void take_all(ListedRun& out) {
+/// Reads everything about the run in the folder out.path.
+void read_run(ListedRun& out) {
   const RunFolder folder = RunFolder::elsewhere(out.path);
-  take_settings(out, folder.config());
+  read_settings(out, folder.config());
   bool had_checkpoint = false;
   if (const std::optional<Json> manifest = folder.read_manifest()) {
     const Json* first = manifest->find(first_checkpoint_key);
@@ -117,15 +119,15 @@ void take_all(ListedRun& out) {
     best_step(out.path);  // fails where the file that names the best checkpoint cannot be read
     const Path newest = checkpoint_folder(out.path, out.step) / "state.json";
     if (io::exists(newest))
-      take_validation(out, newest);
+      read_validation_scores(out, newest);
     else
       state = "imported";
   }
   const Path scores = out.path / "scores.json";
   if (io::exists(scores)) {
-    const int64_t scored = take_test(out, scores);
-    if (scored >= out.step && !is_lost) state = "done";  // else the run was resumed after it was scored
-    out.step = std::max(out.step, scored);
+    const int64_t scored_steps = read_test_scores(out, scores);
+    if (scored_steps >= out.step && !is_lost) state = "done";  // else it was resumed after it was scored
+    out.step = std::max(out.step, scored_steps);
   }
   out.state = run_holder(out.path) ? "running" : state;
 }
@@ -133,14 +135,15 @@ void take_all(ListedRun& out) {
 ListedRun read_listed(const Path& run) {
   ListedRun out{.path = run};
   try {
-    take_all(out);
+    read_run(out);
   } catch (const Error& error) {
     out.problem = error.what();
   }
   return out;
 }
 
-/// Adds the runs in and below a folder, which is `depth` folders below the first.
+/// Adds the runs in and below a folder. `depth`: 1 for the folder of all runs, one more for each folder
+/// below.
 void find_runs(const Path& folder, int depth, std::vector<ListedRun>& out) {
   for (const Path& name : io::list(folder)) {
     if (name.native().starts_with('.')) continue;

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "heed/core/io/json.h"
@@ -15,11 +14,11 @@ struct ListedRun {
   Path path;                         ///< path of the run folder, as other commands take it
   std::string problem = {};          ///< why the run cannot be read; empty where it can
   std::string task = {};             ///< "translate"
-  std::string attention = {};        ///< "linear", "linear / softmax, cross additive"
+  std::string attention = {};        ///< attentions: "linear", "linear / softmax, cross additive"
   std::string score_name = {};       ///< "bleu"; empty where there is no score yet
   double score = NAN;                ///< score of the best checkpoint
   bool lower_is_better = true;       ///< whether a lower score is better
-  bool on_test = false;              ///< the score is of the test data, else of the validation data
+  bool on_test = false;              ///< whether the score is of the test data; else of the validation data
   int64_t step = 0;                  ///< step that training has reached
   int64_t steps = 0;                 ///< step that training is to reach; 0: unknown
   std::string started = {};          ///< "2026-11-26T19:50:31Z"
@@ -27,8 +26,9 @@ struct ListedRun {
                                      ///< its checkpoints are gone
 };
 
-/// The runs in a folder of runs and in the folders below it, as those of heed compare; sorted by path. What
-/// cannot be read is listed with its problem. A link to a run is a run; other links are not followed.
+/// The runs in a folder of runs and in the folders below it, such as those of heed compare; sorted by path. A
+/// run that cannot be read is listed with its problem. A link to a run is a run; other links are not
+/// followed.
 std::vector<ListedRun> list_of_runs(const Path& folder);
 
 /// Sorts runs by "name", "date" (the newest first) or "score" (the best first, runs of one task together). A

@@ -47,17 +47,17 @@ int run_runs(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::runs() {
-  return {
-      "runs",
-      "rename a run, or remove runs for good and without asking; a run in use is refused (heed list runs "
-      "lists them)",
-      "rename|remove RUN [NAME|RUN...]",
-      "rename RUN NAME: a run's folder, and its new name; remove RUN...: the folders of the runs to remove",
-      2,
-      1000,
-      {},
-      false,
-      run_runs};
+  return {.name = "runs",
+          .about =
+              "rename a run, or remove runs for good and without asking; a run in use is refused (heed list "
+              "runs lists them)",
+          .positional = "rename|remove RUN [NAME|RUN...]",
+          .positional_help =
+              "rename RUN NAME: a run's folder, and its new name; remove RUN...: the folders of the runs to "
+              "remove",
+          .min_positional = 2,
+          .max_positional = 1000,
+          .run = run_runs};
 }
 
 }  // namespace heed

@@ -49,20 +49,19 @@ int run_show(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::show() {
-  return {"show",
-          "show the settings of a preset, file or run, and its memory and time",
-          "PRESET|FILE|RUN",
-          "a preset (heed list presets), a .toml file of settings, or the folder of a run",
-          1,
-          1,
-          {recipe_option,
-           {"origin", "", "where each value comes from"},
-           {"model", "", "count the parameters part by part too"},
-           {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step"}},
-          true,
-          run_show,
-          nullptr,
-          true};
+  return {.name = "show",
+          .about = "show the settings of a preset, file or run, and its memory and time",
+          .positional = "PRESET|FILE|RUN",
+          .positional_help = "a preset (heed list presets), a .toml file of settings, or the folder of a run",
+          .min_positional = 1,
+          .max_positional = 1,
+          .options = {recipe_option,
+                      {"origin", "", "where each value comes from"},
+                      {"model", "", "count the parameters part by part too"},
+                      {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step"}},
+          .settings = true,
+          .run = run_show,
+          .several_processes = true};
 }
 
 }  // namespace heed

@@ -1,5 +1,4 @@
 // heed structure: measures how near the maps of heads are to structured matrices.
-#include <algorithm>
 #include <map>
 
 #include "heed/core/io/files.h"
@@ -20,7 +19,7 @@ StructureOptions structure_options(const ParsedArguments& arguments) {
   out.errors = arguments.integer("errors", out.errors, 0, max_structured_size);
   out.max_width = arguments.integer("max-width", out.max_width, 0, max_structured_size);
   out.search_draws = arguments.integer("search", 0, 0, 1000);
-  out.seed = static_cast<uint64_t>(arguments.integer("seed", 1, 0));
+  out.seed = static_cast<uint64_t>(arguments.integer("seed", 1, 0, INT64_MAX));
   out.dropout = arguments.number("dropout", out.dropout);
   out.eps = arguments.number("eps", out.eps);
   if (!(out.dropout >= 0 && out.dropout < 1))
@@ -30,75 +29,78 @@ StructureOptions structure_options(const ParsedArguments& arguments) {
   return out;
 }
 
-/// Collects the structure of each head over maps that are added one by one.
+/// Collects the structure of each head over maps that are added one by one. Maps of one name are of one
+/// attention, on several inputs.
 class StructureOfHeads {
  public:
-  /// `keeps_maps`: keeps the first map of each name, for the page.
+  /// `kind`: part of the kind of maps to analyse; empty: all. `keeps_maps`: whether first_maps() are kept.
   StructureOfHeads(const StructureOptions& options, std::string kind, bool keeps_maps)
       : options_(options), kind_(std::move(kind)), keeps_maps_(keeps_maps) {}
 
+  /// Analyses every head of a map. Only square maps of the kind are; others are counted or passed over.
   void add(const MapView& map) {
     if (!kind_.empty() && map.kind.find(kind_) == std::string::npos) return;
     if (map.queries != map.keys) {
-      ++not_square_;
+      ++num_not_square_;
       return;
     }
-    const bool is_new = !found_.contains(map.name);
+    const bool is_new = !structures_.contains(map.name);
     if (is_new) names_.push_back(map.name);
-    std::vector<std::vector<HeadStructure>>& heads = found_[map.name];
+    std::vector<std::vector<HeadStructure>>& heads = structures_[map.name];
     if (is_new) heads.resize(static_cast<size_t>(map.heads));
     if (static_cast<int64_t>(heads.size()) != map.heads)
       fail(Fault::data, "structure: ", map.name, " has ", map.heads, " heads here and ", heads.size(),
            " before.");
-    std::vector<HeadStructure> made(heads.size());
     parallel_rows(map.heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t head = begin; head < end; ++head) {
         const size_t cells = static_cast<size_t>(map.queries * map.keys);
         const auto weights = std::span(map.weights).subspan(static_cast<size_t>(head) * cells, cells);
-        made[static_cast<size_t>(head)] =
-            head_structure(SquareMatrix::of(map.queries, weights), options_, static_cast<uint64_t>(head));
+        heads[static_cast<size_t>(head)].push_back(
+            head_structure(SquareMatrix::of(map.queries, weights), options_, static_cast<uint64_t>(head)));
       }
     });
-    for (size_t head = 0; head < heads.size(); ++head) heads[head].push_back(std::move(made[head]));
-    if (is_new && keeps_maps_) kept_.push_back(map);
+    if (is_new && keeps_maps_) first_maps_.push_back(map);
   }
 
+  /// The mean structure of each head over the maps of its attention.
   std::vector<AnalysedHead> heads() const {
     std::vector<AnalysedHead> out;
     for (const std::string& name : names_) {
-      const auto& heads = found_.at(name);
+      const auto& heads = structures_.at(name);
       for (size_t head = 0; head < heads.size(); ++head)
-        out.push_back({name, static_cast<int64_t>(head), static_cast<int64_t>(heads[head].size()),
-                       mean_structure(heads[head])});
+        out.push_back({.map = name,
+                       .head = static_cast<int64_t>(head),
+                       .num_maps = static_cast<int64_t>(heads[head].size()),
+                       .structure = mean_structure(heads[head])});
     }
     return out;
   }
 
-  int64_t not_square() const { return not_square_; }
-  const std::vector<MapView>& kept() const { return kept_; }
+  int64_t num_not_square() const { return num_not_square_; }
+  /// The first map of each name.
+  const std::vector<MapView>& first_maps() const { return first_maps_; }
 
  private:
   const StructureOptions& options_;
   std::string kind_;
   bool keeps_maps_;
-  std::vector<MapView> kept_;
+  std::vector<MapView> first_maps_;
   std::vector<std::string> names_;  // in the order of their first map
-  std::map<std::string, std::vector<std::vector<HeadStructure>>> found_;
-  int64_t not_square_ = 0;
+  std::map<std::string, std::vector<std::vector<HeadStructure>>> structures_;  // by name: [heads][maps]
+  int64_t num_not_square_ = 0;
 };
 
+/// Writes the page, the JSON and a chart for each attention into a folder.
 void write_structure(const Path& out, const StructureOfHeads& structure, const StructureOptions& options,
                      const std::string& title, const std::string& caption) {
   const std::vector<AnalysedHead> heads = structure.heads();
   io::make_directories(out);
-  io::write(out / "structure.html", structure_page(heads, options, title, structure.kept(), caption));
+  io::write(out / "structure.html", structure_page(heads, options, title, structure.first_maps(), caption));
   io::write(out / "structure.json", structure_json(heads, options).dump(1) + "\n");
-  std::string last;
   int64_t number = 0;
-  for (const AnalysedHead& one : heads) {
-    if (one.map == last) continue;
-    last = one.map;
-    io::write(out / text("sweep-", number++, ".svg"), chart_svg(structure_chart(heads, one.map)));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (i > 0 && heads[i].map == heads[i - 1].map) continue;
+    io::write(out / text("sweep-", number++, ".svg"), chart_svg(structure_chart(heads, heads[i].map)));
   }
 }
 
@@ -125,13 +127,13 @@ int run_structure(const ParsedArguments& arguments) {
   const std::vector<AnalysedHead> heads = structure.heads();
   if (heads.empty())
     fail(Fault::data, "structure: ", source.string(), " has no square map of this kind; ",
-         structure.not_square(), " maps have not as many queries as keys.");
+         structure.num_not_square(), " maps have not as many queries as keys.");
   if (arguments.has("json"))
     io::print_data(structure_json(heads, options).dump() + "\n");
   else
     io::print(structure_text(heads, options));
-  if (!arguments.has("json") && structure.not_square() > 0)
-    io::print(text(structure.not_square(), structure.not_square() == 1 ? " map" : " maps",
+  if (!arguments.has("json") && structure.num_not_square() > 0)
+    io::print(text(structure.num_not_square(), structure.num_not_square() == 1 ? " map" : " maps",
                    " left out: only square maps are analysed, with as many queries as keys\n"));
   if (!arguments.has("out")) return 0;
   const Path out = arguments.get("out");
@@ -143,27 +145,28 @@ int run_structure(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::structure() {
-  return {"structure",
-          "measure how near the maps of heads are to diagonal, band and bar matrices (Conti 2024)",
-          "MAPS|RUN [TEXT]",
+  return {
+      .name = "structure",
+      .about = "measure how near the maps of heads are to diagonal, band and bar matrices (Conti 2024)",
+      .positional = "MAPS|RUN [TEXT]",
+      .positional_help =
           "a .npy [heads, n, n] or .safetensors file, a folder of heed maps, or a run and an input for it",
-          1,
-          2,
-          with_machine(
-              {{"width", "W", "width of the band and of the bars (default: 3)"},
-               {"num-pos", "N", "bars: rare tokens that W rows attend to (default: 2)"},
-               {"dropout", "P", "share of a row's band that is zero (default: 0)"},
-               {"eps", "E", "size of an error at most (default: 0, no errors)"},
-               {"errors", "N", "errors in a row at most (default: 1)"},
-               {"max-width", "W", "greatest w of the sweep (default: 32)"},
-               {"search", "DRAWS", "the random search of the thesis too, which draws 30 (default: 0, none)"},
-               {"seed", "N", "seed of the search (default: 1)"},
-               {"kind", "WORD", "encoder or decoder: only these maps"},
-               {"json", "", "all numbers as JSON"},
-               {"out", "FOLDER", "a page, the JSON and the sweep as SVG go here"},
-               {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
-          false,
-          run_structure};
+      .min_positional = 1,
+      .max_positional = 2,
+      .options = with_machine_options(
+          {{"width", "W", "width of the band and of the bars (default: 3)"},
+           {"num-pos", "N", "bars: rare tokens that W rows attend to (default: 2)"},
+           {"dropout", "P", "share of a row's band that is zero (default: 0)"},
+           {"eps", "E", "size of an error at most (default: 0, no errors)"},
+           {"errors", "N", "errors in a row at most (default: 1)"},
+           {"max-width", "W", "greatest w of the sweep (default: 32)"},
+           {"search", "DRAWS", "the random search of the thesis too, which draws 30 (default: 0, none)"},
+           {"seed", "N", "seed of the search (default: 1)"},
+           {"kind", "WORD", "encoder or decoder: only these maps"},
+           {"json", "", "all numbers as JSON"},
+           {"out", "FOLDER", "a page, the JSON and the sweep as SVG go here"},
+           {"checkpoint", "WHICH", "checkpoint of a run: best, last or a step (default: best)"}}),
+      .run = run_structure};
 }
 
 }  // namespace heed

@@ -14,7 +14,7 @@
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/report/chart.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 #include "heed/train/session/distributed_session.h"
 #include "heed/train/session/dry_run.h"
 #include "heed/train/session/run_session.h"
@@ -36,6 +36,7 @@ Config config_of_run(const Path& run) {
   return config;
 }
 
+/// The settings of the new run: of a preset, a file or another run, and then of the options.
 Config config_of(const ParsedArguments& arguments) {
   Config config = arguments.has("from") ? config_of_run(arguments.get("from"))
                                         : make_config(named_preset(arguments, "translate"));
@@ -100,34 +101,37 @@ std::string curve_csv(const LearningRateCurve& curve) {
   return out;
 }
 
-/// The largest loss that the picture of the curve shows: a loss that diverges would flatten the rest of it.
-double highest_shown(const LearningRateCurve& curve) {
-  double first = 0;
-  for (size_t i = 0; i <= curve.lowest; ++i) first = std::max(first, curve.smoothed[i]);
-  return first + std::max(0.5 * (first - curve.smoothed[curve.lowest]), 1e-3 * std::abs(first));
+/// The largest loss in the picture of the curve, half of the fall of the loss above its start: without a
+/// limit, a loss that diverges would flatten the rest of the curve.
+double max_shown_loss(const LearningRateCurve& curve) {
+  double start = 0;
+  for (size_t i = 0; i <= curve.lowest; ++i) start = std::max(start, curve.smoothed[i]);
+  return start + std::max(0.5 * (start - curve.smoothed[curve.lowest]), 1e-3 * std::abs(start));
 }
 
-/// Replaces values above a bound by NaN, which charts leave out.
-std::vector<double> up_to(double bound, std::vector<double> values) {
+/// Replaces values above `max_value` by NaN, which charts leave out.
+std::vector<double> without_larger(double max_value, std::vector<double> values) {
   for (double& value : values) {
-    if (value > bound) value = NAN;
+    if (value > max_value) value = NAN;
   }
   return values;
 }
 
+/// The chart of the smoothed loss over the learning rate; `with_losses`: of the losses of single steps too.
 Chart curve_chart_of(const LearningRateCurve& curve, bool with_losses) {
   Chart chart{.title = "Loss over learning rate", .series = {}, .x_label = "learning rate"};
   chart.logarithmic_x = true;
   if (curve.steepest) chart.mark = *curve.suggestion();
   std::vector<double> rates(curve.rates.begin(),
                             curve.rates.begin() + static_cast<int64_t>(curve.smoothed.size()));
-  const double bound = highest_shown(curve);
-  if (with_losses) chart.series.push_back({"loss", curve.rates, up_to(bound, curve.losses)});
-  chart.series.push_back({"smoothed", std::move(rates), up_to(bound, curve.smoothed)});
+  const double max_loss = max_shown_loss(curve);
+  if (with_losses) chart.series.push_back({"loss", curve.rates, without_larger(max_loss, curve.losses)});
+  chart.series.push_back({"smoothed", std::move(rates), without_larger(max_loss, curve.smoothed)});
   return chart;
 }
 
-void suggest(const Config& config, const LearningRateCurve& curve) {
+/// Prints the lowest loss and the suggested rate. Fails where the loss is never finite.
+void print_suggestion(const Config& config, const LearningRateCurve& curve) {
   if (curve.smoothed.empty()) {
     fail(Fault::numeric, "find-lr: the loss is not finite at the first rate, ", curve.rates.front(),
          ". Look for the reason with --detect-anomaly true, without --find-lr.");
@@ -182,10 +186,12 @@ int find_lr(Config& config, const ParsedArguments& arguments) {
   io::make_directories(out);
   io::write(out / "find_lr.csv", curve_csv(curve));
   if (!curve.smoothed.empty()) {
-    io::write(out / "find_lr.svg", chart_svg(curve_chart_of(curve, true)));
-    io::print(chart_text(curve_chart_of(curve, false), std::min<int64_t>(output_columns(), 100), 14));
+    constexpr int64_t max_columns = 100, rows = 14;
+    io::write(out / "find_lr.svg", chart_svg(curve_chart_of(curve, /*with_losses=*/true)));
+    io::print(chart_text(curve_chart_of(curve, /*with_losses=*/false),
+                         std::min(output_columns(), max_columns), rows));
   }
-  suggest(config, curve);
+  print_suggestion(config, curve);
   io::printf("curve       %s, %s\n", (out / "find_lr.svg").c_str(), (out / "find_lr.csv").c_str());
   return 0;
 }
@@ -197,7 +203,8 @@ void prepare_trace(const Path& file) {
   io::write(file, "");
 }
 
-int show_plan(Config config, const ParsedArguments& arguments) {
+/// Prints the settings and the estimate of the run, for --dry-run.
+int print_plan(Config config, const ParsedArguments& arguments) {
   refuse_several_processes("--dry-run");
   apply_machine(arguments);
   if (arguments.has("json")) {
@@ -219,8 +226,8 @@ std::string base_name(const ParsedArguments& arguments) {
   return what.ends_with(".toml") ? Path(what).stem().string() : what;
 }
 
-/// The checkpoint that --from and --from-checkpoint name.
-Checkpoint trained_weights(const ParsedArguments& arguments) {
+/// The checkpoint of the run of --from that --from-checkpoint names; without that the best one.
+Checkpoint open_from_checkpoint(const ParsedArguments& arguments) {
   const Path run = arguments.get("from");
   if (arguments.has("from-checkpoint")) return open_checkpoint(run, arguments.get("from-checkpoint"));
   return open_checkpoint(run, best_step(run) ? "best" : "last");
@@ -229,18 +236,17 @@ Checkpoint trained_weights(const ParsedArguments& arguments) {
 int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
-  if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
+  if (arguments.has("dry-run")) return print_plan(std::move(config), arguments);
   if (arguments.has("find-lr")) return find_lr(config, arguments);
   if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
-  std::optional<io::TemporaryFolder> temporary;  // holds a run that leaves nothing
+  std::optional<io::TemporaryFolder> temporary;  // the folder of a run that is removed at its end
   const std::string base = base_name(arguments);
-  std::optional<Checkpoint> initial;
-  if (arguments.has("from")) initial = trained_weights(arguments);
-  Path made;  // the folder that this process has made
+  std::optional<Checkpoint> weights;  // weights of the run of --from
+  if (arguments.has("from")) weights = open_from_checkpoint(arguments);
+  Path run;  // the folder that this process has made
   const auto open = [&](int64_t processes) {
-    if (!initial) widen_batch(config, processes);  // the batch of a run is of all its processes already
-    rounding_of(
-        config.train.precision);  // fails, before there is a folder, where the device lacks this precision
+    if (!weights) widen_batch(config, processes);  // the settings of a run have the batch of all processes
+    rounding_of(config.train.precision);  // fails, before there is a folder, where the device lacks it
     if (leaves_nothing(arguments)) temporary.emplace("fast-dev-run");
     RunFolder folder =
         RunFolder::create({.out = temporary ? temporary->path() : Path(arguments.get("out", "runs")),
@@ -248,65 +254,60 @@ int run_train(const ParsedArguments& arguments) {
                            .base = base,
                            .command = arguments.command_line(),
                            .config = to_toml(config),
-                           .contents = [&](const Path& begun) {
-                             if (initial) write_initial(begun, *initial, arguments.get("from"));
+                           .write_contents = [&](const Path& new_run) {
+                             if (weights) write_weights_from_run(new_run, *weights, arguments.get("from"));
                            }});
-    made = folder.path();
-    if (initial) initial = read_initial(made);
-    return Opening{std::move(config), std::move(folder), {}, std::move(initial)};
+    run = folder.path();
+    if (weights) weights = read_weights_from_run(run);
+    return Opening{
+        .config = std::move(config), .folder = std::move(folder), .weights_from_run = std::move(weights)};
   };
   return train_as_started(arguments, open, [&] {
     // A run that failed before its first checkpoint leaves no folder.
-    if (!made.empty() && !RunFolder::elsewhere(made).begun() && !pretraining_begun(made))
-      io::remove_all(made);
+    if (!run.empty() && !RunFolder::elsewhere(run).begun() && !pretraining_begun(run)) io::remove_all(run);
   });
-}
-
-std::vector<CommandOption> find_lr_options() {
-  return {{"find-lr", "",
-           "train nothing: test a range of learning rates on a few steps, show the loss over the rate and "
-           "suggest one; writes find_lr.csv and find_lr.svg into --out (default: the present folder)"},
-          {"find-lr-from", "RATE", "with --find-lr: rate of the first step (default: 1e-7)"},
-          {"find-lr-to", "RATE", "with --find-lr: rate of the last step (default: 1)"},
-          {"find-lr-steps", "N", "with --find-lr: number of steps (default: 100)"}};
 }
 
 }  // namespace
 
 Command command::train() {
-  std::vector<CommandOption> options{
-      recipe_option,
-      {"from", "RUN",
-       "settings and weights of a trained run in place of a preset: fine-tuning, with other settings and "
-       "another --attention where given"},
-      {"from-checkpoint", "WHICH", "checkpoint of the run of --from: best, last or a step (default: best)"},
-      {"name", "NAME", "name of the run; numbered when not given"},
-      {"out", "FOLDER", "folder of all runs (default: runs)"},
-      {"dry-run", "", "print the settings and what the run would take, and stop"},
-      {"json", "", "with --dry-run: only what it would take, as one JSON object"},
-      {"fast-dev-run", "",
-       "two steps of everything on few data, validation, test and report included, to see that it works; "
-       "leaves nothing, unless --out or --name is given"},
-      {"overfit", "N",
-       "train on the same N batches again and again, without dropout and label smoothing, and say whether "
-       "the model has learned them"},
-      {"trace", "FILE",
-       "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
-       "for chrome://tracing or Perfetto"}};
-  for (const CommandOption& one : find_lr_options()) options.push_back(one);
-  options.push_back(collective_timeout_option);
-  options.push_back({"quiet", "", "print nothing while working"});
-  return {"train",
-          "train a model: a preset, or a .toml file of settings (default: translate)",
-          "PRESET|FILE",
-          "a preset (heed list presets), or a .toml file of settings",
-          0,
-          1,
-          with_machine(std::move(options)),
-          true,
-          run_train,
-          nullptr,
-          true};
+  return {
+      .name = "train",
+      .about = "train a model: a preset, or a .toml file of settings (default: translate)",
+      .positional = "PRESET|FILE",
+      .positional_help = "a preset (heed list presets), or a .toml file of settings",
+      .max_positional = 1,
+      .options = with_machine_options(
+          {recipe_option,
+           {"from", "RUN",
+            "settings and weights of a trained run in place of a preset: fine-tuning, with other settings "
+            "and another --attention where given"},
+           {"from-checkpoint", "WHICH",
+            "checkpoint of the run of --from: best, last or a step (default: best)"},
+           {"name", "NAME", "name of the run; numbered when not given"},
+           {"out", "FOLDER", "folder of all runs (default: runs)"},
+           {"dry-run", "", "print the settings and what the run would take, and stop"},
+           {"json", "", "with --dry-run: only what it would take, as one JSON object"},
+           {"fast-dev-run", "",
+            "two steps of everything on few data, validation, test and report included, to see that it "
+            "works; leaves nothing, unless --out or --name is given"},
+           {"overfit", "N",
+            "train on the same N batches again and again, without dropout and label smoothing, and say "
+            "whether the model has learned them"},
+           {"trace", "FILE",
+            "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
+            "for chrome://tracing or Perfetto"},
+           {"find-lr", "",
+            "train nothing: test a range of learning rates on a few steps, show the loss over the rate and "
+            "suggest one; writes find_lr.csv and find_lr.svg into --out (default: the present folder)"},
+           {"find-lr-from", "RATE", "with --find-lr: rate of the first step (default: 1e-7)"},
+           {"find-lr-to", "RATE", "with --find-lr: rate of the last step (default: 1)"},
+           {"find-lr-steps", "N", "with --find-lr: number of steps (default: 100)"},
+           collective_timeout_option,
+           quiet_option}),
+      .settings = true,
+      .run = run_train,
+      .several_processes = true};
 }
 
 }  // namespace heed

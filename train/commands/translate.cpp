@@ -67,15 +67,14 @@ int run_translate(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::translate() {
-  return {"translate",
-          "translate sentences with a trained run; reads standard input when none is given",
-          "RUN [TEXT...]",
-          "the folder of a run, and sentences; left out: standard input",
-          1,
-          1000,
-          with_machine(with_decoding({precision_option, checkpoint_option})),
-          false,
-          run_translate};
+  return {.name = "translate",
+          .about = "translate sentences with a trained run; reads standard input when none is given",
+          .positional = "RUN [TEXT...]",
+          .positional_help = "the folder of a run, and sentences; left out: standard input",
+          .min_positional = 1,
+          .max_positional = 1000,
+          .options = with_machine_options(with_decoding_options({precision_option, checkpoint_option})),
+          .run = run_translate};
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Buckets of gradients, sent by every process in the same order.
+// Divides gradients into buckets, which every process sends in the same order.
 #include "heed/train/distributed/gradient_reducer.h"
 
 #include <algorithm>
@@ -10,23 +10,23 @@ namespace heed {
 
 GradientReducer::GradientReducer(Optimizer& optimizer, std::unique_ptr<AllReduce> sums, int64_t bucket)
     : optimizer_(optimizer), sums_(std::move(sums)) {
-  // The backward pass ends with the first layers. Vectors of all layers are stored together after the
-  // matrices: they are complete last, so they are sent last.
-  const std::span<const Tensor> leaves = optimizer.leaves();
-  const auto close = [&](int64_t first, int64_t last) {
-    std::vector<Bucket> part;
-    for (const Tensor& leaf : leaves) {
-      if (leaf.offset() < first || leaf.offset() >= last) continue;
-      if (part.empty() || leaf.offset() + leaf.size() - part.back().begin > bucket)
-        part.push_back({.begin = leaf.offset()});
-      part.back().end = leaf.offset() + leaf.size();
-      part.back().leaves.push_back(leaf);
+  // Buckets of the leaves in elements [begin, end), the last leaves first: a backward pass ends with the
+  // first layers.
+  const auto add_buckets = [&](int64_t begin, int64_t end) {
+    std::vector<Bucket> ascending;
+    for (const Tensor& leaf : optimizer.leaves()) {
+      if (leaf.offset() < begin || leaf.offset() >= end) continue;
+      if (ascending.empty() || leaf.offset() + leaf.size() - ascending.back().begin > bucket)
+        ascending.push_back({.begin = leaf.offset()});
+      ascending.back().end = leaf.offset() + leaf.size();
+      ascending.back().leaves.push_back(leaf);
     }
-    std::reverse(part.begin(), part.end());
-    for (Bucket& one : part) buckets_.push_back(std::move(one));
+    buckets_.insert(buckets_.end(), ascending.rbegin(), ascending.rend());
   };
-  close(0, optimizer.decayed());
-  close(optimizer.decayed(), optimizer.size());
+  // The vectors of all layers are stored behind the matrices. They are sent last, since those of the first
+  // layer are complete last.
+  add_buckets(0, optimizer.decayed());
+  add_buckets(optimizer.decayed(), optimizer.size());
   for (size_t i = 0; i < buckets_.size(); ++i) {
     for (const Tensor& leaf : buckets_[i].leaves) bucket_of_[leaf.node().get()] = i;
   }
@@ -38,10 +38,10 @@ void GradientReducer::begin() {
 }
 
 GradientHooks GradientReducer::watch() {
-  return GradientHooks([this](const Node& leaf) { arrived(leaf); });
+  return GradientHooks([this](const Node& leaf) { gradient_complete(leaf); });
 }
 
-void GradientReducer::arrived(const Node& leaf) {
+void GradientReducer::gradient_complete(const Node& leaf) {
   const auto found = bucket_of_.find(&leaf);
   if (found == bucket_of_.end()) return;
   --buckets_[found->second].waiting;
@@ -51,7 +51,7 @@ void GradientReducer::arrived(const Node& leaf) {
 void GradientReducer::send(Bucket& bucket) {
   for (const Tensor& leaf : bucket.leaves) {
     Node& node = *leaf.node();
-    // No gradient was computed: the buffer still holds that of an earlier step.
+    // A fresh node has no gradient in this step: its buffer still holds that of an earlier one.
     if (node.fresh) launch<kernel::Fill>(node.grad.device(), node.grad, 0.0);
     node.fresh = false;
   }

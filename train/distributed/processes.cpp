@@ -1,4 +1,4 @@
-// Joining through MPI, dividing a machine among its processes, and parting with an error.
+// Joins processes through MPI, divides a machine among its processes, and ends all of them after an error.
 #include "heed/train/distributed/processes.h"
 
 #include <sched.h>
@@ -20,15 +20,16 @@
 namespace heed {
 namespace {
 
-/// Chooses one GPU for this process by CUDA_VISIBLE_DEVICES, among those that the variable names already.
+/// Chooses one GPU for this process, number `place` on its machine, by CUDA_VISIBLE_DEVICES: one of those
+/// that the variable names already.
 void take_gpu(int64_t place) {
   const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> gpus{""};
-  for (const char* at = given != nullptr ? given : ""; *at != '\0'; ++at) {
-    if (*at == ',')
+  for (const char letter : std::string_view(given != nullptr ? given : "")) {
+    if (letter == ',')
       gpus.emplace_back();
     else
-      gpus.back() += *at;
+      gpus.back() += letter;
   }
   const std::string own_gpu = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
   ::setenv("CUDA_VISIBLE_DEVICES", own_gpu.c_str(), 1);
@@ -38,18 +39,19 @@ void take_gpu(int64_t place) {
 /// of threads is chosen.
 void share_cores(const LocalRanks& local) {
   cpu_set_t cores;
-  const auto all = static_cast<int>(std::thread::hardware_concurrency());
-  const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < all;
-  const bool chosen = std::getenv("HEED_THREADS") != nullptr || threads() < all;
-  if (!bound && !chosen) set_threads(std::max(1, threads() / static_cast<int>(local.count)));
+  const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
+  const bool is_bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < num_cores;
+  const bool is_chosen = std::getenv("HEED_THREADS") != nullptr || threads() < num_cores;
+  if (!is_bound && !is_chosen) set_threads(std::max(1, threads() / static_cast<int>(local.count)));
 }
 
-std::unique_ptr<ProcessGroup> joined_by(const LaunchInfo& launch, double timeout) {
+/// Joins the processes that `launch` describes; see join_processes().
+std::unique_ptr<ProcessGroup> join_launched(const LaunchInfo& launch, double timeout) {
   if (default_device == Device::cuda)
     fail("join_processes: ", launch.by, " started ", launch.size,
          " processes, and this one is on its GPU already. Call join_processes() first in main(), before the "
          "default device is set, so that each takes a GPU of its own.");
-  // An MPI that knows CUDA opens it when it is joined.
+  // An MPI that knows CUDA opens it while joining, so the GPU is chosen before where that is possible.
   if (launch.place >= 0) take_gpu(launch.place);
   std::unique_ptr<ProcessGroup> group = join_by_mpi(timeout);
   const LocalRanks local = local_ranks(*group);
@@ -58,8 +60,9 @@ std::unique_ptr<ProcessGroup> joined_by(const LaunchInfo& launch, double timeout
   return group;
 }
 
-[[noreturn]] void leave_alone(ProcessGroup& group, Fault fault, const char* what) {
-  io::print_error(text("error: ", describe_rank(group), ": ", what, "\n"));
+/// Prints the error of this process, and ends all processes with its code.
+[[noreturn]] void abandon_group(ProcessGroup& group, Fault fault, const char* message) {
+  io::print_error(text("error: ", describe_rank(group), ": ", message, "\n"));
   std::fflush(nullptr);
   group.abandon(static_cast<int>(fault));
   std::abort();  // it does not return
@@ -70,7 +73,7 @@ std::unique_ptr<ProcessGroup> joined_by(const LaunchInfo& launch, double timeout
 ProcessGroup& join_processes(double timeout) {
   static const std::optional<LaunchInfo> launch = launch_info();
   if (!launch) return single_process();
-  static const std::unique_ptr<ProcessGroup> group = joined_by(*launch, timeout);
+  static const std::unique_ptr<ProcessGroup> group = join_launched(*launch, timeout);
   return *group;
 }
 
@@ -102,13 +105,13 @@ void end_all(ProcessGroup& group) {
   try {
     throw;
   } catch (const Error& error) {
-    leave_alone(group, error.fault(), error.what());
+    abandon_group(group, error.fault(), error.what());
   } catch (const std::bad_alloc& error) {
-    leave_alone(group, Fault::memory, out_of_memory_text(error).c_str());
+    abandon_group(group, Fault::memory, out_of_memory_text(error).c_str());
   } catch (const std::exception& error) {
-    leave_alone(group, Fault::internal, error.what());
+    abandon_group(group, Fault::internal, error.what());
   } catch (...) {
-    leave_alone(group, Fault::internal, "an exception that is no std::exception");
+    abandon_group(group, Fault::internal, "an exception that is no std::exception");
   }
 }
 

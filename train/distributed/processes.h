@@ -9,12 +9,12 @@
 
 namespace heed {
 
-/// Joins the processes that mpirun or srun has started with this one, and gives all calls the same group: a
-/// group of one where this process was started alone. The first call also gives each process of a machine a
-/// GPU of its own and its share of the cores, unless CUDA_VISIBLE_DEVICES, HEED_THREADS or set_threads() have
-/// said so. With GPUs call it first in main(), before the default device is set; on the CPU fit() does.
-/// The group parts when the program exits, where each process waits for the others. A process that gives no
-/// sign of life for `timeout` seconds (0: for ever) ends the others; the first call decides. Fails as
+/// Joins the processes that mpirun or srun has started with this one. All calls return the same group, which
+/// has one member where this process was started alone. The first call also gives each process of a machine
+/// its own GPU, among those of CUDA_VISIBLE_DEVICES, and its share of the cores, unless HEED_THREADS or
+/// set_threads() chose the threads. With GPUs call it first in main(), before the default device is set; on
+/// the CPU fit() calls it. At the program's exit each process waits for the others. A process that is silent
+/// for `timeout` seconds (0: for ever) ends the others; the first call's timeout holds. Fails as
 /// join_by_mpi() does, and where this process computes on a GPU already.
 ProcessGroup& join_processes(double timeout = 600);
 
@@ -23,8 +23,8 @@ void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files);
 /// Copies the main process's checkpoint of the run `run`, where it has one, to all others.
 void spread_checkpoint(ProcessGroup& group, const Path& run, std::optional<Checkpoint>& checkpoint);
 
-/// Called in a catch block of an exception that this process alone has thrown: prints the error, and ends all
-/// processes with its code, since the others would wait for this one.
+/// Ends all processes after an exception of this process alone, for which the others would wait. Called in
+/// its catch block: prints the error, and ends them with its exit code.
 [[noreturn]] void end_all(ProcessGroup& group);
 
 }  // namespace heed

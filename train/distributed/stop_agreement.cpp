@@ -4,13 +4,14 @@
 namespace heed {
 
 StopRequest agree_on_stop(ProcessGroup& group, const StopRequest& own) {
-  const int packed = 4 * own.signal + (own.out_of_time ? 2 : 0) + (own.save ? 1 : 0);
-  const std::vector<double> all = group.all_gather(packed);
-  StopRequest agreed{.out_of_time = (static_cast<int>(all[0]) & 2) != 0};
-  for (const double one : all) {
-    const int request = static_cast<int>(one);
-    if (agreed.signal == 0) agreed.signal = request / 4;
-    agreed.save |= (request & 1) != 0;
+  constexpr int save_bit = 1, out_of_time_bit = 2, signal_factor = 4;
+  const std::vector<double> requests = group.all_gather(
+      signal_factor * own.signal + (own.out_of_time ? out_of_time_bit : 0) + (own.save ? save_bit : 0));
+  StopRequest agreed{.out_of_time = (static_cast<int>(requests[0]) & out_of_time_bit) != 0};
+  for (const double request : requests) {
+    const int packed = static_cast<int>(request);
+    if (agreed.signal == 0) agreed.signal = packed / signal_factor;
+    agreed.save |= (packed & save_bit) != 0;
   }
   return agreed;
 }

@@ -12,9 +12,9 @@ struct StopRequest {
   bool save = false;         ///< whether to save and continue
 };
 
-/// Combines the requests of all processes, so that each acts alike: the first signal in the order of the
-/// processes, the main process's clock, and a save where any process is asked for one. Collective: every
-/// process must call it.
+/// Combines the requests of all processes, so that all act alike: the signal of the first process that has
+/// one, the time limit by the clock of the main process, and a save where any process is asked for one.
+/// Collective: every process must call it.
 StopRequest agree_on_stop(ProcessGroup& group, const StopRequest& own);
 
 }  // namespace heed

@@ -1,4 +1,5 @@
-// Measures what replaced heads cost: paired over examples, so that errors are those of differences.
+// Measures the effects of replaced heads. Scores are paired over examples, so errors are those of
+// differences.
 #include "heed/train/inspect/head_ablation.h"
 
 #include <algorithm>
@@ -15,50 +16,56 @@
 namespace heed {
 namespace {
 
-constexpr int64_t rows_at_once = 64, bootstrap_samples = 200;
+constexpr int64_t max_rows = 64;  // limit of a batch
+constexpr int64_t bootstrap_samples = 200;
 
-/// How each example went: losses, and counts of BLEU for the first ones.
+/// Scores of one model, example by example.
 struct Outcome {
-  std::vector<ExampleScore> scores;
-  std::vector<Bleu> bleu;
+  std::vector<ExampleScore> scores;  ///< scores of all examples
+  std::vector<Bleu> bleu;            ///< n-gram counts of the translated examples
 };
 
-/// Passes over the examples: all of them, and the sample of them.
-struct Passes {
-  int64_t runs = 0, samples = 0;
+/// Numbers of passes over the examples.
+struct PassCounts {
+  int64_t full = 0;    ///< over all examples
+  int64_t sample = 0;  ///< over the sample
 };
 
-/// Runs a model over the same examples again and again, with heads replaced or without.
+/// Runs a model over fixed examples, with heads replaced by an editor or (null) without.
 class AblationBench {
  public:
   AblationBench(const Task& task, Module& model, const AblationOptions& options, const DecodeOptions& decode)
       : task_(task), model_(model), decode_(decode) {
     int64_t count = 0;
-    const auto lists = batches_of_equal_lengths(task, options.examples, options.max_tokens, rows_at_once);
+    const auto lists = batches_of_equal_lengths(task, options.examples, options.max_tokens, max_rows);
     for (const auto& numbers : lists) count += static_cast<int64_t>(numbers.size());
-    const int64_t skip = std::max<int64_t>((count + options.curve_examples - 1) / options.curve_examples, 1);
+    // The sample takes every `stride`-th example in the order of lengths.
+    const int64_t stride =
+        std::max<int64_t>((count + options.curve_examples - 1) / options.curve_examples, 1);
     for (const auto& numbers : lists) {
       batches_.push_back(example_provider(task).test_batch(numbers, options.max_tokens));
-      std::vector<int64_t> some;  // every so many, in the order of lengths
+      std::vector<int64_t> sampled;
       for (const int64_t number : numbers)
-        if (examples_++ % skip == 0) some.push_back(number);
-      if (!some.empty()) sample_.push_back(example_provider(task).test_batch(some, options.max_tokens));
+        if (num_examples_++ % stride == 0) sampled.push_back(number);
+      if (!sampled.empty())
+        sample_batches_.push_back(example_provider(task).test_batch(sampled, options.max_tokens));
     }
-    outputs_.resize(static_cast<size_t>(std::min(options.outputs, num_test_examples(task))));
-    std::iota(outputs_.begin(), outputs_.end(), 0);
+    translated_.resize(static_cast<size_t>(std::min(options.outputs, num_test_examples(task))));
+    std::iota(translated_.begin(), translated_.end(), 0);
   }
-  int64_t examples() const { return examples_; }
+  int64_t num_examples() const { return num_examples_; }
 
-  /// Counts from now on, as part of so many runs and samples.
-  void count(const Passes& all) {
-    work_.emplace(static_cast<double>(all.runs) * static_cast<double>(batches_.size() + outputs_.size()) +
-                  static_cast<double>(all.samples) * static_cast<double>(sample_.size()));
+  /// Begins to show progress toward these numbers of passes. Called before the first pass.
+  void begin_progress(const PassCounts& passes) {
+    work_.emplace(static_cast<double>(passes.full) *
+                      static_cast<double>(batches_.size() + translated_.size()) +
+                  static_cast<double>(passes.sample) * static_cast<double>(sample_batches_.size()));
   }
 
-  /// The sum of the losses of a sample of the examples, for choosing between heads.
+  /// The sum of the losses over the sample, by which pruning chooses between heads.
   double loss_of_sample(HeadEditor* editor) {
     double loss = 0;
-    for (const ExampleBatch& batch : sample_) {
+    for (const ExampleBatch& batch : sample_batches_) {
       for (const ExampleScore& score :
            example_provider(task_).example_scores(model_, batch, {.editor = editor}))
         loss += score.loss;
@@ -67,11 +74,17 @@ class AblationBench {
     return loss;
   }
 
+  /// Runs over all examples.
   Outcome run(HeadEditor* editor) {
+    const ExampleProvider& provider = example_provider(task_);
     Outcome out;
-    if (!outputs_.empty()) translate(editor, out);
+    if (!translated_.empty()) {
+      for (const ReportSample& sample : provider.test_outputs(model_, translated_, decode_, editor))
+        out.bleu.push_back(corpus_bleu(std::span(&sample.hypothesis, 1), std::span(&sample.reference, 1)));
+      work_->add(static_cast<double>(translated_.size()));
+    }
     for (const ExampleBatch& batch : batches_) {
-      const auto scores = example_provider(task_).example_scores(model_, batch, {.editor = editor});
+      const auto scores = provider.example_scores(model_, batch, {.editor = editor});
       out.scores.insert(out.scores.end(), scores.begin(), scores.end());
       work_->add();
     }
@@ -79,72 +92,68 @@ class AblationBench {
   }
 
  private:
-  void translate(HeadEditor* editor, Outcome& out) {
-    for (const ReportSample& one : example_provider(task_).test_outputs(model_, outputs_, decode_, editor))
-      out.bleu.push_back(corpus_bleu(std::span(&one.hypothesis, 1), std::span(&one.reference, 1)));
-    if (out.bleu.empty())
-      fail(advice("--", "AblationOptions::"), "outputs = ", outputs_.size(),
-           " is of translators: this task writes no texts. Leave it out.");
-    work_->add(static_cast<double>(outputs_.size()));
-  }
-
   const Task& task_;
   Module& model_;
   const DecodeOptions& decode_;
-  std::vector<ExampleBatch> batches_, sample_;
-  std::vector<int64_t> outputs_;
-  int64_t examples_ = 0;
+  std::vector<ExampleBatch> batches_, sample_batches_;
+  std::vector<int64_t> translated_;  // numbers of the examples that are translated
+  int64_t num_examples_ = 0;
   std::optional<CountedWork> work_;
 };
 
-/// The ratio of sums of `part` and targets over examples, and its standard error (linearised).
-MeanChange ratio(const std::vector<double>& part, const std::vector<ExampleScore>& scores) {
+/// The change per target: sum of changes / sum of targets over examples, with its linearised standard error.
+MeanChange change_per_target(const std::vector<double>& changes, const std::vector<ExampleScore>& scores) {
   double sum = 0, targets = 0;
-  for (size_t i = 0; i < part.size(); ++i) {
-    sum += part[i];
+  for (size_t i = 0; i < changes.size(); ++i) {
+    sum += changes[i];
     targets += scores[i].targets;
   }
-  const auto n = static_cast<double>(part.size());
+  const auto n = static_cast<double>(changes.size());
   MeanChange out{.value = targets > 0 ? sum / targets : 0};
-  if (part.size() < 2 || targets <= 0) return out;
+  if (changes.size() < 2 || targets <= 0) return out;
   double squares = 0;
-  for (size_t i = 0; i < part.size(); ++i) squares += std::pow(part[i] - out.value * scores[i].targets, 2);
+  for (size_t i = 0; i < changes.size(); ++i)
+    squares += std::pow(changes[i] - out.value * scores[i].targets, 2);
   out.error = std::sqrt(n / (n - 1) * squares) / targets;
   return out;
 }
 
-Bleu summed(const std::vector<Bleu>& counts, const std::vector<size_t>& chosen) {
+/// BLEU of a corpus of the examples with these indices, from the n-gram counts of each example.
+double bleu_of_examples(const std::vector<Bleu>& counts, const std::vector<size_t>& indices) {
   Bleu sum;
-  for (const size_t i : chosen) {
-    const Bleu& one = counts[i];
+  for (const size_t index : indices) {
+    const Bleu& example = counts[index];
     for (size_t n = 0; n < sum.correct.size(); ++n) {
-      sum.correct[n] += one.correct[n];
-      sum.total[n] += one.total[n];
+      sum.correct[n] += example.correct[n];
+      sum.total[n] += example.total[n];
     }
-    sum.length += one.length;
-    sum.reference_length += one.reference_length;
+    sum.length += example.length;
+    sum.reference_length += example.reference_length;
   }
-  return bleu_of_counts(sum);
+  return bleu_of_counts(sum).score;
 }
 
-std::vector<size_t> all_of(size_t count) {
+/// 0, 1, ..., count - 1.
+std::vector<size_t> indices_up_to(size_t count) {
   std::vector<size_t> out(count);
   std::iota(out.begin(), out.end(), size_t{0});
   return out;
 }
 
-/// The change of BLEU, and the deviation of that of paired bootstrap samples (Koehn 2004).
-std::optional<MeanChange> bleu_change(const std::vector<Bleu>& before, const std::vector<Bleu>& after) {
-  if (before.empty()) return {};
-  const std::vector<size_t> all = all_of(before.size());
-  MeanChange out{.value = summed(after, all).score - summed(before, all).score};
+/// The change of BLEU; its error is the standard deviation over paired bootstrap samples (Koehn 2004).
+std::optional<MeanChange> bleu_change(const std::vector<Bleu>& unpruned, const std::vector<Bleu>& pruned) {
+  if (unpruned.empty()) return {};
+  const auto change_over = [&](const std::vector<size_t>& indices) {
+    return bleu_of_examples(pruned, indices) - bleu_of_examples(unpruned, indices);
+  };
+  MeanChange out{.value = change_over(indices_up_to(unpruned.size()))};
   double sum = 0, squares = 0;
-  std::vector<size_t> chosen(before.size());
+  std::vector<size_t> drawn(unpruned.size());
   for (int64_t sample = 0; sample < bootstrap_samples; ++sample) {
-    for (size_t i = 0; i < chosen.size(); ++i)
-      chosen[i] = static_cast<size_t>(
-          counter_below(1, static_cast<uint64_t>(sample), i, static_cast<int64_t>(before.size())));
-    const double change = summed(after, chosen).score - summed(before, chosen).score;
+    for (size_t i = 0; i < drawn.size(); ++i)
+      drawn[i] = static_cast<size_t>(
+          counter_below(1, static_cast<uint64_t>(sample), i, static_cast<int64_t>(unpruned.size())));
+    const double change = change_over(drawn);
     sum += change;
     squares += change * change;
   }
@@ -153,71 +162,73 @@ std::optional<MeanChange> bleu_change(const std::vector<Bleu>& before, const std
   return out;
 }
 
-AblationEffect effect_of(const std::string& name, const Outcome& before, const Outcome& after) {
-  std::vector<double> loss, right;
-  for (size_t i = 0; i < before.scores.size(); ++i) {
-    loss.push_back(after.scores[i].loss - before.scores[i].loss);
-    right.push_back(after.scores[i].right - before.scores[i].right);
+AblationEffect effect_of(const std::string& name, const Outcome& unpruned, const Outcome& pruned) {
+  std::vector<double> loss_changes, right_changes;
+  for (size_t i = 0; i < unpruned.scores.size(); ++i) {
+    loss_changes.push_back(pruned.scores[i].loss - unpruned.scores[i].loss);
+    right_changes.push_back(pruned.scores[i].right - unpruned.scores[i].right);
   }
   return {.name = name,
-          .loss = ratio(loss, before.scores),
-          .accuracy = ratio(right, before.scores),
-          .bleu = bleu_change(before.bleu, after.bleu)};
+          .loss = change_per_target(loss_changes, unpruned.scores),
+          .accuracy = change_per_target(right_changes, unpruned.scores),
+          .bleu = bleu_change(unpruned.bleu, pruned.bleu)};
 }
 
-AblationScores scores_of_outcome(const Outcome& unpruned) {
-  AblationScores out;
-  double targets = 0;
-  for (const ExampleScore& one : unpruned.scores) {
-    out.loss += one.loss;
-    out.accuracy += one.right;
-    targets += one.targets;
+/// The scores over all examples.
+AblationScores total_scores(const Outcome& outcome) {
+  double loss = 0, right = 0, targets = 0;
+  for (const ExampleScore& example : outcome.scores) {
+    loss += example.loss;
+    right += example.right;
+    targets += example.targets;
   }
-  out.loss /= std::max(targets, 1.0);
-  out.accuracy /= std::max(targets, 1.0);
-  if (!unpruned.bleu.empty()) out.bleu = summed(unpruned.bleu, all_of(unpruned.bleu.size())).score;
+  AblationScores out{.loss = loss / std::max(targets, 1.0), .accuracy = right / std::max(targets, 1.0)};
+  if (!outcome.bleu.empty()) out.bleu = bleu_of_examples(outcome.bleu, indices_up_to(outcome.bleu.size()));
   return out;
 }
 
-/// Removes head after head: each time the one whose removal costs least among the candidates.
+/// Removes one head after the other: each time the one of `tried` candidates whose removal costs least.
 class GreedyPruning {
  public:
   GreedyPruning(AblationBench& bench, HeadAblation& ablation, const AblationOptions& options)
       : bench_(bench), ablation_(ablation), options_(options) {}
 
-  std::vector<PruningStep> run(std::vector<ModelHead> left, std::vector<double> cost,
+  /// Removes all heads. `costs`: the change of the loss when each head alone is removed.
+  std::vector<PruningStep> run(std::vector<ModelHead> heads_left, std::vector<double> costs,
                                const Outcome& unpruned) {
-    std::vector<PruningStep> out{{.removed = "", .left = static_cast<int64_t>(left.size())}};
-    std::vector<ModelHead> off;
-    while (!left.empty()) {
-      const size_t next = cheapest(left, cost, off);
-      off.push_back(left[next]);
-      ablation_.set(off);
-      const std::string name = left[next].name;
-      left.erase(left.begin() + static_cast<int64_t>(next));
-      cost.erase(cost.begin() + static_cast<int64_t>(next));
+    std::vector<PruningStep> out{{.removed = "", .left = static_cast<int64_t>(heads_left.size())}};
+    std::vector<ModelHead> removed;
+    while (!heads_left.empty()) {
+      const size_t next = cheapest(heads_left, costs, removed);
+      removed.push_back(heads_left[next]);
+      ablation_.replace(removed);
+      heads_left.erase(heads_left.begin() + static_cast<int64_t>(next));
+      costs.erase(costs.begin() + static_cast<int64_t>(next));
+      const std::string& name = removed.back().name;
       out.push_back({.removed = name,
-                     .left = static_cast<int64_t>(left.size()),
+                     .left = static_cast<int64_t>(heads_left.size()),
                      .effect = effect_of(name, unpruned, bench_.run(&ablation_))});
     }
     return out;
   }
 
  private:
-  /// Tries the heads that cost least so far, and refreshes their costs.
-  size_t cheapest(const std::vector<ModelHead>& left, std::vector<double>& cost,
-                  const std::vector<ModelHead>& off) {
-    std::vector<size_t> order = all_of(left.size());
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return cost[a] < cost[b]; });
-    order.resize(std::min(order.size(), static_cast<size_t>(options_.tried)));
-    if (order.size() == 1) return order[0];
-    size_t best = order[0];
-    for (const size_t candidate : order) {
-      std::vector<ModelHead> tried = off;
-      tried.push_back(left[candidate]);
-      ablation_.set(tried);
-      cost[candidate] = bench_.loss_of_sample(&ablation_);
-      if (cost[candidate] < cost[best] || candidate == best) best = candidate;
+  /// The index of the head whose removal, after those of `removed`, gives the lowest loss of the sample. Only
+  /// the heads that cost least so far are tried; their costs become these losses.
+  size_t cheapest(const std::vector<ModelHead>& heads_left, std::vector<double>& costs,
+                  const std::vector<ModelHead>& removed) {
+    std::vector<size_t> candidates = indices_up_to(heads_left.size());
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](size_t a, size_t b) { return costs[a] < costs[b]; });
+    candidates.resize(std::min(candidates.size(), static_cast<size_t>(options_.tried)));
+    if (candidates.size() == 1) return candidates[0];
+    size_t best = candidates[0];
+    for (const size_t candidate : candidates) {
+      std::vector<ModelHead> tried = removed;
+      tried.push_back(heads_left[candidate]);
+      ablation_.replace(tried);
+      costs[candidate] = bench_.loss_of_sample(&ablation_);
+      if (costs[candidate] < costs[best]) best = candidate;
     }
     return best;
   }
@@ -227,29 +238,42 @@ class GreedyPruning {
   const AblationOptions& options_;
 };
 
-/// Passes over the examples that a report takes at most.
-Passes passes(int64_t heads, int64_t layers, const AblationOptions& options) {
-  Passes out{.runs = 1 + heads + layers};
+/// The maximum numbers of passes of a measurement.
+PassCounts max_passes(int64_t num_heads, int64_t num_groups, const AblationOptions& options) {
+  PassCounts out{.full = 1 + num_heads + num_groups};
   if (!options.curve || !options.heads.empty()) return out;
-  out.runs += heads;
-  for (int64_t left = heads; left > 1; --left) {
+  out.full += num_heads;
+  for (int64_t left = num_heads; left > 1; --left) {
     const int64_t tried = std::min(left, options.tried);
-    out.samples += tried > 1 ? tried : 0;
+    out.sample += tried > 1 ? tried : 0;
   }
   return out;
 }
 
 }  // namespace
 
+bool writes_outputs(const Task& task, Module& model, const DecodeOptions& decode) {
+  const std::vector<int64_t> first{0};
+  return !example_provider(task).test_outputs(model, first, decode, nullptr).empty();
+}
+
+void check_outputs(const Task& task, Module& model, const AblationOptions& options,
+                   const DecodeOptions& decode) {
+  if (options.outputs == 0 || num_test_examples(task) == 0 || writes_outputs(task, model, decode)) return;
+  fail(advice("--", "AblationOptions::"), "outputs = ", options.outputs,
+       " is of translators: this task writes no texts. Leave it out.");
+}
+
 AblationReport ablate_heads(const Task& task, Module& model, const AblationOptions& options,
                             const DecodeOptions& decode) {
+  check_outputs(task, model, options, decode);
   const double began = seconds_now();
   const std::vector<ModelHead> all = heads_of_model(task, model);
-  const bool chosen = !options.heads.empty();
-  const std::vector<ModelHead> heads = chosen ? named_heads(all, options.heads) : all;
-  std::vector<std::vector<ModelHead>> groups;  // whole layers, or all that were asked for
+  const bool has_list = !options.heads.empty();
+  const std::vector<ModelHead> heads = has_list ? named_heads(all, options.heads) : all;
+  std::vector<std::vector<ModelHead>> groups;  // heads replaced together: a layer's, or all of the list
   for (const ModelHead& head : heads) {
-    if (groups.empty() || (!chosen && groups.back().back().module != head.module)) groups.emplace_back();
+    if (groups.empty() || (!has_list && groups.back().back().module != head.module)) groups.emplace_back();
     groups.back().push_back(head);
   }
   MeanOutputs means;
@@ -257,27 +281,27 @@ AblationReport ablate_heads(const Task& task, Module& model, const AblationOptio
     means = mean_outputs(task, model, options.examples, options.max_tokens);
   HeadAblation ablation(options.by, &means);
   AblationBench bench(task, model, options, decode);
-  bench.count(passes(static_cast<int64_t>(heads.size()), static_cast<int64_t>(groups.size()), options));
+  bench.begin_progress(
+      max_passes(static_cast<int64_t>(heads.size()), static_cast<int64_t>(groups.size()), options));
   const Outcome unpruned = bench.run(nullptr);
   AblationReport out{.by = options.by,
-                     .examples = bench.examples(),
+                     .examples = bench.num_examples(),
                      .outputs = static_cast<int64_t>(unpruned.bleu.size()),
-                     .unpruned = scores_of_outcome(unpruned)};
-  std::vector<double> cost;
+                     .unpruned = total_scores(unpruned)};
+  std::vector<double> costs;
   for (const ModelHead& head : heads) {
-    ablation.set({head});
+    ablation.replace({head});
     out.heads.push_back(effect_of(head.name, unpruned, bench.run(&ablation)));
-    cost.push_back(out.heads.back().loss.value);
+    costs.push_back(out.heads.back().loss.value);
   }
   for (const std::vector<ModelHead>& group : groups) {
-    if (group.size() == 1 && chosen) continue;
-    ablation.set(group);
-    out.layers.push_back(effect_of(chosen ? "all of these" : group[0].layer, unpruned, bench.run(&ablation)));
+    if (has_list && group.size() == 1) continue;  // measured above
+    ablation.replace(group);
+    const std::string name = has_list ? "all of these" : group[0].layer;
+    out.layers.push_back(effect_of(name, unpruned, bench.run(&ablation)));
   }
-  if (options.curve && !chosen) {
-    GreedyPruning pruning(bench, ablation, options);
-    out.curve = pruning.run(heads, cost, unpruned);
-  }
+  if (options.curve && !has_list)
+    out.curve = GreedyPruning(bench, ablation, options).run(heads, costs, unpruned);
   out.seconds = seconds_now() - began;
   return out;
 }

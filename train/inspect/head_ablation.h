@@ -1,7 +1,6 @@
-// Switches attention heads off, one at a time or many, and measures what that costs over a test set.
+// Replaces attention heads, one at a time or many, and measures how the scores on a test set change.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,33 +12,34 @@
 
 namespace heed {
 
-/// A head of a model: its attention and its number there.
+/// A head of a model: an attention and the number of the head in it.
 struct ModelHead {
   std::string name{};              ///< "cross.0.3": kind, layer, head
   std::string layer;               ///< "cross.0"
   const Module* module = nullptr;  ///< the attention
-  int64_t head = 0;                ///< from 0
+  int64_t head = 0;                ///< number of the head, from 0
 };
 
 /// The heads of a model, in the order of a forward pass. Fails when its attentions have none that can be
 /// edited.
 std::vector<ModelHead> heads_of_model(const Task& task, Module& model);
 
-/// The heads that a list such as "encoder.0.3,cross.0" names: heads, or all of a layer. A usage error that
-/// names those there are.
+/// The heads in a list such as "encoder.0.3,cross.0" of heads and layers; a layer stands for all of its
+/// heads. A usage error that lists the heads of the model where a name is none of them.
 std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std::string& list);
 
-/// What takes the place of a head.
+/// The output or map that replaces that of a head.
 struct HeadReplacement {
-  /// zero: nothing; mean: its mean output over the examples; uniform: equal weights on all visible keys;
-  /// identity: each query attends to its own position (in cross-attention the key of the same number, or the
-  /// last); band: its own weights within |i - j| <= width, scaled to the sum that the row had.
+  /// zero: an output of zeros; mean: the head's mean output over the examples; uniform: equal weights on all
+  /// visible keys; identity: all weight on the query's own position (in cross-attention on the key of the
+  /// same number, or on the last visible key); band: the head's weights within |i - j| <= width, scaled to
+  /// the sum of the whole row.
   enum class Kind { zero, mean, uniform, identity, band };
   Kind kind = Kind::zero;  ///< kind of the replacement
   int64_t width = 3;       ///< largest |i - j| of a band
-  /// "zero", "band:w=3" and so on; a usage error for anything else.
-  static HeadReplacement parse(const std::string& words);
-  std::string name() const;  ///< what parse() reads
+  /// Parses "zero", "band:w=3" and so on; a usage error for anything else.
+  static HeadReplacement parse(const std::string& spec);
+  std::string name() const;  ///< the spec that parse() reads
 };
 
 /// Mean outputs of heads, [H, d] of each attention.
@@ -47,86 +47,94 @@ using MeanOutputs = std::map<const Module*, std::vector<float>>;
 /// The mean output of every head over all positions of the first test examples.
 MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens);
 
-/// Replaces chosen heads in every pass that it edits.
+/// Replaces chosen heads in the forward passes that it edits.
 class HeadAblation final : public HeadEditor {
  public:
-  /// `means` are needed for HeadReplacement::Kind::mean alone, and must live as long.
+  /// `means` is read for HeadReplacement::Kind::mean only, and must outlive the ablation.
   explicit HeadAblation(const HeadReplacement& by, const MeanOutputs* means = nullptr)
       : by_(by), means_(means) {}
-  void set(const std::vector<ModelHead>& off);  ///< the heads to replace from now on
+  void replace(const std::vector<ModelHead>& heads);  ///< sets the heads to replace from now on
   std::vector<int64_t> mapped_heads(const Module& module) const override;
   Tensor edit_map(const Module& module, const Tensor& map, const AttentionInput& input) override;
   Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput& input) override;
 
  private:
-  std::vector<int64_t> off_heads(const Module& module) const;
+  std::vector<int64_t> replaced_heads(const Module& module) const;
   HeadReplacement by_;
   const MeanOutputs* means_;
-  std::map<const Module*, std::set<int64_t>> off_;
+  std::map<const Module*, std::set<int64_t>> replaced_;
 };
 
 /// A mean over examples with its standard error.
 struct MeanChange {
   double value = 0;  ///< the mean
-  double error = 0;  ///< standard error, by the differences of single examples
+  double error = 0;  ///< standard error, from the differences of single examples
 };
 
-/// What it costs to replace some heads.
+/// The change of the scores when some heads are replaced.
 struct AblationEffect {
-  std::string name{};                   ///< "cross.0.3", "cross.0"
-  MeanChange loss{};                    ///< change of the loss, nats per target
-  MeanChange accuracy{};                ///< change of the share of targets that are most probable
-  std::optional<MeanChange> bleu = {};  ///< change of BLEU; the error is of 200 paired bootstrap samples
+  std::string name{};     ///< head or layer: "cross.0.3", "cross.0"
+  MeanChange loss{};      ///< change of the loss, nats per target
+  MeanChange accuracy{};  ///< change of the fraction of targets that are the model's first choice
+  std::optional<MeanChange> bleu = {};  ///< change of BLEU; its error is from 200 paired bootstrap samples
 };
 
-/// Scores of the whole model or of a pruned one.
+/// Scores of the model without replaced heads.
 struct AblationScores {
   double loss = 0;                  ///< nats per target
-  double accuracy = 0;              ///< 0 to 1
+  double accuracy = 0;              ///< fraction of targets that are the model's first choice
   std::optional<double> bleu = {};  ///< BLEU of the first outputs
 };
 
-/// A step of pruning: one head fewer.
+/// A step of pruning, which removes one more head.
 struct PruningStep {
-  std::string removed{};       ///< the head that this step removed; empty: none yet
-  int64_t left = 0;            ///< heads left
+  std::string removed{};       ///< the head that this step removed; empty in the first step
+  int64_t left = 0;            ///< number of heads left
   AblationEffect effect = {};  ///< effect of removing all heads up to this step
 };
 
-/// What to measure.
+/// Settings of a measurement.
 struct AblationOptions {
-  HeadReplacement by = {};       ///< what replaces a head
-  int64_t examples = 2000;       ///< the first test examples
-  int64_t max_tokens = 0;        ///< longer inputs are cut; 0: none
-  int64_t outputs = 0;           ///< texts written for the first test examples, for BLEU; 0: none
-  std::string heads = {};        ///< as named_heads() takes them; empty: all, all layers, and the curve
-  bool curve = true;             ///< remove head after head
-  int64_t tried = 8;             ///< heads tried at each step of the curve: the least important ones
-  int64_t curve_examples = 256;  ///< examples on which they are tried; the steps are measured on all
+  HeadReplacement by = {};  ///< replacement of the heads
+  int64_t examples = 2000;  ///< number of first test examples
+  int64_t max_tokens = 0;   ///< maximum tokens of an input, longer ones are cut; 0: no maximum
+  int64_t outputs = 0;      ///< number of first test examples that are translated, for BLEU; 0: none
+  std::string heads = {};   ///< list for named_heads(); empty: all heads and layers, and the pruning curve
+  bool curve = true;        ///< whether the pruning curve is measured
+  int64_t tried = 8;        ///< number of heads tried in each step of pruning: the least important ones
+  int64_t curve_examples = 256;  ///< maximum number of examples on which heads are tried
 };
 
-/// The results.
+/// Results of a measurement.
 struct AblationReport {
-  HeadReplacement by{};                 ///< what replaced heads
+  HeadReplacement by{};                 ///< replacement of the heads
   int64_t examples = 0;                 ///< number of scored examples
-  int64_t outputs = 0;                  ///< texts written for BLEU
+  int64_t outputs = 0;                  ///< number of translated examples, for BLEU
   AblationScores unpruned{};            ///< scores of the model with all heads
   std::vector<AblationEffect> heads{};  ///< effects of replacing each head alone
   std::vector<AblationEffect>
-      layers{};                      ///< all heads of an attention; with --heads: all chosen ones together
-  std::vector<PruningStep> curve{};  ///< greedy, the least important head first; empty where not asked
-  double seconds = 0;                ///< seconds that the measurement took
+      layers{};                      ///< effects of replacing a layer's heads, or all of --heads, together
+  std::vector<PruningStep> curve{};  ///< greedy pruning, least important head first; empty where not measured
+  double seconds = 0;                ///< duration of the measurement
 };
 
-/// Measures; counts its work for a WorkScope (core/counted_work.h).
+/// Whether a task, which must have test examples, writes a text for the first of them: translators do.
+bool writes_outputs(const Task& task, Module& model, const DecodeOptions& decode);
+
+/// A usage error where outputs are asked for and the task writes none.
+void check_outputs(const Task& task, Module& model, const AblationOptions& options,
+                   const DecodeOptions& decode);
+
+/// Measures the effects of replacing heads: each alone, those of each layer together, and one after the other
+/// (pruning). Calls check_outputs(). A WorkScope shows its progress (core/counted_work.h).
 AblationReport ablate_heads(const Task& task, Module& model, const AblationOptions& options,
                             const DecodeOptions& decode);
 
-Json ablation_json(const AblationReport& report);         ///< every number
-std::string ablation_text(const AblationReport& report);  ///< a table for terminals
-/// Bars with errors for each head, and the pruning curve, as SVG.
+Json ablation_json(const AblationReport& report);         ///< every number, as JSON
+std::string ablation_text(const AblationReport& report);  ///< tables for terminals
+/// Bars with errors for each head and each layer, as SVG.
 std::string ablation_svg(const AblationReport& report);
-/// A page that works offline: the table, bars and curve.
+/// A page that works offline: the bars, the tables and the pruning curve.
 std::string ablation_page(const AblationReport& report, const std::string& title,
                           const std::string& subtitle);
 

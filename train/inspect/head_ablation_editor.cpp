@@ -1,4 +1,4 @@
-// Finds the heads of a model, and replaces their maps or outputs.
+// Finds the heads of a model, and edits their maps or outputs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,12 +18,12 @@ namespace {
 /// Names of replacements, in the order of HeadReplacement::Kind.
 constexpr std::array<std::string_view, 5> replacement_names{"zero", "mean", "uniform", "identity", "band"};
 
-/// Values in the dtype and on the device of another tensor.
+/// A tensor of these values, in the dtype and on the device of another tensor.
 Tensor tensor_like(const Tensor& other, std::span<const float> values, const Shape& shape) {
   return constant_table<float>(values, shape, other.device(), other.dtype());
 }
 
-/// Notes every attention that has heads to edit.
+/// Lists every attention that has heads to edit. Edits nothing.
 class HeadFinder final : public HeadEditor {
  public:
   Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) override {
@@ -33,19 +33,19 @@ class HeadFinder final : public HeadEditor {
     }
     return heads;
   }
-  std::vector<const Module*> modules;
-  std::vector<int64_t> counts;
+  std::vector<const Module*> modules;  ///< in the order of the forward pass
+  std::vector<int64_t> counts;         ///< number of heads of each
 };
 
-/// Sums the outputs of heads over examples and positions.
+/// Sums the outputs of heads over examples and positions. Edits nothing.
 class MeanCollector final : public HeadEditor {
  public:
   Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) override {
-    const Tensor total = sum(sum(heads.detach(), 0), 2);  // [1, H, 1, d]
-    const std::vector<double> values = contiguous(total).to_doubles();
+    const Tensor batch_sums = sum(sum(heads.detach(), 0), 2);  // [1, H, 1, d]
+    const std::vector<double> addends = contiguous(batch_sums).to_doubles();
     std::vector<double>& sums = sums_[&module];
-    sums.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+    sums.resize(addends.size());
+    for (size_t i = 0; i < addends.size(); ++i) sums[i] += addends[i];
     rows_[&module] += static_cast<double>(heads.extent(0) * heads.extent(2));
     return heads;
   }
@@ -57,69 +57,89 @@ class MeanCollector final : public HeadEditor {
   }
 
  private:
-  std::map<const Module*, std::vector<double>> sums_;
-  std::map<const Module*, double> rows_;
+  std::map<const Module*, std::vector<double>> sums_;  // [H, d]
+  std::map<const Module*, double> rows_;               // number of positions
 };
 
-/// Which keys each query sees, and where it stands among them; on the host.
+/// The keys that each query sees, and its own position among them; on the host.
 class VisibleKeys {
  public:
   VisibleKeys(const Tensor& map, const AttentionInput& input)
       : queries_(map.extent(2)), keys_(map.extent(3)) {
-    // Causal masks are those of self-attention, whose queries are the last ones. Of cross-attention with a
-    // cache, which has counted this call's queries already, they are those answered so far.
+    // A causal mask is that of self-attention, whose queries are the last positions of the keys. In
+    // cross-attention with a cache, earlier calls had earlier queries; the cache counts those of this call
+    // too.
     if (input.mask.is_causal())
-      first_ = keys_ - queries_;
+      first_position_ = keys_ - queries_;
     else if (input.cache != nullptr)
-      first_ = input.cache->queries - queries_;
+      first_position_ = input.cache->queries - queries_;
     const Tensor mask = input.mask.dense(map, keys_ - queries_);
     if (!mask) return;
-    shape_ = mask.shape();
-    values_ = contiguous(mask).to_doubles();
+    mask_shape_ = mask.shape();
+    mask_ = contiguous(mask).to_doubles();
   }
   /// The position of a query among the keys.
-  int64_t position(int64_t query) const { return first_ + query; }
+  int64_t position(int64_t query) const { return first_position_ + query; }
+  /// Whether a query of batch row `row` sees a key.
   bool sees(int64_t row, int64_t head, int64_t query, int64_t key) const {
-    if (values_.empty()) return true;
-    const auto at = [&](int64_t axis, int64_t index) { return shape_[axis] == 1 ? 0 : index; };
-    const int64_t place =
-        ((at(0, row) * shape_[1] + at(1, head)) * shape_[2] + at(2, query)) * shape_[3] + at(3, key);
-    return values_[static_cast<size_t>(place)] > -std::numeric_limits<double>::infinity();
+    if (mask_.empty()) return true;
+    const auto broadcast = [&](int64_t axis, int64_t index) { return mask_shape_[axis] == 1 ? 0 : index; };
+    int64_t offset = broadcast(0, row);
+    offset = offset * mask_shape_[1] + broadcast(1, head);
+    offset = offset * mask_shape_[2] + broadcast(2, query);
+    offset = offset * mask_shape_[3] + broadcast(3, key);
+    return mask_[static_cast<size_t>(offset)] > -std::numeric_limits<double>::infinity();
   }
 
  private:
-  int64_t queries_, keys_, first_ = 0;
-  Shape shape_;
-  std::vector<double> values_;
+  int64_t queries_, keys_;
+  int64_t first_position_ = 0;  // position of query 0 among the keys
+  Shape mask_shape_;
+  std::vector<double> mask_;  // additive bias of mask_shape_; empty: all keys are visible
 };
 
-/// Equal weights on the keys for which `wanted` holds and which are visible; zeros where there are none.
-template <class Wanted>
-void set_equal_weights(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
-                       double total, const Wanted& wanted) {
-  double count = 0;
-  const auto chosen = [&](size_t key) {
-    return wanted(static_cast<int64_t>(key)) && keys.sees(b, head, query, static_cast<int64_t>(key));
+/// The row of a map: the weights of one query of one head.
+struct MapRow {
+  std::span<float> weights;
+  int64_t batch_row, head, query;
+};
+
+/// Sets equal weights of this sum on the visible keys for which `is_wanted` holds, and zeros on all others.
+template <class IsWanted>
+void set_equal_weights(const MapRow& row, const VisibleKeys& keys, double sum, const IsWanted& is_wanted) {
+  const auto has_weight = [&](size_t index) {
+    const auto key = static_cast<int64_t>(index);
+    return is_wanted(key) && keys.sees(row.batch_row, row.head, row.query, key);
   };
-  for (size_t key = 0; key < row.size(); ++key) count += chosen(key) ? 1 : 0;
-  for (size_t key = 0; key < row.size(); ++key)
-    row[key] = chosen(key) ? static_cast<float>(total / count) : 0.0F;
+  double count = 0;
+  for (size_t key = 0; key < row.weights.size(); ++key) count += has_weight(key) ? 1 : 0;
+  for (size_t key = 0; key < row.weights.size(); ++key)
+    row.weights[key] = has_weight(key) ? static_cast<float>(sum / count) : 0.0F;
 }
 
 /// Sets the weights outside of the band |i - j| <= width to zero, and scales the others to the sum that the
-/// row had; equal weights within the band where they sum to nothing.
-void cut_to_band(std::span<float> row, const VisibleKeys& keys, int64_t b, int64_t head, int64_t query,
-                 int64_t width) {
-  const auto inside = [&](int64_t key) { return std::abs(key - keys.position(query)) <= width; };
+/// row had. Where these sum to zero, the visible keys of the band get equal weights.
+void cut_to_band(const MapRow& row, const VisibleKeys& keys, int64_t width) {
+  const auto is_inside = [&](int64_t key) { return std::abs(key - keys.position(row.query)) <= width; };
   double row_sum = 0, band_sum = 0;
-  for (size_t key = 0; key < row.size(); ++key) {
-    row_sum += row[key];
-    if (inside(static_cast<int64_t>(key))) band_sum += row[key];
+  for (size_t key = 0; key < row.weights.size(); ++key) {
+    row_sum += row.weights[key];
+    if (is_inside(static_cast<int64_t>(key))) band_sum += row.weights[key];
   }
-  constexpr double nothing = 1e-12;
-  if (std::abs(band_sum) <= nothing) return set_equal_weights(row, keys, b, head, query, row_sum, inside);
-  for (size_t key = 0; key < row.size(); ++key)
-    row[key] = inside(static_cast<int64_t>(key)) ? static_cast<float>(row[key] * row_sum / band_sum) : 0.0F;
+  constexpr double rounding_error = 1e-12;
+  if (std::abs(band_sum) <= rounding_error) return set_equal_weights(row, keys, row_sum, is_inside);
+  for (size_t key = 0; key < row.weights.size(); ++key) {
+    float& weight = row.weights[key];
+    weight = is_inside(static_cast<int64_t>(key)) ? static_cast<float>(weight * row_sum / band_sum) : 0.0F;
+  }
+}
+
+/// Sets all weight on the query's own position: on the last visible key where that is behind the end of a
+/// shorter sequence.
+void set_identity(const MapRow& row, const VisibleKeys& keys) {
+  int64_t own_key = std::min(keys.position(row.query), static_cast<int64_t>(row.weights.size()) - 1);
+  while (own_key > 0 && !keys.sees(row.batch_row, row.head, row.query, own_key)) --own_key;
+  set_equal_weights(row, keys, 1, [&](int64_t key) { return key == own_key; });
 }
 
 }  // namespace
@@ -127,15 +147,16 @@ void cut_to_band(std::span<float> row, const VisibleKeys& keys, int64_t b, int64
 std::vector<ModelHead> heads_of_model(const Task& task, Module& model) {
   const NoGrad no_grad;
   HeadFinder finder;
-  const std::vector<int64_t> first{0};
-  constexpr int64_t few_tokens = 64;  // enough to pass through every attention
-  task.loss(model, example_provider(task).test_batch(first, few_tokens).batch, {.editor = &finder});
+  const std::vector<int64_t> first_example{0};
+  constexpr int64_t max_tokens = 64;  // a short input passes through every attention, too
+  task.loss(model, example_provider(task).test_batch(first_example, max_tokens).batch, {.editor = &finder});
   if (finder.modules.empty()) fail("the attentions of this model have no heads that can be edited.");
   std::vector<ModelHead> out;
   for (size_t i = 0; i < finder.modules.size(); ++i) {
     const std::string layer = place_of(name_of(model, finder.modules[i])).name();
     for (int64_t head = 0; head < finder.counts[i]; ++head)
-      out.push_back({text(layer, ".", head), layer, finder.modules[i], head});
+      out.push_back(
+          {.name = text(layer, ".", head), .layer = layer, .module = finder.modules[i], .head = head});
   }
   return out;
 }
@@ -166,18 +187,18 @@ std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std:
   return out;
 }
 
-HeadReplacement HeadReplacement::parse(const std::string& words) {
-  const Spec spec = parse_spec(words);
-  const auto found = std::find(replacement_names.begin(), replacement_names.end(), spec.name);
+HeadReplacement HeadReplacement::parse(const std::string& spec) {
+  const Spec parsed = parse_spec(spec);
+  const auto found = std::find(replacement_names.begin(), replacement_names.end(), parsed.name);
   if (found == replacement_names.end()) {
     const std::vector<std::string> known(replacement_names.begin(), replacement_names.end());
-    fail("--by '", words, "' is unknown.", suggestion(spec.name, known));
+    fail("--by '", spec, "' is unknown.", suggestion(parsed.name, known));
   }
   HeadReplacement out{.kind = static_cast<Kind>(found - replacement_names.begin())};
-  for (const auto& [key, value] : spec.options) {
+  for (const auto& [key, value] : parsed.options) {
     const std::optional<int64_t> width = parsed_integer(value);
     if (out.kind != Kind::band || key != "w" || !width || *width < 0 || *width >= 1'000'000)
-      fail("--by '", words, "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
+      fail("--by '", spec, "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
     out.width = *width;
   }
   return out;
@@ -190,8 +211,8 @@ std::string HeadReplacement::name() const {
 MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens) {
   const NoGrad no_grad;
   MeanCollector collector;
-  constexpr int64_t rows = 64;
-  const auto batches = batches_of_equal_lengths(task, examples, max_tokens, rows);
+  constexpr int64_t max_rows = 64;
+  const auto batches = batches_of_equal_lengths(task, examples, max_tokens, max_rows);
   CountedWork work(static_cast<double>(batches.size()));
   for (const auto& numbers : batches) {
     task.loss(model, example_provider(task).test_batch(numbers, max_tokens).batch, {.editor = &collector});
@@ -200,40 +221,41 @@ MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int6
   return collector.means();
 }
 
-void HeadAblation::set(const std::vector<ModelHead>& off) {
-  off_.clear();
-  for (const ModelHead& head : off) off_[head.module].insert(head.head);
+void HeadAblation::replace(const std::vector<ModelHead>& heads) {
+  replaced_.clear();
+  for (const ModelHead& head : heads) replaced_[head.module].insert(head.head);
 }
 
-std::vector<int64_t> HeadAblation::off_heads(const Module& module) const {
-  const auto found = off_.find(&module);
-  if (found == off_.end()) return {};
+std::vector<int64_t> HeadAblation::replaced_heads(const Module& module) const {
+  const auto found = replaced_.find(&module);
+  if (found == replaced_.end()) return {};
   return {found->second.begin(), found->second.end()};
 }
 
 std::vector<int64_t> HeadAblation::mapped_heads(const Module& module) const {
-  const bool by_output = by_.kind == HeadReplacement::Kind::zero || by_.kind == HeadReplacement::Kind::mean;
-  return by_output ? std::vector<int64_t>{} : off_heads(module);
+  const bool edits_outputs =
+      by_.kind == HeadReplacement::Kind::zero || by_.kind == HeadReplacement::Kind::mean;
+  return edits_outputs ? std::vector<int64_t>{} : replaced_heads(module);
 }
 
 Tensor HeadAblation::edit_map(const Module& module, const Tensor& map, const AttentionInput& input) {
   const VisibleKeys visible(map, input);
   std::vector<float> weights = map.to_host();
   const int64_t heads = map.extent(1), queries = map.extent(2), keys = map.extent(3);
-  for (int64_t b = 0; b < map.extent(0); ++b) {
-    for (const int64_t head : off_heads(module)) {
+  for (int64_t batch_row = 0; batch_row < map.extent(0); ++batch_row) {
+    for (const int64_t head : replaced_heads(module)) {
       for (int64_t query = 0; query < queries; ++query) {
-        const auto begin = static_cast<size_t>(((b * heads + head) * queries + query) * keys);
-        const std::span<float> row = std::span(weights).subspan(begin, static_cast<size_t>(keys));
-        if (by_.kind == HeadReplacement::Kind::band) {
-          cut_to_band(row, visible, b, head, query, by_.width);
-        } else if (by_.kind == HeadReplacement::Kind::uniform) {
-          set_equal_weights(row, visible, b, head, query, 1, [](int64_t) { return true; });
-        } else {
-          int64_t own = std::min(visible.position(query), keys - 1);
-          while (own > 0 && !visible.sees(b, head, query, own)) --own;  // past the end of a shorter sentence
-          set_equal_weights(row, visible, b, head, query, 1, [&](int64_t key) { return key == own; });
-        }
+        const auto begin = static_cast<size_t>(((batch_row * heads + head) * queries + query) * keys);
+        const MapRow row{.weights = std::span(weights).subspan(begin, static_cast<size_t>(keys)),
+                         .batch_row = batch_row,
+                         .head = head,
+                         .query = query};
+        if (by_.kind == HeadReplacement::Kind::band)
+          cut_to_band(row, visible, by_.width);
+        else if (by_.kind == HeadReplacement::Kind::uniform)
+          set_equal_weights(row, visible, 1, [](int64_t) { return true; });
+        else
+          set_identity(row, visible);
       }
     }
   }
@@ -241,20 +263,21 @@ Tensor HeadAblation::edit_map(const Module& module, const Tensor& map, const Att
 }
 
 Tensor HeadAblation::edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) {
-  const bool mean = by_.kind == HeadReplacement::Kind::mean;
-  if (!mean && by_.kind != HeadReplacement::Kind::zero) return heads;
-  const std::vector<int64_t> off = off_heads(module);
-  if (off.empty()) return heads;
+  const bool by_mean = by_.kind == HeadReplacement::Kind::mean;
+  if (!by_mean && by_.kind != HeadReplacement::Kind::zero) return heads;
+  const std::vector<int64_t> replaced = replaced_heads(module);
+  if (replaced.empty()) return heads;
   const int64_t count = heads.extent(1), width = heads.extent(3);
-  std::vector<float> factor(static_cast<size_t>(count), 1), added(static_cast<size_t>(count * width), 0);
-  for (const int64_t head : off) {
-    factor[static_cast<size_t>(head)] = 0;
-    if (!mean) continue;
+  std::vector<float> factors(static_cast<size_t>(count), 1);          // 0 for a replaced head
+  std::vector<float> outputs(static_cast<size_t>(count * width), 0);  // means of replaced heads
+  for (const int64_t head : replaced) {
+    factors[static_cast<size_t>(head)] = 0;
+    if (!by_mean) continue;
     const std::vector<float>& means = means_->at(&module);
-    std::copy_n(means.begin() + head * width, width, added.begin() + head * width);
+    std::copy_n(means.begin() + head * width, width, outputs.begin() + head * width);
   }
-  const Tensor y = heads * tensor_like(heads, factor, Shape{1, count, 1, 1});
-  return mean ? y + tensor_like(heads, added, Shape{1, count, 1, width}) : y;
+  const Tensor kept = heads * tensor_like(heads, factors, Shape{1, count, 1, 1});
+  return by_mean ? kept + tensor_like(heads, outputs, Shape{1, count, 1, width}) : kept;
 }
 
 }  // namespace heed

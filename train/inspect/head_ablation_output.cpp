@@ -1,4 +1,4 @@
-// An ablation report as JSON, table, picture and page.
+// Writes an ablation report as JSON, tables, picture and page.
 #include <algorithm>
 #include <cmath>
 
@@ -39,31 +39,39 @@ std::string with_error(const MeanChange& change, int decimals, double scale = 1)
   return signed_number(scale * change.value, decimals) + " \u00b1 " + fixed(scale * change.error, decimals);
 }
 
-/// The row of an effect in a table for terminals: what `names` it, and the changes.
-TableRow effect_row(TableRow names, const AblationEffect& effect) {
-  names.push_back(with_error(effect.loss, 4));
-  names.push_back(with_error(effect.accuracy, 2, 100));
-  if (effect.bleu) names.push_back(with_error(*effect.bleu, 2));
-  return names;
+/// The cells of the changes: loss, accuracy in percentage points, and BLEU where it was measured.
+TableRow change_cells(const AblationEffect& effect) {
+  constexpr double percent = 100;
+  TableRow cells{with_error(effect.loss, 4), with_error(effect.accuracy, 2, percent)};
+  if (effect.bleu) cells.push_back(with_error(*effect.bleu, 2));
+  return cells;
 }
 
-std::string table_row(const std::string& names, const AblationEffect& effect) {
-  return text("<tr>", names, "<td>", with_error(effect.loss, 4), "</td><td>",
-              with_error(effect.accuracy, 2, 100), "</td>",
-              effect.bleu ? "<td>" + with_error(*effect.bleu, 2) + "</td>" : "", "</tr>\n");
+/// The row of an effect in a table for terminals. `first_cells` hold the head's name and the like.
+TableRow terminal_row(TableRow first_cells, const AblationEffect& effect) {
+  const TableRow cells = change_cells(effect);
+  first_cells.insert(first_cells.end(), cells.begin(), cells.end());
+  return first_cells;
 }
 
-/// A table of changes, whose first columns are called `names`; that of BLEU is there where it was measured.
-std::string effects_table(const std::string& label, std::vector<std::string> names, bool with_bleu,
+/// The row of an effect in a table of the page. `first_cells`: HTML of the cells before the changes.
+std::string html_row(const std::string& first_cells, const AblationEffect& effect) {
+  std::string cells;
+  for (const std::string& cell : change_cells(effect)) cells += text("<td>", cell, "</td>");
+  return text("<tr>", first_cells, cells, "</tr>\n");
+}
+
+/// A table of changes in the page. `columns`: the headings of the columns before the changes.
+std::string effects_table(const std::string& label, std::vector<std::string> columns, bool with_bleu,
                           const std::string& rows) {
-  names.insert(names.end(), {"change of loss, nats per target", "change of accuracy, points"});
-  if (with_bleu) names.emplace_back("change of BLEU, points");
-  return picture::html_table(label, "measures", picture::column_heads(names), rows);
+  columns.insert(columns.end(), {"change of loss, nats per target", "change of accuracy, points"});
+  if (with_bleu) columns.emplace_back("change of BLEU, points");
+  return picture::html_table(label, "measures", picture::column_heads(columns), rows);
 }
 
 std::string replaced_table(const std::string& label, const std::vector<AblationEffect>& effects) {
   std::string rows;
-  for (const AblationEffect& effect : effects) rows += table_row(row_head(effect.name), effect);
+  for (const AblationEffect& effect : effects) rows += html_row(row_head(effect.name), effect);
   return effects_table(label, {"replaced"}, effects.front().bleu.has_value(), rows);
 }
 
@@ -73,7 +81,7 @@ std::string pruning_table(const std::vector<PruningStep>& curve) {
   for (const PruningStep& step : curve) {
     if (step.removed.empty()) continue;
     with_bleu = step.effect.bleu.has_value();
-    rows += table_row(text(row_head(step.removed), "<td>", step.left, "</td>"), step.effect);
+    rows += html_row(text(row_head(step.removed), "<td>", step.left, "</td>"), step.effect);
   }
   return effects_table("Pruning", {"head removed", "heads left"}, with_bleu, rows);
 }
@@ -121,22 +129,22 @@ Json ablation_json(const AblationReport& report) {
 }
 
 std::string ablation_text(const AblationReport& report) {
-  const auto headings = [&](TableRow names) {
-    names.insert(names.end(), {"change of loss", "accuracy, points"});
-    if (report.outputs > 0) names.emplace_back("change of BLEU");
-    return names;
+  const auto headings = [&](TableRow columns) {
+    columns.insert(columns.end(), {"change of loss", "accuracy, points"});
+    if (report.outputs > 0) columns.emplace_back("change of BLEU");
+    return columns;
   };
   std::vector<TableRow> replaced{headings({"replaced"})};
-  for (const AblationEffect& effect : report.heads) replaced.push_back(effect_row({effect.name}, effect));
+  for (const AblationEffect& effect : report.heads) replaced.push_back(terminal_row({effect.name}, effect));
   if (!report.layers.empty()) replaced.emplace_back();
-  for (const AblationEffect& effect : report.layers) replaced.push_back(effect_row({effect.name}, effect));
+  for (const AblationEffect& effect : report.layers) replaced.push_back(terminal_row({effect.name}, effect));
   const std::string out =
       "  " + about_unpruned(report) + "\n\n" + aligned_table(replaced, {.alignment = "lrrr", .indent = 2});
   if (report.curve.empty()) return out;
   std::vector<TableRow> pruned{headings({"head removed", "heads left"})};
   for (const PruningStep& step : report.curve) {
     if (!step.removed.empty())
-      pruned.push_back(effect_row({step.removed, std::to_string(step.left)}, step.effect));
+      pruned.push_back(terminal_row({step.removed, std::to_string(step.left)}, step.effect));
   }
   return out + "\n  pruning: each line removes one head more, the least important first\n" +
          aligned_table(pruned, {.alignment = "lrrrr", .indent = 2});
@@ -146,10 +154,11 @@ namespace {
 
 constexpr double picture_width = 460;
 
-/// Adds the bars of some effects over an axis of their own, from `top` on, which it moves below them.
+/// Draws a panel with a heading, an axis from x = `left` on, and a bar with an error for each effect. `top`
+/// is the panel's upper edge before the call, and the edge of what may follow after it.
 void add_bars(SvgCanvas& out, const std::string& heading, const std::vector<AblationEffect>& effects,
               double left, double& top) {
-  constexpr double row = 18, right = picture_width - 24;
+  constexpr double row_height = 18, right = picture_width - 24;
   double low = 0, high = 1e-9;
   for (const AblationEffect& effect : effects) {
     low = std::min(low, effect.loss.value - effect.loss.error);
@@ -158,20 +167,20 @@ void add_bars(SvgCanvas& out, const std::string& heading, const std::vector<Abla
   const std::vector<double> ticks = axis_ticks(low, high, 4);
   low = std::min(low, ticks.front());
   high = std::max(high, ticks.back());
-  const double bars = top + 42, bottom = bars + row * static_cast<double>(effects.size());
+  const double bars_top = top + 42, bottom = bars_top + row_height * static_cast<double>(effects.size());
   const auto x = [&](double value) { return left + (value - low) / (high - low) * (right - left); };
   out.label(8, top + 14, heading, "font-weight=\"600\" fill=\"var(--text)\"");
   for (const double tick : ticks) {
-    out.vertical(x(tick), bars - 4, bottom,
+    out.vertical(x(tick), bars_top - 4, bottom,
                  tick == 0 ? "stroke=\"var(--strong)\"" : "stroke=\"var(--line)\"");
-    out.label(x(tick), bars - 9, tick_text(tick), "text-anchor=\"middle\" fill=\"var(--muted)\"");
+    out.label(x(tick), bars_top - 9, tick_text(tick), "text-anchor=\"middle\" fill=\"var(--muted)\"");
   }
   for (size_t i = 0; i < effects.size(); ++i) {
     const MeanChange& loss = effects[i].loss;
-    const double y = bars + row * static_cast<double>(i), middle = y + row / 2;
-    const double from = std::min(x(0), x(loss.value)), to = std::max(x(0), x(loss.value));
+    const double y = bars_top + row_height * static_cast<double>(i), middle = y + row_height / 2;
+    const auto [bar_left, bar_right] = std::minmax({x(0), x(loss.value)});
     out.label(left - 8, middle + 4, effects[i].name, "text-anchor=\"end\" fill=\"var(--text)\"");
-    out.rectangle(from, y + 3, std::max(to - from, 0.5), 12, "fill=\"var(--series-0)\"",
+    out.rectangle(bar_left, y + 3, std::max(bar_right - bar_left, 0.5), 12, "fill=\"var(--series-0)\"",
                   effects[i].name + ": " + with_error(loss, 4));
     out.horizontal(x(loss.value - loss.error), middle, x(loss.value + loss.error),
                    "stroke=\"var(--text)\" stroke-width=\"1.5\"");
@@ -179,9 +188,11 @@ void add_bars(SvgCanvas& out, const std::string& heading, const std::vector<Abla
   top = bottom + 18;
 }
 
-/// A panel for single heads and one for heads replaced together, whose changes are of another size.
+/// Draws a panel for single heads and one, with an axis of its own, for heads replaced together: their
+/// changes are larger.
 std::string ablation_drawing(const AblationReport& report) {
-  double left = 60, bottom = 34;
+  double left = 60;    // left edge of the axes: room for the names of heads
+  double bottom = 34;  // lower edge of the drawing so far
   for (const auto* list : {&report.heads, &report.layers}) {
     for (const AblationEffect& effect : *list)
       left = std::max(left, 7.5 * static_cast<double>(display_width(effect.name)) + 16);

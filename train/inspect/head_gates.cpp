@@ -1,4 +1,5 @@
-// Hard concrete gates: sigmoids of noisy logits, stretched beyond 0 and 1 and cut there.
+// Hard concrete gates: z = clip(sigmoid((logit + noise) / temperature) (high - low) + low, 0, 1), where the
+// noise is log(u / (1 - u)) with u uniform in (0, 1).
 #include "heed/train/inspect/head_gates.h"
 
 #include <algorithm>
@@ -15,8 +16,9 @@ namespace {
 
 constexpr double temperature = 2.0 / 3, low = -0.1, high = 1.1;  // beta, gamma and zeta of Louizos et al.
 constexpr double initial_logit = 2;                              // most gates begin open
+const double open_offset = temperature * std::log(-low / high);  // P(z > 0) = sigmoid(logit - open_offset)
 
-/// The gates of every attention of a model: an editor that draws noise in training.
+/// The gates of every attention of a model. They multiply the outputs of heads, with new noise in each pass.
 class HeadGates final : public Module, public HeadEditor {
  public:
   HeadGates(const std::vector<ModelHead>& heads, uint64_t seed) : rng_(seed) {
@@ -44,78 +46,77 @@ class HeadGates final : public Module, public HeadEditor {
       const double u = std::clamp(rng_.uniform(), 1e-6, 1 - 1e-6);
       noise.push_back(static_cast<float>(std::log(u / (1 - u))));
     }
-    const Tensor drawn = Tensor::from(noise, logits.shape()).to(logits.device());
-    const Tensor gates = stretched(sigmoid((logits + drawn) / temperature));
+    const Tensor noise_tensor = Tensor::from(noise, logits.shape()).to(logits.device());
+    const Tensor sigmoids = sigmoid((logits + noise_tensor) / temperature);
+    const Tensor gates = minimum(maximum(sigmoids * (high - low) + low, 0.0), 1.0);
     return heads * cast(reshape(gates, Shape{1, gates.size(), 1, 1}), heads.dtype());
   }
 
   /// The expected number of open gates.
-  Tensor open() const {
+  Tensor expected_open() const {
     Tensor total;
     for (const Tensor& logits : logits_) {
-      const Tensor here = sum(sigmoid(logits - temperature * std::log(-low / high)));
-      total = total ? total + here : here;
+      const Tensor of_attention = sum(sigmoid(logits - open_offset));
+      total = total ? total + of_attention : of_attention;
     }
     return total;
   }
 
+  /// The trained gates of these heads, in their order.
   std::vector<HeadGate> values(const std::vector<ModelHead>& heads) const {
+    const auto sigmoid_of = [](double x) { return 1 / (1 + std::exp(-x)); };
     std::vector<HeadGate> out;
     for (const Tensor& logits : logits_) {
-      for (const double logit : logits.to_doubles()) {
-        const auto squash = [](double x) { return 1 / (1 + std::exp(-x)); };
+      for (const double logit : logits.to_doubles())
         out.push_back({.name = heads[out.size()].name,
-                       .open = squash(logit - temperature * std::log(-low / high)),
-                       .value = std::clamp(squash(logit) * (high - low) + low, 0.0, 1.0)});
-      }
+                       .open = sigmoid_of(logit - open_offset),
+                       .value = std::clamp(sigmoid_of(logit) * (high - low) + low, 0.0, 1.0)});
     }
     return out;
   }
 
  private:
-  static Tensor stretched(const Tensor& s) { return minimum(maximum(s * (high - low) + low, 0.0), 1.0); }
-
   Rng rng_;
-  std::vector<const Module*> modules_;
-  std::vector<int64_t> counts_;
-  std::vector<Tensor> logits_;
-  std::vector<std::string> names_;
+  std::vector<const Module*> modules_;  // the attentions
+  std::vector<int64_t> counts_;         // number of heads of each
+  std::vector<Tensor> logits_;          // [H] of each
+  std::vector<std::string> names_;      // parameter names of the logits
 };
 
 }  // namespace
 
 GateReport train_head_gates(Task& task, Module& model, const GateOptions& options,
-                            const AblationOptions& measure, const DecodeOptions& decode) {
+                            const AblationOptions& measurement, const DecodeOptions& decode) {
   const std::vector<ModelHead> heads = heads_of_model(task, model);
   visit_tensors(model, [](const std::string&, Tensor& x) { x = x.detach(); });  // only gates are trained
   HeadGates gates(heads, options.seed);
   Optimizer optimizer(gates, {.kind = OptimizerKind::adam});
   GateReport out;
-  double last_losses = 0;
-  const int64_t last = std::max<int64_t>(options.steps / 10, 1);
-  int64_t epoch = 0, count = task.plan(0), position = 0;
+  double sum_of_last_losses = 0;
+  const int64_t last_steps = std::max<int64_t>(options.steps / 10, 1);
+  int64_t epoch = 0, num_batches = task.plan(0), position = 0;
   std::optional<CountedWork> work(static_cast<double>(options.steps));
   for (int64_t step = 0; step < options.steps; ++step) {
-    if (position == count) {
-      count = task.plan(++epoch);
+    if (position == num_batches) {
+      num_batches = task.plan(++epoch);
       position = 0;
     }
     const Tensor loss = task.loss(model, task.batch(position++), {.editor = &gates});
-    if (step >= options.steps - last) last_losses += loss.item();
-    backward(loss + gates.open() * options.penalty);
+    if (step >= options.steps - last_steps) sum_of_last_losses += loss.item();
+    backward(loss + gates.expected_open() * options.penalty);
     optimizer.step(options.learning_rate);
     work->add();
   }
-  work.reset();
-  out.loss = last_losses / static_cast<double>(last);
+  work.reset();  // ablate_heads() below counts its own work
+  out.loss = sum_of_last_losses / static_cast<double>(last_steps);
   out.gates = gates.values(heads);
-  AblationOptions closing = measure;
+  AblationOptions closing = measurement;
   closing.by = {};
   closing.curve = false;
   closing.heads.clear();
-  constexpr double half = 0.5;
+  constexpr double min_kept_value = 0.5;
   for (const HeadGate& gate : out.gates) {
-    if (gate.value >= half)
+    if (gate.value >= min_kept_value)
       ++out.kept;
     else
       closing.heads += (closing.heads.empty() ? "" : ",") + gate.name;

@@ -1,4 +1,5 @@
-// Adds up the measures of heads, example by example; threads share the heads, so each sum keeps its order.
+// Sums the measures of heads over examples. Threads share the heads, not the examples, so each sum has a
+// fixed order.
 #include "heed/train/inspect/head_report.h"
 
 #include <algorithm>
@@ -14,38 +15,39 @@
 namespace heed {
 namespace {
 
-constexpr int64_t example_tiles = 48;
+constexpr int64_t max_example_tiles = 48;  // a side
 constexpr int64_t repeated_tokens = 50, repeated_sequences = 8;
 
-/// A measure by which examples are chosen for heads whose first role is one of these.
-struct Candidate {
-  const char* measure;
+/// A measure by which examples are chosen for heads of some roles.
+struct ExampleMeasure {
+  const char* name;
   std::vector<std::string> roles;
 };
 
-/// In the order of candidate_scores(); the first is for heads without such a role.
-const std::array<Candidate, 10>& candidates() {
-  static const std::array<Candidate, 10> all{{{"information", {}},
-                                              {"previous", {"previous token", "positional -1"}},
-                                              {"next", {"positional +1"}},
-                                              {"self", {"positional 0"}},
-                                              {"special", {"special tokens"}},
-                                              {"punctuation", {"punctuation"}},
-                                              {"rarest_word", {"rare words"}},
-                                              {"uniform", {"uniform"}},
-                                              {"word_alignment", {"alignment"}},
-                                              {"column", {"vertical"}}}};
+/// All such measures, in the order of example_scores(). The first is for heads without one of these roles.
+const std::array<ExampleMeasure, 10>& example_measures() {
+  static const std::array<ExampleMeasure, 10> all{{{"information", {}},
+                                                   {"previous", {"previous token", "positional -1"}},
+                                                   {"next", {"positional +1"}},
+                                                   {"self", {"positional 0"}},
+                                                   {"special", {"special tokens"}},
+                                                   {"punctuation", {"punctuation"}},
+                                                   {"rarest_word", {"rare words"}},
+                                                   {"uniform", {"uniform"}},
+                                                   {"word_alignment", {"alignment"}},
+                                                   {"column", {"vertical"}}}};
   return all;
 }
-using CandidateScores = std::array<double, 10>;
+using ExampleScores = std::array<double, 10>;
 
 /// part / total; 0 where the total is not above zero.
 double ratio_of(double part, double total) { return total > 0 ? part / total : 0; }
 
-CandidateScores candidate_scores(const HeadSums& sums, const AlignmentAgreement& agreement) {
+/// The values of example_measures() for one head on one example.
+ExampleScores example_scores(const HeadSums& sums, const AlignmentAgreement& agreement) {
   double special = 0;
   for (const auto& [token, mass] : sums.special) special += mass;
-  constexpr double enough_links = 3;  // fewer are hit by chance
+  constexpr double min_links = 3;  // fewer may agree by chance
   return {ratio_of(sums.information, sums.rows),
           ratio_of(sums.previous, sums.previous_rows),
           ratio_of(sums.next, sums.next_rows),
@@ -54,22 +56,22 @@ CandidateScores candidate_scores(const HeadSums& sums, const AlignmentAgreement&
           ratio_of(sums.punctuation, sums.rows),
           ratio_of(sums.rarest, sums.rare_rows),
           ratio_of(sums.entropy, sums.uniform_entropy),
-          agreement.links >= enough_links ? agreement.accuracy() : 0,
+          agreement.links >= min_links ? agreement.accuracy() : 0,
           ratio_of(sums.column, sums.examples)};
 }
 
-/// The index of the candidate for a head with these roles.
-size_t candidate_of(const std::vector<HeadRole>& roles) {
+/// The index of the measure for a head with these roles: that of the first role which has one.
+size_t measure_for(const std::vector<HeadRole>& roles) {
   for (const HeadRole& role : roles) {
-    for (size_t i = 0; i < candidates().size(); ++i) {
-      const std::vector<std::string>& of = candidates()[i].roles;
-      if (std::find(of.begin(), of.end(), role.name) != of.end()) return i;
+    for (size_t i = 0; i < example_measures().size(); ++i) {
+      const std::vector<std::string>& measured = example_measures()[i].roles;
+      if (std::find(measured.begin(), measured.end(), role.name) != measured.end()) return i;
     }
   }
   return 0;
 }
 
-/// The key with the largest weight of a query; the first one wins a tie.
+/// The key with the largest weight of a query; of several the first.
 int64_t heaviest_key(const MapView& map, int64_t head, int64_t query) {
   int64_t best = 0;
   for (int64_t key = 1; key < map.keys; ++key)
@@ -77,13 +79,14 @@ int64_t heaviest_key(const MapView& map, int64_t head, int64_t query) {
   return best;
 }
 
-/// The links of an example, and offsets of all links so far: the baseline that one offset reaches.
+/// Counts the offsets (source - target) of all links, by kind of word.
 struct LinkOffsets {
-  std::map<std::string, std::map<int64_t, double>> times;
-  void add(const std::string& kind, int64_t offset) { ++times[kind][offset]; }
+  std::map<std::string, std::map<int64_t, double>> counts;
+  void add(const std::string& kind, int64_t offset) { ++counts[kind][offset]; }
+  /// The fraction of links with the most frequent offset: what a head reaches that looks at one offset alone.
   double baseline(const std::string& kind) const {
-    const auto found = times.find(kind);
-    if (found == times.end()) return 0;
+    const auto found = counts.find(kind);
+    if (found == counts.end()) return 0;
     double max_count = 0, all = 0;
     for (const auto& [offset, count] : found->second) {
       max_count = std::max(max_count, count);
@@ -93,33 +96,35 @@ struct LinkOffsets {
   }
 };
 
+/// The kinds under which a link is counted: its kind of word, and that of swapped adjectives.
 std::vector<std::string> kinds_of(const WordLink& link) {
   std::vector<std::string> out{name_of(link.kind)};
   if (link.swapped) out.emplace_back("adjective behind its noun");
   return out;
 }
 
-/// One head's state while examples pass.
+/// Collects the measures and best examples of one head.
 struct HeadCollector {
   HeadEntry entry;
-  size_t map = 0;
-  std::map<std::string, AlignmentAgreement> links;  ///< by kind; "" is any of them
-  std::array<std::vector<HeadExample>, std::tuple_size_v<CandidateScores>> best;  ///< by candidate
+  size_t map = 0;                                   ///< index of its map in MappedExample::maps
+  std::map<std::string, AlignmentAgreement> links;  ///< by kind; "" is any kind
+  /// Examples with the highest scores, [measures][examples].
+  std::array<std::vector<HeadExample>, std::tuple_size_v<ExampleScores>> best;
 
-  /// Counts the links whose target word has its largest weight on the linked source word; returns the
-  /// counts of this example.
-  AlignmentAgreement agree(const MapView& view, const std::vector<WordLink>& truth) {
+  /// Counts the links whose target word has its largest weight on the linked source word. Returns the counts
+  /// of this example alone, where a target word counts once; its links must be adjacent.
+  AlignmentAgreement count_agreement(const MapView& view, const std::vector<WordLink>& alignment) {
     AlignmentAgreement of_example;
-    for (size_t i = 0; i < truth.size(); ++i) {
-      const int64_t key = heaviest_key(view, entry.head, truth[i].target);
-      for (const std::string& kind : kinds_of(truth[i])) {
-        links[kind].hits += key == truth[i].source ? 1 : 0;
+    for (size_t i = 0; i < alignment.size(); ++i) {
+      const int64_t key = heaviest_key(view, entry.head, alignment[i].target);
+      for (const std::string& kind : kinds_of(alignment[i])) {
+        links[kind].hits += key == alignment[i].source ? 1 : 0;
         ++links[kind].links;
       }
-      if (i > 0 && truth[i].target == truth[i - 1].target) continue;  // a word counts once
+      if (i > 0 && alignment[i].target == alignment[i - 1].target) continue;
       bool hit = false;
-      for (size_t j = i; j < truth.size() && truth[j].target == truth[i].target; ++j)
-        hit = hit || key == truth[j].source;
+      for (size_t j = i; j < alignment.size() && alignment[j].target == alignment[i].target; ++j)
+        hit = hit || key == alignment[j].source;
       of_example.hits += hit ? 1 : 0;
       ++of_example.links;
     }
@@ -128,24 +133,28 @@ struct HeadCollector {
     return of_example;
   }
 
-  void keep_best(const MappedExample& example, const CandidateScores& scores, int64_t max_examples) {
-    for (size_t by = 0; by < scores.size(); ++by) {
-      std::vector<HeadExample>& list = best[by];
-      const bool full = static_cast<int64_t>(list.size()) >= max_examples;
-      if (scores[by] <= 0 || (full && scores[by] <= list.back().score)) continue;
-      if (full) list.pop_back();
-      HeadExample one{example.number, example.caption, scores[by],
-                      pooled(one_head(example.maps[map], entry.head), example_tiles)};
-      const auto place = std::find_if(list.begin(), list.end(),
-                                      [&](const HeadExample& other) { return other.score < one.score; });
-      list.insert(place, std::move(one));
+  /// Inserts an example into the lists of all measures by which it is one of the best `max_examples`.
+  void keep_best(const MappedExample& example, const ExampleScores& scores, int64_t max_examples) {
+    for (size_t measure = 0; measure < scores.size(); ++measure) {
+      std::vector<HeadExample>& list = best[measure];
+      const double score = scores[measure];
+      const bool is_full = static_cast<int64_t>(list.size()) >= max_examples;
+      if (score <= 0 || (is_full && score <= list.back().score)) continue;
+      if (is_full) list.pop_back();
+      const auto position =
+          std::find_if(list.begin(), list.end(), [&](const HeadExample& kept) { return kept.score < score; });
+      list.insert(position, {.number = example.number,
+                             .caption = example.caption,
+                             .score = score,
+                             .map = pooled(one_head(example.maps[map], entry.head), max_example_tiles)});
     }
   }
 };
 
-/// Tokens of the test examples, for rarity: of what encoders read, and of what decoders read.
+/// Counts of the tokens in all examples, by which rare words are found.
 struct CountedTokens {
-  TokenCounts input, target;
+  TokenCounts input;   ///< counts of tokens that an encoder, or the only stack, reads
+  TokenCounts target;  ///< counts of tokens that a decoder reads; empty without one
   const TokenCounts& of(const MapView& map) const {
     return map.kind == "decoder self" && !target.empty() ? target : input;
   }
@@ -162,7 +171,7 @@ CountedTokens counted_tokens(const Task& task, const MapSourceOptions& options) 
   return out;
 }
 
-/// Counts the tokens of lines, which are known once each line is mapped. `done` is called after each.
+/// Counts the tokens of lines, which maps name. Calls `done` after each line.
 CountedTokens counted_tokens_of_lines(const Task& task, Module& model, const MappedLines& lines,
                                       const std::function<void()>& done) {
   CountedTokens out;
@@ -182,42 +191,37 @@ CountedTokens counted_tokens_of_lines(const Task& task, Module& model, const Map
   return out;
 }
 
-/// Adds example after example; see head_report().
+/// Collects all heads over the examples of a report.
 class Collector {
  public:
-  Collector(const HeadReportOptions& options, CountedTokens counts)
-      : options_(options), counts_(std::move(counts)) {}
+  Collector(const HeadReportOptions& options, CountedTokens token_counts)
+      : options_(options), token_counts_(std::move(token_counts)) {}
 
-  void take(const MappedExample& example) {
-    if (heads_.empty()) begin(example);
-    std::vector<WordLink> truth;
-    for (const MapView& map : example.maps) {
-      if (!options_.phrasebook || map.kind != "cross" || !truth.empty()) continue;
-      truth = phrasebook_alignment(map.key_tokens, map.query_tokens);
-      for (const WordLink& link : truth) {
-        offsets_.add("", link.source - link.target);
-        for (const std::string& kind : kinds_of(link)) offsets_.add(kind, link.source - link.target);
-      }
-    }
+  /// Adds an example to the sums of all heads.
+  void add(const MappedExample& example) {
+    if (heads_.empty()) make_heads(example);
+    const std::vector<WordLink> alignment = alignment_of(example);
     parallel_rows(static_cast<int64_t>(heads_.size()), 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         HeadCollector& head = heads_[static_cast<size_t>(i)];
         const MapView& map = example.maps[head.map];
-        HeadSums sums = sums_of(map, head.entry.head, counts_.of(map));
-        if (count_ < options_.ranked) {
+        HeadSums sums = sums_of(map, head.entry.head, token_counts_.of(map));
+        if (num_examples_ < options_.ranked) {
           sums.rank = rank_of_head(map, head.entry.head);
           sums.rank_maps = 1;
         }
         const AlignmentAgreement agreement =
-            map.kind == "cross" ? head.agree(map, truth) : AlignmentAgreement{};
-        head.keep_best(example, candidate_scores(sums, agreement), options_.best);
+            map.kind == "cross" ? head.count_agreement(map, alignment) : AlignmentAgreement{};
+        head.keep_best(example, example_scores(sums, agreement), options_.best);
         head.entry.sums.add(sums);
       }
     });
     distances_.add(example.maps);
-    ++count_;
+    ++num_examples_;
   }
 
+  /// Gives the heads their roles and examples, and moves them into a report. `repeats`: scores on repeated
+  /// sequences, [maps][heads]; empty where there are none.
   HeadReport result(const std::vector<std::vector<RepeatScores>>& repeats) {
     HeadReport out;
     for (HeadCollector& head : heads_) {
@@ -230,9 +234,9 @@ class Collector {
         if (!kind.empty()) entry.links[kind] = agreement;
       }
       entry.roles = roles_of(entry.sums, entry.evidence);
-      const size_t by = candidate_of(entry.roles);
-      entry.chosen_by = candidates()[by].measure;
-      entry.best = std::move(head.best[by]);
+      const size_t measure = measure_for(entry.roles);
+      entry.chosen_by = example_measures()[measure].name;
+      entry.best = std::move(head.best[measure]);
       out.heads.push_back(std::move(entry));
     }
     out.groups = distances_.groups();
@@ -240,29 +244,43 @@ class Collector {
   }
 
  private:
-  void begin(const MappedExample& example) {
+  /// Makes the heads of all maps of the first example.
+  void make_heads(const MappedExample& example) {
     for (size_t map = 0; map < example.maps.size(); ++map) {
       const MapView& view = example.maps[map];
+      const AttentionPlace place{.kind = view.kind, .layer = view.layer};
       for (int64_t number = 0; number < view.heads; ++number) {
-        HeadCollector head;
-        const AttentionPlace place{.kind = view.kind, .layer = view.layer};
+        HeadCollector& head = heads_.emplace_back();
         head.map = map;
         head.entry.name = text(place.name(), ".", number);
         head.entry.module = view.name;
         head.entry.kind = view.kind;
         head.entry.layer = view.layer;
         head.entry.head = number;
-        heads_.push_back(std::move(head));
       }
     }
   }
 
+  /// The word alignment of an example, whose offsets are counted; empty without the phrasebook.
+  std::vector<WordLink> alignment_of(const MappedExample& example) {
+    std::vector<WordLink> alignment;
+    for (const MapView& map : example.maps) {
+      if (!options_.phrasebook || map.kind != "cross" || !alignment.empty()) continue;
+      alignment = phrasebook_alignment(map.key_tokens, map.query_tokens);
+      for (const WordLink& link : alignment) {
+        offsets_.add("", link.source - link.target);
+        for (const std::string& kind : kinds_of(link)) offsets_.add(kind, link.source - link.target);
+      }
+    }
+    return alignment;
+  }
+
   const HeadReportOptions& options_;
-  CountedTokens counts_;
+  CountedTokens token_counts_;
   std::vector<HeadCollector> heads_;
   HeadDistances distances_;
   LinkOffsets offsets_;
-  int64_t count_ = 0;
+  int64_t num_examples_ = 0;
 };
 
 }  // namespace
@@ -288,9 +306,10 @@ std::vector<std::vector<RepeatScores>> repeat_scores_of_model(Module& module, in
     for (size_t map = 0; map < views.size(); ++map) {
       out[map].resize(static_cast<size_t>(views[map].heads));
       for (int64_t head = 0; head < views[map].heads; ++head) {
-        const RepeatScores one = repeat_scores(views[map], head, period);
-        out[map][static_cast<size_t>(head)].induction += one.induction / static_cast<double>(sequences);
-        out[map][static_cast<size_t>(head)].previous += one.previous / static_cast<double>(sequences);
+        const RepeatScores scores = repeat_scores(views[map], head, period);
+        RepeatScores& mean = out[map][static_cast<size_t>(head)];
+        mean.induction += scores.induction / static_cast<double>(sequences);
+        mean.previous += scores.previous / static_cast<double>(sequences);
       }
     }
   }
@@ -300,24 +319,25 @@ std::vector<std::vector<RepeatScores>> repeat_scores_of_model(Module& module, in
 HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options) {
   const double began = seconds_now();
   const bool by_line = !options.lines.texts.empty();
-  const int64_t all = by_line ? static_cast<int64_t>(options.lines.texts.size())
-                      : options.source.examples > 0
-                          ? std::min(options.source.examples, num_test_examples(task))
-                          : num_test_examples(task);
-  CountedWork work(static_cast<double>(by_line ? 2 * all : all));
+  const int64_t total = by_line ? static_cast<int64_t>(options.lines.texts.size())
+                        : options.source.examples > 0
+                            ? std::min(options.source.examples, num_test_examples(task))
+                            : num_test_examples(task);
+  CountedWork work(static_cast<double>(by_line ? 2 * total : total));  // lines are mapped twice
   Collector collector(options, by_line
                                    ? counted_tokens_of_lines(task, model, options.lines, [&] { work.add(); })
                                    : counted_tokens(task, options.source));
   const auto take = [&](const MappedExample& example) {
-    collector.take(example);
+    collector.add(example);
     work.add();
   };
   const int64_t count = by_line ? for_each_mapped_line(task, model, options.lines, take)
                                 : for_each_mapped_example(task, model, options.source, take);
   std::vector<std::vector<RepeatScores>> repeats;
   if (!by_line && dynamic_cast<DecoderOnly*>(&model) != nullptr) {
-    const int64_t longest = example_provider(task).test_lengths(0, options.source.max_tokens)[0];
-    repeats = repeat_scores_of_model(model, std::min(repeated_tokens, longest / 2), repeated_sequences, 1);
+    constexpr uint64_t seed = 1;
+    const int64_t max_period = example_provider(task).test_lengths(0, options.source.max_tokens)[0] / 2;
+    repeats = repeat_scores_of_model(model, std::min(repeated_tokens, max_period), repeated_sequences, seed);
   }
   HeadReport out = collector.result(repeats);
   out.examples = count;

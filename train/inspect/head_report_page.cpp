@@ -1,4 +1,4 @@
-// A head report as a page and as a picture of its distances.
+// Writes a head report as a page, and the distances of heads as a picture.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +11,8 @@
 namespace heed {
 namespace {
 
-/// JSON that is safe inside a script element: these three occur in texts alone.
-std::string in_script(const Json& json) {
+/// JSON for a script element, with <, > and & as escapes. Valid JSON has these characters in strings only.
+std::string json_for_script(const Json& json) {
   std::string out;
   for (const char c : json.dump()) {
     if (c == '<' || c == '>' || c == '&')
@@ -23,7 +23,7 @@ std::string in_script(const Json& json) {
   return out;
 }
 
-/// Weights in thousandths: what a picture can show.
+/// The map of an example as JSON; weights are whole thousandths, which are precise enough for a picture.
 Json example_map_json(const MapView& map) {
   Json rows{Json::List{}}, columns{Json::List{}}, weights{Json::List{}};
   for (const std::string& token : map.query_tokens) rows.push(picture::visible(token));
@@ -48,7 +48,7 @@ std::string head_report_page(const HeadReport& report, const std::string& title,
   data.set("maps", std::move(maps));
   return picture::page(
       title, subtitle,
-      picture::script_section("head-report", "Attention heads", "The table is made", in_script(data)),
+      picture::script_section("head-report", "Attention heads", "The table is made", json_for_script(data)),
       {picture::tools_script, "train/inspect/page_heads.js"}, embedded_file("train/inspect/page_heads.css"));
 }
 

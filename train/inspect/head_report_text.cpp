@@ -1,6 +1,5 @@
-// A head report as JSON and as a table.
+// Writes a head report as JSON and as a table.
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/table_text.h"
@@ -9,10 +8,10 @@
 namespace heed {
 namespace {
 
-/// Tokens and numbers, the largest first.
-std::vector<std::pair<std::string, double>> largest_first(const std::map<std::string, double>& of,
+/// The `max_count` tokens with the largest numbers, the largest first.
+std::vector<std::pair<std::string, double>> largest_first(const std::map<std::string, double>& numbers,
                                                           size_t max_count) {
-  std::vector<std::pair<std::string, double>> list(of.begin(), of.end());
+  std::vector<std::pair<std::string, double>> list(numbers.begin(), numbers.end());
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   list.resize(std::min(list.size(), max_count));

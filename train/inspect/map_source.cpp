@@ -2,7 +2,6 @@
 #include "heed/train/inspect/map_source.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "heed/train/tasks/map_provider.h"
@@ -10,8 +9,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 64;  // limit of a batch's rows: more are not faster
+constexpr int64_t max_rows = 64;  // limit of a batch: more are not faster
 
+/// The bytes of all recorded maps.
 int64_t bytes_of(const MapRecorder& recorder) {
   int64_t bytes = 0;
   for (const MapRecorder::Map& map : recorder.maps)
@@ -19,18 +19,18 @@ int64_t bytes_of(const MapRecorder& recorder) {
   return bytes;
 }
 
-/// Numbers next to each other whose lengths are equal.
+/// The indices of the first test examples, grouped by their lengths, the shortest first.
 std::vector<std::vector<int64_t>> groups_of_equal_lengths(const Task& task, int64_t examples,
                                                           int64_t max_tokens) {
-  const int64_t all = num_test_examples(task);
-  if (all == 0)
+  const int64_t available = num_test_examples(task);
+  if (available == 0)
     fail("this task gives no test examples by number. Give inputs, or derive the task from ExampleProvider.");
   std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
-  const int64_t count = examples > 0 ? std::min(examples, all) : all;
-  for (int64_t number = 0; number < count; ++number)
-    groups[example_provider(task).test_lengths(number, max_tokens)].push_back(number);
+  const int64_t count = examples > 0 ? std::min(examples, available) : available;
+  for (int64_t index = 0; index < count; ++index)
+    groups[example_provider(task).test_lengths(index, max_tokens)].push_back(index);
   std::vector<std::vector<int64_t>> out;
-  for (auto& [lengths, numbers] : groups) out.push_back(std::move(numbers));
+  for (auto& [lengths, indices] : groups) out.push_back(std::move(indices));
   return out;
 }
 
@@ -52,8 +52,8 @@ std::vector<MapView> map_views(Module& model, const MapRecorder& recorder, const
   std::vector<MapView> views;
   for (const MapRecorder::Map& map : recorder.maps) {
     const AttentionPlace place = place_of(name_of(model, map.module));
-    const bool own_decoder = place.kind == "decoder self" && !tokens.target_in.empty();
-    const std::vector<std::string>& keys = own_decoder ? tokens.target_in : tokens.input;
+    const bool reads_targets = place.kind == "decoder self" && !tokens.target_in.empty();
+    const std::vector<std::string>& keys = reads_targets ? tokens.target_in : tokens.input;
     const std::vector<std::string>& queries = place.kind == "cross" ? tokens.target_out : keys;
     views.push_back(map_view(model, map, place.kind, place.layer, queries, keys, row));
   }
@@ -79,8 +79,7 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
   int64_t count = 0;
   for (const std::vector<int64_t>& group :
        groups_of_equal_lengths(task, options.examples, options.max_tokens)) {
-    // The first example of a group alone tells how many of its lengths fit.
-    size_t rows = 1;
+    size_t rows = 1;  // rows of the next batch; the maps of the first tell how many rows fit into max_bytes
     for (size_t begin = 0; begin < group.size();) {
       const size_t end = std::min(begin + rows, group.size());
       const ExampleBatch examples =
@@ -90,11 +89,13 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
       if (recorder.maps.empty()) fail("the attentions of this model have no maps to look at.");
       for (size_t row = 0; row < examples.rows.size(); ++row) {
         const ExampleTokens& tokens = examples.rows[row];
-        take({tokens.number, tokens.caption, map_views(model, recorder, tokens, static_cast<int64_t>(row))});
+        take({.number = tokens.number,
+              .caption = tokens.caption,
+              .maps = map_views(model, recorder, tokens, static_cast<int64_t>(row))});
       }
       count += static_cast<int64_t>(end - begin);
-      const int64_t each = std::max<int64_t>(bytes_of(recorder) / static_cast<int64_t>(end - begin), 1);
-      rows = static_cast<size_t>(std::clamp<int64_t>(options.max_bytes / each, 1, max_rows));
+      const int64_t row_bytes = std::max<int64_t>(bytes_of(recorder) / static_cast<int64_t>(end - begin), 1);
+      rows = static_cast<size_t>(std::clamp<int64_t>(options.max_bytes / row_bytes, 1, max_rows));
       begin = end;
     }
   }
@@ -106,19 +107,19 @@ int64_t for_each_mapped_line(const Task& task, Module& model, const MappedLines&
                              const std::function<void(const Error&)>& refused) {
   int64_t count = 0;
   for (size_t i = 0; i < lines.texts.size(); ++i) {
-    MappedExample one{.number = static_cast<int64_t>(i), .caption = "", .maps = {}};
+    MappedExample example{.number = static_cast<int64_t>(i), .caption = "", .maps = {}};
     try {
       const MapParts parts{.longest = lines.max_tokens, .max_tokens = lines.max_tokens};
-      one.maps = map_provider(task).maps_with(model, lines.texts[i], parts, one.caption);
+      example.maps = map_provider(task).maps_with(model, lines.texts[i], parts, example.caption);
     } catch (const Error& error) {
       const std::string place = lines.places.empty() ? text("line ", i + 1) : lines.places[i];
-      const Error placed(error.fault(), text(place, ": ", error.what()));
-      if (!refused || error.fault() != Fault::usage) throw placed;
-      refused(placed);
+      const Error error_with_place(error.fault(), text(place, ": ", error.what()));
+      if (!refused || error.fault() != Fault::usage) throw error_with_place;
+      refused(error_with_place);
       continue;
     }
-    if (one.maps.empty()) fail("the attentions of this model have no maps to look at.");
-    take(one);
+    if (example.maps.empty()) fail("the attentions of this model have no maps to look at.");
+    take(example);
     ++count;
   }
   return count;

@@ -12,13 +12,11 @@
 namespace heed {
 namespace {
 
-constexpr double manifest_every = 5;  // seconds
-
-std::string file_of_example(int64_t number) { return formatted("%06lld", static_cast<long long>(number)); }
+constexpr double seconds_between_manifests = 5;
 
 Json list_of_texts(const std::vector<std::string>& texts) { return Json::List(texts.begin(), texts.end()); }
 
-/// The index of a token list, which is added where it is not there.
+/// The index of `tokens` among the lists, to which they are added where they are missing.
 int64_t index_of(std::vector<std::vector<std::string>>& lists, const std::vector<std::string>& tokens) {
   const auto found = std::find(lists.begin(), lists.end(), tokens);
   if (found != lists.end()) return found - lists.begin();
@@ -28,8 +26,11 @@ int64_t index_of(std::vector<std::vector<std::string>>& lists, const std::vector
 
 }  // namespace
 
-MapWriter::MapWriter(Path folder, MapFormat format, Json facts)
-    : folder_(std::move(folder)), format_(format), facts_(std::move(facts)), written_at_(seconds_now()) {
+MapWriter::MapWriter(Path folder, MapFormat format, Json metadata)
+    : folder_(std::move(folder)),
+      format_(format),
+      metadata_(std::move(metadata)),
+      manifest_time_(seconds_now()) {
   if (io::exists(folder_ / "manifest.json")) {
     fail("maps: ", folder_.string(),
          " holds maps or a run already: it has a manifest.json. Give another --out, or remove it.");
@@ -38,7 +39,7 @@ MapWriter::MapWriter(Path folder, MapFormat format, Json facts)
 }
 
 void MapWriter::add(const MappedExample& example) {
-  const std::string base = file_of_example(example.number);
+  const std::string base = formatted("%06lld", static_cast<long long>(example.number));
   std::vector<std::vector<std::string>> lists;
   std::vector<TensorBytes> tensors;
   Json maps = Json::List();
@@ -64,22 +65,22 @@ void MapWriter::add(const MappedExample& example) {
   for (const std::vector<std::string>& list : lists) tokens.push(list_of_texts(list));
   const Json entry = Json::object(
       {{"number", example.number}, {"caption", example.caption}, {"tokens", tokens}, {"maps", maps}});
-  entries_ += (count_ == 0 ? "\n" : ",\n") + entry.dump();
+  examples_json_ += (count_ == 0 ? "\n" : ",\n") + entry.dump();
   ++count_;
-  if (seconds_now() - written_at_ >= manifest_every) write_manifest(false);
+  if (seconds_now() - manifest_time_ >= seconds_between_manifests) write_manifest(/*complete=*/false);
 }
 
 void MapWriter::finish(bool complete) { write_manifest(complete); }
 
 void MapWriter::write_manifest(bool complete) {
-  Json head = facts_;
-  head.set("complete", complete);
-  head.set("count", count_);
-  if (!left_out_.empty()) head.set("left_out", list_of_texts(left_out_));
-  std::string out = head.dump();
-  out.pop_back();  // the closing brace, behind which the examples come
-  io::write(folder_ / "manifest.json", out + ",\"examples\":[" + entries_ + "\n]}\n");
-  written_at_ = seconds_now();
+  Json manifest = metadata_;
+  manifest.set("complete", complete);
+  manifest.set("count", count_);
+  if (!left_out_.empty()) manifest.set("left_out", list_of_texts(left_out_));
+  std::string out = manifest.dump();
+  out.pop_back();  // the closing brace: the examples, which are text already, are one more member
+  io::write(folder_ / "manifest.json", out + ",\"examples\":[" + examples_json_ + "\n]}\n");
+  manifest_time_ = seconds_now();
 }
 
 }  // namespace heed

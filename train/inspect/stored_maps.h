@@ -9,11 +9,11 @@
 namespace heed {
 
 /// Calls `take` with the maps of a file or folder, one after the other, so that few are in memory:
-///   FILE.npy          [H, Tq, Tk] or [Tq, Tk], named after the file
-///   FILE.safetensors  each tensor [H, Tq, Tk], under its own name
-///   FOLDER            what `heed maps` has written: the files that its manifest.json lists, with tokens
-/// Maps of files without tokens have empty ones. Fault::data naming the file for one that holds no map and
-/// for numbers that are not finite; Fault::file where it cannot be read.
+///   FILE.npy          a map [H, Tq, Tk] or [Tq, Tk], named after the file
+///   FILE.safetensors  maps [H, Tq, Tk], named after their tensors
+///   FOLDER            the maps, with tokens, in the files that the manifest.json of `heed maps` lists
+/// The maps of single files have empty tokens. Fault::data that names the file where it holds no map or a
+/// number that is not finite; Fault::file where it cannot be read.
 void visit_stored_maps(const Path& path, const std::function<void(const MapView&)>& take);
 
 }  // namespace heed

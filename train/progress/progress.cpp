@@ -18,8 +18,11 @@
 namespace heed {
 namespace {
 
-constexpr double seconds_between = 10;  // lines where there is no terminal
+constexpr double seconds_between_lines = 10;      // where there is no terminal
+constexpr double seconds_between_rewrites = 0.2;  // on a terminal
+constexpr int64_t bar_width = 18;                 // columns
 
+/// The label in columns 3 to 14: "  label       ".
 std::string labelled(const std::string& label) {
   return "  " + label + std::string(label.size() < 11 ? 12 - label.size() : 1, ' ');
 }
@@ -43,8 +46,8 @@ std::string short_number(double value) {
   return value >= 1e3 ? formatted("%.1fk", value / 1e3) : formatted("%.0f", value);
 }
 
-void Progress::Now::take_score(int64_t at, const std::string& name, double value) {
-  validated = at;
+void Progress::Now::take_score(int64_t step_of_score, const std::string& name, double value) {
+  validated = step_of_score;
   if (name == "loss") validation = value;
   if (name == "estimate") estimate = value;
   if (name == "accuracy") accuracy = value;
@@ -88,13 +91,13 @@ std::string bar_of(size_t filled, size_t width) {
   return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
 }
 
-/// A terminal wraps a line that fills it, and a wrapped line cannot be overwritten.
-size_t room_of(int64_t columns) { return static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1; }
+/// The maximum size of a line that can be overwritten: a terminal wraps a line that fills it.
+size_t max_line_size(int64_t columns) { return static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1; }
 
 }  // namespace
 
 std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
-  const auto share_of = [&](int64_t units) {
+  const auto share_of = [&](int64_t units) {  // units * the fraction of steps taken
     const int64_t done = std::clamp<int64_t>(now.step, 0, now.total);
     return now.total > 0 ? static_cast<size_t>(units * done / now.total) : 0;
   };
@@ -109,7 +112,7 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   const auto add = [&](bool is_known, int rank, std::string words) {
     if (is_known) parts.push_back({rank, std::move(words)});
   };
-  add(bar, 9, " " + bar_of(share_of(18), 18));
+  add(bar, 9, " " + bar_of(share_of(bar_width), bar_width));
   add(true, 6, formatted(" %3zu%%", share_of(100)));
   add(true, 1, formatted("  train %.3f", now.loss));
   add(now.validation >= 0, 3, formatted("  valid %.3f", now.validation));
@@ -120,16 +123,16 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   add(now.tokens_per_second > 0, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
   add(now.norm >= 0, 10, formatted("  grad %.2f", now.norm));
   add(true, 2, "  eta " + clock_text(now.seconds_left));
-  const auto whole = [&] {
+  const auto joined = [&] {
     std::string out;
     for (const Part& part : parts) out += part.words;
     return out;
   };
-  const size_t max_size = room_of(columns);
-  while (parts.size() > 1 && whole().size() > max_size)
+  const size_t max_size = max_line_size(columns);
+  while (parts.size() > 1 && joined().size() > max_size)
     parts.erase(std::max_element(parts.begin(), parts.end(),
                                  [](const Part& a, const Part& b) { return a.rank < b.rank; }));
-  return whole().substr(0, max_size);  // every character is one byte and one column
+  return joined().substr(0, max_size);  // every character is one byte and one column
 }
 
 std::string work_line(const Progress::Work& now, bool bar, int64_t columns) {
@@ -138,22 +141,22 @@ std::string work_line(const Progress::Work& now, bool bar, int64_t columns) {
     out += now.began > 0 ? "... " + clock_text(seconds_now() - now.began) : "...";
   } else {
     const double share = std::clamp(now.share, 0.0, 1.0);
-    out += (bar ? bar_of(static_cast<size_t>(18 * share), 18) + " " : "") +
+    out += (bar ? bar_of(static_cast<size_t>(bar_width * share), bar_width) + " " : "") +
            formatted("%3d%%", static_cast<int>(100 * share));
     if (share > 0 && now.seconds_left >= 0) out += "  eta " + clock_text(now.seconds_left);
   }
-  return out.substr(0, room_of(columns));
+  return out.substr(0, max_line_size(columns));
 }
 
 void Progress::work(const Work& now) {
   if (quiet) return;
   const double time = seconds_now();
   if (terminal_) {
-    if (open_ && time - printed_at_ < 0.2) return;
+    if (open_ && time - printed_at_ < seconds_between_rewrites) return;
     rewrite(work_line(now, true, terminal_columns(STDERR_FILENO, 80)));
     open_ = working_ = true;
   } else {
-    if (now.began <= 0 || time - std::max(printed_at_, now.began) < seconds_between) return;
+    if (now.began <= 0 || time - std::max(printed_at_, now.began) < seconds_between_lines) return;
     put(work_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
   }
   printed_at_ = time;
@@ -164,7 +167,7 @@ void Progress::step(const Now& now) {
   const double time = seconds_now();
   const bool last = now.step == now.total;
   if (terminal_) {
-    if (!last && time - printed_at_ < 0.2) return;
+    if (!last && time - printed_at_ < seconds_between_rewrites) return;
     const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // asked each time: windows are resized
     rewrite(progress_line(now, true, columns));
     open_ = true;
@@ -173,7 +176,7 @@ void Progress::step(const Now& now) {
     if (now.step == printed_step_) return;
     const int64_t tenth = std::max<int64_t>(now.total / 10, 1);
     const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
-    if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < seconds_between) return;
+    if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < seconds_between_lines) return;
     printed_step_ = now.step;
     put(progress_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
   }

@@ -22,28 +22,29 @@ class Progress {
     double loss = 0;               ///< loss of the step, in nats
     double rate = 0;               ///< learning rate
     double norm = -1;              ///< norm of the gradient; below 0: unknown
-    int64_t validated = 0;         ///< the step of the last validation, whose scores follow
+    int64_t validated = 0;         ///< step of the last validation
     double validation = -1;        ///< loss of the last validation; below 0: none yet
-    double estimate = -1;          ///< its loss on random batches; below 0: none
-    double accuracy = -1;          ///< its accuracy; below 0: none
-    double bleu = -1;              ///< its BLEU; below 0: none
+    double estimate = -1;          ///< loss on random batches of the last validation; below 0: none
+    double accuracy = -1;          ///< accuracy of the last validation; below 0: none
+    double bleu = -1;              ///< BLEU of the last validation; below 0: none
     double tokens_per_second = 0;  ///< target tokens a second; 0: unknown
-    double seconds_left = 0;       ///< expected until the run's end
-    /// Takes one score of the validation at a step.
-    void take_score(int64_t at, const std::string& name, double value);
+    double seconds_left = 0;       ///< expected seconds until the run's end
+    /// Records one score of the validation at `step_of_score`.
+    void take_score(int64_t step_of_score, const std::string& name, double value);
   };
-  /// Shows a step. Prints at most five times a second on a terminal; elsewhere once a step, at about every
-  /// tenth of the run or 10 seconds.
+  /// Shows a step. Prints at most five times a second on a terminal; elsewhere after about each tenth of the
+  /// run, and at least every 10 seconds.
   void step(const Now& now);
   void finish();  ///< ends the line of progress, if there is one: later steps are of another run
   /// Work beside the steps, such as scoring.
   struct Work {
-    std::string label;  ///< as in say()
+    std::string label;  ///< label of the line
     double share = -1;  ///< fraction done, 0 to 1; below 0: unknown, then the time since `began` is shown
     double seconds_left = 0;  ///< expected seconds until its end; below 0: not known yet
     double began = 0;         ///< seconds_now() at its beginning; 0: just now
   };
-  /// Shows such work. Prints at most five times a second on a terminal, elsewhere every 10 seconds.
+  /// Shows the progress of work. Prints at most five times a second on a terminal, elsewhere every 10
+  /// seconds.
   void work(const Work& now);
   void erase();        ///< erases the line of progress, if there is one
   bool quiet = false;  ///< prints nothing
@@ -53,9 +54,10 @@ class Progress {
   void close_line();
   void rewrite(const std::string& line);
   bool terminal_ = false;
-  bool open_ = false, working_ = false;  // whether the last line can be rewritten, and is one of work()
-  double printed_at_ = -1e9;
-  int64_t printed_step_ = 0;
+  bool open_ = false;         // whether the last line can be rewritten
+  bool working_ = false;      // whether the last line is one of work()
+  double printed_at_ = -1e9;  // seconds_now() of the last print
+  int64_t printed_step_ = 0;  // last step printed where there is no terminal
 };
 
 /// While it lives, a Progress shows under this label what CountedWork (core/counted_work.h) counts in this

@@ -1,4 +1,4 @@
-// Checkpoints: temporary folder, files, manifest, rename.
+// Writes, verifies, lists and removes checkpoints. A new one is written under a temporary name and renamed.
 #include "heed/train/run/checkpoint_folder.h"
 
 #include <algorithm>
@@ -21,16 +21,18 @@ namespace {
 constexpr std::string_view manifest_name = "MANIFEST.json";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view step_prefix = "step_";
-constexpr int64_t manifest_cap = 1 << 20;
+constexpr int64_t max_manifest_bytes = 1 << 20;
+constexpr size_t max_file_name_size = 255;  // limit of Linux file systems
 
+/// The name of a checkpoint's folder: "step_000400".
 std::string step_name(int64_t step) {
   return text(step_prefix, formatted("%06lld", static_cast<long long>(step)));
 }
 
 Path checkpoints_of(const Path& run) { return run / "ckpt"; }
 
-/// The folder of checkpoints, for writing and removing. Refuses a link, which would lead elsewhere.
-Path own_checkpoints_of(const Path& run) {
+/// The folder of checkpoints, to write and remove there. Fails for a link, which would lead out of the run.
+Path checked_checkpoints_of(const Path& run) {
   const Path folder = checkpoints_of(run);
   io::check_directory(folder);
   return folder;
@@ -38,41 +40,42 @@ Path own_checkpoints_of(const Path& run) {
 
 /// A unique temporary name in the folder of checkpoints.
 Path temporary_of(const Path& run, int64_t step) {
-  return own_checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", io::random_name());
+  return checked_checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", io::random_name());
 }
 
-std::optional<int64_t> whole_number(std::string_view digits) {
-  const std::optional<int64_t> value = parsed_integer(digits);
-  return value && *value >= 0 ? value : std::nullopt;
+std::optional<int64_t> parse_step(std::string_view digits) {
+  const std::optional<int64_t> step = parsed_integer(digits);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
-/// Names in a manifest become paths, so only plain file names are legal.
-bool name_is_plain(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+/// Whether a name in a manifest is a plain file name. Others are illegal, since names become paths.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.size() <= max_file_name_size && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](char letter) {
            return is_ascii_alphanumeric(letter) || letter == '.' || letter == '_' || letter == '-';
          });
 }
 
+/// The text of MANIFEST.json: format, version, step, and size and checksums of each file.
 std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
-  Json sums = Json::object();
+  Json entries = Json::object();
   for (const NamedBytes& file : files) {
-    sums.set(file.name, Json::object({{"size", Json(file.bytes.size())},
-                                      {"crc32c", Json(crc32c_hex(file.bytes))},
-                                      {"sha256", Json(sha256_hex(file.bytes))}}));
+    entries.set(file.name, Json::object({{"size", Json(file.bytes.size())},
+                                         {"crc32c", Json(crc32c_hex(file.bytes))},
+                                         {"sha256", Json(sha256_hex(file.bytes))}}));
   }
   return Json::object({{"format", checkpoint_format},
                        {"heed", Json(HEED_VERSION)},
                        {"step", step},
-                       {"files", std::move(sums)}})
+                       {"files", std::move(entries)}})
              .dump(2) +
          "\n";
 }
 
-/// Describes a checksum mismatch as precisely as possible.
-std::string damage(const std::string& name, std::string bytes) {
+/// Describes which bytes of a file differ from their checksum: a tensor's, where that can be told.
+std::string describe_damage(const std::string& name, std::string bytes) {
   const size_t size = bytes.size();
-  if (!Path(name).extension().compare(".safetensors")) {
+  if (Path(name).extension() == ".safetensors") {
     try {
       const SafeTensors tensors = SafeTensors::parse(std::move(bytes), name);
       if (const TensorEntry* bad = tensors.damaged()) {
@@ -86,79 +89,85 @@ std::string damage(const std::string& name, std::string bytes) {
   return text(name, ", bytes 0-", static_cast<int64_t>(size) - 1, " do not match their checksum");
 }
 
-/// One file's entry in a manifest.
-struct Sum {
+/// The entry of a file in a manifest.
+struct ManifestEntry {
   std::string name;
-  int64_t size = 0;
-  std::string crc32c, sha256;
+  int64_t size = 0;            // bytes
+  std::string crc32c, sha256;  // checksums, in hexadecimal digits
 };
 
-/// The entries of a manifest; errors hold only the reason.
-std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
+/// Reads the entries of the manifest of a checkpoint of `step`. An error's text is the reason alone, to which
+/// open_checkpoint() adds the rest.
+std::vector<ManifestEntry> read_manifest(const std::string& bytes, int64_t step) {
   const Json manifest = parse_json(bytes, manifest_name);
-  std::vector<Sum> sums;
+  std::vector<ManifestEntry> entries;
   try {
     format_of(manifest, checkpoint_format);  // there is only one format so far
     if (const int64_t found = manifest.at("step").integer(); found != step)
       fail(Fault::data, "it speaks of step ", found);
     for (const JsonMember& file : manifest.at("files").members()) {
-      if (!name_is_plain(file.key)) fail(Fault::data, "'", shown(file.key), "' is no plain file name");
-      sums.push_back({.name = file.key,
-                      .size = file.value.at("size").integer(),
-                      .crc32c = file.value.at("crc32c").text(),
-                      .sha256 = file.value.at("sha256").text()});
+      if (!is_plain_name(file.key)) fail(Fault::data, "'", shown(file.key), "' is no plain file name");
+      entries.push_back({.name = file.key,
+                         .size = file.value.at("size").integer(),
+                         .crc32c = file.value.at("crc32c").text(),
+                         .sha256 = file.value.at("sha256").text()});
     }
   } catch (const NewerFormat& error) {
     throw NewerFormat(text(error.what(), ": ", manifest_name, ", bytes 0-", bytes.size() - 1));
   } catch (const Error& error) {
     fail(Fault::data, manifest_name, ", bytes 0-", bytes.size() - 1, ": ", error.what());
   }
-  return sums;
+  return entries;
 }
 
-/// Reads one file and compares it with its manifest entry; errors hold only the reason.
-std::string verified(const Path& folder, const Sum& sum) {
-  const Path path = folder / sum.name;
-  if (!io::exists(path)) fail(Fault::data, sum.name, " is missing (all of its bytes 0-", sum.size - 1, ")");
-  if (io::is_directory(path)) fail(Fault::data, sum.name, " is a folder, not the bytes 0-", sum.size - 1);
-  const int64_t found = io::size(path);
-  if (found != sum.size)
-    fail(Fault::data, sum.name, " has ", found, " bytes, ", sum.size, " were written: it differs from byte ",
-         std::max<int64_t>(0, std::min(found, sum.size)), " on");
+/// Reads a file and compares it with its entry in the manifest. An error's text is the reason alone.
+std::string read_verified(const Path& folder, const ManifestEntry& entry) {
+  const Path path = folder / entry.name;
+  const std::string& name = entry.name;
+  if (!io::exists(path)) fail(Fault::data, name, " is missing (all of its bytes 0-", entry.size - 1, ")");
+  if (io::is_directory(path)) fail(Fault::data, name, " is a folder, not the bytes 0-", entry.size - 1);
+  const int64_t size = io::size(path);
+  if (size != entry.size)
+    fail(Fault::data, name, " has ", size, " bytes, ", entry.size, " were written: it differs from byte ",
+         std::max<int64_t>(0, std::min(size, entry.size)), " on");
   std::string bytes = io::read(path);
-  if (crc32c_hex(bytes) != sum.crc32c || sha256_hex(bytes) != sum.sha256)
-    fail(Fault::data, damage(sum.name, std::move(bytes)));
+  if (crc32c_hex(bytes) != entry.crc32c || sha256_hex(bytes) != entry.sha256)
+    fail(Fault::data, describe_damage(name, std::move(bytes)));
   return bytes;
 }
 
-/// Reads a whole checkpoint; an Error with Fault::data holds only the reason.
-Checkpoint load(const Path& run, int64_t step) {
+/// An error's text without the full stops at its end.
+std::string_view without_full_stop(const Error& error) {
+  std::string_view reason = error.what();
+  while (reason.ends_with('.')) reason.remove_suffix(1);
+  return reason;
+}
+
+/// Reads and verifies a checkpoint. The text of an error with Fault::data is the reason alone.
+Checkpoint read_checkpoint(const Path& run, int64_t step) {
   Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
   const Path manifest_path = checkpoint.folder / manifest_name;
   if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
   try {
-    for (const Sum& sum : read_manifest(io::read(manifest_path, manifest_cap), step)) {
-      checkpoint.files[sum.name] = verified(checkpoint.folder, sum);
-    }
+    for (const ManifestEntry& entry : read_manifest(io::read(manifest_path, max_manifest_bytes), step))
+      checkpoint.files[entry.name] = read_verified(checkpoint.folder, entry);
   } catch (const NewerFormat&) {
     throw;
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
-    std::string_view what = error.what();
-    while (!what.empty() && what.back() == '.') what.remove_suffix(1);
-    fail(Fault::data, what);
+    fail(Fault::data, without_full_stop(error));
   }
   return checkpoint;
 }
 
-/// The newest intact checkpoint other than `damaged`, if any.
+/// The step of the newest intact checkpoint, without reading that of `damaged`; none where all are damaged.
 std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
   std::vector<int64_t> steps = list_checkpoints(run);
   std::reverse(steps.begin(), steps.end());
   for (const int64_t step : steps) {
     if (step == damaged) continue;
     try {
-      load(run, step);
+      read_checkpoint(run, step);
       return step;
     } catch (const Error&) {
       continue;
@@ -167,6 +176,7 @@ std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
   return std::nullopt;
 }
 
+/// The step that `which` names: "last", "best" or a number. Fails where the run has no such checkpoint.
 int64_t chosen_step(const Path& run, std::string_view which) {
   const std::vector<int64_t> steps = list_checkpoints(run);
   if (steps.empty())
@@ -179,7 +189,7 @@ int64_t chosen_step(const Path& run, std::string_view which) {
     if (!wanted)
       fail(Fault::data, run, " has no record of its best checkpoint. Use last, which is ", steps.back(), ".");
   } else {
-    wanted = whole_number(which);
+    wanted = parse_step(which);
     if (!wanted) fail("checkpoint '", which, "' is neither last, best nor a number of steps.");
   }
   if (std::find(steps.begin(), steps.end(), *wanted) != steps.end()) return *wanted;
@@ -188,21 +198,22 @@ int64_t chosen_step(const Path& run, std::string_view which) {
   fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
 }
 
-/// Renames the folder first, so that a folder with a checkpoint's name is always complete.
+/// Removes a checkpoint. Its folder is renamed first, so that a folder named step_N is always complete.
 void remove_checkpoint(const Path& run, int64_t step) {
   const Path doomed = temporary_of(run, step);
   io::rename_directory(checkpoint_folder(run, step), doomed);
   io::remove_all(doomed);
 }
 
-void make_checkpoints(const Path& run) {
+void make_checkpoints_folder(const Path& run) {
   io::make_directories(run);
   io::make_directory(checkpoints_of(run));
 }
 
+/// Fails unless the names of the files are plain, distinct and not that of the manifest.
 void check_names(const std::vector<NamedBytes>& files) {
   for (size_t i = 0; i < files.size(); ++i) {
-    if (!name_is_plain(files[i].name) || files[i].name == manifest_name)
+    if (!is_plain_name(files[i].name) || files[i].name == manifest_name)
       fail(Fault::internal, "checkpoint: '", files[i].name, "' cannot name a file of a checkpoint");
     for (size_t j = 0; j < i; ++j) {
       if (files[i].name == files[j].name)
@@ -225,7 +236,7 @@ Path checkpoint_folder(const Path& run, int64_t step) { return checkpoints_of(ru
 Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedBytes>& files) {
   if (step < 0) fail(Fault::internal, "checkpoint: step ", step, " is negative");
   check_names(files);
-  make_checkpoints(run);
+  make_checkpoints_folder(run);
   const Path folder = checkpoint_folder(run, step);
   const Path temporary = temporary_of(run, step);
   try {
@@ -248,7 +259,7 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
 Checkpoint open_checkpoint(const Path& run, std::string_view which) {
   const int64_t step = chosen_step(run, which);
   try {
-    return load(run, step);
+    return read_checkpoint(run, step);
   } catch (const NewerFormat& error) {
     const std::optional<int64_t> readable = newest_intact(run, step);
     fail(Fault::data, "checkpoint ", checkpoint_folder(run, step), " ", error.what(), ".\n",
@@ -274,10 +285,10 @@ Checkpoint open_checkpoint(const Path& run, std::string_view which) {
 std::vector<int64_t> list_checkpoints(const Path& run) {
   std::vector<int64_t> steps;
   for (const Path& name : io::list(checkpoints_of(run))) {
-    const std::string whole = name.string();
-    if (!whole.starts_with(step_prefix)) continue;
-    const std::optional<int64_t> step = whole_number(std::string_view(whole).substr(step_prefix.size()));
-    if (step && step_name(*step) == whole) steps.push_back(*step);
+    const std::string folder = name.string();
+    if (!folder.starts_with(step_prefix)) continue;
+    const std::optional<int64_t> step = parse_step(std::string_view(folder).substr(step_prefix.size()));
+    if (step && step_name(*step) == folder) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -285,10 +296,7 @@ std::vector<int64_t> list_checkpoints(const Path& run) {
 
 void drop_checkpoints_after(const Path& run, int64_t step) {
   std::vector<int64_t> steps = list_checkpoints(run);
-  std::reverse(steps.begin(), steps.end());
-  for (const int64_t one : steps) {
-    if (one > step) remove_checkpoint(run, one);
-  }
+  for (; !steps.empty() && steps.back() > step; steps.pop_back()) remove_checkpoint(run, steps.back());
 }
 
 void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t> best) {
@@ -301,24 +309,23 @@ void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t
 }
 
 void mark_best(const Path& run, int64_t step) {
-  make_checkpoints(run);
+  make_checkpoints_folder(run);
   io::write_own(checkpoints_of(run) / "best.json", Json::object({{"step", step}}).dump() + "\n");
 }
 
 std::optional<int64_t> best_step(const Path& run) {
   const Path path = checkpoints_of(run) / "best.json";
   if (!io::exists(path)) return std::nullopt;
-  const std::string bytes = io::read(path, manifest_cap);
+  const std::string bytes = io::read(path, max_manifest_bytes);
   try {
     const int64_t step = parse_json(bytes, "best.json").at("step").integer();
     if (step < 0) fail(Fault::data, "step is ", step, ". It must be 0 or more");
     return step;
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
-    std::string_view why = error.what();
-    while (why.ends_with('.')) why.remove_suffix(1);
     const std::string extent = bytes.empty() ? "it ends at byte 0" : text("bytes 0-", bytes.size() - 1);
-    fail(Fault::data, path, ", the record of the best checkpoint, is damaged (", extent, "): ", why,
+    fail(Fault::data, path, ", the record of the best checkpoint, is damaged (", extent,
+         "): ", without_full_stop(error),
          ".\nRemove it: then the last checkpoint is used, and the next validation that improves records the "
          "best again.",
          advice(" Commands that only read the run take a step instead: --checkpoint.", ""));
@@ -326,11 +333,11 @@ std::optional<int64_t> best_step(const Path& run) {
 }
 
 void clean_checkpoints(const Path& run) {
-  for (const Path& name : io::list(own_checkpoints_of(run))) {
-    const std::string whole = name.string();
-    const bool half_written =
-        whole.starts_with(temporary_prefix) || (whole.front() == '.' && whole.ends_with(".tmp"));
-    if (half_written) io::remove_all(checkpoints_of(run) / name);
+  for (const Path& name : io::list(checked_checkpoints_of(run))) {
+    const std::string entry = name.string();
+    const bool is_temporary =
+        entry.starts_with(temporary_prefix) || (entry.front() == '.' && entry.ends_with(".tmp"));
+    if (is_temporary) io::remove_all(checkpoints_of(run) / name);
   }
 }
 

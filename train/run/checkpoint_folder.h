@@ -1,6 +1,6 @@
 // Checkpoints on disk: folders of files, written atomically and verified when read, whatever the files hold.
-// The trainer decides in loop/checkpoint_manager.h which files and when; a loop of your own in
-// run/own_loop_checkpoint.h.
+// Which files, and when: loop/checkpoint_manager.h decides it for the trainer, run/own_loop_checkpoint.h for
+// a training loop of your own.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ struct Checkpoint {
 };
 
 /// Writes RUN/ckpt/step_000400 with these files and a MANIFEST.json of their sizes and checksums (CRC-32C and
-/// SHA-256). The folder is written under a temporary name, synced and renamed, so that a crash leaves all of
-/// it or nothing. Replaces a checkpoint of the same step. Returns the folder. Fault::file when writing fails;
+/// SHA-256), and returns its path. Replaces a checkpoint of the same step. The folder is written under a
+/// temporary name, synced and renamed: a crash leaves all of it or nothing. Fault::file when writing fails;
 /// older checkpoints are then unchanged.
 Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedBytes>& files);
 
 /// Reads and verifies a checkpoint: `which` is "last", "best" or a number of steps. Fault::data when it is
-/// missing or damaged: the error names file, tensor and bytes, and the newest intact checkpoint with the
-/// command that uses it. The error for a newer format (train/run/format_version.h) says so.
+/// missing or damaged, or of a newer format (train/run/format_version.h): the error names file, tensor and
+/// bytes, and the newest intact checkpoint with the command that uses it.
 Checkpoint open_checkpoint(const Path& run, std::string_view which = "last");
 
 /// The steps of a run's checkpoints in ascending order. Does not verify them.
@@ -47,21 +47,21 @@ std::vector<int64_t> list_checkpoints(const Path& run);
 /// The folder of a step's checkpoint: RUN/ckpt/step_000400.
 Path checkpoint_folder(const Path& run, int64_t step);
 
-/// Removes all but the newest `keep_last` checkpoints; keeps `best` too.
+/// Removes all checkpoints but the newest `keep_last` and that of step `best`.
 void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t> best);
 
-/// Removes the checkpoints after a step, newest first, so that the last one is intact even after a crash in
-/// between.
+/// Removes the checkpoints after a step. The newest is removed first: after a crash in between, no older one
+/// is missing.
 void drop_checkpoints_after(const Path& run, int64_t step);
 
 /// Records the step of the best checkpoint, atomically.
 void mark_best(const Path& run, int64_t step);
 
-/// The step that mark_best() recorded; none when there is no record. Fault::data where it is damaged, with
-/// what to do: the last checkpoint may be a worse one.
+/// The step that mark_best() recorded; none when there is no record. Fault::data, with advice, where the
+/// record is damaged.
 std::optional<int64_t> best_step(const Path& run);
 
-/// Removes what a killed run left half-written. Only the holder of the run's lock may call it.
+/// Removes the temporary files and folders of a killed run. Only the holder of the run's lock may call it.
 void clean_checkpoints(const Path& run);
 
 }  // namespace heed

@@ -5,12 +5,13 @@
 
 namespace heed {
 
-/// Text as a quoted cell, its quotes doubled. Names of files and folders may begin like a formula (= + - @,
-/// tab, return, newline): such text gets an apostrophe in front, which spreadsheets read as text. Numbers
-/// stay as they are, sign included. Computed numbers need no quoting.
-std::string csv_text(const std::string& words);
+/// Quotes the text of a cell and doubles the quotes in it. Names of files and folders may begin like a
+/// formula
+/// (= + - @, tab, return, newline): such text gets an apostrophe in front, for which spreadsheets take it as
+/// text. A number keeps its sign without one.
+std::string csv_text(const std::string& cell);
 
-/// Text as a cell that is quoted only where necessary: for column names.
-std::string csv_name(const std::string& words);
+/// Quotes the text of a cell only where necessary: for column names.
+std::string csv_name(const std::string& cell);
 
 }  // namespace heed

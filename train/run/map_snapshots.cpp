@@ -1,5 +1,5 @@
-// Writes, reads and lists the maps that a run keeps: f32 in safetensors files, tokens and statistics as JSON
-// in their metadata.
+// Writes, reads and lists map snapshots: safetensors files with weights in f32, and with tokens and
+// statistics as JSON in the metadata.
 #include "heed/train/run/map_snapshots.h"
 
 #include <algorithm>
@@ -15,49 +15,59 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view file_prefix_of_maps = "step_", file_suffix_of_maps = ".safetensors";
+constexpr std::string_view file_prefix = "step_", file_suffix = ".safetensors";
 
 Path snapshot_file(const Path& run, int64_t step) {
   const std::string digits = formatted("%06lld", static_cast<long long>(step));
-  return map_snapshots_folder(run) / text(file_prefix_of_maps, digits, file_suffix_of_maps);
+  return map_snapshots_folder(run) / text(file_prefix, digits, file_suffix);
 }
 
-Json words_json(const std::vector<std::string>& words) { return Json::List(words.begin(), words.end()); }
+Json tokens_json(const std::vector<std::string>& tokens) { return Json::List(tokens.begin(), tokens.end()); }
 
-std::vector<std::string> words_of_json(const Json& json) {
+std::vector<std::string> tokens_of_json(const Json& json) {
   std::vector<std::string> out;
-  for (const Json& word : json.list()) out.push_back(word.text());
+  for (const Json& token : json.list()) out.push_back(token.text());
   return out;
 }
 
-/// A tensor's name: the map's own, with a number behind it where two have the same.
-std::string tensor_name_of(const MapView& map, std::map<std::string, int>& used) {
-  const int number = ++used[map.name];
+/// The name of a map's tensor: that of the map, and a number where an earlier map has the same name. `uses`
+/// counts how often each name was used.
+std::string tensor_name_of(const MapView& map, std::map<std::string, int>& uses) {
+  const int number = ++uses[map.name];
   return number == 1 ? map.name : text(map.name, "#", number);
 }
 
-Json map_json_of(const MapView& map, const std::string& tensor, const MapView& whole) {
+/// Metadata of a map: names, tokens, and the statistics of its heads, computed from the map before pooling.
+Json map_json_of(const MapView& map, const std::string& tensor, const MapView& unpooled) {
   Json out = Json::object({{"tensor", Json(tensor)},
                            {"name", Json(map.name)},
                            {"kind", Json(map.kind)},
                            {"layer", Json(map.layer)},
-                           {"queries", words_json(map.query_tokens)},
-                           {"keys", words_json(map.key_tokens)}});
+                           {"queries", tokens_json(map.query_tokens)},
+                           {"keys", tokens_json(map.key_tokens)}});
   Json heads = Json::List();
-  for (const HeadStatistics& head : head_statistics(whole)) {
-    const double induction = induction_score(whole, static_cast<int64_t>(heads.list().size()));
+  for (const HeadStatistics& head : head_statistics(unpooled)) {
+    const double induction = induction_score(unpooled, static_cast<int64_t>(heads.list().size()));
     heads.push(Json::List{head.entropy, head.uniform_entropy, head.confidence, head.diagonal, head.previous,
                           head.next, induction});
   }
   return out.set("heads", std::move(heads));
 }
 
+/// Reads the statistics of a head, in the order in which map_json_of() writes them.
 HeadSnapshot head_of_json(const Json& json) {
-  const Json::List& n = json.list();
-  if (n.size() != 7) fail(Fault::data, "a head has ", n.size(), " statistics. It must have 7.");
-  return {n[0].real(), n[1].real(), n[2].real(), n[3].real(), n[4].real(), n[5].real(), n[6].real()};
+  const Json::List& list = json.list();
+  if (list.size() != 7) fail(Fault::data, "a head has ", list.size(), " statistics. It must have 7.");
+  return {.entropy = list[0].real(),
+          .uniform_entropy = list[1].real(),
+          .confidence = list[2].real(),
+          .diagonal = list[3].real(),
+          .previous = list[4].real(),
+          .next = list[5].real(),
+          .induction = list[6].real()};
 }
 
+/// Reads the snapshot in a file. An error does not name the file.
 MapSnapshot snapshot_in(const SafeTensors& file, int64_t step) {
   const auto found = file.metadata().find("maps");
   if (found == file.metadata().end()) fail(Fault::data, "it has no metadata 'maps'.");
@@ -67,22 +77,22 @@ MapSnapshot snapshot_in(const SafeTensors& file, int64_t step) {
                   .caption = json.at("caption").text(),
                   .maps = {},
                   .heads = {}};
-  for (const Json& one : json.at("maps").list()) {
-    const TensorEntry& entry = file.at(one.at("tensor").text());
+  for (const Json& map_json : json.at("maps").list()) {
+    const TensorEntry& entry = file.at(map_json.at("tensor").text());
     if (entry.dtype != "f32" || entry.shape.size() != 3)
       fail(Fault::data, "tensor '", entry.name, "' is no map: f32 with three extents.");
-    MapView map{.name = one.at("name").text(),
-                .kind = one.at("kind").text(),
-                .layer = one.at("layer").integer(),
+    MapView map{.name = map_json.at("name").text(),
+                .kind = map_json.at("kind").text(),
+                .layer = map_json.at("layer").integer(),
                 .heads = entry.shape[0],
                 .queries = entry.shape[1],
                 .keys = entry.shape[2],
                 .weights = file.array(entry.name).values<float>(),
-                .query_tokens = words_of_json(one.at("queries")),
-                .key_tokens = words_of_json(one.at("keys"))};
+                .query_tokens = tokens_of_json(map_json.at("queries")),
+                .key_tokens = tokens_of_json(map_json.at("keys"))};
     check(map);
     std::vector<HeadSnapshot> heads;
-    for (const Json& head : one.at("heads").list()) heads.push_back(head_of_json(head));
+    for (const Json& head : map_json.at("heads").list()) heads.push_back(head_of_json(head));
     if (static_cast<int64_t>(heads.size()) != map.heads)
       fail(Fault::data, "map '", map.name, "' has ", map.heads, " heads and statistics of ", heads.size(),
            ".");
@@ -97,16 +107,16 @@ MapSnapshot snapshot_in(const SafeTensors& file, int64_t step) {
 
 double induction_score(const MapView& map, int64_t head) {
   if (map.queries != map.keys || map.query_tokens != map.key_tokens) return NAN;
-  std::map<std::string, int64_t> last;
+  std::map<std::string, int64_t> latest_position;
   double sum = 0;
   int64_t rows = 0;
   for (int64_t query = 0; query < map.queries; ++query) {
     const std::string& token = map.query_tokens[static_cast<size_t>(query)];
-    if (const auto before = last.find(token); before != last.end()) {
-      sum += map.at(head, query, before->second + 1);
+    if (const auto earlier = latest_position.find(token); earlier != latest_position.end()) {
+      sum += map.at(head, query, earlier->second + 1);
       ++rows;
     }
-    last[token] = query;
+    latest_position[token] = query;
   }
   return rows > 0 ? sum / static_cast<double>(rows) : NAN;
 }
@@ -125,9 +135,9 @@ std::vector<int64_t> list_map_snapshots(const Path& run) {
   std::vector<int64_t> out;
   for (const Path& entry : io::list(map_snapshots_folder(run))) {
     const std::string name = entry.string();
-    if (!name.starts_with(file_prefix_of_maps) || !name.ends_with(file_suffix_of_maps)) continue;
+    if (!name.starts_with(file_prefix) || !name.ends_with(file_suffix)) continue;
     const std::string_view digits = std::string_view(name).substr(
-        file_prefix_of_maps.size(), name.size() - file_prefix_of_maps.size() - file_suffix_of_maps.size());
+        file_prefix.size(), name.size() - file_prefix.size() - file_suffix.size());
     if (const std::optional<int64_t> step = parsed_integer(digits); step && *step >= 0) out.push_back(*step);
   }
   std::sort(out.begin(), out.end());
@@ -139,20 +149,20 @@ int64_t write_map_snapshot(const Path& run, int64_t step, const std::string& inp
                            int64_t max_snapshots) {
   if (maps.empty()) fail("maps through training: the attentions of this run have no maps.");
   for (const MapView& map : maps) check(map);
-  const std::vector<MapView> small = pooled_within(maps, max_snapshot_bytes / max_snapshots);
+  const std::vector<MapView> pooled = pooled_within(maps, max_snapshot_bytes / max_snapshots);
   std::vector<TensorBytes> tensors;
-  std::map<std::string, int> used;
+  std::map<std::string, int> uses;
   Json list = Json::List();
-  for (size_t i = 0; i < small.size(); ++i) {
-    const MapView& map = small[i];
-    const std::string name = tensor_name_of(map, used);
+  for (size_t i = 0; i < pooled.size(); ++i) {
+    const MapView& map = pooled[i];
+    const std::string name = tensor_name_of(map, uses);
     tensors.push_back(
         {name, "f32", {map.heads, map.queries, map.keys}, std::as_bytes(std::span(map.weights))});
     list.push(map_json_of(map, name, maps[i]));
   }
-  const Json about = Json::object(
+  const Json metadata = Json::object(
       {{"input", Json(input)}, {"caption", Json(caption)}, {"step", Json(step)}, {"maps", std::move(list)}});
-  const std::string bytes = encode_safetensors(tensors, {{"maps", about.dump()}});
+  const std::string bytes = encode_safetensors(tensors, {{"maps", metadata.dump()}});
   io::make_directory(map_snapshots_folder(run));
   io::write_own(snapshot_file(run, step), bytes);
   return static_cast<int64_t>(bytes.size());

@@ -1,4 +1,5 @@
-// Files of a loop's checkpoint: model.safetensors, optim.safetensors and loop.json.
+// Writes and reads the files of the checkpoint of a training loop: model.safetensors, optim.safetensors and
+// loop.json.
 #include "heed/train/run/own_loop_checkpoint.h"
 
 #include <optional>
@@ -10,8 +11,10 @@ namespace heed {
 namespace {
 
 constexpr int64_t max_steps = int64_t{1} << 40;
+constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // Draw::high has 24 bits for them
 
-int64_t whole(const Json& json, const char* key, int64_t max_value) {
+/// Reads a whole number from 0 to `max_value`.
+int64_t read_integer(const Json& json, const char* key, int64_t max_value) {
   const Json& value = json.at(key);
   if (!value.is_integer() || value.integer() < 0 || value.integer() > max_value)
     fail(Fault::data, key, " is ", shown(value.dump()), ". It must be a whole number from 0 to ", max_value,
@@ -19,7 +22,7 @@ int64_t whole(const Json& json, const char* key, int64_t max_value) {
   return value.integer();
 }
 
-/// The object of a part that the loop asks for.
+/// The object in loop.json of a part of the TrainingState, loader or rng. Fails where it was not saved.
 const Json& part_of(const Json& json, const char* part) {
   const Json* found = json.find(part);
   if (found == nullptr)
@@ -42,10 +45,10 @@ void save_checkpoint(const Path& folder, const TrainingState& state, int64_t kee
   }
   if (state.optimizer != nullptr) files.push_back({"optim.safetensors", state.optimizer->save()});
   if (state.loader != nullptr) {
-    const LoaderPosition at = state.loader->position();
-    json.set("loader",
-             Json::object(
-                 {{"epoch", at.epoch}, {"batch", at.batch}, {"description", state.loader->description()}}));
+    const LoaderPosition position = state.loader->position();
+    json.set("loader", Json::object({{"epoch", position.epoch},
+                                     {"batch", position.batch},
+                                     {"description", state.loader->description()}}));
   }
   if (state.rng != nullptr)
     json.set("rng", Json::object({{"tick", state.rng->tick()}, {"draws", state.rng->draws()}}));
@@ -65,17 +68,20 @@ bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view 
   try {
     if (state.loader != nullptr) {
       const Json& loader = part_of(json, "loader");
-      position = {whole(loader, "epoch", max_steps), whole(loader, "batch", state.loader->batches() - 1)};
-      if (const std::string& said = loader.at("description").text(); said != state.loader->description())
-        fail(Fault::data, "it was saved with ", shown(said, 200), ", and the loader has ",
-             state.loader->description(), ". Give it the same data and options.");
+      position = {.epoch = read_integer(loader, "epoch", max_steps),
+                  .batch = read_integer(loader, "batch", state.loader->batches() - 1)};
+      const std::string& saved = loader.at("description").text();
+      const std::string present = state.loader->description();
+      if (saved != present)
+        fail(Fault::data, "it was saved with ", shown(saved, 200), ", and the loader has ", present,
+             ". Give it the same data and options.");
     }
     if (state.rng != nullptr) {
       const Json& rng = part_of(json, "rng");
-      tick = whole(rng, "tick", max_steps);
-      draws = whole(rng, "draws", (int64_t{1} << 24) - 1);  // Draw::high has 24 bits for them
+      tick = read_integer(rng, "tick", max_steps);
+      draws = read_integer(rng, "draws", max_draws);
     }
-    whole(json, "step", max_steps);
+    read_integer(json, "step", max_steps);  // only checked: the checkpoint has the number
   } catch (const Error& error) {
     fail(error.fault(), name, ": ", error.what());
   }

@@ -11,23 +11,24 @@
 
 namespace heed {
 
-/// The state that a training loop resumes from. Leave null what yours does not have.
+/// The state that a training loop resumes from. A null pointer says that the loop has no such part.
 struct TrainingState {
-  Module& model;                   ///< weights and buffers
-  Optimizer* optimizer = nullptr;  ///< its moments and step count
-  DataLoader* loader = nullptr;    ///< its position
-  Rng* rng = nullptr;              ///< its tick and draws
+  Module& model;                   ///< model, whose weights and buffers are saved
+  Optimizer* optimizer = nullptr;  ///< optimizer, whose moments and step count are saved
+  DataLoader* loader = nullptr;    ///< loader of the training data, whose position is saved
+  Rng* rng = nullptr;              ///< random numbers, whose tick and draws are saved
   int64_t step = 0;                ///< steps taken
 };
 
-/// Writes FOLDER/ckpt/step_000400, whole or not at all, and removes all but the newest `keep`. The folder is
-/// made where it is missing. Fault::file where it cannot be written; older checkpoints are then unchanged.
+/// Writes the checkpoint FOLDER/ckpt/step_000400, all of it or nothing, and removes all but the newest `keep`
+/// checkpoints. The folder is made where it is missing. Fault::file where writing fails; older checkpoints
+/// are then unchanged.
 void save_checkpoint(const Path& folder, const TrainingState& state, int64_t keep = 2);
 
-/// Restores all parts of `state` from what save_checkpoint() wrote, so that the resumed loop is bit-identical
-/// to an uninterrupted one; false, and nothing is changed, when the folder has no checkpoint. `which`: last,
-/// or a number of steps. Fault::data where the checkpoint is damaged, of another model or loader, or lacks a
-/// part.
+/// Restores all parts of `state` from a checkpoint of save_checkpoint(), so that the resumed loop is
+/// bit-identical to an uninterrupted one. Returns false, and changes nothing, when the folder has no
+/// checkpoint. `which`: last, or a number of steps. Fault::data where the checkpoint is damaged, of another
+/// model or loader, or lacks a part.
 bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view which = "last");
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The name that users call the program by, and the check of names that a program registers.
+// The name that users call the program by, and the check of the names that a program registers.
 #pragma once
 
 #include <string>
@@ -6,16 +6,18 @@
 
 namespace heed {
 
-/// A usage error for an entry whose name is illegal (letters, digits, - and _, a letter or digit first, at
-/// most 64) or one of `taken`, or which has no line of help. `who` begins the error: "register_task".
-/// Afterwards program_name() is the program's own name.
-void check_registration(const char* who, const char* name, const char* about,
+/// Checks a task, command or the like that the function `caller` ("register_task") registers. A usage error
+/// where the name is illegal or one of `taken`, or where `help`, its line of help, is null. Legal names have
+/// 1 to 64 letters, digits, - and _, and begin with a letter or digit. From then on program_name() is the
+/// name that the program was started by.
+void check_registration(const char* caller, const char* name, const char* help,
                         const std::vector<std::string>& taken);
 
-/// How users call the program: "heed", or the file name of a program that has registered something. Only that
-/// program can resume its runs, so messages that say what to do next name it.
+/// The name by which users call the program: "heed", or the file name of a program that has registered a
+/// task, command or the like. Only that program can resume its runs, so messages that propose commands use
+/// it.
 std::string program_name();
-/// Sets the path that the program was started by.
+/// Sets the path that the program was started by: argv[0].
 void set_program_path(const char* path);
 
 }  // namespace heed

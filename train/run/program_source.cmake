@@ -1,4 +1,4 @@
-# Writes OUT, the definitions of train/run/program_source.h: run when a source has changed, with ROOT and FILES, a list of their paths below ROOT, a line each.
+# Writes OUT, the definitions of train/run/program_source.h, when a source has changed. FILES is a list of source paths below ROOT, one a line.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS "${FILES}" names)
 set(sums "")

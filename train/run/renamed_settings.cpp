@@ -1,4 +1,4 @@
-// The table of renamed settings, and what is looked up in it.
+// The tables of renamed settings and options, and lookups in them.
 #include "heed/train/run/renamed_settings.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-constexpr RenamedSetting table[] = {
+constexpr RenamedSetting settings_of_0_1[] = {
     {"model.width", "model.d_model"},
     {"model.feed_forward", "model.d_ff"},
     {"model.key_heads", "model.kv_heads"},
@@ -46,8 +46,8 @@ constexpr RenamedSetting table[] = {
     {"decode.extra", "decode.max_extra_tokens"},
 };
 
-/// Options that are no settings, or whose short name is not that of the key.
-constexpr RenamedSetting options[] = {
+/// Options that are no settings, or that are not named after the setting's key.
+constexpr RenamedSetting options_of_0_1[] = {
     {"rate", "lr"},
     {"longest", "data.max-length"},
     {"tokens", "max-new-tokens"},
@@ -55,31 +55,33 @@ constexpr RenamedSetting options[] = {
     {"ckpt", "checkpoint"},
 };
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+/// A key without its group: "learning_rate" of "train.learning_rate".
+std::string_view without_group(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
 }  // namespace
 
-std::span<const RenamedSetting> renamed_settings() { return table; }
+std::span<const RenamedSetting> renamed_settings() { return settings_of_0_1; }
 
 std::string_view key_now(std::string_view old_key) {
-  const bool whole = old_key.find('.') != old_key.npos;
-  const auto found = std::find_if(std::begin(table), std::end(table), [&](const RenamedSetting& one) {
-    // What only moved to another group is found there by its short name already.
-    if (!whole && last_part(one.old_key) == last_part(one.key)) return false;
-    return (whole ? one.old_key : last_part(one.old_key)) == old_key;
-  });
-  return found == std::end(table) ? std::string_view() : found->key;
+  const bool has_group = old_key.find('.') != old_key.npos;
+  for (const RenamedSetting& setting : settings_of_0_1) {
+    const std::string_view short_old_key = without_group(setting.old_key);
+    // Without its group, the key of a setting that only moved to another group has not changed.
+    if (!has_group && short_old_key == without_group(setting.key)) continue;
+    if ((has_group ? setting.old_key : short_old_key) == old_key) return setting.key;
+  }
+  return {};
 }
 
 std::string option_now(std::string_view old_option) {
-  for (const RenamedSetting& one : options) {
-    if (one.old_key == old_option) return std::string(one.key);
+  for (const RenamedSetting& option : options_of_0_1) {
+    if (option.old_key == old_option) return std::string(option.key);
   }
-  std::string key(old_option);
-  std::replace(key.begin(), key.end(), '-', '_');
-  const std::string_view now = key_now(key);
-  if (old_option.find('.') != old_option.npos) return std::string(now);
-  std::string out(last_part(now));
+  std::string old_key(old_option);
+  std::replace(old_key.begin(), old_key.end(), '-', '_');
+  const std::string_view key = key_now(old_key);
+  if (old_option.find('.') != old_option.npos) return std::string(key);
+  std::string out(without_group(key));
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
 }

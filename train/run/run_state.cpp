@@ -5,37 +5,36 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/attention/spec.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // per step: see Draw::high
+constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // limit of a step; Draw::high has 24 bits for them
 constexpr double max_seconds = 1e10;                   // 300 years
 
 [[noreturn]] void refuse(const char* key, const Json& value, const std::string& legal) {
   fail(Fault::data, key, " is ", shown(value.dump()), ". It must be ", legal, ".");
 }
 
-/// An integer from `low` to `high`; `why` explains the bounds.
-int64_t whole(const Json& json, const char* key, int64_t low, int64_t high, const char* why) {
+/// Reads an integer from `low` to `high`. An error ends with `reason`, which explains the bounds.
+int64_t read_integer(const Json& json, const char* key, int64_t low, int64_t high, const char* reason) {
   const Json& value = json.at(key);
-  const auto range = [&] {
-    return low == high ? text(low) : text("a whole number from ", low, " to ", high);
-  };
   if (!value.is_integer() || value.integer() < low || value.integer() > high)
-    refuse(key, value, text(range(), why));
+    refuse(key, value,
+           text(low == high ? text(low) : text("a whole number from ", low, " to ", high), reason));
   return value.integer();
 }
 
-double real(const Json& json, const char* key, double low, double high) {
+/// Reads a number from `low` to `high`.
+double read_real(const Json& json, const char* key, double low, double high) {
   const Json& value = json.at(key);
   if (!value.is_number() || !(value.real() >= low && value.real() <= high))
     refuse(key, value, text("a finite number from ", low, " to ", high));
   return value.real();
 }
 
-std::optional<Scores> read_best(const Json& json) {
+std::optional<Scores> read_best_scores(const Json& json) {
   const Json* best = json.find("best");
   if (best == nullptr) return std::nullopt;
   Scores scores;
@@ -45,14 +44,14 @@ std::optional<Scores> read_best(const Json& json) {
   return scores;
 }
 
-/// Reads epoch and position. The epoch can only be checked roughly without planning all epochs before it:
-/// each has at least one batch, and the first starts at position 0.
-void read_place(const Json& json, RunState& state, int64_t batches_a_step) {
-  const int64_t batches = state.step * batches_a_step;
-  state.position = whole(json, "position", 0, batches, ", the batches of all steps");
-  const int64_t before = batches - state.position;
-  state.epoch =
-      whole(json, "epoch", before > 0 ? 1 : 0, before, ", the batches of all steps before this epoch");
+/// Reads epoch and position. The epoch is checked by the number of batches before it, of which each earlier
+/// epoch has at least one: a closer check would have to plan all of these epochs.
+void read_epoch_and_position(const Json& json, RunState& state, int64_t batches_per_step) {
+  const int64_t num_batches = state.step * batches_per_step;
+  state.position = read_integer(json, "position", 0, num_batches, ", the batches of all steps");
+  const int64_t earlier_batches = num_batches - state.position;
+  state.epoch = read_integer(json, "epoch", earlier_batches > 0 ? 1 : 0, earlier_batches,
+                             ", the batches of all steps before this epoch");
 }
 
 }  // namespace
@@ -82,32 +81,33 @@ std::string to_json(const RunState& state) {
   return json.dump(1) + "\n";
 }
 
-RunState read_run_state(const Json& json, int64_t step, int64_t batches_a_step) {
-  constexpr auto of_step = ", since the checkpoint is of that many steps";
-  RunState state{.step = whole(json, "step", step, step, ", the step of the checkpoint")};
-  if (step > max_integer || batches_a_step > max_integer)
-    fail(Fault::data, "step is ", step, ", of ", batches_a_step, " batches. Both must be at most ",
+RunState read_run_state(const Json& json, int64_t step, int64_t batches_per_step) {
+  constexpr auto steps_of_checkpoint = ", since the checkpoint is of that many steps";
+  RunState state{.step = read_integer(json, "step", step, step, ", the step of the checkpoint")};
+  if (step > max_integer || batches_per_step > max_integer)
+    fail(Fault::data, "step is ", step, ", of ", batches_per_step, " batches. Both must be at most ",
          max_integer, ".");
-  read_place(json, state, batches_a_step);
-  state.tick = whole(json, "tick", step + 1, step + 1, ", one more than the step");
-  state.draws = whole(json, "draws", 0, max_draws, ", the draws of a step");
-  state.validated = whole(json, "validated", -1, step, of_step);
-  state.best = read_best(json);
-  const int64_t latest = state.best ? std::max<int64_t>(state.validated, 0) : 0;
-  state.best_step = whole(json, "best_step", 0, latest,
-                          state.best ? ", the step of the last validation" : ", since no best is recorded");
-  state.without_better =
-      whole(json, "without_better", 0, latest - state.best_step, ", the steps since the best validation");
-  state.seconds = real(json, "seconds", 0, max_seconds);
+  read_epoch_and_position(json, state, batches_per_step);
+  state.tick = read_integer(json, "tick", step + 1, step + 1, ", one more than the step");
+  state.draws = read_integer(json, "draws", 0, max_draws, ", the draws of a step");
+  state.validated = read_integer(json, "validated", -1, step, steps_of_checkpoint);
+  state.best = read_best_scores(json);
+  const int64_t last_validation = state.best ? std::max<int64_t>(state.validated, 0) : 0;
+  state.best_step =
+      read_integer(json, "best_step", 0, last_validation,
+                   state.best ? ", the step of the last validation" : ", since no best is recorded");
+  state.without_better = read_integer(json, "without_better", 0, last_validation - state.best_step,
+                                      ", the steps since the best validation");
+  state.seconds = read_real(json, "seconds", 0, max_seconds);
   if (json.find("window_loss") != nullptr) {
-    constexpr double any = std::numeric_limits<double>::max();
-    state.window_loss = real(json, "window_loss", -any, any);
-    state.window_steps = whole(json, "window_steps", 0, step, of_step);
+    constexpr double max_loss = std::numeric_limits<double>::max();
+    state.window_loss = read_real(json, "window_loss", -max_loss, max_loss);
+    state.window_steps = read_integer(json, "window_steps", 0, step, steps_of_checkpoint);
   }
   if (json.find("skipped") != nullptr) {
-    state.skipped = whole(json, "skipped", 0, step, of_step);
+    state.skipped = read_integer(json, "skipped", 0, step, steps_of_checkpoint);
     state.skipped_in_a_row =
-        whole(json, "skipped_in_a_row", 0, state.skipped, ", the steps that were skipped at all");
+        read_integer(json, "skipped_in_a_row", 0, state.skipped, ", the steps that were skipped at all");
   }
   return state;
 }

@@ -1,4 +1,4 @@
-// Writes and compares the list of sessions.
+// Writes, reads and compares the sessions in a run's manifest.
 #include "heed/train/run/session_history.h"
 
 #include <algorithm>
@@ -15,21 +15,29 @@ namespace {
 
 constexpr size_t max_sessions = 1000;
 
-/// The top-level keys of format 1.
+/// The keys of a session that are top-level keys of the manifest too; in format 1 they are so alone.
 constexpr const char* session_keys[] = {
     "heed",    "source",   "commit", "compiler",  "cpu",        "cpu_threads", "openblas_coretype",
     "started", "command",  "isa",    "blas_core", "blas_build", "threads",     "device",
     "gpu",     "processes"};
 
-/// A value as text; "unknown" when missing.
-std::string words(const Json& session, const char* key) {
+/// A value as text; "unknown" when it is missing.
+std::string value_text(const Json& session, const char* key) {
   const Json* value = session.find(key);
   if (value == nullptr || value->is_null()) return "unknown";
   return shown(value->is_text() ? value->text() : value->dump());
 }
 
-void take(SessionTraits& traits, const Json& session, const char* key, const char* name) {
-  if (session.find(key) != nullptr) traits.emplace_back(name, words(session, key));
+/// Adds the value of a key, where the session has it, to the traits.
+void add_trait(SessionTraits& traits, const Json& session, const char* key, const char* name) {
+  if (session.find(key) != nullptr) traits.emplace_back(name, value_text(session, key));
+}
+
+/// The value of the trait `name`; "none" where there is none.
+std::string value_of(const SessionTraits& traits, const std::string& name) {
+  const auto found =
+      std::find_if(traits.begin(), traits.end(), [&](const auto& trait) { return trait.first == name; });
+  return found == traits.end() ? std::string("none") : found->second;
 }
 
 int64_t first_step(const Json& session) {
@@ -54,7 +62,7 @@ Json session_metadata(std::span<const std::string> arguments, int64_t processes,
 
 std::vector<Json> sessions_of(const Json& manifest) {
   if (const Json* list = manifest.find("sessions")) {
-    for (const Json& one : list->list()) one.members();  // Fault::data unless an object
+    for (const Json& session : list->list()) session.members();  // fails with Fault::data unless an object
     return list->list();
   }
   Json only = Json::object();
@@ -66,8 +74,8 @@ std::vector<Json> sessions_of(const Json& manifest) {
   return {only};
 }
 
-void add_session(Json& manifest, const Json* before, const Json& session) {
-  std::vector<Json> all = before != nullptr ? sessions_of(*before) : std::vector<Json>{};
+void add_session(Json& manifest, const Json* old_manifest, const Json& session) {
+  std::vector<Json> all = old_manifest != nullptr ? sessions_of(*old_manifest) : std::vector<Json>{};
   all.push_back(session);
   if (all.size() > max_sessions)
     all.erase(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(max_sessions - 1));
@@ -78,47 +86,43 @@ void add_session(Json& manifest, const Json* before, const Json& session) {
 }
 
 const Json* session_of_step(const std::vector<Json>& sessions, int64_t step) {
-  // A resume drops all checkpoints after its step, so the newest session before `step` computed it.
+  // A resume removes all checkpoints after its step, so the newest session that began before `step` computed
+  // it.
   const auto found = std::find_if(sessions.rbegin(), sessions.rend(),
-                                  [&](const Json& one) { return first_step(one) < step; });
+                                  [&](const Json& session) { return first_step(session) < step; });
   return found == sessions.rend() ? nullptr : &*found;
 }
 
 SessionTraits bit_traits(const Json& session) {
-  // Sources without a hash are older programs, so "unknown" differs from every hash.
-  SessionTraits traits{{"heed", text(words(session, "heed"), " (source ", words(session, "source"), ", ",
-                                     words(session, "compiler"), ")")}};
-  take(traits, session, "isa", "instruction set");
-  // A build for one machine (native) names no instruction set: compare processors instead.
-  if (words(session, "isa") == "native") take(traits, session, "cpu", "processor");
-  take(traits, session, "blas_core", "OpenBLAS core");
-  take(traits, session, "device", "device");
-  take(traits, session, "gpu", "GPU");
-  take(traits, session, "processes", "processes");
+  // A program without a hash of its sources is an older one, so its "unknown" differs from every hash.
+  SessionTraits traits{{"heed", text(value_text(session, "heed"), " (source ", value_text(session, "source"),
+                                     ", ", value_text(session, "compiler"), ")")}};
+  add_trait(traits, session, "isa", "instruction set");
+  // A build for one machine (native) names no instruction set, so processors are compared instead.
+  if (value_text(session, "isa") == "native") add_trait(traits, session, "cpu", "processor");
+  add_trait(traits, session, "blas_core", "OpenBLAS core");
+  add_trait(traits, session, "device", "device");
+  add_trait(traits, session, "gpu", "GPU");
+  add_trait(traits, session, "processes", "processes");
   return traits;
 }
 
 SessionTraits speed_traits(const Json& session) {
   SessionTraits traits = bit_traits(session);
-  if (words(session, "isa") != "native") take(traits, session, "cpu", "processor");
-  take(traits, session, "cpu_threads", "threads of the machine");
-  take(traits, session, "threads", "threads");
+  if (value_text(session, "isa") != "native") add_trait(traits, session, "cpu", "processor");
+  add_trait(traits, session, "cpu_threads", "threads of the machine");
+  add_trait(traits, session, "threads", "threads");
   return traits;
 }
 
-std::vector<std::string> differences(const SessionTraits& before, const SessionTraits& now) {
-  const auto value = [](const SessionTraits& traits, const std::string& name) {
-    const auto found =
-        std::find_if(traits.begin(), traits.end(), [&](const auto& one) { return one.first == name; });
-    return found == traits.end() ? std::string("none") : found->second;
-  };
+std::vector<std::string> differences(const SessionTraits& previous, const SessionTraits& current) {
   std::vector<std::string> out;
-  for (const auto& [name, current] : now) {
-    if (const std::string previous = value(before, name); previous != current)
-      out.push_back(text(name, " ", current, " instead of ", previous));
+  for (const auto& [name, value] : current) {
+    if (const std::string old_value = value_of(previous, name); old_value != value)
+      out.push_back(text(name, " ", value, " instead of ", old_value));
   }
-  for (const auto& [name, previous] : before) {
-    if (value(now, name) == "none") out.push_back(text(name, " none instead of ", previous));
+  for (const auto& [name, old_value] : previous) {
+    if (value_of(current, name) == "none") out.push_back(text(name, " none instead of ", old_value));
   }
   return out;
 }
@@ -129,15 +133,15 @@ std::string to_string(const SessionTraits& traits) {
   return out;
 }
 
-std::string resume_warning(const std::vector<Json>& before, const Json& now, int64_t step) {
-  const Json* last = session_of_step(before, step);
-  if (last == nullptr) return {};
-  std::string all;
-  for (const std::string& one : differences(bit_traits(*last), bit_traits(now)))
-    all += (all.empty() ? "" : "; ") + one;
-  if (all.empty()) return {};
+std::string resume_warning(const std::vector<Json>& earlier_sessions, const Json& session, int64_t step) {
+  const Json* previous = session_of_step(earlier_sessions, step);
+  if (previous == nullptr) return {};
+  std::string list;
+  for (const std::string& difference : differences(bit_traits(*previous), bit_traits(session)))
+    list += (list.empty() ? "" : "; ") + difference;
+  if (list.empty()) return {};
   return text(
-      "warning: the steps to ", step, " were computed otherwise than those to come: ", all,
+      "warning: the steps to ", step, " were computed otherwise than those to come: ", list,
       ". The last bits of weights and losses from here on are those of neither way alone. Training goes "
       "on; manifest.json lists every session.");
 }

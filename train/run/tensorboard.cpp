@@ -1,4 +1,8 @@
-// Encodes and decodes protocol buffers by hand: an Event is four levels deep.
+// Encodes and decodes by hand the part of TensorFlow's protocol buffers that scalars need (event.proto and
+// summary.proto; numbers are those of fields):
+//   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
+//   Summary { repeated Value value = 1; }
+//   Value   { string tag = 1; float simple_value = 2; }
 #include "heed/train/run/tensorboard.h"
 
 #include <algorithm>
@@ -14,19 +18,23 @@ namespace {
 
 constexpr std::string_view file_prefix = "events.out.tfevents.";
 constexpr std::string_view file_version = "brain.Event:2";
+constexpr uint64_t event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5;
+constexpr uint64_t summary_value = 1, value_tag = 1, value_simple_value = 2;
 // Wire types of protocol buffers.
-constexpr uint64_t varint_type = 0;
-constexpr uint64_t fixed64_type = 1;
-constexpr uint64_t bytes_type = 2;
-constexpr uint64_t fixed32_type = 5;
+constexpr uint64_t varint_type = 0, fixed64_type = 1, bytes_type = 2, fixed32_type = 5;
+// Sizes of a TFRecord's parts around its message: length and checksum before it, a checksum behind it.
+constexpr size_t length_bytes = sizeof(uint64_t), checksum_bytes = sizeof(uint32_t);
+constexpr size_t header_bytes = length_bytes + checksum_bytes;
 
+/// Appends a number of fixed size, the lowest byte first.
 template <class Unsigned>
-void append_fixed(std::string& out, Unsigned value) {
+void append_little_endian(std::string& out, Unsigned value) {
   for (size_t byte = 0; byte < sizeof value; ++byte) out += static_cast<char>(value >> (8 * byte) & 0xff);
 }
 
+/// Reads what append_little_endian() wrote at the beginning of `bytes`.
 template <class Unsigned>
-Unsigned fixed(std::string_view bytes) {
+Unsigned read_little_endian(std::string_view bytes) {
   Unsigned value = 0;
   for (size_t byte = sizeof value; byte-- > 0;) {
     value = static_cast<Unsigned>(value << 8 | static_cast<unsigned char>(bytes[byte]));
@@ -34,6 +42,7 @@ Unsigned fixed(std::string_view bytes) {
   return value;
 }
 
+/// Appends a varint: seven bits a byte, the lowest first; the top bit of a byte says that another follows.
 void append_varint(std::string& out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
@@ -47,61 +56,64 @@ void append_bytes(std::string& out, uint64_t field, std::string_view bytes) {
   out += bytes;
 }
 
-/// Masks a CRC as TFRecord does: the CRC of data that contain their own CRC would be weak.
-uint32_t masked(uint32_t sum) { return std::rotr(sum, 15) + 0xa282ead8u; }
+/// The masked CRC-32C of TFRecord: an unmasked CRC of data that contain their own CRC would be weak.
+uint32_t checksum(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
-std::string framed(const std::string& message) {
+/// The TFRecord of a message: length, checksum of the length, message, checksum of the message.
+std::string tf_record(const std::string& message) {
   std::string out;
-  append_fixed<uint64_t>(out, message.size());
-  append_fixed<uint32_t>(out, masked(crc32c(out)));
+  append_little_endian<uint64_t>(out, message.size());
+  append_little_endian<uint32_t>(out, checksum(out));
   out += message;
-  append_fixed<uint32_t>(out, masked(crc32c(message)));
+  append_little_endian<uint32_t>(out, checksum(message));
   return out;
 }
 
-std::string event_start(double wall_time, int64_t step) {
+/// An Event with its time and step alone, to which other fields may be appended.
+std::string encode_event(double wall_time, int64_t step) {
   std::string message;
-  append_key(message, 1, fixed64_type);
-  append_fixed(message, std::bit_cast<uint64_t>(wall_time));
-  append_key(message, 2, varint_type);
+  append_key(message, event_wall_time, fixed64_type);
+  append_little_endian(message, std::bit_cast<uint64_t>(wall_time));
+  append_key(message, event_step, varint_type);
   append_varint(message, static_cast<uint64_t>(step));
   return message;
 }
 
-double now() {
+double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// A field of a message: its number, and its value as integer or bytes.
+/// A field of a message.
 struct Field {
   uint64_t number = 0;
-  uint64_t value = 0;
-  std::string_view bytes;
+  uint64_t bits = 0;       // value of a number: an integer, or the bits of a float or double
+  std::string_view bytes;  // value of a string or an inner message
 };
 
-/// Iterates over the fields of one message; stops at the first malformed one.
+/// Reads the fields of one message, one after the other.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view message) : rest_(message) {}
 
+  /// Reads the next field; false at the end of the message and at a malformed field.
   bool next(Field& field) {
     uint64_t key = 0;
-    if (!varint(key)) return false;
-    field = {.number = key >> 3, .value = 0, .bytes = {}};
+    if (!read_varint(key)) return false;
+    field = {.number = key >> 3, .bits = 0, .bytes = {}};
     switch (key & 7) {
       case varint_type:
-        return varint(field.value);
+        return read_varint(field.bits);
       case fixed64_type:
-        if (!take(8, field.bytes)) return false;
-        field.value = fixed<uint64_t>(field.bytes);
+        if (!read_bytes(sizeof(uint64_t), field.bytes)) return false;
+        field.bits = read_little_endian<uint64_t>(field.bytes);
         return true;
       case fixed32_type:
-        if (!take(4, field.bytes)) return false;
-        field.value = fixed<uint32_t>(field.bytes);
+        if (!read_bytes(sizeof(uint32_t), field.bytes)) return false;
+        field.bits = read_little_endian<uint32_t>(field.bytes);
         return true;
       case bytes_type: {
         uint64_t length = 0;
-        return varint(length) && take(length, field.bytes);
+        return read_varint(length) && read_bytes(length, field.bytes);
       }
       default:
         return false;
@@ -109,7 +121,7 @@ class FieldReader {
   }
 
  private:
-  bool varint(uint64_t& value) {
+  bool read_varint(uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
       const auto byte = static_cast<unsigned char>(rest_.front());
@@ -120,7 +132,7 @@ class FieldReader {
     return false;
   }
 
-  bool take(uint64_t count, std::string_view& bytes) {
+  bool read_bytes(uint64_t count, std::string_view& bytes) {
     if (count > rest_.size()) return false;
     bytes = rest_.substr(0, count);
     rest_.remove_prefix(count);
@@ -130,32 +142,32 @@ class FieldReader {
   std::string_view rest_;
 };
 
-std::pair<std::string, float> decode_value(std::string_view message) {
-  std::pair<std::string, float> value{"", 0.0f};
+TaggedScalar decode_value(std::string_view message) {
+  TaggedScalar scalar;
   Field field;
   for (FieldReader reader(message); reader.next(field);) {
-    if (field.number == 1) value.first = field.bytes;
-    if (field.number == 2) value.second = std::bit_cast<float>(static_cast<uint32_t>(field.value));
+    if (field.number == value_tag) scalar.tag = field.bytes;
+    if (field.number == value_simple_value)
+      scalar.number = std::bit_cast<float>(static_cast<uint32_t>(field.bits));
   }
-  return value;
+  return scalar;
 }
 
 ScalarEvent decode_event(std::string_view message) {
   ScalarEvent event;
-  Field field;
+  Field field, value;
   for (FieldReader reader(message); reader.next(field);) {
-    if (field.number == 1) event.wall_time = std::bit_cast<double>(field.value);
-    if (field.number == 2) event.step = static_cast<int64_t>(field.value);
-    if (field.number != 5) continue;
-    Field inner;
-    for (FieldReader summary(field.bytes); summary.next(inner);) {
-      if (inner.number == 1) event.scalars.push_back(decode_value(inner.bytes));
+    if (field.number == event_wall_time) event.wall_time = std::bit_cast<double>(field.bits);
+    if (field.number == event_step) event.step = static_cast<int64_t>(field.bits);
+    if (field.number != event_summary) continue;
+    for (FieldReader summary(field.bytes); summary.next(value);) {
+      if (value.number == summary_value) event.scalars.push_back(decode_value(value.bytes));
     }
   }
   return event;
 }
 
-/// The event files of a folder, for writing: refuses links among them.
+/// The event files of a folder, to be written. Fails if one is a link.
 std::vector<Path> event_files(const Path& folder) {
   io::check_directory(folder);
   std::vector<Path> found;
@@ -173,31 +185,30 @@ std::string encode_scalar_event(double wall_time, int64_t step, std::span<const 
   std::string summary;
   for (const auto& [tag, number] : scalars) {
     std::string value;
-    append_bytes(value, 1, tag);
-    append_key(value, 2, fixed32_type);
-    append_fixed(value, std::bit_cast<uint32_t>(static_cast<float>(number)));
-    append_bytes(summary, 1, value);
+    append_bytes(value, value_tag, tag);
+    append_key(value, value_simple_value, fixed32_type);
+    append_little_endian(value, std::bit_cast<uint32_t>(static_cast<float>(number)));
+    append_bytes(summary, summary_value, value);
   }
-  std::string message = event_start(wall_time, step);
-  append_bytes(message, 5, summary);
-  return framed(message);
+  std::string message = encode_event(wall_time, step);
+  append_bytes(message, event_summary, summary);
+  return tf_record(message);
 }
 
 std::vector<ScalarEvent> decode_events(std::string_view bytes) {
-  constexpr size_t head = 12;  // length and its checksum
-  constexpr size_t tail = 4;
   std::vector<ScalarEvent> events;
-  size_t at = 0;
-  while (bytes.size() - at >= head + tail) {
-    const std::string_view rest = bytes.substr(at);
-    const auto length = fixed<uint64_t>(rest.substr(0, 8));
-    if (fixed<uint32_t>(rest.substr(8, 4)) != masked(crc32c(rest.substr(0, 8)))) break;
-    if (length > rest.size() - head - tail) break;
-    const std::string_view message = rest.substr(head, length);
-    if (fixed<uint32_t>(rest.substr(head + length, 4)) != masked(crc32c(message))) break;
-    at += head + length + tail;
+  size_t offset = 0;
+  while (bytes.size() - offset >= header_bytes + checksum_bytes) {
+    const std::string_view rest = bytes.substr(offset);
+    const std::string_view length_field = rest.substr(0, length_bytes);
+    if (read_little_endian<uint32_t>(rest.substr(length_bytes)) != checksum(length_field)) break;
+    const auto length = read_little_endian<uint64_t>(length_field);
+    if (length > rest.size() - header_bytes - checksum_bytes) break;
+    const std::string_view message = rest.substr(header_bytes, length);
+    if (read_little_endian<uint32_t>(rest.substr(header_bytes + length)) != checksum(message)) break;
+    offset += header_bytes + length + checksum_bytes;
     events.push_back(decode_event(message));
-    events.back().end = static_cast<int64_t>(at);
+    events.back().end = static_cast<int64_t>(offset);
   }
   return events;
 }
@@ -212,34 +223,34 @@ void TensorBoard::open() {
     file_.emplace(found.back());
     return;
   }
-  const double start = now();
-  file_.emplace(folder_ / text(file_prefix, static_cast<int64_t>(start), ".heed"));
-  std::string message = event_start(start, 0);
-  append_bytes(message, 3, file_version);
-  file_->raw(framed(message));
+  const double time = seconds_since_1970();
+  file_.emplace(folder_ / text(file_prefix, static_cast<int64_t>(time), ".heed"));
+  std::string message = encode_event(time, 0);
+  append_bytes(message, event_file_version, file_version);
+  file_->raw(tf_record(message));
 }
 
 void TensorBoard::write(int64_t step, std::span<const Scalar> scalars) {
   if (!file_) open();
-  file_->raw(encode_scalar_event(now(), step, scalars));
+  file_->raw(encode_scalar_event(seconds_since_1970(), step, scalars));
 }
 
 void TensorBoard::sync() {
   if (file_) file_->sync();
 }
 
-void TensorBoard::truncate_to(int64_t step, int64_t validated) {
+void TensorBoard::truncate_to(int64_t step, int64_t validated_step) {
   file_.reset();
   for (const Path& path : event_files(folder_)) {
     const std::string bytes = io::read(path);
     std::string kept;
     int64_t begin = 0;
     for (const ScalarEvent& event : decode_events(bytes)) {
-      const auto is_score = [](const auto& one) { return one.first.starts_with(score_prefix); };
-      const bool scores = std::any_of(event.scalars.begin(), event.scalars.end(), is_score);
-      if (event.step <= (scores ? std::min(step, validated) : step)) {
+      const bool has_scores =
+          std::any_of(event.scalars.begin(), event.scalars.end(),
+                      [](const TaggedScalar& scalar) { return scalar.tag.starts_with(score_prefix); });
+      if (event.step <= (has_scores ? std::min(step, validated_step) : step))
         kept.append(bytes, static_cast<size_t>(begin), static_cast<size_t>(event.end - begin));
-      }
       begin = event.end;
     }
     if (kept.empty()) {

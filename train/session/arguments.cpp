@@ -67,7 +67,7 @@ std::string known_word(const std::string& where, const std::string& word,
   return word;
 }
 
-std::vector<CommandOption> with_machine(std::vector<CommandOption> options) {
+std::vector<CommandOption> with_machine_options(std::vector<CommandOption> options) {
   options.push_back({"threads", "N", "number of threads; results do not depend on it"});
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
   options.push_back(
@@ -117,7 +117,7 @@ void apply_machine(const ParsedArguments& arguments) {
 
 std::vector<std::string> machine_options(const ParsedArguments& arguments) {
   std::vector<std::string> out;
-  for (const CommandOption& option : with_machine({})) {
+  for (const CommandOption& option : with_machine_options({})) {
     if (arguments.has(option.name))
       out.insert(out.end(), {text("--", option.name), arguments.get(option.name)});
   }

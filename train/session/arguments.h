@@ -1,4 +1,4 @@
-// Parsed arguments as words of a command line.
+// Turns parsed arguments into words of a command line.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 
 namespace heed {
 
-/// --threads, --device and --memory with their values, as far as they are given, for processes that train
-/// runs.
+/// The given ones of --threads, --device and --memory with their values, to be passed to other processes.
 std::vector<std::string> machine_options(const ParsedArguments& arguments);
 
-/// A word between single quotes of a shell, or as it is where a shell takes it so.
+/// Quotes a word for a shell, where that is necessary.
 std::string shell_word(std::string_view word);
 
 }  // namespace heed

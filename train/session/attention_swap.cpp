@@ -6,20 +6,24 @@
 namespace heed {
 
 void AttentionSwap::apply(Config& config) const {
-  const auto put = [&](const char* key, const std::string& now, const std::string& spec, const char* option) {
+  const auto replace = [&](const char* key, const std::string& trained, const std::string& spec,
+                           const char* option) {
     if (!spec.empty())
-      config.set(key, with_layers(now, spec, layers), text(option, ": "), SetBy::command_line);
+      config.set(key, with_layers(trained, spec, layers), text(option, ": "), SetBy::command_line);
   };
-  put("attention.encoder", config.attention.encoder, self, "--attention");
-  put("attention.decoder", config.attention.decoder, self, "--attention");
-  put("attention.cross", config.attention.cross, cross, "--cross-attention");
+  replace("attention.encoder", config.attention.encoder, self, "--attention");
+  replace("attention.decoder", config.attention.decoder, self, "--attention");
+  replace("attention.cross", config.attention.cross, cross, "--cross-attention");
   if (any()) config.check();
 }
 
-std::vector<CommandOption> swap_options() {
-  return {{"attention", "SPEC", "another self-attention on the run's weights: name or name:key=value,..."},
-          {"cross-attention", "SPEC", "another attention from decoder to encoder"},
-          {"layers", "LAYERS", "with these two: in these layers only, counted from 0: 2, 1-11 or 0,4-6"}};
+std::vector<CommandOption> with_swap_options(std::vector<CommandOption> options) {
+  options.insert(
+      options.end(),
+      {{"attention", "SPEC", "another self-attention on the run's weights: name or name:key=value,..."},
+       {"cross-attention", "SPEC", "another attention from decoder to encoder"},
+       {"layers", "LAYERS", "with these two: in these layers only, counted from 0: 2, 1-11 or 0,4-6"}});
+  return options;
 }
 
 AttentionSwap swap_of(const ParsedArguments& arguments) {

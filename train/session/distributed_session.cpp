@@ -5,7 +5,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/distributed/processes.h"
 #include "heed/train/loop/stop_signals.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 #include "heed/train/session/run_session.h"
 
 namespace heed {
@@ -21,8 +21,8 @@ Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
     RunFolder folder = RunFolder::elsewhere(path);
     first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
   }
-  spread_checkpoint(group, path, first->from);
-  spread_checkpoint(group, initial_folder(path), first->initial);
+  spread_checkpoint(group, path, first->checkpoint);
+  spread_checkpoint(group, weights_from_run_folder(path), first->weights_from_run);
   return std::move(*first);
 }
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/program.h"
@@ -12,13 +11,12 @@
 
 namespace heed {
 
-/// What a session of training begins with.
+/// An opened run, with which a session of training begins.
 struct Opening {
   Config config;
   RunFolder folder;
-  std::optional<Checkpoint> from = {};  ///< a checkpoint of the run, to resume from
-  std::optional<Checkpoint> initial =
-      {};  ///< weights of another run (train/run/initial_weights.h), for the first step
+  std::optional<Checkpoint> checkpoint = {};        ///< checkpoint of the run, to resume from
+  std::optional<Checkpoint> weights_from_run = {};  ///< weights of another run, to begin from
 };
 
 /// --collective-timeout: how long several processes wait for a silent one; see join_processes().
@@ -26,10 +24,10 @@ inline constexpr CommandOption collective_timeout_option{
     "collective-timeout", "SECONDS",
     "with several processes: end when one is silent for so long (default: 600; 0: never)"};
 
-/// Trains as a member of the group of processes that this one was started in, or alone. `open` is given the
-/// number of processes; it is called in the first process only, and the others receive what it returns.
-/// Returns the exit code. An error that all processes meet calls `failed` in each, the first prints it, and
-/// all end. A process that fails alone prints its error and ends all at once.
+/// Trains together with the processes that mpirun or srun has started with this one, or alone, and returns
+/// the exit code. `open` takes the number of processes; it is called in the first process only, which sends
+/// the opened run to the others. After an error that all processes share, each calls `failed`, the first
+/// prints the error, and all end. A process that fails alone prints its error and ends all processes at once.
 int train_as_started(
     const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
     const std::function<void()>& failed = [] {});

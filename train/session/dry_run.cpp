@@ -6,7 +6,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/table_text.h"
-#include "heed/train/config/config.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/loop/run_estimate.h"

@@ -1,4 +1,4 @@
-// Opens runs.
+// Opens runs: settings, task, data and weights.
 #include "heed/train/session/loaded_run.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void apply_decoding(Config& config, const ParsedArguments& arguments) {
   config.check();
 }
 
-std::vector<CommandOption> with_decoding(std::vector<CommandOption> options) {
+std::vector<CommandOption> with_decoding_options(std::vector<CommandOption> options) {
   options.push_back({"beam-size", "N", "beam size; 1: greedy"});
   options.push_back({"length-penalty", "ALPHA", "exponent of the length normalisation of beams"});
   return options;

@@ -1,4 +1,4 @@
-// Opens a run: its settings, task and trained model.
+// Opens a run with its settings, task and trained model, and the options of commands that do.
 #pragma once
 
 #include <memory>
@@ -8,35 +8,34 @@
 #include "heed/train/config/config.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_folder.h"
-#include "heed/train/run/checkpoint_tokenizers.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/session/attention_swap.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
 
-/// A run that was opened: its config, which holds the task, and its trained model.
+/// An opened run.
 struct LoadedRun {
   RunFolder folder;
-  Config config;
-  Checkpoint checkpoint;
-  std::unique_ptr<Module> model;
-  WeightTransfer transfer = {};  ///< what was done with each tensor, where the attention was swapped
+  Config config;                  ///< settings, and the task
+  Checkpoint checkpoint;          ///< checkpoint of the weights
+  std::unique_ptr<Module> model;  ///< model with the trained weights
+  WeightTransfer transfer = {};   ///< tensors that were not copied, where an attention was replaced
 };
 
-/// How load_run() opens a run.
+/// Settings of load_run().
 struct LoadOptions {
-  std::string checkpoint = {};  ///< best, last or a step; empty: best, and last where none is marked
-  bool with_data = false;       ///< reads the corpus too, not tokenizers alone
-  std::string data = {};        ///< with_data: a corpus in place of the run's; empty: the run's
-  bool is_test = true;  ///< a file in `data` is the test as a whole, else it is split as the run's data are
-  std::string stride = {};       ///< with_data: data.stride in place of the run's; empty: the run's
-  AttentionSwap swap = {};       ///< another attention on the weights
-  Progress* progress = nullptr;  ///< shows how the data are read; null: nothing does
+  std::string checkpoint = {};   ///< best, last or a step; empty: best, and last where none is marked
+  bool with_data = false;        ///< whether the data are loaded too, not the tokenizers alone
+  std::string data = {};         ///< with_data: path of other data; empty: the run's
+  bool is_test = true;           ///< whether all of a file in `data` is test data; else it is split
+  std::string stride = {};       ///< with_data: another data.stride; empty: the run's
+  AttentionSwap swap = {};       ///< attentions that replace those of the run
+  Progress* progress = nullptr;  ///< shows the progress of loading the data; null: nothing is shown
 };
 
-/// Opens a run for use. What a swapped attention has beside the weights of the run is initialised from
-/// train.seed, and the error for weights that do not fit names the tensors.
+/// Opens a run. Tensors that a replaced attention has and the run lacks are initialised from train.seed.
+/// Fails, naming the tensors, where weights do not fit.
 LoadedRun load_run(const Path& run, const LoadOptions& options = {});
 
 /// The path of --data or of --test-path, two names of one option; empty where neither is given.
@@ -46,24 +45,20 @@ std::string other_data(const ParsedArguments& arguments);
 /// afterwards.
 void apply_decoding(Config& config, const ParsedArguments& arguments);
 /// `options` followed by the two that apply_decoding() reads.
-std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
+std::vector<CommandOption> with_decoding_options(std::vector<CommandOption> options);
 
 /// --checkpoint, of commands that load a run.
 inline constexpr CommandOption checkpoint_option{"checkpoint", "WHICH",
                                                  "best, last or a step (default: best)"};
 
-/// Reports what a swap did with the weights, in lines for people; empty where everything was copied.
+/// Lists, in lines for people, the tensors that were not copied; empty where all were.
 std::vector<std::string> transfer_words(const WeightTransfer& transfer);
 
-/// The weights of a model that makes tokens in the precision of --precision: bf16 rounds them and keeps
-/// copies of half the bytes, which products of few rows read; f32, the default, leaves all as trained. Fails
-/// on another word, and on a model of f64.
+/// Copies of the model's weights in bf16 for --precision bf16: matrix products of few rows, as in decoding,
+/// read half the bytes. None for f32, the default. Fails for another word, and for a model in f64.
 Bf16Weights narrowed(Module& model, const ParsedArguments& arguments);
 /// --precision, which narrowed() reads.
 inline constexpr CommandOption precision_option{
     "precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
-
-/// Lines of standard input, or the words given.
-std::vector<std::string> input_lines(const std::vector<std::string>& words);
 
 }  // namespace heed

@@ -23,7 +23,7 @@ bool is_phrasebook(Config& config) {
 
 Path output_folder(const ParsedArguments& arguments, const Path& run, const std::string& name) {
   if (!arguments.has("out")) {
-    io::make_directory(run / name);
+    io::make_directory(run / name);  // fails for a link; make_directories() follows links
     return run / name;
   }
   io::make_directories(arguments.get("out"));

@@ -9,8 +9,8 @@ namespace heed {
 bool leaves_nothing(const ParsedArguments& arguments);
 
 /// Loads the data, pre-trains where train.pretrain asks for it (train/loop/pretraining.h), trains, scores the
-/// model and writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. The members
-/// of a group call this together, all with the same config and checkpoints; the first alone writes.
+/// model and writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. Collective:
+/// every process of the group calls it, with the same config and checkpoints; only the first writes.
 int train_in(Opening& opening, const ParsedArguments& arguments, ProcessGroup& group);
 
 }  // namespace heed

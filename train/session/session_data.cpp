@@ -5,44 +5,45 @@
 
 #include "heed/core/io/json.h"
 #include "heed/train/distributed/processes.h"
-#include "heed/train/progress/progress.h"
 #include "heed/train/run/checkpoint_tokenizers.h"
-#include "heed/train/session/distributed_session.h"
-#include "heed/train/session/loaded_run.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
+/// Metadata of a task's data: names and values.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 bool is_hash(const std::string& name) { return name.starts_with("sha256 "); }
 
-/// The hashes of the examples, in the order of the files.
-Facts hashes_of(const Facts& metadata) {
-  Facts out;
-  for (const auto& fact : metadata) {
-    if (is_hash(fact.first)) out.push_back(fact);
+/// The hashes in the metadata, in the order of the files.
+Metadata hashes_of(const Metadata& metadata) {
+  Metadata out;
+  for (const auto& entry : metadata) {
+    if (is_hash(entry.first)) out.push_back(entry);
   }
   return out;
 }
 
-Facts texts_of(const Json& manifest) {
-  Facts out;
+/// The members of a manifest that are texts; among them is the metadata of the task.
+Metadata texts_of(const Json& manifest) {
+  Metadata out;
   for (const auto& [name, value] : manifest.members()) {
     if (value.is_text()) out.emplace_back(name, value.text());
   }
   return out;
 }
 
-[[noreturn]] void refuse(const std::string& was, const std::string& now) {
-  fail(Fault::data, "resume: the data changed: ", was, " and is now ", now,
+[[noreturn]] void refuse_change(const std::string& was, const std::string& present) {
+  fail(Fault::data, "resume: the data changed: ", was, " and is now ", present,
        ". Give --data the file the run began with, or train anew.");
 }
 
 }  // namespace
 
-void load_data(Config& config, const Checkpoint* known, Progress& progress, ProcessGroup& group) {
-  std::vector<NamedBytes> artifacts = known != nullptr ? tokenizer_files(*known) : std::vector<NamedBytes>{};
+void load_data(Config& config, const Checkpoint* checkpoint, Progress& progress, ProcessGroup& group) {
+  std::vector<NamedBytes> artifacts;
+  if (checkpoint != nullptr) artifacts = tokenizer_files(*checkpoint);
   const auto load = [&] {
     const ProgressScope shown(progress, "data");
     config.task->load(config, artifacts, [&](const std::string& line) {
@@ -70,24 +71,23 @@ void load_data(Config& config, const Checkpoint* known, Progress& progress, Proc
 }
 
 void check_same_data(const Config& config, const RunFolder& folder) {
-  const std::optional<Json> read = folder.read_manifest();
-  if (!read) return;
-  const Json& manifest = *read;
-  const Facts metadata = config.task->metadata();
+  const std::optional<Json> manifest = folder.read_manifest();
+  if (!manifest) return;
+  const Metadata metadata = config.task->metadata();
   for (const auto& [name, value] : metadata) {
-    const Json* before = is_hash(name) ? nullptr : manifest.find(name);
-    if (before != nullptr && before->is_text() && before->text() != value)
-      refuse(text(name, " was ", before->text()), value);
+    const Json* recorded = is_hash(name) ? nullptr : manifest->find(name);
+    if (recorded != nullptr && recorded->is_text() && recorded->text() != value)
+      refuse_change(text(name, " was ", recorded->text()), value);
   }
   // Hashes are compared by their order, since some are named after files, which may be renamed.
-  const Facts before = hashes_of(texts_of(manifest)), now = hashes_of(metadata);
-  if (before.empty()) return;
-  for (size_t i = 0; i < std::max(before.size(), now.size()); ++i) {
-    const auto words = [i](const Facts& list) {
-      return i < list.size() ? list[i].first + " " + list[i].second : std::string("not there");
+  const Metadata recorded = hashes_of(texts_of(*manifest)), present = hashes_of(metadata);
+  if (recorded.empty()) return;
+  for (size_t i = 0; i < std::max(recorded.size(), present.size()); ++i) {
+    const auto entry_text = [i](const Metadata& hashes) {
+      return i < hashes.size() ? hashes[i].first + " " + hashes[i].second : std::string("not there");
     };
-    if (i >= before.size() || i >= now.size() || before[i].second != now[i].second)
-      refuse(text("what was ", words(before)), words(now));
+    if (i >= recorded.size() || i >= present.size() || recorded[i].second != present[i].second)
+      refuse_change(text("what was ", entry_text(recorded)), entry_text(present));
   }
 }
 

@@ -9,12 +9,13 @@
 
 namespace heed {
 
-/// Reads the data. Tokenizers come from `known`, a checkpoint; where it is null the first member trains them,
-/// and the others take them. Fails (Fault::data) where the members do not read the same data.
-void load_data(Config& config, const Checkpoint* known, Progress& progress, ProcessGroup& group);
+/// Loads the data in every process of the group. Tokenizers come from the checkpoint; where it is null, the
+/// first process trains them and sends them to the others. Fault::data where the processes read different
+/// data.
+void load_data(Config& config, const Checkpoint* checkpoint, Progress& progress, ProcessGroup& group);
 
-/// Fails unless the data, which are loaded, are those that the run began with: a resumed run would not end
-/// with the same bits. A file may have another name. A manifest without hashes is not checked.
+/// Fails unless the loaded data are those that the run began with: else a resumed run would not end with the
+/// same bits. A file may have another name. A manifest without hashes is not checked.
 void check_same_data(const Config& config, const RunFolder& folder);
 
 }  // namespace heed

@@ -13,14 +13,14 @@ namespace heed {
 void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
                     const ParsedArguments& arguments, const ProcessGroup& group,
                     const std::optional<Json>& origin) {
-  const std::optional<Json> before = folder.read_manifest();
+  const std::optional<Json> old_manifest = folder.read_manifest();
   const Json session = session_metadata(arguments.argv, group.size(), trainer.step());
-  if (before) {
-    const std::string warning = resume_warning(sessions_of(*before), session, trainer.step());
+  if (old_manifest) {
+    const std::string warning = resume_warning(sessions_of(*old_manifest), session, trainer.step());
     if (!warning.empty()) io::print_error(warning + "\n");
   }
   Json metadata = Json::object({{"format", run_format}});
-  add_session(metadata, before ? &*before : nullptr, session);
+  add_session(metadata, old_manifest ? &*old_manifest : nullptr, session);
   metadata.set("seed", config.train.seed);
   metadata.set("parameters", count_parameters(trainer.model()));
   metadata.set("steps", trainer.total_steps());
@@ -29,15 +29,15 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
   metadata.set("estimate", estimate_json(trainer.estimate()));
   if (config.train.pretrain != Pretrain::none)
     metadata.set("pretraining", pretraining_metadata(config, folder.path()));
-  const Json* known_origin = before ? before->find("from") : nullptr;
+  const Json* recorded_origin = old_manifest ? old_manifest->find("from") : nullptr;
   if (origin)
     metadata.set("from", *origin);
-  else if (known_origin != nullptr)
-    metadata.set("from", *known_origin);
+  else if (recorded_origin != nullptr)
+    metadata.set("from", *recorded_origin);
   for (const auto& [name, value] : config.task->metadata()) metadata.set(name, value);
-  // A session that takes no step, because only scores were missing, keeps what the steps took before.
-  if (const Json* took = before ? before->find("took") : nullptr) metadata.set("took", *took);
-  metadata.set(first_checkpoint_key, first_checkpoint(before, trainer.step()));
+  // A session that only computes missing scores takes no step: the measurements of earlier steps remain.
+  if (const Json* took = old_manifest ? old_manifest->find("took") : nullptr) metadata.set("took", *took);
+  metadata.set(first_checkpoint_key, first_checkpoint(old_manifest, trainer.step()));
   folder.write_manifest(metadata);
 }
 

@@ -1,4 +1,4 @@
-// Writes manifest.json of a run: its facts, and every session of training that it had.
+// Writes manifest.json of a run: facts about the run, and every session of its training.
 #pragma once
 
 #include "heed/train/loop/trainer.h"
@@ -6,14 +6,14 @@
 
 namespace heed {
 
-/// Writes the facts of the run, and adds the session that begins. Warns where another program or machine
-/// computed the steps before. `origin`: facts of the run whose weights this one begins from, in its first
+/// Writes the manifest with the session that begins. Warns where another program or machine computed the
+/// earlier steps. `origin`: metadata of the run whose weights this one begins from; given in the first
 /// session.
 void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
                     const ParsedArguments& arguments, const ProcessGroup& group,
                     const std::optional<Json>& origin = {});
 
-/// Adds what training took to the manifest, and to the entry of this session, which is the last.
+/// Records the measured memory and time of training in the manifest and in its last session, the present one.
 void note_what_it_took(const RunFolder& folder, const Json& took);
 
 }  // namespace heed

@@ -1,15 +1,13 @@
-// Makes the callback of train.maps_every, and reports what it took.
+// Makes the callback of train.maps_every, and describes the snapshots that it stored.
 #include "heed/train/session/session_maps.h"
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/byte_text.h"
-#include "heed/train/config/config.h"
 #include "heed/train/tasks/map_provider.h"
-#include "heed/train/tasks/task.h"
 
 namespace heed {
 
-MapSnapshotCallback keep_maps_callback(const Config& config, const RunFolder& folder) {
+MapSnapshotCallback make_map_snapshot_callback(const Config& config, const RunFolder& folder) {
   const std::string given = config.train.maps_of;
   const std::string input = given.empty() ? map_provider(*config.task).example_text() : given;
   return MapSnapshotCallback(
@@ -20,7 +18,7 @@ MapSnapshotCallback keep_maps_callback(const Config& config, const RunFolder& fo
       });
 }
 
-std::string kept_words(const MapSnapshotCallback& maps, const RunFolder& folder, double seconds) {
+std::string describe_snapshots(const MapSnapshotCallback& maps, const RunFolder& folder, double seconds) {
   const double share = seconds > 0 ? 100 * maps.seconds() / seconds : 0;
   return text(list_map_snapshots(folder.path()).size(), " steps kept in ",
               map_snapshots_folder(folder.path()).string(), ", ", bytes_text(maps.bytes()), " each; ",

@@ -1,4 +1,4 @@
-// Keeps attention maps during training: train.maps_every.
+// Map snapshots during training: train.maps_every.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace heed {
 
-/// Makes the callback that keeps maps of the input train.maps_of. The task must be loaded, and outlive it.
-MapSnapshotCallback keep_maps_callback(const Config& config, const RunFolder& folder);
+/// Makes the callback that stores maps of the input train.maps_of. The task must be loaded, and outlive it.
+MapSnapshotCallback make_map_snapshot_callback(const Config& config, const RunFolder& folder);
 
-/// Reports how many maps are kept and what they took: "41 steps kept in RUN/maps, ...". `seconds`: the time
-/// of the training.
-std::string kept_words(const MapSnapshotCallback& maps, const RunFolder& folder, double seconds);
+/// Describes the stored snapshots, their bytes and the time that they took: "41 steps kept in RUN/maps, ...".
+/// `seconds`: the time of the training.
+std::string describe_snapshots(const MapSnapshotCallback& maps, const RunFolder& folder, double seconds);
 
 }  // namespace heed

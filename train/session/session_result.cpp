@@ -7,8 +7,6 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/number_text.h"
-#include "heed/core/memory/storage.h"
-#include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/version.h"
 #include "heed/train/experiments/preset_diff.h"
@@ -18,7 +16,6 @@
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
-#include "heed/train/progress/progress.h"
 #include "heed/train/report/length_chart.h"
 #include "heed/train/report/run_charts.h"
 #include "heed/train/run/program_name.h"
@@ -50,16 +47,16 @@ Estimate estimate_of_session(const Trainer& trainer, const TrainResult& outcome)
   return expected;
 }
 
-/// Memory and time that training took until now, and how far their estimates were off.
-Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
+/// The measured memory and time of the training of this session, and the errors of their estimates.
+Json measured_cost(const Trainer& trainer, const TrainResult& outcome) {
   Json took = measured_cost_json(estimate_of_session(trainer, outcome), outcome.step_seconds,
                                  outcome.validation_seconds);
   took.set("steps", outcome.steps_taken);
   return took;
 }
 
-/// Prints memory and time that the session took, beside their estimates where these were wrong.
-void print_what_it_took(Progress& progress, const Json& took, const TrainResult& outcome) {
+/// Prints the memory and time that the session used, beside their estimates where these were wrong.
+void print_measured_cost(Progress& progress, const Json& took, const TrainResult& outcome) {
   progress.say(
       "memory",
       text(with_estimate(
@@ -158,8 +155,8 @@ void print_next_command(Progress& progress, const TrainOptions& train, const Tra
   progress.say("next", text(program_name(), " resume ", run->string(), more));
 }
 
-/// Tells by the first and last logged loss whether a run on the same few batches has learned them.
-std::string learned_words(const RunFolder& folder) {
+/// Says, by the first and last logged loss, whether a run on the same few batches has learned them.
+std::string describe_overfit(const RunFolder& folder) {
   for (const MetricSeries& one : read_metrics(folder.metrics())) {
     if (one.name == "loss" && !one.values.empty())
       return overfit_verdict(one.values.front(), one.values.back());
@@ -177,45 +174,46 @@ Evaluation tested(const Config& config, Module& model, Progress& progress, const
 
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const TrainResult& outcome,
                  Progress& progress, const Path* resumable) {
-  std::string known;
+  std::string baselines;
   for (const auto& [name, value] : outcome.best.list) {
     for (const std::string& words : baseline_words(config.task->baselines(), name))
-      known += (known.empty() ? "; baselines on the test: " : ", ") + words;
+      baselines += (baselines.empty() ? "; baselines on the test: " : ", ") + words;
   }
-  if (config.train.overfit_batches > 0) progress.say("overfit", learned_words(folder));
-  progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, known));
-  // The checkpoint that is scored is read back from the disk, so that what is kept is what is reported.
+  if (config.train.overfit_batches > 0) progress.say("overfit", describe_overfit(folder));
+  progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, baselines));
+  // The checkpoint is read back from the disk, so that the stored weights are those that are scored.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
-  // Measured before the test is scored, which is no part of training, and written at once: a run that is
-  // stopped while it is scored takes no step when it is resumed.
-  Json took = what_it_took(trainer, outcome);
+  // The cost is recorded before the test is scored, which is no part of training: if the run is stopped while
+  // it is scored, the resumed session takes no step and measures nothing.
+  Json took = measured_cost(trainer, outcome);
   const bool stepped = outcome.steps_taken > 0;
   if (stepped) note_what_it_took(folder, took);
   const double began = seconds_now();
-  std::vector<std::pair<std::string, double>> of_last;
+  std::vector<std::pair<std::string, double>> last_scores;
   if (config.task->scores_last() && best.step != outcome.step)
-    of_last = tested(config, trainer.model(), progress, "last step").scores.list;
+    last_scores = tested(config, trainer.model(), progress, "last step").scores.list;
   load_bytes(trainer.model(), best.file("model.safetensors"), (best.folder / "model.safetensors").string());
   const Evaluation evaluation = tested(config, trainer.model(), progress, "test");
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);
-  if (!of_last.empty()) progress.say("last step", score_line({.list = of_last}));
-  for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i)
+  if (!last_scores.empty()) progress.say("last step", score_line({.list = last_scores}));
+  constexpr size_t max_samples = 3;
+  for (size_t i = 0; i < std::min(evaluation.samples.size(), max_samples); ++i)
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   write_report(config, folder, trainer.model(), evaluation, outcome, progress);
   if (stepped) {
     Estimate expected = estimate_of_session(trainer, outcome);
-    expected.tests = of_last.empty() ? 1 : 2;
+    expected.tests = last_scores.empty() ? 1 : 2;
     set_measured_times(took, expected, outcome.step_seconds, outcome.validation_seconds,
                        seconds_now() - began);
     note_what_it_took(folder, took);
-    print_what_it_took(progress, took, outcome);
+    print_measured_cost(progress, took, outcome);
   }
   // scores.json is written last of all files: where it exists, the run is complete.
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   if (evaluation.confusion) scores.set("examples", evaluation.confusion->total());
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
-  for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
+  for (const auto& [name, value] : last_scores) scores.set("last_" + name, value);
   if (!evaluation.sentences.empty()) scores.set("by_length", to_json(bleu_by_length(evaluation.sentences)));
   set_baselines(scores, config.task->baselines());
   io::write_own(folder.path() / "scores.json", scores.dump(1) + "\n");

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Scores the best checkpoint on the test data, and writes report.html, scores.json and what training took.
-/// `resumable`: the run that `heed resume` takes; null where there is none.
+/// Scores the best checkpoint on the test data, and writes report.html, scores.json and the memory and time
+/// of the training. `resumable`: the run that `heed resume` takes; null where there is none.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const TrainResult& outcome,
                  Progress& progress, const Path* resumable);
 

@@ -24,9 +24,8 @@ std::vector<Setting> settings();
 void set_by_option(Config& config, const std::string& key, const ParsedArguments& arguments,
                    const std::string& option);
 
-/// The options that a command with `settings` takes besides these and its own: --attention, --cross-attention
-/// and
-/// --set.
+/// --attention, --cross-attention and --set: options that a command with `settings` takes besides the
+/// settings and its own options.
 std::vector<CommandOption> options_beside_settings(const Command& command);
 
 }  // namespace heed

@@ -276,6 +276,7 @@ TEST_CASE("command line: env is text for people and JSON for programs") {
   const Json metadata = parse_json(json.out, "env");
   CHECK(metadata.at("threads").integer() >= 1);
   CHECK(!metadata.at("blas_core").text().empty());
+  CHECK_THAT(metadata.at("utf8proc").text(), containing(", Unicode "));
   const std::string blas = metadata.at("blas_build").text();
   CHECK((blas == "pthread" || blas == "openmp" || blas == "serial"));
   CHECK_THAT(shell.run({"env"}).out, containing("blas_core"));

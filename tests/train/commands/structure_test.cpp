@@ -62,6 +62,7 @@ TEST_CASE("structure: wrong use is named") {
   write_npy(shell.scratch / "cross.npy", Array::of<float>({1, 1, 2}, std::vector<float>{0.5F, 0.5F}));
   check_refused(shell, {"structure", "nothing.npy"}, 5, {"nothing.npy"});
   check_refused(shell, {"structure", "heads.npy", "--width", "-1"}, 2, {"--width = -1", "0 to 512"});
+  CHECK(shell.run({"structure", "heads.npy", "--seed", "9223372036854775807"}).code == 0);
   check_refused(shell, {"structure", "heads.npy", "--dropout", "1"}, 2, {"--dropout = 1"});
   check_refused(shell, {"structure", "heads.npy", "--errors", "2"}, 2, {"--errors goes with --eps"});
   check_refused(shell, {"structure", "heads.npy", "--kind", "coder"}, 2, {"--kind 'coder'", "encoder"});

@@ -36,7 +36,7 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
     check_refused(shell, {command, "runs/a", "--data", "x"}, 2, {"--data: this task makes its own data"});
   check_refused(shell, {"evaluate", "runs/a", "--stride", "3"}, 2,
                 {"--stride: this task has no data.stride"});
-  const Result outputs = shell.run({"ablate", "runs/a", "--outputs", "3"});  // found when the work has begun
+  const Result outputs = shell.run({"ablate", "runs/a", "--outputs", "3"});  // refused when the data are read
   CHECK(outputs.code == 2);
   CHECK_THAT(outputs.err, containing("--outputs = 3 is of translators"));
   check_refused(shell, {"ablate", "runs/a", "--data", "x", "--test-path", "x"}, 2, {"mean the same here"});
@@ -45,6 +45,8 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
   check_refused(shell, {"bench", "gemm", "--lr", "5"}, 2, with({"bench gemm: --lr does not go"}, machine));
   check_refused(shell, {"bench", "gemm", "--longest", "4x"}, 2,
                 {"bench gemm: --longest does not go with it"});
+  check_refused(shell, {"bench", "dropout", "--width", "64"}, 2, {"option --width is unknown. "});
+  check_refused(shell, {"bench", "train", "--width", "64"}, 2, {"option --width is called --d-model now."});
   check_refused(shell, {"bench", "ops", "--out", "x"}, 2, {"bench ops: --out"});
   check_refused(shell, {"bench", "limits", "--rounds", "2"}, 2, {"bench limits: --rounds"});
   check_refused(shell, {"bench", "attention", "linear", "--batch-size", "2"}, 2,

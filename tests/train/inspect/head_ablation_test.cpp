@@ -104,7 +104,7 @@ TEST_CASE(
     CAPTURE(name);
     const ModelHead& head = head_named(heads, name);
     HeadAblation ablation({});
-    ablation.set({head});
+    ablation.replace({head});
     const double ablated = loss_of(loaded, &ablation);
     Tensor& weight =
         dynamic_cast<MultiHeadAttention&>(const_cast<Module&>(*head.module)).output.weight;  // [16, 2 x 8]
@@ -130,7 +130,7 @@ TEST_CASE("head ablation: uniform, identity and band replace the map of their he
     for (const char* by : {"uniform", "identity", "band:w=1"}) {
       CAPTURE(by);
       HeadAblation ablation(HeadReplacement::parse(by));
-      ablation.set({head});
+      ablation.replace({head});
       const MapView map = used_map(loaded, ablation, head);
       for (int64_t query = 0; query < map.queries; ++query) {
         for (int64_t key = 0; key < map.keys; ++key) {
@@ -165,7 +165,7 @@ TEST_CASE("head ablation: step by step with a cache, edited heads give what they
     for (const char* by : {"zero", "uniform", "identity"}) {
       CAPTURE(attention, by);
       HeadAblation ablation(HeadReplacement::parse(by));
-      ablation.set(named_heads(heads, by == std::string("zero") ? "decoder.0.1,cross.0.0" : "cross.0.0"));
+      ablation.replace(named_heads(heads, by == std::string("zero") ? "decoder.0.1,cross.0.0" : "cross.0.0"));
       const std::vector<int64_t> first{0};
       const Batch batch = example_provider(loaded.task()).test_batch(first, 0).batch;
       const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], {.editor = &ablation});
@@ -189,7 +189,7 @@ TEST_CASE("head ablation: the mean of a head in place of it keeps the mean of wh
   const MeanOutputs means = mean_outputs(loaded.task(), *loaded.model, 0, 0);
   REQUIRE(means.at(heads[0].module).size() == 16);
   HeadAblation ablation(HeadReplacement::parse("mean"), &means);
-  ablation.set({heads[1]});
+  ablation.replace({heads[1]});
   const NoGrad no_grad;
   Tensor y(Shape{1, 2, 3, 8});
   Rng rng(1);
@@ -253,7 +253,7 @@ TEST_CASE(
   const auto heads = heads_of_model(loaded.task(), *loaded.model);
   const AblationReport report = ablate_heads(loaded.task(), *loaded.model, {.heads = heads[0].name}, {});
   HeadAblation ablation({});
-  ablation.set({heads[0]});
+  ablation.replace({heads[0]});
   std::vector<double> differences;
   for (const auto& numbers : batches_of_equal_lengths(loaded.task(), 0, 0, 64)) {
     const ExampleBatch batch = example_provider(loaded.task()).test_batch(numbers, 0);

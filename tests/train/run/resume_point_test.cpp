@@ -4,7 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 
 using namespace heed;
 
@@ -41,12 +41,12 @@ TEST_CASE("resume point: a run continues from its checkpoint, or begins again wh
   CHECK(nothing.refusal().empty());
   io::write(some.run.metrics(), line);  // stopped between its first line and its first checkpoint
   const ResumePoint begin = resume_point(some.run);
-  CHECK(!begin.from);
-  CHECK(!begin.initial);
+  CHECK(!begin.checkpoint);
+  CHECK(!begin.weights_from_run);
   write_checkpoint(some.run.path(), 3, {{"state.json", "{}"}});
   write_checkpoint(some.run.path(), 6, {{"state.json", "{}"}});
-  CHECK(resume_point(some.run).from->step == 6);
-  CHECK(resume_point(some.run, "3").from->step == 3);
+  CHECK(resume_point(some.run).checkpoint->step == 6);
+  CHECK(resume_point(some.run, "3").checkpoint->step == 3);
 }
 
 TEST_CASE("resume point: a run that has lost its checkpoints is refused") {
@@ -74,18 +74,18 @@ TEST_CASE("resume point: a run that has lost its checkpoints is refused") {
 TEST_CASE("resume point: a run that began from weights is refused where they are gone") {
   const Checkpoint weights{.folder = "base", .step = 4, .files = {{"model.safetensors", "numbers"}}};
   const Begun run{Json()};
-  write_initial(run.run.path(), weights, "base");
+  write_weights_from_run(run.run.path(), weights, "base");
   const ResumePoint begin = resume_point(run.run);
-  REQUIRE(begin.initial);
-  CHECK(begin.initial->file("model.safetensors") == "numbers");
-  CHECK(origin_metadata(*begin.initial).at("run").text() == "base");
-  io::remove_all(initial_folder(run.run.path()) / "ckpt");
+  REQUIRE(begin.weights_from_run);
+  CHECK(begin.weights_from_run->file("model.safetensors") == "numbers");
+  CHECK(origin_metadata(*begin.weights_from_run).at("run").text() == "base");
+  io::remove_all(weights_from_run_folder(run.run.path()) / "ckpt");
   CHECK_THAT(run.refusal(), containing("begins from the weights of another run") && containing("initial"));
-  io::remove_all(initial_folder(run.run.path()));
+  io::remove_all(weights_from_run_folder(run.run.path()));
   CHECK_THAT(run.refusal(), containing("begins from the weights of another run"));
   // A folder that a killed start of an earlier program has left: no manifest, and no weights yet.
   const Begun old{Json()};
-  io::make_directories(initial_folder(old.run.path()) / "ckpt/.tmp-step_000004-0");
+  io::make_directories(weights_from_run_folder(old.run.path()) / "ckpt/.tmp-step_000004-0");
   CHECK_THAT(old.refusal(), containing("resumed, it would begin from random ones"));
 }
 

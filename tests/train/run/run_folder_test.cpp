@@ -50,7 +50,7 @@ TEST_CASE("run folder: the settings are there from the moment that the folder is
 TEST_CASE("run folder: what a run begins from is there before it has its name, or there is no run") {
   Scratch scratch;
   const auto options = [&](const std::function<void(const Path&)>& contents) {
-    return RunOptions{.out = scratch / "runs", .name = "a", .config = "x = 1\n", .contents = contents};
+    return RunOptions{.out = scratch / "runs", .name = "a", .config = "x = 1\n", .write_contents = contents};
   };
   const auto killed = [&](const Path& made) {
     write_checkpoint(made, 0, {{"model.safetensors", "weights"}});

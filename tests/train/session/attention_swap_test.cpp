@@ -2,7 +2,7 @@
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/run/checkpoint_folder.h"
-#include "heed/train/run/initial_weights.h"
+#include "heed/train/run/weights_from_run.h"
 
 using namespace heed;
 
@@ -74,9 +74,9 @@ TEST_CASE("attention swap: training goes on from the weights of another run") {
   CHECK_THAT(origin.at("initialised").list()[0].text(), containing("blocks.1.attention"));
   CHECK_THAT(io::read(tree / "config.toml"), containing("softmax;1=casinoformer:mass=favor"));
   // The weights lie in the run, which a session that was stopped before its first checkpoint begins with.
-  REQUIRE(read_initial(tree));
-  CHECK(read_initial(tree)->file("model.safetensors") == from.file("model.safetensors"));
-  CHECK(!read_initial(run));
+  REQUIRE(read_weights_from_run(tree));
+  CHECK(read_weights_from_run(tree)->file("model.safetensors") == from.file("model.safetensors"));
+  CHECK(!read_weights_from_run(run));
   CHECK(shell.run({"resume", "tree", "--steps", "3", "--quiet"}).code == 0);
   CHECK(parse_json(io::read(tree / "manifest.json"), "manifest").find("from") != nullptr);
   CHECK(shell.run({"evaluate", "tree"}).code == 0);
