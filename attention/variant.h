@@ -9,6 +9,7 @@
 
 #include "heed/attention/spec.h"
 #include "heed/nn/attention.h"
+#include "heed/nn/set_option.h"
 
 namespace heed {
 

@@ -58,16 +58,6 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
   return view::slice(*table, 0, first, end);
 }
 
-Tensor repeated(const Tensor& x, int64_t heads) {
-  const int64_t kv_heads = x.extent(1);
-  const Shape shape{x.extent(0), heads, x.extent(2), x.extent(3)};
-  if (kv_heads == heads) return x;
-  if (kv_heads == 1) return expand(x, shape);
-  const Shape separate{x.extent(0), kv_heads, 1, x.extent(2), x.extent(3)};
-  const Shape groups{x.extent(0), kv_heads, heads / kv_heads, x.extent(2), x.extent(3)};
-  return reshape(expand(reshape(x, separate), groups), shape);
-}
-
 HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
     : modifiers_(config.modifiers), heads_(config.heads), causal_(config.causal) {
   const int64_t d = config.width_of_head();

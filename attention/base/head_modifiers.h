@@ -72,10 +72,6 @@ class HeadModifiers {
   RotaryAngles angles_;
 };
 
-/// Repeats each head of x [B, Hk, T, d] H / Hk times in a row -> [B, H, T, d], H = `heads`; x itself when Hk
-/// = H.
-Tensor repeated(const Tensor& x, int64_t heads);
-
 /// Alibi's slopes: 2^(-8 (h + 1) / H) when H is a power of two; otherwise those of the next lower power, then
 /// every second one of the next higher power. Press et al. 2021, arXiv 2108.12409.
 std::vector<double> alibi_slopes(int64_t heads);

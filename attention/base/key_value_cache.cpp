@@ -1,7 +1,7 @@
 // Appends keys and values to the cache, and drops those that no query attends to any more.
 #include "heed/attention/base/key_value_cache.h"
 
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 

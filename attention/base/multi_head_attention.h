@@ -1,7 +1,7 @@
 // MultiHeadAttention, rung 3: multi-head projections; a variant overrides attend().
 #pragma once
 
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 #include "heed/attention/base/head_modifiers.h"
 #include "heed/attention/base/key_value_cache.h"
 #include "heed/nn/linear.h"

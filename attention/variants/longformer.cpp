@@ -12,6 +12,7 @@
 // call, before qk_norm and rope, instead of these projections: global_queries [B, H, g, D], global_keys
 // [B, H, N, D], global_values [B, H, N, Dv] (keys and values may have fewer heads). In on_heads() without
 // them, q' = q, k' = k, v' = v.
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/patterned_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -124,8 +125,8 @@ class Longformer final : public PatternedAttention {
       global.k = has_input ? modifiers().normalize_and_rotate_key(split(key_global(input.keys)), 0) : heads.k;
     global.v = given_tensor(global_values_, "global_values", heads.v, heads.v.extent(2));
     if (!global.v) global.v = has_input ? split(value_global(input.keys)) : heads.v;
-    global.k = repeated(global.k, global.q.extent(1));
-    global.v = repeated(global.v, global.q.extent(1));
+    global.k = repeat_heads(global.k, global.q.extent(1));
+    global.v = repeat_heads(global.v, global.q.extent(1));
     return global;
   }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
@@ -97,11 +98,11 @@ class LatentAttention final : public Attention {
       }
       const Tensor keys = by_heads(up_key_(latent), config_.heads),
                    values = by_heads(up_value_(latent), config_.heads);
-      return attend(joined(plain, rotated), joined(keys, repeated(cached.k, config_.heads)), values, call,
+      return attend(joined(plain, rotated), joined(keys, repeat_heads(cached.k, config_.heads)), values, call,
                     first_query);
     };
     const auto product = [&](const Tensor& map) {
-      return values_of_latent(matmul(map, repeated(cached.v, config_.heads)));
+      return values_of_latent(matmul(map, repeat_heads(cached.v, config_.heads)));
     };
     const Tensor y =
         input.context.editor == nullptr ? attended(input) : edited_heads(*this, input, attended, product);
@@ -127,14 +128,14 @@ class LatentAttention final : public Attention {
     const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
     const bool has_trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
     const auto map = [&] {
-      return softmax_map(q, repeated(k, config_.heads), scale, input.mask, first_query);
+      return softmax_map(q, repeat_heads(k, config_.heads), scale, input.mask, first_query);
     };
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
       input.context.recorder->record(*this, map());
     }
     if (has_trained_bias)
-      return matmul(dropout(map(), config_.dropout, input.context.rng), repeated(v, config_.heads));
+      return matmul(dropout(map(), config_.dropout, input.context.rng), repeat_heads(v, config_.heads));
     kernel::AttentionParams call = attention_params(input, scale, config_.dropout);
     call.causal = input.mask.is_causal();
     call.first_query = first_query;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/attention/spec.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

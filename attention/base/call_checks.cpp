@@ -1,5 +1,5 @@
 // Checks of calls that several attentions share.
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 
 #include <cmath>
 
