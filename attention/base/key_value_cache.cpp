@@ -37,7 +37,7 @@ void KeyValueCache::append_rows(Tensor& all, const Tensor& rows, int64_t first, 
 }
 
 void KeyValueCache::append_to_cache(Heads& heads) {
-  int64_t first_needed = num_evicted;  // the first key in the window of a query of this call
+  int64_t first_needed = num_evicted;  // the first key in the window of any query of this call
   if (heads.k) {
     const int64_t added = heads.k.extent(2);
     const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));

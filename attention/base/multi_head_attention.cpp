@@ -53,8 +53,8 @@ MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, 
     fail("attention: keys share the projection of queries, so they have as many heads. Leave kv_heads 0.");
   if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
     fail("attention: keys are the queries here, and already have their norm. Set qk_norm to none.");
-  const bool no_keys = project == Project::qv || project == Project::v;
-  if (no_keys && (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
+  const bool scores_ignore_keys = project == Project::qv || project == Project::v;
+  if (scores_ignore_keys && (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
     fail(
         "attention: this score does not depend on keys, so rope and qk_norm have nothing to act on. Set them "
         "to none.");
@@ -65,9 +65,7 @@ Tensor MultiHeadAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
-/// Queries [B, H, Tq, d] of an attention whose scores do not depend on them: the input where it is as wide as
-/// the heads, zeros otherwise.
-Tensor MultiHeadAttention::unused_queries(const Tensor& x) const {
+Tensor MultiHeadAttention::placeholder_queries(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
@@ -77,7 +75,8 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{project_ == Project::v ? unused_queries(input.queries) : split(query(input.queries)), {}, {}};
+  Heads heads{
+      project_ == Project::v ? placeholder_queries(input.queries) : split(query(input.queries)), {}, {}};
   if (input.keys) {
     heads.v = split(value(input.keys));
     if (project_ == Project::qv || project_ == Project::v)
@@ -130,7 +129,7 @@ Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
 }
 
 Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
-  const int64_t num_answered = input.cache != nullptr ? input.cache->queries : 0;
+  const int64_t num_earlier_queries = input.cache != nullptr ? input.cache->queries : 0;
   const auto product = [&](const Tensor& map) {
     Tensor values = heads.v;
     if (input.cache != nullptr) {
@@ -143,12 +142,12 @@ Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionIn
     }
     values = repeat_heads(values, map.extent(1));
     const Tensor y = matmul(map, values);
-    const int64_t first_query = config_.cross ? num_answered : map.extent(3) - map.extent(2);
+    const int64_t first_query = config_.cross ? num_earlier_queries : map.extent(3) - map.extent(2);
     const Tensor term = modifiers_.value_vector_term(map, values, first_query);
     return term ? y + term : y;
   };
-  const auto attend_as = [&](const AttentionInput& call) { return on_heads(heads, call); };
-  return edited_heads(*this, input, attend_as, product);
+  const auto attend_in_call = [&](const AttentionInput& call) { return on_heads(heads, call); };
+  return edited_heads(*this, input, attend_in_call, product);
 }
 
 int64_t MultiHeadAttention::first_query_position(const Heads& heads, const AttentionInput& input) const {

@@ -61,8 +61,8 @@ class BandSparseError final : public BandedAttention {
                       const KeyRange& key_range) const override {
     check_max_length("band_sparse_error", std::max(key_range.first_query + key_range.queries, key_range.keys),
                      max_length_);
-    const VisiblePositions visible =
-        visible_positions(*position_copy_.read(places_), max_length_, key_range, band_width(), false);
+    const VisiblePositions visible = visible_positions(*position_copy_.read(places_), max_length_, key_range,
+                                                       band_width(), BandSide::outside);
     if (visible.indices.empty()) return {};
     const Tensor queries = row_indices(visible.queries, lse.device()),
                  keys = row_indices(visible.keys, lse.device());

@@ -125,7 +125,8 @@ class RoutingAttention final : public BucketedAttention {
   /// The nearest centroid of each token: i32 [B, H, 1, T].
   Tensor nearest_centroids(const Tensor& cosines, const AttentionInput& input, int64_t first) const {
     const Shape one_round{cosines.extent(0), cosines.extent(1), 1, cosines.extent(2), cosines.extent(3)};
-    return buckets_of(reshape(cosines, one_round), false, input.mask, first, options_.clusters);
+    return buckets_of(reshape(cosines, one_round), BucketSigns::positive, input.mask, first,
+                      options_.clusters);
   }
 
   /// The w tokens with the largest cosine of each centroid: i32 [B, H, C, w].

@@ -128,10 +128,10 @@ class Structured final : public MultiHeadAttention {
     const int64_t rows = key_range.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
     Tensor w = reshape(abs(slice(structure_, 1, key_range.first_query, key_range.first_query + rows)), shape);
-    const VisiblePositions visible = error_
-                                         ? visible_positions(*position_copy_.read(places_), max_length_,
-                                                             key_range, is_full_ ? max_length_ : width_, true)
-                                         : VisiblePositions();
+    const VisiblePositions visible =
+        error_ ? visible_positions(*position_copy_.read(places_), max_length_, key_range,
+                                   is_full_ ? max_length_ : width_, BandSide::inside)
+               : VisiblePositions();
     if (!visible.indices.empty()) {
       std::vector<int32_t> cells;
       for (size_t n = 0; n < visible.indices.size(); ++n) {
@@ -161,7 +161,7 @@ class Structured final : public MultiHeadAttention {
   void add_errors(RowSums& sums, const Tensor& values, const Tensor& present, const KeyRange& key_range,
                   const Dropped& dropped) const {
     const VisiblePositions visible =
-        visible_positions(*position_copy_.read(places_), max_length_, key_range, width_, false);
+        visible_positions(*position_copy_.read(places_), max_length_, key_range, width_, BandSide::outside);
     if (visible.indices.empty()) return;
     const Tensor queries = row_indices(visible.queries, values.device()),
                  keys = row_indices(visible.keys, values.device());

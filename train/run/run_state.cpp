@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heed/core/error.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 namespace {

@@ -83,7 +83,7 @@ class PaddedBatch {
   }
 
   double tolerance_;
-  int64_t num_keys_, num_real_keys_;  // of the second sequence
+  int64_t num_keys_, num_real_keys_;  // keys of the second sequence
   Host host_;
   Tensor clean_keys_, output_weights_, clean_outputs_;
   std::vector<Tensor> clean_gradients_;
