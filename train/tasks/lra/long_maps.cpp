@@ -17,7 +17,7 @@ constexpr int64_t mapped_tokens = 1024;
 std::vector<MapView> LongTask::maps_with(Module& module, const std::string& given, const MapParts& parts,
                                          std::string& caption) const {
   std::optional<NoGrad> no_grad;
-  refuse_gradients(no_grad, parts);
+  turn_gradients_off(no_grad, parts);
   const int64_t max_read = parts.longest > 0 ? parts.longest : mapped_tokens,
                 max_shown = parts.longest > 0 ? parts.longest : shown_tokens;
   const Sequences& set = splits_.test;
