@@ -12,9 +12,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t small_width = 16;  // of layers whose connections and chains are searched
+constexpr int64_t small_width = 16;  // width of layers whose connections and chains are searched
 constexpr int64_t max_batch = 32;    // copies of a sequence in one call, each with another input changed
-constexpr int64_t counted_length = 256, counted_width = 128;  // of steps whose operations are counted
+constexpr int64_t counted_length = 256, counted_width = 128;  // sizes of steps whose operations are counted
 
 Tensor random_tensor(const Shape& shape, uint64_t seed) { return normal_tensor(shape, seed, default_device); }
 

@@ -95,7 +95,7 @@ Tensor band_product(const Tensor& band, const Tensor& v, const KeyRange& key_ran
   // Queries are cut into blocks of `rows`; those of a block attend to `columns` neighbouring keys.
   const int64_t rows = std::max<int64_t>(width, 1), columns = rows + 2 * width,
                 blocks = (queries + rows - 1) / rows;
-  std::vector<int32_t> key_rows;  // of each block's keys; -1, a row of zeros, for missing ones
+  std::vector<int32_t> key_rows;  // rows of each block's keys; -1, a row of zeros, for missing ones
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t first_row = key_range.first_query + block * rows - width - key_range.first_key;
     for (int64_t row = first_row; row < first_row + columns; ++row)

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 32;  // of a map that are compared
+constexpr int64_t max_rows = 32;  // rows of a map that are compared
 
 /// Rows of a head: weights [rows, keys], not negative and of sum 1 in each row, and the entropy of each row.
 struct RowsOfHead {
@@ -61,7 +61,7 @@ void HeadDistances::add(const std::vector<MapView>& maps) {
     if (std::find(kinds.begin(), kinds.end(), map.kind) == kinds.end()) kinds.push_back(map.kind);
   }
   for (const std::string& kind : kinds) {
-    const MapView* first = nullptr;  // of this kind
+    const MapView* first = nullptr;  // first map of this kind
     std::vector<RowsOfHead> heads;
     std::vector<std::pair<size_t, int64_t>> names;
     for (size_t i = 0; i < maps.size(); ++i) {

@@ -21,7 +21,7 @@ std::string lens_word(const std::string& token, int64_t columns) {
   return picture::shorten(picture::visible(token), columns);
 }
 
-constexpr int64_t columns_after_word = 6;  // of a cell: " 93 ="
+constexpr int64_t columns_after_word = 6;  // columns of " 93 =" in a cell
 
 /// The most probable token of a layer at a position, in word_columns, and its probability in percent: "libro
 /// 93 =".

@@ -136,7 +136,7 @@ std::string map_svg(const MapView& original, int64_t head, const SvgOptions& opt
   const MapView map = pooled(original, options.limit);
   const auto queries = labels_of(map.query_tokens), keys = labels_of(map.key_tokens);
   const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
-  const double side = std::clamp(480 / std::max(rows, columns), 5.0, 26.0);  // of a cell, in pixels
+  const double side = std::clamp(480 / std::max(rows, columns), 5.0, 26.0);  // side of a cell, in pixels
   const bool labelled = side >= 9;
   const double label_height = max_label_width(keys) * 0.71;  // labels of keys are turned by 45 degrees
   const double left = labelled ? max_label_width(queries) + 40 : 40, top = (labelled ? label_height : 0) + 76;

@@ -131,7 +131,7 @@ std::vector<float> pooled(const std::vector<float>& numbers, int64_t heads, int6
                           int64_t queries_per_tile, int64_t keys_per_tile) {
   const int64_t tiles_per_row = (keys + keys_per_tile - 1) / keys_per_tile;
   std::vector<float> out;
-  std::vector<double> tile_sums(static_cast<size_t>(tiles_per_row));  // of one row of tiles
+  std::vector<double> tile_sums(static_cast<size_t>(tiles_per_row));  // sums of one row of tiles
   const auto add_row = [&](const float* row) {
     for (int64_t tile = 0; tile < tiles_per_row; ++tile) {
       double sum = 0;

@@ -61,9 +61,9 @@ std::string paper_svg(const MapView& original, int64_t head, const PaperOptions&
   const MapView map = pooled(original, options.limit);
   const std::vector<std::string> queries = labels_of(map.query_tokens), keys = labels_of(map.key_tokens);
   const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
-  const double scale_width = 9.5;  // of the scale with its numbers, in millimetres as all lengths here
+  const double scale_width = 9.5;  // width of the scale with its numbers; lengths here are in millimetres
   // The font shrinks until a cell is as tall as a line, which again leaves more room for the cells.
-  double size = 7 * point, left = 0, side = 0;  // of the font; margin; side of a cell
+  double size = 7 * point, left = 0, side = 0;  // font size, left margin, side of a cell
   bool labelled = true;
   for (;; size -= 0.25 * point) {
     labelled = size >= 4.5 * point;

@@ -15,7 +15,7 @@ namespace {
 using picture::joined;
 using picture::json;
 
-constexpr int64_t max_map_bytes = int64_t{12} << 20;  // of all models together
+constexpr int64_t max_map_bytes = int64_t{12} << 20;  // bytes of the weights of all models together
 
 std::string side_map_json(const MapView& map) {
   return text("{\"name\":", json(map.name), ",\"kind\":", json(map.kind), ",\"layer\":", map.layer,

@@ -56,7 +56,7 @@ class MapGenerator {
   void add_noise(SquareMatrix& map, double size);
 
   uint64_t seed_, stream_, counter_ = 0;
-  uint32_t words_[4] = {};  // of the last Philox block
+  uint32_t words_[4] = {};  // words of the last Philox block
   int num_unused_words_ = 0;
 };
 

@@ -10,7 +10,7 @@ int64_t Clusters::height(int64_t length) const {
 }
 
 std::array<kernel::Pattern::Run, 2> Clusters::attended(int64_t level, int64_t index, int64_t count) const {
-  const int64_t start = index / block * block, end = start + block;  // of the cluster's own block
+  const int64_t start = index / block * block, end = start + block;  // the cluster's own block
   const auto clipped_run = [count](int64_t run_begin, int64_t run_end) {
     run_begin = std::max<int64_t>(run_begin, 0);
     run_end = std::min(run_end, count);

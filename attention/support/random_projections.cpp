@@ -27,7 +27,7 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionParams& params
   }
   for (size_t r = 0; r < count; ++r) {
     double* row = &w[r * n];
-    for (size_t earlier = r / n * n; params.orthogonal && earlier < r; ++earlier) {  // of the group of d rows
+    for (size_t earlier = r / n * n; params.orthogonal && earlier < r; ++earlier) {  // rows of the group of d
       const double* unit = &w[earlier * n];
       const double projection = kernel::lanes::dot(row, unit, d);
       for (size_t c = 0; c < n; ++c) row[c] -= projection * unit[c];

@@ -48,7 +48,7 @@ class RandomProjection {
  private:
   ProjectionParams params_;
   int64_t redraw_, layer_;
-  int64_t period_ = 0;  // of `redraw_` steps, in which W was drawn
+  int64_t period_ = 0;  // period of `redraw_` steps in which W was drawn
   Tensor weight_;       // W
 };
 

@@ -120,7 +120,7 @@ Tensor repeated_for_children(const Tensor& x, int64_t count) {
 Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>& query_slots) const {
   const int64_t levels = bias_.extent(0), heads = bias_.extent(1), distances = bias_.extent(2),
                 period = 3 * block_;
-  std::vector<int32_t> entries;  // of the bias, for each level, slot of the query and slot of the key
+  std::vector<int32_t> entries;  // entries of the bias, for each level, slot of the query and slot of the key
   for (int64_t level = 0; level < levels; ++level) {
     for (int64_t i = 0; i < period; ++i) {
       for (int64_t j = 0; j < period; ++j) {
@@ -292,7 +292,7 @@ Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
     values = gather_rows(values, ids);
   }
   const Tensor all = level_attention(queries, keys, values, pattern, input.context.rng);
-  std::vector<int32_t> first_rows;  // of `source`, with the first query of each level's current cluster
+  std::vector<int32_t> first_rows;  // rows of `source` with the first query of each level's current cluster
   for (int64_t level = 1; level < num_levels; ++level)
     first_rows.push_back(first_query_row(level, length - 1));
   cache->first_queries = first_rows.empty() ? Tensor() : source_rows(first_rows);

@@ -85,8 +85,9 @@ Tensor Hat::cross_segment(const Tensor& y, const AttentionInput& input) const {
   if (d != head_dim())
     fail("attention 'hat': values of width ", d, " do not fit cross-segment attention, whose heads are ",
          head_dim(), " wide. Set cross=false.");
-  std::vector<int32_t> first_tokens;                                 // of each segment
-  std::vector<int32_t> segment_of(static_cast<size_t>(length), -1);  // of each first token, -1 for others
+  std::vector<int32_t> first_tokens;  // position of each segment's first token
+  std::vector<int32_t> segment_of(static_cast<size_t>(length),
+                                  -1);  // segment of each first token, -1 for others
   for (int64_t s = 0; s < segments; ++s) {
     first_tokens.push_back(static_cast<int32_t>(s * options_.segment));
     segment_of[static_cast<size_t>(s * options_.segment)] = static_cast<int32_t>(s);

@@ -74,7 +74,7 @@ Tensor map_of_steps(const std::vector<Tensor>& weights, int64_t keys) {
       Tensor::zeros(Shape{last.extent(0), last.extent(1), steps, keys}, last.dtype(), last.device());
   for (int64_t i = 0; i < steps; ++i) {
     const Tensor& row = weights[static_cast<size_t>(i)];
-    const int64_t end = keys - steps + i, first = end - row.extent(3);  // of the slots before step i
+    const int64_t end = keys - steps + i, first = end - row.extent(3);  // columns of the slots before step i
     launch<kernel::Copy>(map.device(), row, view::slice(view::slice(map, 2, i, i + 1), 3, first, end));
   }
   return map;

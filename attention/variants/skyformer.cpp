@@ -73,7 +73,7 @@ class SkyformerAttention final : public MultiHeadAttention {
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     const Tensor centre = centre_of_keys(heads.k, input.mask);
     const Tensor q = heads.q - centre, k = heads.k - centre, v = kept ? heads.v * kept : heads.v;
-    Tensor real;  // of all samples: [B, 1, m, 1]
+    Tensor real;  // 1 for samples that a sequence has: [B, 1, m, 1]
     const Tensor s = sampled_rows(q, k, input, real);
     const Tensor real_columns = real ? transpose(real, 2, 3) : Tensor();
     const auto kernel = [&](const Tensor& x) {  // K(x, S): [B, H, T, d] -> [B, H, T, m]

@@ -134,7 +134,7 @@ class Structured final : public MultiHeadAttention {
                                    is_full_ ? max_length_ : width_, BandSide::inside)
                : VisiblePositions();
     if (!visible.indices.empty()) {
-      std::vector<int32_t> entries;  // of the stored rows of P
+      std::vector<int32_t> entries;  // entries of the stored rows of P
       for (size_t n = 0; n < visible.indices.size(); ++n) {
         const int64_t i = key_range.first_query + visible.queries[n],
                       j = key_range.first_key + visible.keys[n];
