@@ -90,9 +90,9 @@ StepExtent start_of(const Traits& traits, Device device, Counted counted, Double
 
 }  // namespace
 
-Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device) {
+Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device, DType dtype) {
   Rng rng(seed, device);
-  const Tensor x(shape, DType::f32, device);
+  const Tensor x(shape, dtype, device);
   fill_normal(x, 0, 1, rng);
   return x;
 }

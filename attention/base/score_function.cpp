@@ -26,9 +26,9 @@ class DotScore final : public ScoreFunction {
 /// q W . k
 class GeneralScore final : public ScoreFunction {
  public:
-  GeneralScore(const ScoreOptions& o, Rng& rng)
-      : matrix_(uniform_parameter(Shape{o.heads, o.width, o.width},
-                                  std::sqrt(3.0 / static_cast<double>(o.width)), rng)) {}
+  GeneralScore(const ScoreOptions& options, Rng& rng)
+      : matrix_(uniform_parameter(Shape{options.heads, options.width, options.width},
+                                  std::sqrt(3.0 / static_cast<double>(options.width)), rng)) {}
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
     return matmul(matmul(q, matrix_), transpose(k, 2, 3));
   }
@@ -41,18 +41,19 @@ class GeneralScore final : public ScoreFunction {
 /// u . tanh(A q + C k + b)
 class AdditiveScore final : public ScoreFunction {
  public:
-  AdditiveScore(const ScoreOptions& o, Rng& rng) {
-    if (o.hidden < 0) fail("attention: hidden = ", o.hidden, ". It must be at least 0.");
-    const int64_t d = o.width, hidden = o.hidden > 0 ? o.hidden : d;
-    if (!o.project_keys && hidden != d) {
+  AdditiveScore(const ScoreOptions& options, Rng& rng) {
+    if (options.hidden < 0) fail("attention: hidden = ", options.hidden, ". It must be at least 0.");
+    const int64_t d = options.width, hidden = options.hidden > 0 ? options.hidden : d;
+    if (!options.project_keys && hidden != d) {
       fail("attention: hidden = ", hidden, " without a projection of the keys, which have ", d,
            " numbers. Leave hidden out, or set project_keys=true.");
     }
     const double bound = std::sqrt(6.0 / static_cast<double>(hidden + d));
-    from_query_ = uniform_parameter(Shape{o.heads, d, hidden}, bound, rng);
-    if (o.project_keys) from_key_ = uniform_parameter(Shape{o.heads, d, hidden}, bound, rng);
-    if (o.bias) bias_ = constant_parameter(Shape{o.heads, 1, hidden}, 0);
-    units_ = uniform_parameter(Shape{o.heads, hidden}, std::sqrt(6.0 / static_cast<double>(hidden + 1)), rng);
+    from_query_ = uniform_parameter(Shape{options.heads, d, hidden}, bound, rng);
+    if (options.project_keys) from_key_ = uniform_parameter(Shape{options.heads, d, hidden}, bound, rng);
+    if (options.bias) bias_ = constant_parameter(Shape{options.heads, 1, hidden}, 0);
+    units_ = uniform_parameter(Shape{options.heads, hidden}, std::sqrt(6.0 / static_cast<double>(hidden + 1)),
+                               rng);
   }
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
     Tensor query_layer = matmul(q, from_query_);  // A q + b: [B, H, Tq, hidden]

@@ -68,7 +68,7 @@ void check_head(const char* function, const MapView& map, int64_t head);
 /// "cross attention, layer 0, head 3"
 std::string head_title(const MapView& map, int64_t head);
 
-/// The number of the block in the name of a module, "encoder.blocks.3.attention"; 0 where there is none.
+/// The number of the block in the name of a module: 3 for "encoder.blocks.3.attention"; 0 without a block.
 int64_t block_of(std::string_view module_name);
 
 /// One head as a map of its own; optional parts are left out.

@@ -12,18 +12,19 @@ namespace heed {
 namespace {
 
 /// Fails where an option is out of range for this map.
-void check_family(const SquareMatrix& map, const FamilyOptions& o) {
+void check_family(const SquareMatrix& map, const FamilyOptions& options) {
   if (map.size < 1) fail("structure: the map is empty.");
-  if (o.width < 0 || (o.family == MapFamily::bars && o.width < 1))
-    fail("structure: w = ", o.width, ". It must be at least ", o.family == MapFamily::bars ? 1 : 0, ".");
-  if (!(o.dropout >= 0 && o.dropout < 1))
-    fail("structure: dropout = ", o.dropout, ". It must be at least 0 and below 1.");
-  if (!(o.eps >= 0)) fail("structure: eps = ", o.eps, ". It must be at least 0.");
-  if (o.errors < 0) fail("structure: errors = ", o.errors, ". It must be at least 0.");
-  if (o.family != MapFamily::bars) return;
-  if (o.num_pos < 1 || o.num_pos > map.size || o.num_pos * o.width > map.size) {
-    fail("structure: ", o.num_pos, " bars of height ", o.width, " do not fit into a map of ", map.size,
-         " rows. num_pos must be at least 1, and num_pos times w at most the number of rows.");
+  if (options.width < 0 || (options.family == MapFamily::bars && options.width < 1))
+    fail("structure: w = ", options.width, ". It must be at least ",
+         options.family == MapFamily::bars ? 1 : 0, ".");
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    fail("structure: dropout = ", options.dropout, ". It must be at least 0 and below 1.");
+  if (!(options.eps >= 0)) fail("structure: eps = ", options.eps, ". It must be at least 0.");
+  if (options.errors < 0) fail("structure: errors = ", options.errors, ". It must be at least 0.");
+  if (options.family != MapFamily::bars) return;
+  if (options.num_pos < 1 || options.num_pos > map.size || options.num_pos * options.width > map.size) {
+    fail("structure: ", options.num_pos, " bars of height ", options.width, " do not fit into a map of ",
+         map.size, " rows. num_pos must be at least 1, and num_pos times w at most the number of rows.");
   }
 }
 
@@ -39,7 +40,7 @@ struct NearestRow {
 };
 
 /// P keeps the largest entries of its support; E takes the largest of the others, clipped at eps.
-NearestRow nearest_row(std::span<const double> row, const RowSupport& support, const FamilyOptions& o) {
+NearestRow nearest_row(std::span<const double> row, const RowSupport& support, const FamilyOptions& options) {
   NearestRow nearest{std::vector<double>(row.size(), 0.0)};
   const auto is_larger = [&](size_t a, size_t b) {
     const double size_a = std::abs(row[a]), size_b = std::abs(row[b]);
@@ -55,15 +56,15 @@ NearestRow nearest_row(std::span<const double> row, const RowSupport& support, c
     nearest.mass += std::abs(row[j]);
     is_kept[j] = true;
   }
-  if (o.errors == 0 || o.eps == 0) return nearest;
+  if (options.errors == 0 || options.eps == 0) return nearest;
   std::vector<size_t> other_columns;
   for (size_t j = 0; j < row.size(); ++j) {
     if (!is_kept[j]) other_columns.push_back(j);
   }
   std::sort(other_columns.begin(), other_columns.end(), is_larger);
-  other_columns.resize(std::min(other_columns.size(), static_cast<size_t>(o.errors)));
+  other_columns.resize(std::min(other_columns.size(), static_cast<size_t>(options.errors)));
   for (const size_t j : other_columns) {
-    nearest.values[j] = std::clamp(row[j], -o.eps, o.eps);
+    nearest.values[j] = std::clamp(row[j], -options.eps, options.eps);
     nearest.mass += std::abs(nearest.values[j]);
   }
   return nearest;
@@ -72,41 +73,41 @@ NearestRow nearest_row(std::span<const double> row, const RowSupport& support, c
 RowSupport one_column(int64_t column) { return {.first = column, .last = column, .max_entries = 1}; }
 
 /// The support of row i of the diagonal and band families; for bars, that of a row without a bar.
-RowSupport support_of_row(int64_t i, int64_t size, const FamilyOptions& o) {
-  if (o.family != MapFamily::band) return one_column(i);
-  const int64_t first = std::max<int64_t>(i - o.width, 0), last = std::min(i + o.width, size - 1);
-  const double kept = (1 - o.dropout) * static_cast<double>(last - first + 1);
+RowSupport support_of_row(int64_t i, int64_t size, const FamilyOptions& options) {
+  if (options.family != MapFamily::band) return one_column(i);
+  const int64_t first = std::max<int64_t>(i - options.width, 0), last = std::min(i + options.width, size - 1);
+  const double kept = (1 - options.dropout) * static_cast<double>(last - first + 1);
   return {first, last,
           static_cast<int64_t>(std::ceil(kept - 1e-9))};  // 1e-9: rounding may put it above an integer
 }
 
 /// gain(a) of every start a: the mass that its rows have with a bar less the mass that they have on the
 /// diagonal.
-std::vector<double> bar_gains(const SquareMatrix& map, const FamilyOptions& o) {
+std::vector<double> bar_gains(const SquareMatrix& map, const FamilyOptions& options) {
   std::vector<double> mass_on_diagonal, gains;
   for (int64_t i = 0; i < map.size; ++i)
-    mass_on_diagonal.push_back(nearest_row(map.row(i), one_column(i), o).mass);
-  for (int64_t a = 0; a + o.width <= map.size; ++a) {
+    mass_on_diagonal.push_back(nearest_row(map.row(i), one_column(i), options).mass);
+  for (int64_t a = 0; a + options.width <= map.size; ++a) {
     double gain = 0;
-    for (int64_t i = a; i < a + o.width; ++i)
-      gain += nearest_row(map.row(i), one_column(a), o).mass - mass_on_diagonal[static_cast<size_t>(i)];
+    for (int64_t i = a; i < a + options.width; ++i)
+      gain += nearest_row(map.row(i), one_column(a), options).mass - mass_on_diagonal[static_cast<size_t>(i)];
     gains.push_back(gain);
   }
   return gains;
 }
 
 /// The starts of `num_pos` bars with the greatest sum of gains; the first of equal ones.
-std::vector<int64_t> best_starts(const std::vector<double>& gains, const FamilyOptions& o) {
+std::vector<int64_t> best_starts(const std::vector<double>& gains, const FamilyOptions& options) {
   const auto num_starts = static_cast<int64_t>(gains.size());
   constexpr double impossible = -std::numeric_limits<double>::infinity();
   // best[k][a]: the greatest gain of k bars whose starts are at least a; -inf where they do not fit.
-  std::vector<std::vector<double>> best(static_cast<size_t>(o.num_pos) + 1,
+  std::vector<std::vector<double>> best(static_cast<size_t>(options.num_pos) + 1,
                                         std::vector<double>(gains.size() + 1, impossible));
   std::fill(best[0].begin(), best[0].end(), 0.0);
   // The greatest gain of k bars of which the first starts at a.
   const auto with_bar = [&](size_t k, int64_t a) {
     return gains[static_cast<size_t>(a)] +
-           best[k - 1][static_cast<size_t>(std::min(a + o.width, num_starts))];
+           best[k - 1][static_cast<size_t>(std::min(a + options.width, num_starts))];
   };
   for (size_t k = 1; k < best.size(); ++k) {
     for (int64_t a = num_starts - 1; a >= 0; --a)
@@ -117,7 +118,7 @@ std::vector<int64_t> best_starts(const std::vector<double>& gains, const FamilyO
   for (size_t k = best.size() - 1; k > 0; --k) {
     while (with_bar(k, a) < best[k][static_cast<size_t>(a)]) ++a;
     starts.push_back(a);
-    a = std::min(a + o.width, num_starts);
+    a = std::min(a + options.width, num_starts);
   }
   return starts;
 }

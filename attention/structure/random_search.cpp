@@ -100,14 +100,15 @@ SquareMatrix MapGenerator::bars(int64_t size, int64_t num_pos, int64_t width, do
   return out;
 }
 
-SearchResult random_search(const SquareMatrix& map, const SearchOptions& o) {
-  if (o.width < 1 || o.num_pos < 1 || o.num_pos * o.width > map.size) {
-    fail("structure: ", o.num_pos, " bars of height ", o.width, " do not fit into a map of ", map.size,
-         " rows. Both must be at least 1, and their product at most the number of rows.");
+SearchResult random_search(const SquareMatrix& map, const SearchOptions& options) {
+  if (options.width < 1 || options.num_pos < 1 || options.num_pos * options.width > map.size) {
+    fail("structure: ", options.num_pos, " bars of height ", options.width, " do not fit into a map of ",
+         map.size, " rows. Both must be at least 1, and their product at most the number of rows.");
   }
-  if (o.draws < 1 || o.grid < 2)
-    fail("structure: ", o.draws, " draws on a grid of ", o.grid, ". There must be at least 1, and 2 values.");
-  MapGenerator generator(o.seed, o.stream);
+  if (options.draws < 1 || options.grid < 2)
+    fail("structure: ", options.draws, " draws on a grid of ", options.grid,
+         ". There must be at least 1, and 2 values.");
+  MapGenerator generator(options.seed, options.stream);
   SearchResult best{.distance = std::numeric_limits<double>::infinity()};
   const auto try_candidate = [&](MapFamily family, SquareMatrix candidate) {
     ++best.candidates;
@@ -118,15 +119,17 @@ SearchResult random_search(const SquareMatrix& map, const SearchOptions& o) {
     best.matrix = std::move(candidate);
   };
   const auto coefficient = [&](int64_t step) {
-    return static_cast<double>(step) / static_cast<double>(o.grid - 1);
+    return static_cast<double>(step) / static_cast<double>(options.grid - 1);
   };
-  for (int64_t weight = 0; weight < o.grid; ++weight) {
-    for (int64_t unused = 0; unused < o.grid; ++unused) {  // a coefficient that the notebook never reads
-      for (int64_t noise = 0; noise < o.grid; ++noise) {
-        for (int64_t draw = 0; draw < o.draws; ++draw) {
+  for (int64_t weight = 0; weight < options.grid; ++weight) {
+    for (int64_t unused = 0; unused < options.grid;
+         ++unused) {  // a coefficient that the notebook never reads
+      for (int64_t noise = 0; noise < options.grid; ++noise) {
+        for (int64_t draw = 0; draw < options.draws; ++draw) {
           try_candidate(MapFamily::diagonal, generator.diagonal(map.size, coefficient(noise)));
-          try_candidate(MapFamily::band, generator.band(map.size, o.width, coefficient(noise)));
-          try_candidate(MapFamily::bars, generator.bars(map.size, o.num_pos, o.width, coefficient(weight)));
+          try_candidate(MapFamily::band, generator.band(map.size, options.width, coefficient(noise)));
+          try_candidate(MapFamily::bars,
+                        generator.bars(map.size, options.num_pos, options.width, coefficient(weight)));
         }
       }
     }

@@ -62,8 +62,8 @@ class DifferentialAttention final : public MultiHeadAttention {
       call.bias = input.mask.bias();
       return attention(half_of_heads(heads.q, n), half_of_heads(heads.k, n), heads.v, call);
     };
-    const Tensor first = attend_to_half(0);
-    const Tensor y = first - attend_to_half(1) * lambda;
+    const Tensor first_half = attend_to_half(0);  // each draws its own dropout, in this order
+    const Tensor y = first_half - attend_to_half(1) * lambda;
     record_map(input, [&] {
       const int64_t num_heads = heads.q.extent(1);
       const Tensor keys = repeat_heads(heads.k, num_heads);

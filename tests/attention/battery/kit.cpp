@@ -1,6 +1,8 @@
 // Attentions with their inputs, random numbers and comparisons of the battery.
 #include "heed/tests/attention/battery/kit.h"
 
+#include "heed/attention/counted_cost.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -48,10 +50,7 @@ AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
 }
 
 Tensor numbers(const Shape& shape, uint64_t seed, DType dtype, Device device) {
-  Rng rng(seed, device);
-  const Tensor x(shape, dtype, device);
-  fill_normal(x, 0, 1, rng);
-  return x;
+  return normal_tensor(shape, seed, device, dtype);
 }
 
 Tensor lengths_of(const std::vector<int32_t>& lengths, Device device) {
@@ -98,6 +97,24 @@ Host host_of(const Setting& setting, const Sizes& sizes, DType dtype, uint64_t s
                   ? numbers(Shape{sizes.batch, sizes.keys, sizes.width}, 200 + seed, dtype, setting.device)
                   : host.queries;
   return host;
+}
+
+void check_gradients(Report& report, Host& host, const GradientCheck& check) {
+  check_listed(*host.attention, sum(host.forward()));
+  host.make_leaves();
+  const auto leaves = host.leaves();
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
+  const auto forward = [&] {
+    Rng rng(9, host.setting.device);  // each call draws the same numbers
+    return host.forward({.rng = check.has_dropout ? &rng : nullptr});
+  };
+  const double tolerance = 1e-6 * host.setting.variant.traits.tolerance;
+  const GradcheckReport found =
+      gradcheck(forward, tensors, {.step = check.step, .tolerance = tolerance, .samples = check.samples});
+  if (found.passed) return;
+  const std::string name = found.input >= 0 ? leaves[static_cast<size_t>(found.input)].first : "nothing";
+  note(report, "the gradient of ", name, ": ", to_string(found));
 }
 
 double distance(const Tensor& found, const Tensor& expected) {

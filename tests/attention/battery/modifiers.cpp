@@ -1,6 +1,5 @@
 // Battery: each modifier is rejected or has its effect.
 #include "heed/attention/base/multi_head_attention.h"
-#include "heed/autograd/gradcheck.h"
 #include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
@@ -44,20 +43,9 @@ void share_tensors(Module& target, Module& source) {
 void check_gradient(Report& report, const Setting& setting) {
   if (setting.device != Device::cpu) return;
   Host host = host_of(setting, {.queries = 5, .keys = 7}, DType::f64);
-  const int64_t keys = host.keys.extent(1);
-  if (setting.variant.traits.padding)
-    host.lengths = lengths_of({static_cast<int32_t>(keys), static_cast<int32_t>(keys - 2)}, setting.device);
-  check_listed(*host.attention, sum(host.forward()));
-  host.make_leaves();
-  const auto leaves = host.leaves();
-  std::vector<Tensor> inputs;
-  for (const auto& [name, tensor] : leaves) inputs.push_back(tensor);
-  const GradcheckReport check =
-      gradcheck([&] { return host.forward(); }, inputs,
-                {.step = 1e-5, .tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = 6});
-  if (check.passed) return;
-  note(report, "the gradient of ",
-       check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ", to_string(check));
+  const auto keys = static_cast<int32_t>(host.keys.extent(1));
+  if (setting.variant.traits.padding) host.lengths = lengths_of({keys, keys - 2}, setting.device);
+  check_gradients(report, host, {.step = 1e-5, .samples = 6});
 }
 
 /// Checks that a modifier acts: head_dim and kv_heads on shapes, every other one on the output. Both

@@ -68,11 +68,13 @@ void run_at_once(size_t count, const std::function<void(size_t)>& job) {
   }
 }
 
+using Outputs = std::array<std::vector<Tensor>, lengths.size()>;  // tensors of the calls of each thread
+
 /// Compares threads that share one attention to calls of one thread alone.
 Report shared(const Setting& setting) {
   const battery::Sizes sizes{.batch = 2, .queries = max_length, .keys = max_length};
   const Host alone = battery::host_of(setting, sizes);
-  std::array<std::vector<Tensor>, lengths.size()> expected, found;
+  Outputs expected, found;
   for (size_t i = 0; i < lengths.size(); ++i) expected[i] = outputs_of(*alone.attention, setting, lengths[i]);
   Report report;
   for (int round = 0; round < rounds; ++round) {
@@ -133,7 +135,7 @@ std::vector<Tensor> translated(const TranslationModel& model, int64_t length) {
 }
 
 void check_translations(const TranslationModel& alone, const TranslationModel& together) {
-  std::array<std::vector<Tensor>, lengths.size()> expected, found;
+  Outputs expected, found;
   for (size_t i = 0; i < lengths.size(); ++i) expected[i] = translated(alone, lengths[i]);
   run_at_once(lengths.size(), [&](size_t i) { found[i] = translated(together, lengths[i]); });
   for (size_t i = 0; i < lengths.size(); ++i) {
@@ -191,7 +193,7 @@ TEST_CASE("threads: a language model continues several texts at once", "[threads
       const NoGrad no_grad;
       return decoded(model, model.start(), length, static_cast<int32_t>(length));
     };
-    std::array<std::vector<Tensor>, lengths.size()> found;
+    Outputs found;
     run_at_once(lengths.size(), [&](size_t i) { found[i] = continued(together, lengths[i]); });
     for (size_t i = 0; i < lengths.size(); ++i) {
       const std::vector<Tensor> expected = continued(alone, lengths[i]);
