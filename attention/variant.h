@@ -83,8 +83,8 @@ inline constexpr Traits sparse_pattern_traits{.time = {.length = 1, .width = 1},
                                               .steps = true,
                                               .map = MapKind::exact,
                                               .min_cost_length = 1024};
-/// `traits` with the costs, map and min_cost_length of `family` where they are not set, and with every role
-/// of `family` as well as their own (bidirectional only if both are).
+/// `traits` with the costs, map and min_cost_length of `family` where they are not set, and the roles of
+/// both; bidirectional only if both are.
 Traits like(const Traits& family, Traits traits);
 
 /// A registered attention: its properties, its factory and its options.

@@ -8,7 +8,7 @@ namespace heed {
 /// The largest column sum by which the iteration divides its start.
 enum class InverseInit {
   exact,    ///< that of each map
-  original  ///< that of all maps of the batch, as in code of authors: an output depends on other sequences
+  original  ///< that of all maps of the batch, as in the authors' code: outputs depend on other sequences
 };
 
 /// Approximates the inverse of a [B, H, m, m] by rounds of Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4,

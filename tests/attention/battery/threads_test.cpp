@@ -134,16 +134,25 @@ std::vector<Tensor> translated(const TranslationModel& model, int64_t length) {
   return out;
 }
 
-void check_translations(const TranslationModel& alone, const TranslationModel& together) {
-  Outputs expected, found;
-  for (size_t i = 0; i < lengths.size(); ++i) expected[i] = translated(alone, lengths[i]);
-  run_at_once(lengths.size(), [&](size_t i) { found[i] = translated(together, lengths[i]); });
+/// The outputs of a model for inputs of one length.
+using OutputsOfLength = std::function<std::vector<Tensor>(int64_t length)>;
+
+/// Compares threads that share the model of `together` to one thread with the equal model of `alone`.
+void check_sharing(const OutputsOfLength& alone, const OutputsOfLength& together) {
+  Outputs found;
+  run_at_once(lengths.size(), [&](size_t i) { found[i] = together(lengths[i]); });
   for (size_t i = 0; i < lengths.size(); ++i) {
-    for (size_t n = 0; n < expected[i].size(); ++n) {
+    const std::vector<Tensor> expected = alone(lengths[i]);
+    for (size_t n = 0; n < expected.size(); ++n) {
       CAPTURE(lengths[i], n);
-      CHECK(battery::same_bits(found[i].at(n), expected[i][n]));
+      CHECK(battery::same_bits(found[i].at(n), expected[n]));
     }
   }
+}
+
+void check_translations(const TranslationModel& alone, const TranslationModel& together) {
+  check_sharing([&](int64_t length) { return translated(alone, length); },
+                [&](int64_t length) { return translated(together, length); });
 }
 
 TransformerConfig small(PositionKind position) {
@@ -193,12 +202,8 @@ TEST_CASE("threads: a language model continues several texts at once", "[threads
       const NoGrad no_grad;
       return decoded(model, model.start(), length, static_cast<int32_t>(length));
     };
-    Outputs found;
-    run_at_once(lengths.size(), [&](size_t i) { found[i] = continued(together, lengths[i]); });
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      const std::vector<Tensor> expected = continued(alone, lengths[i]);
-      for (size_t n = 0; n < expected.size(); ++n) CHECK(battery::same_bits(found[i].at(n), expected[n]));
-    }
+    check_sharing([&](int64_t length) { return continued(alone, length); },
+                  [&](int64_t length) { return continued(together, length); });
   }
 }
 
