@@ -57,23 +57,15 @@ std::string layers_text(const std::vector<LayerCounts>& counts) { return aligned
 
 std::string layers_markdown(const std::vector<LayerCounts>& counts) {
   std::string out =
-      "# Layer types\n\n"
-      "What mixes the positions of a sequence, and what it costs: the table of Vaswani et al. 2017 with more "
-      "rows. Made by\n"
-      "`heed list layers --markdown`; a test keeps it fresh. `--counted` adds the columns *counted*.\n\n"
-      "n is the length, d the width, k the taps of a convolution, r the keys of a window, c a chunk or "
-      "block, "
-      "m the slots,\n"
-      "landmarks or features. **Complexity** is what one layer computes; *counted* are the exponents of its "
-      "operations in a\n"
-      "training step, by doubling n and d (attention without its projections). **Sequential operations** "
-      "must "
-      "follow each\n"
-      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside a "
-      "kernel is not seen.\n"
-      "**Maximum path** is the number of layers, or of steps within a recurrent one, between any two "
-      "positions; *counted*\n"
-      "is its exponent, and the layers until every output depends on every input";
+      "# Layer types\n\nWhat mixes the positions of a sequence, and what it costs: the table of Vaswani et "
+      "al. 2017 with more rows. Made by\n`heed list layers --markdown`; a test keeps it fresh. `--counted` "
+      "adds the columns *counted*.\n\nn is the length, d the width, k the taps of a convolution, r the keys "
+      "of a window, c a chunk or block, m the slots,\nlandmarks or features. **Complexity** is what one "
+      "layer computes; *counted* are the exponents of its operations in a\ntraining step, by doubling n and "
+      "d (attention without its projections). **Sequential operations** must follow each\nother; *counted* "
+      "is the exponent of the longest chain of recorded operations; what goes on inside a kernel is not "
+      "seen.\n**Maximum path** is the number of layers, or of steps within a recurrent one, between any two "
+      "positions; *counted*\nis its exponent, and the layers until every output depends on every input";
   out += text(", at n = ", layer_lengths[0], " and ", layer_lengths[1],
               ".\nWindows are 8 keys to either side there, convolutions have 3 taps, dilated by 1, 3, 9, "
               "...\nbelow n and then anew; a recurrent layer reads both ways.\n\n");

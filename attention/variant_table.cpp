@@ -110,8 +110,8 @@ std::string abilities(const Traits& t) {
 }
 
 constexpr const char* abilities_legend =
-    "can: c looks back only where asked (C: always), x attends to another sequence, p skips padding, "
-    "s decodes step by step. n: length, d: width of a head. heed list attention NAME has options and tensors "
+    "can: c looks back only where asked (C: always), x attends to another sequence, p skips padding, s "
+    "decodes step by step. n: length, d: width of a head. heed list attention NAME has options and tensors "
     "of one; --wide has every column.";
 
 /// The table that fits a terminal, without parameters and options.
@@ -164,15 +164,11 @@ std::string variants_text(const Listing& listing) {
 
 std::string variants_markdown(const Listing& listing) {
   std::string out =
-      "# Attentions\n\n"
-      "Made by `heed list attention --markdown`; a test keeps it fresh. n is the length, d the width of a "
-      "head; time and\n"
-      "memory are those of training, memory without inputs and outputs. The battery of `tests/attention` "
-      "counts both.\n"
-      "Causal *only* supports no bidirectional attention. A map is *exact* when its rows sum to one, "
-      "*signed* "
-      "when they need not; either way map times values is the output.\nA map *inside* is an intermediate "
-      "result; the output is not map times values. Maps of "
+      "# Attentions\n\nMade by `heed list attention --markdown`; a test keeps it fresh. n is the length, d "
+      "the width of a head; time and\nmemory are those of training, memory without inputs and outputs. The "
+      "battery of `tests/attention` counts both.\nCausal *only* supports no bidirectional attention. A map "
+      "is *exact* when its rows sum to one, *signed* when they need not; either way map times values is the "
+      "output.\nA map *inside* is an intermediate result; the output is not map times values. Maps of "
       "*stages* are applied one after the other: the second attends to the output of the first.\n\n";
   out += markdown_table(all_columns(listing));
   for (const Variant& variant : listed_variants(listing)) {
