@@ -43,14 +43,14 @@ double max_label_width(const std::vector<std::string>& words, double size) {
   return static_cast<double>(columns) * size * 0.5;  // a generous mean advance of a serif face
 }
 
-constexpr std::string_view print_outline = "fill=\"none\" stroke=\"#000000\" stroke-width=\"0.15\"",
-                           patterns =
-                               "<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" "
-                               "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><path "
-                               "d=\"M0 0V0.8\" stroke=\"#000000\" stroke-width=\"0.5\"/></pattern><pattern "
-                               "id=\"bad\" width=\"1\" height=\"1\" patternUnits=\"userSpaceOnUse\"><path "
-                               "d=\"M0 0L1 1M1 0L0 1\" stroke=\"#000000\" "
-                               "stroke-width=\"0.15\"/></pattern></defs>\n";
+constexpr std::string_view
+    print_outline = "fill=\"none\" stroke=\"#000000\" stroke-width=\"0.15\"",
+    patterns =
+        "<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><path d=\"M0 0V0.8\" stroke=\"#000000\" "
+        "stroke-width=\"0.5\"/></pattern><pattern id=\"bad\" width=\"1\" height=\"1\" "
+        "patternUnits=\"userSpaceOnUse\"><path d=\"M0 0L1 1M1 0L0 1\" stroke=\"#000000\" "
+        "stroke-width=\"0.15\"/></pattern></defs>\n";
 
 std::string font_size(double size) { return text("font-size=\"", trimmed(size, 3), "\""); }
 

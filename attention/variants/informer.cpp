@@ -152,9 +152,8 @@ Variant variant::informer() {
   return describe<InformerAttention, InformerOptions>(
       {.name = "informer",
        .paper = "Zhou et al. 2021",
-       .summary =
-           "Only queries with peaked sampled scores attend to all keys; the others get the mean of the "
-           "values.",
+       .summary = "Only queries with peaked sampled scores attend to all keys; the others get the mean of "
+                  "the values.",
        .time = {.length = 1.1, .width = 1},       // N log N
        .memory = {.length = 1.05, .width = 0.9},  // the causal mask of selected queries does not depend on d
        .causal = true,

@@ -187,9 +187,8 @@ Variant variant::sinkhorn() {
   return describe<SinkhornAttention, SinkhornOptions>(
       {.name = "sinkhorn",
        .paper = "Tay et al. 2020",
-       .summary =
-           "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one sorted "
-           "to it.",
+       .summary = "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one "
+                  "sorted to it.",
        .time = {.length = 1.5, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
