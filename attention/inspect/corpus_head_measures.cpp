@@ -2,7 +2,6 @@
 #include "heed/attention/inspect/corpus_head_measures.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>

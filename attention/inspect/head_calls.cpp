@@ -6,7 +6,6 @@
 
 #include "heed/attention/base/grouped_query.h"
 #include "heed/autograd/ops.h"
-#include "heed/autograd/tape.h"
 
 namespace heed {
 namespace {

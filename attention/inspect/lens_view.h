@@ -1,7 +1,6 @@
 // LensView: what each layer of a model would predict, as plain numbers and tokens.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // The structure of a head's map: its nearest structured maps, and uniform, identity and zero matrices.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,8 +1,6 @@
 // Random projections for random-feature attentions.
 #pragma once
 
-#include <string>
-
 #include "heed/core/random.h"
 #include "heed/nn/attention.h"
 

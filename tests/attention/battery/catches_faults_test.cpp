@@ -1,6 +1,5 @@
 // The battery finds faults: each attention broken on purpose fails the expected properties and no other.
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/base/scored_attention.h"
 #include "heed/tests/attention/battery/battery.h"
