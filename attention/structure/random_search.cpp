@@ -53,8 +53,8 @@ void MapGenerator::add_noise(SquareMatrix& map, double size) {
     if (std::find(drawn.begin(), drawn.end(), entry) != drawn.end()) continue;
     drawn.push_back(entry);
     const double noise = size * uniform();
-    const bool is_on_diagonal = entry % (map.size + 1) == 0;  // these get none, but use up a draw
-    if (!is_on_diagonal) map.values[static_cast<size_t>(entry)] += noise;
+    const bool is_on_diagonal = entry % (map.size + 1) == 0;
+    if (!is_on_diagonal) map.values[static_cast<size_t>(entry)] += noise;  // diagonal entries use up a draw
   }
 }
 

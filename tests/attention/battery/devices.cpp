@@ -6,8 +6,6 @@
 namespace heed::battery {
 namespace {
 
-enum class Dropout { on, off };
-
 /// The output of one forward pass and all gradients of the backward pass after it.
 std::vector<Tensor> train_step(const Setting& setting, const Sizes& sizes, Dropout dropout,
                                DType dtype = DType::f32) {

@@ -99,7 +99,7 @@ Host host_of(const Setting& setting, const Sizes& sizes, DType dtype, uint64_t s
   return host;
 }
 
-void check_gradients(Report& report, Host& host, const GradientCheck& check) {
+void check_gradients(Report& report, Host& host, GradcheckOptions options, Dropout dropout) {
   check_listed(*host.attention, sum(host.forward()));
   host.make_leaves();
   const auto leaves = host.leaves();
@@ -107,11 +107,10 @@ void check_gradients(Report& report, Host& host, const GradientCheck& check) {
   for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
   const auto forward = [&] {
     Rng rng(9, host.setting.device);  // each call draws the same numbers
-    return host.forward({.rng = check.has_dropout ? &rng : nullptr});
+    return host.forward({.rng = dropout == Dropout::on ? &rng : nullptr});
   };
-  const double tolerance = 1e-6 * host.setting.variant.traits.tolerance;
-  const GradcheckReport found =
-      gradcheck(forward, tensors, {.step = check.step, .tolerance = tolerance, .samples = check.samples});
+  options.tolerance = 1e-6 * host.setting.variant.traits.tolerance;
+  const GradcheckReport found = gradcheck(forward, tensors, options);
   if (found.passed) return;
   const std::string name = found.input >= 0 ? leaves[static_cast<size_t>(found.input)].first : "nothing";
   note(report, "the gradient of ", name, ": ", to_string(found));

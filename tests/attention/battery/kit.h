@@ -51,15 +51,10 @@ struct Host {
 /// An attention with random parameters and inputs, both from `seed`, in one dtype on the setting's device.
 Host host_of(const Setting& setting, const Sizes& sizes, DType dtype = DType::f32, uint64_t seed = 1);
 
-/// Options of a gradient check, beyond those of the host.
-struct GradientCheck {
-  double step = GradcheckOptions().step;  ///< distance of central differences
-  int64_t samples = 0;                    ///< elements of each tensor that are checked; 0: all
-  bool has_dropout = false;               ///< each forward pass draws the same dropout
-};
-/// Compares gradients of the host's inputs and parameters to central differences. Every parameter must be
-/// listed by fields() and used.
-void check_gradients(Report& report, Host& host, const GradientCheck& check);
+enum class Dropout { off, on };
+/// Compares gradients of the host's inputs and parameters to central differences, within the variant's
+/// tolerance; each forward pass draws the same dropout. Every parameter must be listed by fields() and used.
+void check_gradients(Report& report, Host& host, GradcheckOptions options, Dropout dropout = Dropout::off);
 
 /// The maximum difference relative to max(1, |expected|); infinite if a value is not finite or shapes differ.
 double distance(const Tensor& found, const Tensor& expected);
