@@ -65,7 +65,7 @@ Tensor MultiHeadAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
-Tensor MultiHeadAttention::placeholder_queries(const Tensor& x) const {
+Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
@@ -75,8 +75,7 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{
-      project_ == Project::v ? placeholder_queries(input.queries) : split(query(input.queries)), {}, {}};
+  Heads heads{project_ == Project::v ? ignored_queries(input.queries) : split(query(input.queries)), {}, {}};
   if (input.keys) {
     heads.v = split(value(input.keys));
     if (project_ == Project::qv || project_ == Project::v)

@@ -90,7 +90,7 @@ class MultiHeadAttention : public Attention {
  private:
   /// Queries [B, H, Tq, d] for Project::v, whose scores do not depend on them: x split into heads where it is
   /// as wide as they are, zeros otherwise.
-  Tensor placeholder_queries(const Tensor& x) const;
+  Tensor ignored_queries(const Tensor& x) const;
   /// Runs on_heads() with the maps and outputs that the editor of the call's context replaces.
   Tensor on_edited_heads(const Heads& heads, const AttentionInput& input);
 
