@@ -17,13 +17,13 @@ namespace {
 /// Limits the thread pool to one thread for its lifetime, because working memory grows with the threads.
 class OneThread {
  public:
-  OneThread() : before_(threads()) { set_threads(1); }
-  ~OneThread() { set_threads(before_); }
+  OneThread() : previous_count_(threads()) { set_threads(1); }
+  ~OneThread() { set_threads(previous_count_); }
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
  private:
-  int before_;
+  int previous_count_;
 };
 
 /// The number of input rows that each Linear processed in the graph of y.
@@ -36,18 +36,11 @@ std::map<const Linear*, int64_t> rows_of(const Tensor& y, const std::vector<Line
     pending.pop_back();
     if (node == nullptr || !visited.insert(node).second) continue;
     const auto layer =
-        std::find_if(layers.begin(), layers.end(), [&](const Linear* one) { return one == node->module; });
+        std::find_if(layers.begin(), layers.end(), [&](const Linear* l) { return l == node->module; });
     if (layer != layers.end()) rows[*layer] += node->shape.size() / (*layer)->weight.extent(0);
     for (const auto& input : node->inputs) pending.push_back(input.get());
   }
   return rows;
-}
-
-Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device) {
-  Rng rng(seed, device);
-  const Tensor x(shape, DType::f32, device);
-  fill_normal(x, 0, 1, rng);
-  return x;
 }
 
 int64_t operations_of(const std::function<void()>& work) {
@@ -56,30 +49,38 @@ int64_t operations_of(const std::function<void()>& work) {
   return Count::flops().load();
 }
 
-/// The smaller of the two sizes of a count. Bytes that are linear in the length are counted with a batch,
-/// because kernels split a single sequence among threads.
-StepExtent usual_start(const Traits& traits, Device device, bool bytes, bool by_width) {
-  const Growth &time = traits.time, &growth = bytes ? traits.memory : time;
-  const bool pairs = growth.length >= 1.5;  // a cost per pair of positions
+enum class Counted { operations, bytes };  ///< what is counted
+enum class Doubled { length, width };      ///< the size that is doubled
+
+/// The smaller of the two steps that are compared. Bytes that are linear in the length are counted with a
+/// batch, because kernels split a single sequence among threads.
+StepExtent usual_start(const Traits& traits, Device device, Counted counted, Doubled doubled) {
+  const bool of_bytes = counted == Counted::bytes, by_width = doubled == Doubled::width;
+  const Growth &time = traits.time, &growth = of_bytes ? traits.memory : time;
+  const bool is_per_pair = growth.length >= 1.5;  // a cost per pair of positions
   // Costs of n d^2 are those of states of d^2 numbers; on a GPU a new state begins every d positions.
   const bool on_gpu = device != Device::cpu;
-  const bool states = on_gpu && time.length < 1.5 && time.width >= 1.5 && time.width < 2.5;
-  if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
-  if (bytes && pairs) return {1, by_width ? 192 : 128, 16};
+  const bool has_gpu_states = on_gpu && time.length < 1.5 && time.width >= 1.5 && time.width < 2.5;
+  if (of_bytes && is_per_pair && growth.width == 0)
+    return {.batch = 1, .length = by_width ? 1024 : 512, .width = 8};
+  if (of_bytes && is_per_pair) return {.batch = 1, .length = by_width ? 192 : 128, .width = 16};
   // A GPU keeps selected indices for the backward pass, whose size does not depend on the width.
-  if (bytes && by_width) return states ? StepExtent{1, 4096, 128} : StepExtent{16, 256, on_gpu ? 64 : 32};
-  if (bytes) return {16, 256, 64};
-  if (by_width && growth.width >= 2.5)
-    return {1, 4800, 48};                         // longer than the number of monomials of the doubled width
-  if (!by_width && !pairs) return {1, 1024, 16};  // its first and last chunks cost less
-  if (by_width && growth.width >= 1.5) return {1, states ? 1024 : 256, 512};
+  if (of_bytes && by_width && has_gpu_states) return {.batch = 1, .length = 4096, .width = 128};
+  if (of_bytes && by_width) return {.batch = 16, .length = 256, .width = on_gpu ? 64 : 32};
+  if (of_bytes) return {.batch = 16, .length = 256, .width = 64};
+  // With n d^3 the length must exceed the number of monomials of the doubled width.
+  if (by_width && growth.width >= 2.5) return {.batch = 1, .length = 4800, .width = 48};
+  // The first and last chunks of a linear scan cost less, so it must have many.
+  if (!by_width && !is_per_pair) return {.batch = 1, .length = 1024, .width = 16};
+  if (by_width && growth.width >= 1.5)
+    return {.batch = 1, .length = has_gpu_states ? 1024 : 256, .width = 512};
   // Narrow heads are padded to whole vectors, and the padding is counted.
-  return {1, 256, by_width ? 32 : 16};
+  return {.batch = 1, .length = 256, .width = by_width ? 32 : 16};
 }
 
-/// The smaller of the two sizes of a count, at least as long as traits.min_cost_length.
-StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_width) {
-  StepExtent start = usual_start(traits, device, bytes, by_width);
+/// usual_start(), but at least as long as traits.min_cost_length, with a smaller batch for that.
+StepExtent start_of(const Traits& traits, Device device, Counted counted, Doubled doubled) {
+  StepExtent start = usual_start(traits, device, counted, doubled);
   if (traits.min_cost_length > start.length) {
     start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.min_cost_length));
     start.length = traits.min_cost_length;
@@ -89,8 +90,15 @@ StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_wid
 
 }  // namespace
 
+Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device, DType dtype) {
+  Rng rng(seed, device);
+  const Tensor x(shape, dtype, device);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
 StepCost count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys) {
-  const OneThread one;
+  const OneThread one_thread;
   const Device device = queries.device();
   const bool crosses = keys.raw() != queries.raw();
   const Tensor q = leaf(queries), k = crosses ? leaf(keys) : q;
@@ -105,16 +113,17 @@ StepCost count_step(Attention& attention, const Mask& mask, const Tensor& querie
 
   StepCost cost;
   reset_peak(device);
-  int64_t result = 0;
+  int64_t output_bytes = 0;
   int64_t operations = operations_of([&] {
     const Tensor y = attention.forward({.queries = q, .keys = k, .mask = mask});
     rows = rows_of(y, layers);
-    result = y.bytes();
+    output_bytes = y.bytes();
     backward(y, dy);
   });
   const MemoryUse use = memory_use(device);
-  cost.bytes = static_cast<double>(use.peak - use.live - result);
-  for (const auto& [layer, count] : rows) {
+  cost.bytes = static_cast<double>(use.peak - use.live - output_bytes);
+  for (const auto& [layer, count] :
+       rows) {  // the operations of Linear layers are counted anew and subtracted
     const Tensor x = leaf(normal_tensor(Shape{count, layer->weight.extent(1)}, 6, device));
     operations -= operations_of([&, linear = layer] {  // clang 15 does not take a part of a pair by reference
       const Tensor y = (*linear)(x);
@@ -129,15 +138,17 @@ namespace {
 
 using CountStep = std::function<StepCost(const StepExtent&)>;
 
-Growth growth_of(const Traits& traits, Device device, const CountStep& step, bool bytes) {
-  const auto exponent = [&](bool by_width) {
-    const StepExtent start = start_of(traits, device, bytes, by_width);
-    StepExtent doubled = start;
-    (by_width ? doubled.width : doubled.length) *= 2;
-    const StepCost low = step(start), high = step(doubled);
-    return bytes ? std::log2(high.bytes / low.bytes) : std::log2(high.operations / low.operations);
+/// The exponents of one cost: the logarithm to base 2 of its ratio when the length, or the width, doubles.
+Growth growth_of(const Traits& traits, Device device, const CountStep& step, Counted counted) {
+  const auto exponent = [&](Doubled doubled) {
+    const StepExtent start = start_of(traits, device, counted, doubled);
+    StepExtent larger = start;
+    (doubled == Doubled::width ? larger.width : larger.length) *= 2;
+    const StepCost low = step(start), high = step(larger);
+    return counted == Counted::bytes ? std::log2(high.bytes / low.bytes)
+                                     : std::log2(high.operations / low.operations);
   };
-  return {.length = exponent(false), .width = exponent(true)};
+  return {.length = exponent(Doubled::length), .width = exponent(Doubled::width)};
 }
 
 /// Counts steps of a variant with these options on the CPU, bidirectional if supported.
@@ -156,7 +167,8 @@ CountStep steps_of(const Variant& variant, const Spec& spec) {
 
 CountedGrowth counted_growth(const Traits& traits, Device device,
                              const std::function<StepCost(const StepExtent&)>& step) {
-  return {.time = growth_of(traits, device, step, false), .memory = growth_of(traits, device, step, true)};
+  return {.time = growth_of(traits, device, step, Counted::operations),
+          .memory = growth_of(traits, device, step, Counted::bytes)};
 }
 
 CountedGrowth counted_growth(const Variant& variant) {
@@ -167,7 +179,7 @@ Growth counted_time(const Spec& spec, const Growth& declared) {
   const Variant& variant = variant_named(spec.name);
   Traits traits = variant.traits;
   traits.time = declared;
-  return growth_of(traits, Device::cpu, steps_of(variant, spec), false);
+  return growth_of(traits, Device::cpu, steps_of(variant, spec), Counted::operations);
 }
 
 }  // namespace heed

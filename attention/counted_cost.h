@@ -20,6 +20,8 @@ struct StepExtent {
   int64_t width = 0;   ///< width of a head
 };
 
+/// Normally distributed numbers, a pure function of the seed.
+Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device, DType dtype = DType::f32);
 /// Counts one forward and backward pass on one thread. Queries and keys are [B, T, width] on the attention's
 /// device; for self-attention they are the same tensor.
 StepCost count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys);

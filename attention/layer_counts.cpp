@@ -12,44 +12,40 @@
 namespace heed {
 namespace {
 
-constexpr int64_t narrow = 16;                       // width at which connections are searched
-constexpr int64_t changed_at_once = 32;              // input positions, each in a copy of the sequence
-constexpr int64_t long_side = 256, wide_side = 128;  // shape of a step whose operations are counted
+constexpr int64_t small_width = 16;  // width of layers whose connections and chains are searched
+constexpr int64_t max_batch = 32;    // copies of a sequence in one call, each with another input changed
+constexpr int64_t counted_length = 256, counted_width = 128;  // sizes of steps whose operations are counted
 
-Tensor drawn(const Shape& shape, uint64_t seed) {
-  Rng rng(seed);
-  const Tensor x(shape, DType::f32);
-  fill_normal(x, 0, 1, rng);
-  return x;
-}
+Tensor random_tensor(const Shape& shape, uint64_t seed) { return normal_tensor(shape, seed, default_device); }
 
 /// Operations of one forward and backward pass of a layer other than attention.
 double operations_of_layer(const LayerType& type, int64_t length, int64_t width) {
   const LayerFunction layer = type.make(length, width, 0);
-  const Tensor x = leaf(drawn(Shape{1, length, width}, 1)), dy = drawn(x.shape(), 2);
+  const Tensor x = leaf(random_tensor(Shape{1, length, width}, 1)), dy = random_tensor(x.shape(), 2);
   Count::reset();
   backward(layer(x), dy);
   return static_cast<double>(Count::flops().load());
 }
 
+/// The exponents of a layer's operations, by doubling the length and the width.
 Growth counted_growth_of(const LayerType& type) {
   if (!type.attention.empty()) return counted_time(parse_spec(type.attention), type.time);
-  const double base = operations_of_layer(type, long_side, wide_side);
-  return {.length = std::log2(operations_of_layer(type, 2 * long_side, wide_side) / base),
-          .width = std::log2(operations_of_layer(type, long_side, 2 * wide_side) / base)};
+  const double base = operations_of_layer(type, counted_length, counted_width);
+  return {.length = std::log2(operations_of_layer(type, 2 * counted_length, counted_width) / base),
+          .width = std::log2(operations_of_layer(type, counted_length, 2 * counted_width) / base)};
 }
 
-/// The dependence of each output of a layer on each input.
+/// Which outputs of a layer, or of a stack of layers, depend on which inputs.
 class Connections {
  public:
   explicit Connections(int64_t length) : length_(length), rows_(static_cast<size_t>(length)) {}
   void set(size_t output, size_t input) { rows_[output].set(input); }
-  bool complete() const {
+  bool is_complete() const {
     return std::all_of(rows_.begin(), rows_.end(),
                        [&](const Row& row) { return static_cast<int64_t>(row.count()) == length_; });
   }
-  /// The connections of this layer on top of `below`.
-  Connections over(const Connections& below) const {
+  /// The connections of a stack: this layer on top of the layers with connections `below`.
+  Connections on_top_of(const Connections& below) const {
     Connections out(length_);
     for (size_t i = 0; i < rows_.size(); ++i) {
       for (size_t middle = 0; middle < rows_.size(); ++middle) {
@@ -66,37 +62,39 @@ class Connections {
   std::vector<Row> rows_;  // a row for each output, with a bit for each input
 };
 
-/// Copies of a sequence x [n narrow]; copy i has the numbers of `changed` at position first + i.
-Tensor copies_of(const std::vector<float>& x, const std::vector<float>& changed, int64_t first,
-                 int64_t count) {
-  const auto row = static_cast<std::ptrdiff_t>(narrow), sequence = static_cast<std::ptrdiff_t>(x.size());
-  std::vector<float> all;
+/// `count` copies of a sequence x [length, small_width]; copy i has the numbers of `changed` at position
+/// first + i.
+Tensor copies_with_changes(const std::vector<float>& x, const std::vector<float>& changed, int64_t first,
+                           int64_t count) {
+  const auto num_values = static_cast<int64_t>(x.size());
+  std::vector<float> copies;
   for (int64_t i = 0; i < count; ++i) {
-    all.insert(all.end(), x.begin(), x.end());
-    const std::ptrdiff_t at = (first + i) * row;
-    std::copy_n(changed.begin() + at, row, all.begin() + i * sequence + at);
+    copies.insert(copies.end(), x.begin(), x.end());
+    const int64_t offset = (first + i) * small_width;
+    std::copy_n(changed.begin() + offset, small_width, copies.begin() + i * num_values + offset);
   }
-  return Tensor::of<float>(all, Shape{count, sequence / row, row});
+  return Tensor::of<float>(copies, Shape{count, num_values / small_width, small_width});
 }
 
-/// Adds the connections of one random sequence: outputs whose bits change with an input.
-void add_connections(const LayerFunction& layer, int64_t length, uint64_t seed, Connections& out) {
-  const std::vector<float> x = drawn(Shape{length, narrow}, seed).to_host(),
-                           changed = drawn(Shape{length, narrow}, seed + 1000).to_host();
-  for (int64_t begin = 0; begin < length; begin += changed_at_once) {
-    const int64_t count = std::min(changed_at_once, length - begin);
+/// Adds the connections that one random sequence shows: outputs whose bits change when an input changes.
+void add_connections(const LayerFunction& layer, int64_t length, uint64_t seed, Connections& connections) {
+  const std::vector<float> x = random_tensor(Shape{length, small_width}, seed).to_host(),
+                           changed = random_tensor(Shape{length, small_width}, seed + 1000).to_host();
+  for (int64_t begin = 0; begin < length; begin += max_batch) {
+    const int64_t count = std::min(max_batch, length - begin);
     // Rows of one batch are compared, since the place of a row in a matrix product may change its last bit.
-    const std::vector<float> before = layer(copies_of(x, x, begin, count)).to_host(),
-                             after = layer(copies_of(x, changed, begin, count)).to_host();
+    const std::vector<float> original = layer(copies_with_changes(x, x, begin, count)).to_host(),
+                             moved = layer(copies_with_changes(x, changed, begin, count)).to_host();
     for (int64_t row = 0; row < count * length; ++row) {
-      const auto at = static_cast<std::ptrdiff_t>(row * narrow);
-      if (!std::equal(before.begin() + at, before.begin() + at + narrow, after.begin() + at))
-        out.set(static_cast<size_t>(row % length), static_cast<size_t>(begin + row / length));
+      const auto first = original.begin() + row * small_width;
+      const int64_t input = begin + row / length, output = row % length;
+      if (!std::equal(first, first + small_width, moved.begin() + row * small_width))
+        connections.set(static_cast<size_t>(output), static_cast<size_t>(input));
     }
   }
 }
 
-/// The connections of several sequences, since all ReLUs between two positions may be 0 in one of them.
+/// The connections that several sequences show: in one of them all ReLUs between two positions may be 0.
 Connections connections_of(const LayerFunction& layer, int64_t length) {
   const NoGrad no_grad;
   Connections out(length);
@@ -109,22 +107,23 @@ Connections connections_of(const LayerFunction& layer, int64_t length) {
 int64_t layers_to_connect(const LayerType& type, int64_t length) {
   if (length < 1 || length > layer_lengths[1])
     fail("layers_to_connect: a length of ", length, ". It must be 1 to ", layer_lengths[1], ".");
-  const Connections first = connections_of(type.make(length, narrow, 0), length);
-  Connections all = first;
+  const Connections first_layer = connections_of(type.make(length, small_width, 0), length);
+  Connections stack = first_layer;
   for (int64_t layers = 1; layers <= length; ++layers) {
-    if (all.complete()) return layers;
-    const Connections more = type.same_at_any_depth
-                                 ? first.over(all)
-                                 : connections_of(type.make(length, narrow, layers), length).over(all);
-    if (more == all) return 0;
-    all = more;
+    if (stack.is_complete()) return layers;
+    const Connections next =
+        type.same_at_any_depth
+            ? first_layer.on_top_of(stack)
+            : connections_of(type.make(length, small_width, layers), length).on_top_of(stack);
+    if (next == stack) return 0;
+    stack = next;
   }
   return 0;
 }
 
 int64_t longest_chain(const LayerType& type, int64_t length) {
-  const Tensor x = leaf(drawn(Shape{1, length, narrow}, 3));
-  const Tensor y = type.make(length, narrow, 0)(x);
+  const Tensor x = leaf(random_tensor(Shape{1, length, small_width}, 3));
+  const Tensor y = type.make(length, small_width, 0)(x);
   // Nodes are numbered in the order of creation, so inputs precede the nodes computed from them.
   std::map<uint64_t, const Node*> nodes;
   std::vector<const Node*> pending{y.node().get()};
@@ -134,17 +133,17 @@ int64_t longest_chain(const LayerType& type, int64_t length) {
     if (node == nullptr || !nodes.emplace(node->order, node).second) continue;
     for (const auto& input : node->inputs) pending.push_back(input.get());
   }
-  std::map<const Node*, int64_t> depth;
-  int64_t longest = 0;
+  std::map<const Node*, int64_t> chain_length;
+  int64_t max_length = 0;
   for (const auto& [order, node] : nodes) {
-    int64_t before = 0;
+    int64_t longest_input = 0;
     for (const auto& input : node->inputs) {
-      if (input != nullptr) before = std::max(before, depth[input.get()]);
+      if (input != nullptr) longest_input = std::max(longest_input, chain_length[input.get()]);
     }
-    depth[node] = node->inputs.empty() ? 0 : before + 1;
-    longest = std::max(longest, depth[node]);
+    chain_length[node] = node->inputs.empty() ? 0 : longest_input + 1;
+    max_length = std::max(max_length, chain_length[node]);
   }
-  return longest;
+  return max_length;
 }
 
 LayerCounts count_layer(const LayerType& type) {

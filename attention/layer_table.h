@@ -23,7 +23,7 @@ struct LayerType {
   std::string path{};        ///< layers, or steps of a recurrent layer, between any two positions: "n / r"
   std::string paper{};       ///< authors, year
   Growth time{};             ///< the exponents of `complexity`, to be compared with the counted ones
-  /// Layer number `depth`, from 0, of a stack of them, with random weights.
+  /// Creates layer number `depth`, from 0, of a stack of such layers, with random weights.
   std::function<LayerFunction(int64_t length, int64_t width, int64_t depth)> make;
   bool same_at_any_depth = true;  ///< the connected positions do not depend on the place in the stack
 };
@@ -31,14 +31,13 @@ struct LayerType {
 /// All rows: self-attention, recurrent and convolutional layers, restricted and efficient self-attention.
 const std::vector<LayerType>& layer_types();
 
-/// The counted costs of a layer type, at a length and twice that length.
+/// The counted costs of a layer type, at both layer_lengths.
 struct LayerCounts {
-  Growth time;            ///< exponents of the operations of a training step
-  int64_t chain[2] = {};  ///< longest chain of recorded operations of one layer
-  int64_t layers[2] =
-      {};                 ///< layers until every output depends on every input; 0: not within `length` layers
-  double sequential = 0;  ///< the exponent of `chain` in n: 0 for a constant, 1 for n
-  double path = 0;        ///< the exponent of layers times chain in n
+  Growth time;             ///< exponents of the operations of a training step
+  int64_t chain[2] = {};   ///< nodes of the longest chain of recorded operations of one layer
+  int64_t layers[2] = {};  ///< layers until every output depends on every input; 0: more than the length
+  double sequential = 0;   ///< exponent of `chain` in n: 0 for a constant, 1 for n
+  double path = 0;         ///< exponent of layers times chain in n
 };
 
 /// The lengths at which chains and layers are counted.

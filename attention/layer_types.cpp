@@ -8,10 +8,12 @@
 namespace heed {
 namespace {
 
-/// depends_on_contents: the connected positions depend on the numbers, so they differ from layer to layer.
+/// Whether the positions that an attention connects depend on the numbers in them, and so differ by layer.
+enum class Connections { fixed, by_contents };
+
 LayerType attention_layer(const std::string& name, const std::string& spec, const std::string& complexity,
                           const std::string& sequential, const std::string& path,
-                          bool depends_on_contents = false) {
+                          Connections connections = Connections::fixed) {
   const Variant& variant = variant_named(parse_spec(spec).name);
   return {.name = name,
           .attention = spec,
@@ -26,17 +28,18 @@ LayerType attention_layer(const std::string& name, const std::string& spec, cons
                 make_attention(spec, {.d_model = width, .max_length = length}, rng);
             return [attention](const Tensor& x) { return attention->forward({.queries = x, .keys = x}); };
           },
-          .same_at_any_depth = !depends_on_contents};
+          .same_at_any_depth = connections == Connections::fixed};
 }
 
 /// Opens the second gate, which keeps the state (f of an LSTM, z of a GRU): with gates about half open, a
 /// float loses an input within some 30 steps, and counting would miss paths that exist.
-void keep_state(RecurrentCell& cell) {
+void open_keeping_gate(RecurrentCell& cell) {
   std::vector<float> bias(static_cast<size_t>(cell.gates() * cell.width()), 0.0f);
-  std::fill_n(bias.begin() + cell.width(), cell.width(), 4.0f);
+  std::fill_n(bias.begin() + cell.width(), cell.width(), 4.0f);  // sigmoid(4) = 0.98
   cell.input.bias = leaf(Tensor::of<float>(bias, Shape{cell.gates() * cell.width()}));
 }
 
+/// A bidirectional recurrent layer.
 LayerType recurrent_layer(const std::string& name, CellKind cell, const std::string& paper) {
   return {.name = name,
           .complexity = "n d^2",
@@ -49,7 +52,7 @@ LayerType recurrent_layer(const std::string& name, CellKind cell, const std::str
             const auto layer = std::make_shared<Recurrent>(
                 width, width, RecurrentOptions{.cell = cell, .bidirectional = true}, rng);
             for (const auto* cells : {&layer->forward, &layer->backward}) {
-              for (const auto& each : *cells) keep_state(*each);
+              for (const auto& each : *cells) open_keeping_gate(*each);
             }
             return [layer](const Tensor& x) { return (*layer)(x, {}, nullptr); };
           }};
@@ -62,7 +65,7 @@ LayerType degree_1_polynomial() {
   return type;
 }
 
-constexpr int64_t taps = 3;  // k
+constexpr int64_t taps = 3;  // k of both convolutions
 
 LayerType gated_convolution() {
   return {.name = "convolution, gated",
@@ -90,7 +93,7 @@ LayerType dilated_convolution() {
             Taps dilated{.count = taps};
             for (int64_t i = 0; i < depth; ++i) {
               dilated.dilation *= taps;
-              // as in ByteNet, dilations restart at 1: taps as far apart as the length would see padding only
+              // ByteNet's dilations restart at 1: taps as far apart as the length would see padding only
               if (dilated.dilation >= length) dilated.dilation = 1;
             }
             const auto layer = std::make_shared<DilatedConvolution>(width, dilated, rng);
@@ -113,9 +116,10 @@ const std::vector<LayerType>& layer_types() {
       attention_layer("sparse, fixed", "fixed", "n sqrt(n) d", "1", "2"),
       attention_layer("window and global tokens", "longformer:window=8", "r n d", "1", "2"),
       attention_layer("window, global and random blocks", "bigbird:block=8", "c n d", "1", "2"),
-      attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n", true),
-      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n", true),
-      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n", true),
+      attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n",
+                      Connections::by_contents),
+      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n", Connections::by_contents),
+      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n", Connections::by_contents),
       attention_layer("projected keys", "linformer", "m n d", "1", "1"),
       attention_layer("landmarks", "nystromformer", "m n d", "1", "1"),
       attention_layer("sampled queries", "informer", "n log n d", "1", "1"),

@@ -10,12 +10,13 @@ namespace {
 
 constexpr const char* layers_form = "Write layers, counted from 0, as 2, 1-11 or 0,4-6.";
 
-int64_t layer_number(std::string_view word, std::string_view whole) {
+/// The number of a layer, `word`, of the list `layers`.
+int64_t layer_number(std::string_view word, std::string_view layers) {
   int64_t number = -1;
   const char* end = word.data() + word.size();
-  const auto [at, fault] = std::from_chars(word.data(), end, number);
-  if (word.empty() || fault != std::errc() || at != end || number < 0)
-    fail("layers '", shown(std::string(whole)), "': '", shown(std::string(word)), "' is no layer. ",
+  const auto [parsed_end, fault] = std::from_chars(word.data(), end, number);
+  if (word.empty() || fault != std::errc() || parsed_end != end || number < 0)
+    fail("layers '", shown(std::string(layers)), "': '", shown(std::string(word)), "' is no layer. ",
          layers_form);
   return number;
 }
@@ -24,10 +25,10 @@ int64_t layer_number(std::string_view word, std::string_view whole) {
 std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   while (true) {
-    const size_t at = text.find(separator);
-    out.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return out;
-    text.remove_prefix(at + 1);
+    const size_t end = text.find(separator);
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
   }
 }
 

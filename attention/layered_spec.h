@@ -17,8 +17,9 @@ struct LayerRange {
 /// Parses "2", "1-11" or "0,4-6". Fails on any other text and on a range that runs backwards.
 std::vector<LayerRange> parse_layers(std::string_view text);
 
-/// An attention for all layers, and others for some: "softmax;1-11=casinoformer:exponent=0.5". A later part
-/// wins over an earlier one. attention_factory() (attention/variant.h) takes the text.
+/// The attention of each layer: one for all layers, and others for some:
+/// "softmax;1-11=casinoformer:exponent=0.5". A later part wins over an earlier one. attention_factory()
+/// (attention/variant.h) takes the text.
 struct LayeredSpec {
   /// The attention of one range of layers.
   struct Part {

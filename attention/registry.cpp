@@ -1,20 +1,17 @@
-// The registry of variants: lists them and creates attentions by name.
+// The registry of variants: lists them, finds them by name and takes those of programs.
 #include <algorithm>
 #include <list>
 #include <string_view>
-#include <utility>
 
-#include "heed/attention/base/multi_head_attention.h"
-#include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
-#include "heed/core/settings_in_errors.h"
+#include "heed/core/io/ascii.h"
 
 namespace heed {
 
 namespace {
 
-/// Tables of variants, of which the last is in use. A table never changes, so references to its variants stay
-/// valid.
+/// All tables of variants that were ever in use; the last is in use now. Registering a variant appends a
+/// longer copy, so references to the variants of earlier tables stay valid.
 std::list<std::vector<Variant>>& tables() {
   static std::list<std::vector<Variant>> all{{
 #define VARIANT(name) variant::name(),
@@ -24,9 +21,10 @@ std::list<std::vector<Variant>>& tables() {
   return all;
 }
 
-bool is_plain(std::string_view name) {
+/// True for a name of small letters, digits and '_' only, and at least one of them.
+bool is_legal_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
+    return (letter >= 'a' && letter <= 'z') || is_ascii_digit(letter) || letter == '_';
   });
 }
 
@@ -48,22 +46,21 @@ std::span<const Variant> variants() { return tables().back(); }
 
 void register_attention(const Variant& variant) {
   const std::string name = variant.traits.name;
-  if (!is_plain(name)) {
+  if (!is_legal_name(name)) {
     fail("register_attention: '", shown(name),
          "' cannot name an attention. Use small letters, digits and '_', at least one.");
   }
   if (!variant.make || !variant.options)
     fail("register_attention: '", name, "' has no factory. Make the Variant by describe().");
-  for (const Variant& other : variants()) {
-    for (const std::string_view taken : {other.traits.name, other.traits.alias}) {
+  for (const Variant& registered : variants()) {
+    for (const std::string_view taken : {registered.traits.name, registered.traits.alias}) {
       if (taken.empty() || (taken != name && taken != variant.traits.alias)) continue;
       fail("register_attention: the name '", taken, "' of '", name, "' is taken by the attention '",
-           other.traits.name, "'. Choose another.");
+           registered.traits.name, "'. Choose another.");
     }
   }
-  std::vector<Variant> more = tables().back();
-  more.push_back(variant);
-  tables().push_back(std::move(more));
+  std::vector<Variant>& longer_table = tables().emplace_back(tables().back());
+  longer_table.push_back(variant);
 }
 
 const Variant& variant_named(const std::string& name) {
@@ -73,78 +70,6 @@ const Variant& variant_named(const std::string& name) {
     known.emplace_back(variant.traits.name);
   }
   fail("attention '", name, "' is unknown.", suggestion(name, known), " heed list attention lists all.");
-}
-
-namespace {
-
-/// Fails when a modifier would have no effect on `made`, or an undocumented one.
-void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
-  const Modifiers& m = config.modifiers;
-  const auto* multi_head = dynamic_cast<const MultiHeadAttention*>(&made);
-  const auto refuse = [&](bool asked, const char* what, const char* why) {
-    if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
-  };
-  refuse(config.cross && inside_attention(m.position), "position inside it here",
-         "positions in two inputs have no distance. Choose position = none for cross-attention.");
-  if (multi_head == nullptr) {
-    const char* why = "it has projections of its own. Leave it out, or choose another attention.";
-    refuse(config.kv_heads != 0, "kv_heads", why);
-    refuse(inside_attention(m.position), "position inside it", why);
-    refuse(m.qk_norm != QkNorm::none, "qk_norm", why);
-  }
-  if (multi_head != nullptr && multi_head->modifies_scores()) return;
-  const char* why =
-      multi_head == nullptr
-          ? "it computes its own scores. Leave it out, or use softmax."
-          : "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
-  refuse(by_distance(m.position), "bias by position (alibi, t5, shaw)", why);
-  refuse(m.softcap != 0, "softcap", why);
-  refuse(m.sink != Sink::none, "sink", why);
-}
-
-}  // namespace
-
-std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& spec,
-                                          const AttentionConfig& config, Rng& rng) {
-  const char* name = variant.traits.name;
-  if (config.causal && !variant.traits.causal) {
-    fail("attention '", name,
-         "' cannot look back only: its map includes later keys. Use it in an encoder, or choose another.");
-  }
-  if (config.cross && !variant.traits.cross) {
-    fail("attention '", name, "' needs queries and keys from one input. Choose another cross-attention",
-         advice(": --cross-attention NAME.", "."));
-  }
-  if (!config.causal && !config.cross && !variant.traits.bidirectional)
-    fail("attention '", name, "' looks back only. Use it in a decoder, or choose another for the encoder.");
-  auto made = variant.make(config, spec, rng);
-  check_modifiers(name, config, *made);
-  return made;
-}
-
-std::unique_ptr<Attention> make_attention(const std::string& spec, const AttentionConfig& config, Rng& rng) {
-  const Spec parsed = parse_spec(spec);
-  return make_attention(variant_named(parsed.name), parsed, config, rng);
-}
-
-AttentionFactory attention_factory(const std::string& spec) {
-  check_attention(spec);
-  return [layered = parse_layered_spec(spec)](const AttentionConfig& config, Rng& rng) {
-    layered.check_layers(config.layers);
-    return make_attention(layered.of(config.layer), config, rng);
-  };
-}
-
-void check_attention(const std::string& text) {
-  for (const std::string& one : parse_layered_spec(text).all()) full_spec(one);
-}
-
-std::string full_spec(const std::string& spec) {
-  Spec parsed = parse_spec(spec);
-  const std::vector<OptionText> options = variant_named(parsed.name).options(parsed);
-  parsed.options.clear();
-  for (const OptionText& option : options) parsed.options.emplace_back(option.name, option.value);
-  return to_string(parsed);
 }
 
 }  // namespace heed

@@ -1,15 +1,10 @@
-// Spec: parses name:key=value,... and sets options by name.
+// Spec: the name of an attention and its options, written name:key=value,key=value.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "heed/nn/options.h"
 
 namespace heed {
 
@@ -23,52 +18,5 @@ struct Spec {
 Spec parse_spec(std::string_view text);
 /// The text of a spec, the inverse of parse_spec().
 std::string to_string(const Spec& spec);
-
-/// The known word nearest to `word`: two edits away at most, and one where it is short; empty: there is none.
-std::string nearest(std::string_view word, std::span<const std::string> known);
-/// The end of an error message about an unknown word: " Did you mean 'x'?" if one is near, " Known: a, b, c."
-std::string suggestion(std::string_view word, std::span<const std::string> known);
-
-/// One option as text, for help, docs and config.toml.
-struct OptionText {
-  std::string name;                    ///< the key in a spec
-  std::string value;                   ///< in effect
-  std::string kind;                    ///< "integer", "number", "true or false", "text" or the legal words
-  std::string help;                    ///< one line
-  std::string follows = {};            ///< the option whose value this unset one has; else empty
-  std::optional<IntRange> range = {};  ///< legal range of an integer option that declares one
-};
-
-/// The legal values of an option, for help: its kind, with the range of an integer.
-std::string takes(const OptionText& option);
-
-/// Every option of `options`, a struct with fields(), with its current value. Options of groups have dotted
-/// names.
-template <class Options>
-std::vector<OptionText> options_of(Options& options);
-
-/// Sets one option by its dotted name. Fails on an unknown name (naming the nearest) and on an illegal value
-/// (naming the legal ones); `where` is the start of the message. Integers without a range are limited to
-/// +-max_integer.
-template <class Options>
-void set_option(Options& options, const std::string& name, const std::string& value,
-                const std::string& where);
-
-namespace detail {
-std::vector<OptionText> options_of(const std::function<void(Fields&)>& fields);
-void set_option(const std::function<void(Fields&)>& fields, const std::string& name, const std::string& value,
-                const std::string& where);
-}  // namespace detail
-
-template <class Options>
-std::vector<OptionText> options_of(Options& options) {
-  return detail::options_of([&](Fields& f) { options.fields(f); });
-}
-
-template <class Options>
-void set_option(Options& options, const std::string& name, const std::string& value,
-                const std::string& where) {
-  detail::set_option([&](Fields& f) { options.fields(f); }, name, value, where);
-}
 
 }  // namespace heed

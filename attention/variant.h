@@ -9,6 +9,7 @@
 
 #include "heed/attention/spec.h"
 #include "heed/nn/attention.h"
+#include "heed/nn/set_option.h"
 
 namespace heed {
 
@@ -43,9 +44,8 @@ struct Traits {
   bool steps = false;           ///< decodes step by step with a cache
   bool last_row = true;         ///< the last row of the causal output equals that of the bidirectional output
   MapKind map = MapKind::none;  ///< what a MapRecorder receives from it
-  int64_t min_cost_length =
-      0;                 ///< the length from which costs grow as declared; 0: from the battery's default
-  double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
+  int64_t min_cost_length = 0;  ///< length from which costs grow as declared; 0: the battery's default
+  double tolerance = 1;         ///< multiplies the battery's tolerances, for ill-conditioned variants
 };
 
 /// Traits of softmax over dot products in tiles: any role, quadratic time, linear memory.
@@ -83,7 +83,8 @@ inline constexpr Traits sparse_pattern_traits{.time = {.length = 1, .width = 1},
                                               .steps = true,
                                               .map = MapKind::exact,
                                               .min_cost_length = 1024};
-/// `traits` with the costs, map and `from` of `family` where they are not set, and with all its roles.
+/// `traits` with the costs, map and min_cost_length of `family` where they are not set, and the roles of
+/// both; bidirectional only if both are.
 Traits like(const Traits& family, Traits traits);
 
 /// A registered attention: its properties, its factory and its options.
@@ -91,8 +92,8 @@ struct Variant {
   Traits traits;  ///< declared properties, which the battery checks
   /// Creates an attention from config and spec; fails on an illegal option.
   std::function<std::unique_ptr<Attention>(const AttentionConfig&, const Spec&, Rng&)> make;
-  std::function<std::vector<OptionText>(const Spec&)>
-      options;  ///< options after applying the spec; fails on an illegal one
+  /// All options with their values after applying the spec; fails on an illegal option.
+  std::function<std::vector<OptionText>(const Spec&)> options;
 };
 
 /// All variants, in the order of variants.def, then those that programs registered.
@@ -116,9 +117,9 @@ std::string full_spec(const std::string& spec);
 
 /// Options of the table of variants.
 struct Listing {
-  bool counted = false;           ///< add columns with counted growth (about a second per variant)
-  bool wide = false;              ///< as text: every column, in lines of any width
-  const Variant* only = nullptr;  ///< only this variant, as text with all its options; null: all
+  bool counted = false;           ///< adds columns with counted growth (about a second per variant)
+  bool wide = false;              ///< in text: every column, in lines of any width
+  const Variant* only = nullptr;  ///< the only variant to list, in text with all its options; null: all
 };
 /// The table of variants as Markdown: the source of docs/reference/attentions.md.
 std::string variants_markdown(const Listing& listing = {});
@@ -144,21 +145,22 @@ struct NoOptions {
 /// with these arguments when the class depends on the options.
 template <class A, class Options = NoOptions>
 Variant describe(const Traits& traits) {
-  const auto chosen = [name = std::string(traits.name)](const Spec& spec) {
+  const auto options_from = [name = std::string(traits.name)](const Spec& spec) {
     Options options;
     for (const auto& [key, value] : spec.options)
       set_option(options, key, value, "attention '" + name + "': ");
     return options;
   };
   return {traits,
-          [chosen](const AttentionConfig& config, const Spec& spec, Rng& rng) -> std::unique_ptr<Attention> {
+          [options_from](const AttentionConfig& config, const Spec& spec,
+                         Rng& rng) -> std::unique_ptr<Attention> {
             if constexpr (requires(const Options& options) { A::make(config, options, rng); })
-              return A::make(config, chosen(spec), rng);
+              return A::make(config, options_from(spec), rng);
             else
-              return std::make_unique<A>(config, chosen(spec), rng);
+              return std::make_unique<A>(config, options_from(spec), rng);
           },
-          [chosen](const Spec& spec) {
-            Options options = chosen(spec);
+          [options_from](const Spec& spec) {
+            Options options = options_from(spec);
             return options_of(options);
           }};
 }

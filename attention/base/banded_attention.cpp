@@ -10,16 +10,15 @@
 namespace heed {
 namespace {
 
-/// u8 [Tq, Tk]: `inside` where |i - j| <= width, its opposite elsewhere.
-Tensor band_table(const Tensor& scores, int64_t first, int64_t width, bool inside) {
+/// u8 [Tq, Tk]: `value` (0 or 1) where |i - j| <= width, 1 - value elsewhere. Row 0 is position `first`.
+Tensor band_table(const Tensor& scores, int64_t first, int64_t width, uint8_t value) {
   const int64_t queries = scores.extent(2), keys = scores.extent(3);
-  std::vector<uint8_t> table(static_cast<size_t>(queries * keys), inside ? 0 : 1);
+  std::vector<uint8_t> table(static_cast<size_t>(queries * keys), static_cast<uint8_t>(1 - value));
   for (int64_t row = 0; row < queries; ++row) {
     const int64_t i = first + row;
     const int64_t begin = std::clamp<int64_t>(i - width, 0, keys),
                   end = std::clamp<int64_t>(i + width + 1, begin, keys);
-    std::fill(table.begin() + row * keys + begin, table.begin() + row * keys + end,
-              static_cast<uint8_t>(inside ? 1 : 0));
+    std::fill(table.begin() + row * keys + begin, table.begin() + row * keys + end, value);
   }
   return constant_table<uint8_t>(table, Shape{queries, keys}, scores.device());
 }
@@ -27,11 +26,11 @@ Tensor band_table(const Tensor& scores, int64_t first, int64_t width, bool insid
 }  // namespace
 
 Tensor band_mask(const Tensor& scores, int64_t first, int64_t width) {
-  return band_table(scores, first, width, true);
+  return band_table(scores, first, width, 1);
 }
 
 Tensor outside_band_mask(const Tensor& scores, int64_t first, int64_t width) {
-  return band_table(scores, first, width, false);
+  return band_table(scores, first, width, 0);
 }
 
 Tensor random_positions(const char* name, int64_t max_length, double density, Rng& rng) {
@@ -41,9 +40,10 @@ Tensor random_positions(const char* name, int64_t max_length, double density, Rn
     fail("attention '", name,
          "': positions of errors are drawn for the longest input, which is not known here. Set max_length.");
   }
-  if (max_length > 46340) {  // the square root of 2^31: positions are i32
+  constexpr int64_t max_tokens = 46340;  // the square root of 2^31: positions are i32
+  if (max_length > max_tokens) {
     fail("attention '", name, "': max_length = ", max_length,
-         ", but errors are placed among the pairs of at most 46340 tokens. Lower max_length.");
+         ", but errors are placed among the pairs of at most ", max_tokens, " tokens. Lower max_length.");
   }
   const int64_t num_pairs = max_length * max_length, num_off_diagonal = num_pairs - max_length;
   const double wanted =
@@ -70,13 +70,13 @@ void check_max_length(const char* name, int64_t length, int64_t max_length) {
 }
 
 VisiblePositions visible_positions(const std::vector<int64_t>& positions, int64_t max_length,
-                                   const KeyRange& key_range, int64_t width, bool is_inside) {
+                                   const KeyRange& key_range, int64_t width, BandSide side) {
   VisiblePositions visible;
   for (size_t n = 0; n < positions.size(); ++n) {
     const int64_t i = positions[n] / max_length, j = positions[n] % max_length;
     const int64_t row = i - key_range.first_query, column = j - key_range.first_key;
     if (row < 0 || row >= key_range.queries || column < 0 || column >= key_range.keys) continue;
-    if ((key_range.causal && j > i) || (std::abs(i - j) <= width) != is_inside) continue;
+    if ((key_range.causal && j > i) || (std::abs(i - j) <= width) != (side == BandSide::inside)) continue;
     visible.indices.push_back(static_cast<int32_t>(n));
     visible.queries.push_back(static_cast<int32_t>(row));
     visible.keys.push_back(static_cast<int32_t>(column));
@@ -95,14 +95,14 @@ Tensor band_product(const Tensor& band, const Tensor& v, const KeyRange& key_ran
   // Queries are cut into blocks of `rows`; those of a block attend to `columns` neighbouring keys.
   const int64_t rows = std::max<int64_t>(width, 1), columns = rows + 2 * width,
                 blocks = (queries + rows - 1) / rows;
-  std::vector<int32_t> ids;
+  std::vector<int32_t> key_rows;  // rows of each block's keys; -1, a row of zeros, for missing ones
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t begin = key_range.first_query + block * rows - width - key_range.first_key;
-    for (int64_t key = begin; key < begin + columns; ++key)
-      ids.push_back(static_cast<int32_t>(key >= 0 && key < key_range.keys ? key : -1));
+    const int64_t first_row = key_range.first_query + block * rows - width - key_range.first_key;
+    for (int64_t row = first_row; row < first_row + columns; ++row)
+      key_rows.push_back(static_cast<int32_t>(row >= 0 && row < key_range.keys ? row : -1));
   }
   const Tensor values =
-      reshape(gather_rows(v, row_indices(ids, v.device())), Shape{batch, heads, blocks, columns, dv});
+      reshape(gather_rows(v, row_indices(key_rows, v.device())), Shape{batch, heads, blocks, columns, dv});
   Tensor entries = band;
   if (const int64_t missing = blocks * rows - queries; missing > 0) {
     Shape shape = band.shape();
@@ -148,20 +148,21 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
                            .first_key = 0,
                            .keys = heads.k.extent(2),
                            .causal = input.mask.is_causal()};
-  // Log-sum-exp of each row; -1e30 instead of -inf, so that rows without keys give no NaN.
-  const auto log_sum = [](const Tensor& with_sums) {
-    const int64_t last = with_sums.extent(3) - 1;
-    return maximum(slice(with_sums, 3, last, last + 1), -1e30);
+  // The log-sum-exp of each row, the last column; -1e30 instead of -inf, so that rows without keys give no
+  // NaN.
+  const auto log_sum_exp = [](const Tensor& with_sums) {
+    const int64_t width = with_sums.extent(3);
+    return maximum(slice(with_sums, 3, width - 1, width), -1e30);
   };
-  const Tensor zeros = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), key_range.keys, 1},
-                                     heads.k.dtype(), heads.k.device());
-  const Tensor lse_all = log_sum(attention_with_sums(heads.q, heads.k, zeros,
-                                                     {.scale = scale(heads.q),
-                                                      .causal = key_range.causal,
-                                                      .first_query = first_query,
-                                                      .key_lengths = input.mask.key_lengths()}));
+  const Tensor no_values = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), key_range.keys, 1},
+                                         heads.k.dtype(), heads.k.device());
+  const Tensor lse_all = log_sum_exp(attention_with_sums(heads.q, heads.k, no_values,
+                                                         {.scale = scale(heads.q),
+                                                          .causal = key_range.causal,
+                                                          .first_query = first_query,
+                                                          .key_lengths = input.mask.key_lengths()}));
   // relu keeps the share at most 1 when huge scores are rounded.
-  const Tensor y = inside * exp(-relu(lse_all - log_sum(band)));
+  const Tensor y = inside * exp(-relu(lse_all - log_sum_exp(band)));
   if (const Tensor kept = input.mask.padding_mask(heads.k, 0)) {
     heads.k = heads.k * kept;
     heads.v = heads.v * kept;

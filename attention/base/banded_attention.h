@@ -34,10 +34,12 @@ struct VisiblePositions {
   std::vector<int32_t> queries;  ///< row of each position's query in this call
   std::vector<int32_t> keys;     ///< row of each position's key in this call
 };
-/// The positions of a row-major L x L matrix, L = `max_length`, that lie in `key_range`, inside the band
-/// |i - j| <= width or outside it; when causal, without those of j > i.
+/// The side of the band |i - j| <= width on which positions lie.
+enum class BandSide { inside, outside };
+/// Those of `positions`, of a row-major L x L matrix with L = `max_length`, that lie in `key_range` and on
+/// this side of the band; when causal, without those of j > i.
 VisiblePositions visible_positions(const std::vector<int64_t>& positions, int64_t max_length,
-                                   const KeyRange& key_range, int64_t width, bool is_inside);
+                                   const KeyRange& key_range, int64_t width, BandSide side);
 /// Row indices for gather_rows() and scatter_add_rows(), shared by batch and heads: i32 [1, 1, n].
 Tensor row_indices(const std::vector<int32_t>& ids, Device device);
 

@@ -19,13 +19,13 @@ Tensor rows_per_query(const Tensor& x, const Tensor& ids) {
 
 }  // namespace
 
-Tensor BucketedAttention::buckets_of(const Tensor& scores, bool both_signs, const Mask& mask, int64_t first,
+Tensor BucketedAttention::buckets_of(const Tensor& scores, BucketSigns signs, const Mask& mask, int64_t first,
                                      int64_t padding_bucket) {
   const NoGrad no_grad;
   const Tensor buckets(Shape{scores.extent(0), scores.extent(1), scores.extent(2), scores.extent(3)},
                        DType::i32, scores.device());
-  launch<kernel::Buckets>(scores.device(), contiguous(scores.detach()), both_signs, mask.key_lengths(), first,
-                          static_cast<int32_t>(padding_bucket), buckets);
+  launch<kernel::Buckets>(scores.device(), contiguous(scores.detach()), signs == BucketSigns::both,
+                          mask.key_lengths(), first, static_cast<int32_t>(padding_bucket), buckets);
   return buckets;
 }
 
@@ -77,55 +77,64 @@ Tensor BucketedAttention::attend_to_recent_in_buckets(Heads heads, const Tensor&
   const int64_t B = heads.q.extent(0), H = heads.q.extent(1), num_queries = heads.q.extent(2),
                 d = heads.q.extent(3), R = buckets.extent(2);
   heads.k = concat(std::vector<Tensor>{heads.k, cast(transpose(buckets, 2, 3), heads.k.dtype())}, 3);
-  read_cache(heads, input);
-  const int64_t rows = heads.k.extent(2),
-                first = rows - num_queries;  // cached keys are in order, some removed
+  read_cache(heads, input);  // appends the keys of this call to the cached ones, of which some were removed
+  const int64_t num_keys = heads.k.extent(2), first_query_row = num_keys - num_queries;
   const Tensor all_buckets =
       contiguous(cast(transpose(slice(heads.k, 3, d, d + R), 2, 3), DType::i32).detach());
   heads.k = slice(heads.k, 3, 0, d);
   const Tensor ids(Shape{B, H, num_queries, R * m.window}, DType::i32, heads.q.device()),
       bias = empty_like(heads.q, ids.shape());
-  launch<kernel::RecentInBucket>(heads.q.device(), all_buckets, first,
+  launch<kernel::RecentInBucket>(heads.q.device(), all_buckets, first_query_row,
                                  static_cast<int32_t>(bucket_params.buckets), m, ids, bias);
   record_map(input, [&] { return map_of_ids(heads, ids, bias, bucket_params.scale); });
   Tensor y = attend_to_ids(heads, ids, bias, bucket_params.scale, input);
   KeyValueCache& cache = *cache_of<KeyValueCache>(input);
   const bool has_history = recording() && cache.keys.node();
-  if (!has_history && rows > 2 * R * bucket_params.buckets * m.window)
+  if (!has_history && num_keys > 2 * R * bucket_params.buckets * m.window)
     evict(cache, all_buckets, bucket_params);
   return y;
 }
 
-/// Removes the keys that are not among the last `window` of their bucket in any round.
+namespace {
+
+/// Marks keys [B H, N] that are among the last `window` of their bucket in any round of `buckets` [B, H, R,
+/// N], 1 for these and 0 for others. Buckets from num_buckets on hold padding.
+std::vector<uint8_t> recent_in_bucket(const Tensor& buckets, int64_t num_buckets, int64_t window) {
+  const int64_t rows = buckets.extent(0) * buckets.extent(1), R = buckets.extent(2), N = buckets.extent(3);
+  const std::vector<double> bucket_of = buckets.to_doubles();
+  std::vector<uint8_t> is_recent(static_cast<size_t>(rows * N), 0);
+  for (int64_t round = 0; round < rows * R; ++round) {
+    std::vector<int64_t> num_in_bucket(static_cast<size_t>(num_buckets), 0);
+    for (int64_t j = N; j-- > 0;) {
+      const auto bucket = static_cast<int64_t>(bucket_of[static_cast<size_t>(round * N + j)]);
+      if (bucket < num_buckets && num_in_bucket[static_cast<size_t>(bucket)]++ < window)
+        is_recent[static_cast<size_t>(round / R * N + j)] = 1;
+    }
+  }
+  return is_recent;
+}
+
+}  // namespace
+
 void BucketedAttention::evict(KeyValueCache& cache, const Tensor& buckets,
                               const BucketParams& bucket_params) {
   const NoGrad no_grad;
-  const int64_t B = buckets.extent(0), H = buckets.extent(1), R = buckets.extent(2), N = buckets.extent(3);
-  const std::vector<double> bucket = buckets.to_doubles();
-  std::vector<uint8_t> is_kept(static_cast<size_t>(B * H * N), 0);
+  const int64_t B = buckets.extent(0), H = buckets.extent(1), N = buckets.extent(3);
+  std::vector<uint8_t> is_kept =
+      recent_in_bucket(buckets, bucket_params.buckets, bucket_params.bucket_window.window);
+  const auto num_kept = [&](int64_t head) {
+    return std::count(is_kept.begin() + head * N, is_kept.begin() + (head + 1) * N, uint8_t{1});
+  };
   int64_t max_kept = 0;
-  for (int64_t head = 0; head < B * H; ++head) {
-    const auto of_head = is_kept.begin() + head * N;
-    for (int64_t r = 0; r < R; ++r) {
-      std::vector<int64_t> num_in_bucket(static_cast<size_t>(bucket_params.buckets), 0);
-      for (int64_t j = N; j-- > 0;) {
-        const auto own = static_cast<int64_t>(bucket[static_cast<size_t>((head * R + r) * N + j)]);
-        if (own < bucket_params.buckets &&
-            num_in_bucket[static_cast<size_t>(own)]++ < bucket_params.bucket_window.window)
-          of_head[j] = 1;
-      }
-    }
-    max_kept = std::max<int64_t>(max_kept, std::count(of_head, of_head + N, uint8_t{1}));
-  }
+  for (int64_t head = 0; head < B * H; ++head) max_kept = std::max<int64_t>(max_kept, num_kept(head));
   std::vector<int32_t> ids;
   for (int64_t head = 0; head < B * H; ++head) {
-    // All heads keep the same number of keys: the latest of the others fill up.
+    // All heads keep the same number of keys: heads with fewer keep their latest other keys, too.
     const auto of_head = is_kept.begin() + head * N;
-    auto missing = max_kept - std::count(of_head, of_head + N, uint8_t{1});
+    int64_t missing = max_kept - num_kept(head);
     for (int64_t j = N; j-- > 0 && missing > 0;) {
-      if (of_head[j] != 0) continue;
+      if (of_head[j] == 0) --missing;
       of_head[j] = 1;
-      --missing;
     }
     for (int64_t j = 0; j < N; ++j) {
       if (of_head[j] != 0) ids.push_back(static_cast<int32_t>(j));
@@ -147,7 +156,7 @@ Tensor BucketedAttention::attend_to_ids(const Heads& heads, const Tensor& ids, c
   return reshape(y, Shape{B, H, num_queries, heads.v.extent(3)});
 }
 
-/// The map [B, H, Tq, Tk] of attend_to_ids().
+/// The map [B, H, Tq, Tk] of attend_to_ids(): weights of the listed keys in their columns, 0 elsewhere.
 Tensor BucketedAttention::map_of_ids(const Heads& heads, const Tensor& ids, const Tensor& bias,
                                      double scale) const {
   const int64_t rows = ids.extent(0) * ids.extent(1), num_queries = ids.extent(2), L = ids.extent(3),

@@ -1,4 +1,4 @@
-// BucketedAttention, rung 3': softmax among tokens of the same bucket; a variant assigns the buckets.
+// BucketedAttention, a base class: softmax among tokens of the same bucket; a variant assigns the buckets.
 #pragma once
 
 #include "heed/attention/base/multi_head_attention.h"
@@ -22,9 +22,12 @@ class BucketedAttention : public MultiHeadAttention {
     double scale = 1;                    ///< factor of the dot products
   };
 
-  /// The bucket of each token: scores [B, H, R, T, f] of positions `first` and later -> i32 [B, H, R, T],
-  /// `padding_bucket` for padding (kernel::Buckets). Without a gradient.
-  static Tensor buckets_of(const Tensor& scores, bool both_signs, const Mask& mask, int64_t first,
+  /// How the scores s of a token choose its bucket: argmax of s, or of [s, -s], which has twice as many
+  /// buckets.
+  enum class BucketSigns { positive, both };
+  /// The bucket of each token in each of R rounds: scores [B, H, R, T, f] of positions `first` and later ->
+  /// i32 [B, H, R, T], `padding_bucket` for padding (kernel::Buckets). Without a gradient.
+  static Tensor buckets_of(const Tensor& scores, BucketSigns signs, const Mask& mask, int64_t first,
                            int64_t padding_bucket);
   /// Self-attention within buckets i32 [B, H, R, T] -> [B, H, T, dv].
   Tensor attend_in_buckets(const Heads& heads, const Tensor& buckets, const BucketParams& bucket_params,
@@ -37,6 +40,8 @@ class BucketedAttention : public MultiHeadAttention {
                                      const AttentionInput& input) const;
 
  private:
+  /// Removes cached keys that are not among the last `window` of their bucket in any round of `buckets` [B,
+  /// H, R, N].
   static void evict(KeyValueCache& cache, const Tensor& buckets, const BucketParams& bucket_params);
   Tensor attend_to_ids(const Heads& heads, const Tensor& ids, const Tensor& bias, double scale,
                        const AttentionInput& input) const;

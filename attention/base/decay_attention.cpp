@@ -1,4 +1,4 @@
-// Recurrent linear attention with decay: scan, norm and gate, map for recording.
+// Recurrent linear attention with decay: the scan, its norm and gate, and the map for a recorder.
 #include "heed/attention/base/decay_attention.h"
 
 #include <cmath>
@@ -56,24 +56,24 @@ Tensor DecayAttention::attend(Heads heads, const AttentionInput& input) {
   const int64_t first = cache != nullptr ? cache->length : 0, length = heads.q.extent(2);
   ScanInputs inputs = scan_inputs(heads, input, first);
   if (const Tensor kept = input.mask.padding_mask(inputs.k, first)) inputs.k = inputs.k * kept;
-  const auto scan = [&](const Tensor& values, const Tensor& start, bool keep_end) {
+  const auto scan = [&](const Tensor& values, const Tensor& start, bool with_final_state) {
     return decay_scan({.q = inputs.q,
                        .k = inputs.k,
                        .v = inputs.value_scale ? values * inputs.value_scale : values,
                        .log_decay = inputs.log_decay,
                        .beta = inputs.beta,
                        .start = start},
-                      keep_end);
+                      with_final_state);
   };
   Tensor y = scan(heads.v, cache != nullptr ? cache->state : Tensor(), cache != nullptr);
   if (cache != nullptr) {
-    cache->state = slice(y, 2, length, y.extent(2));
+    cache->state = slice(y, 2, length, y.extent(2));  // the scan puts it behind the outputs
     cache->length += length;
     y = slice(y, 2, 0, length);
   }
   const Tensor inverse_rms = output_options_.norm ? reciprocal(sqrt(mean(square(y), 3) + 1e-6)) : Tensor();
   record_map(input, [&] {
-    const Tensor map = scan(identity_values(inputs.q), {}, false);
+    const Tensor map = scan(identity_values(inputs.q), {}, /*with_final_state=*/false);
     return inverse_rms ? map * inverse_rms : map;
   });
   if (inverse_rms) y = y * inverse_rms;
@@ -85,15 +85,15 @@ Tensor DecayAttention::attend(Heads heads, const AttentionInput& input) {
 
 StepRates::StepRates(const AttentionConfig& config, Rng& rng)
     : step(config.d_model, config.heads, rng, {.init = config.init}) {
-  std::vector<float> rates, biases;
+  std::vector<float> log_rates, biases;
   for (int64_t h = 0; h < config.heads; ++h) {
     const double fraction =
         config.heads > 1 ? static_cast<double>(h) / static_cast<double>(config.heads - 1) : 0.5;
-    rates.push_back(static_cast<float>(std::log(1 + 15 * fraction)));
-    const double step_size = 0.001 * std::pow(100.0, 1 - fraction);
+    log_rates.push_back(static_cast<float>(std::log(1 + 15 * fraction)));   // rates of 1 to 16
+    const double step_size = 0.001 * std::pow(100.0, 1 - fraction);         // from 0.1 down to 0.001
     biases.push_back(static_cast<float>(std::log(std::expm1(step_size))));  // the inverse of softplus
   }
-  log_rate = leaf(Tensor::from(rates, Shape{config.heads}));
+  log_rate = leaf(Tensor::from(log_rates, Shape{config.heads}));
   step.bias = leaf(Tensor::from(biases, Shape{config.heads}));
 }
 

@@ -1,11 +1,11 @@
-// DecayAttention, rung 2'': recurrent linear attention; a variant overrides scan_inputs().
+// DecayAttention, a base class: recurrent linear attention; a variant overrides scan_inputs().
 #pragma once
 
 #include "heed/attention/base/multi_head_attention.h"
 
 namespace heed {
 
-/// The cache of a recurrent linear attention: one matrix per head.
+/// The cache of a recurrent linear attention: the state S_t, one matrix per head.
 struct StateCache final : AttentionCache {
   Tensor state;  ///< [B, H, d, dv]
   void fields(Fields& f) override { f("state", state); }

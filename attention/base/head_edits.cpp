@@ -9,28 +9,29 @@ namespace {
 
 constexpr const char* advice_on_outputs = " Edit the outputs of its heads instead (edit_heads()).";
 
-/// x with the chosen heads of `other`, both [B, H, ...].
-Tensor with_heads_of(const Tensor& x, const Tensor& other, const std::vector<int64_t>& chosen) {
-  std::vector<Tensor> parts;
-  for (int64_t head = 0; head < x.extent(1); ++head) {
-    const bool from_other = std::find(chosen.begin(), chosen.end(), head) != chosen.end();
-    parts.push_back(slice(from_other ? other : x, 1, head, head + 1));
+/// `original` with the chosen heads of `replacement`, both [B, H, ...].
+Tensor with_heads_replaced(const Tensor& original, const Tensor& replacement,
+                           const std::vector<int64_t>& chosen) {
+  std::vector<Tensor> heads;
+  for (int64_t head = 0; head < original.extent(1); ++head) {
+    const bool is_chosen = std::find(chosen.begin(), chosen.end(), head) != chosen.end();
+    heads.push_back(slice(is_chosen ? replacement : original, 1, head, head + 1));
   }
-  return concat(parts, 1);
+  return concat(heads, 1);
 }
 
 /// Fails where the map times the values differs from the output `y`: then editing the map is meaningless.
-void check_product(const Tensor& expected, const Tensor& y) {
-  const std::vector<double> a = contiguous(expected.detach()).to_doubles(),
-                            b = contiguous(y.detach()).to_doubles();
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    size = std::max(size, std::abs(b[i]));
+void check_product(const Tensor& product, const Tensor& y) {
+  const std::vector<double> of_map = contiguous(product.detach()).to_doubles(),
+                            outputs = contiguous(y.detach()).to_doubles();
+  double max_difference = 0, max_output = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    max_difference = std::max(max_difference, std::abs(of_map[i] - outputs[i]));
+    max_output = std::max(max_output, std::abs(outputs[i]));
   }
-  if (!(difference <= 1e-2 * size + 1e-5))
+  if (!(max_difference <= 1e-2 * max_output + 1e-5))
     fail("editing a map: this attention's map times its values is not its output; they differ by ",
-         difference, ".", advice_on_outputs);
+         max_difference, ".", advice_on_outputs);
 }
 
 }  // namespace
@@ -42,9 +43,9 @@ Tensor edited_heads(const Module& attention, const AttentionInput& input,
   const std::vector<int64_t> chosen = editor.mapped_heads(attention);
   if (chosen.empty()) return editor.edit_heads(attention, attend(input), input);
   MapRecorder recorder;
-  AttentionInput recorded = input;
-  recorded.context.recorder = &recorder;
-  Tensor y = attend(recorded);
+  AttentionInput recorded_call = input;
+  recorded_call.context.recorder = &recorder;
+  Tensor y = attend(recorded_call);
   if (recorder.maps.size() != 1)
     fail("editing a map: this attention has ", recorder.maps.size(), " maps, and one is needed.",
          advice_on_outputs);
@@ -57,8 +58,8 @@ Tensor edited_heads(const Module& attention, const AttentionInput& input,
   const Tensor edited = editor.edit_map(attention, map, input);
   if (edited.shape() != map.shape())
     fail("editing a map: it is ", map.shape(), ", and edit_map() gave ", edited.shape(), ".");
-  const Tensor used = with_heads_of(map, edited.detach(), chosen);
-  y = with_heads_of(y, product(used), chosen);
+  const Tensor used = with_heads_replaced(map, edited.detach(), chosen);
+  y = with_heads_replaced(y, product(used), chosen);
   if (input.context.recorder != nullptr) input.context.recorder->record(attention, used);
   return editor.edit_heads(attention, y, input);
 }

@@ -10,13 +10,15 @@
 namespace heed {
 
 std::vector<double> alibi_slopes(int64_t heads) {
+  const auto slope = [](int64_t h, int64_t power) {
+    return std::exp2(-8 * static_cast<double>(h) / static_cast<double>(power));
+  };
+  int64_t lower_power = 1;
+  while (lower_power * 2 <= heads) lower_power *= 2;
   std::vector<double> slopes;
-  int64_t power = 1;
-  while (power * 2 <= heads) power *= 2;
-  for (int64_t h = 1; h <= power; ++h)
-    slopes.push_back(std::exp2(-8 * static_cast<double>(h) / static_cast<double>(power)));
+  for (int64_t h = 1; h <= lower_power; ++h) slopes.push_back(slope(h, lower_power));
   for (int64_t h = 1; static_cast<int64_t>(slopes.size()) < heads; h += 2)
-    slopes.push_back(std::exp2(-8 * static_cast<double>(h) / static_cast<double>(2 * power)));
+    slopes.push_back(slope(h, 2 * lower_power));
   return slopes;
 }
 
@@ -58,16 +60,6 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
   return view::slice(*table, 0, first, end);
 }
 
-Tensor repeated(const Tensor& x, int64_t heads) {
-  const int64_t kv_heads = x.extent(1);
-  const Shape shape{x.extent(0), heads, x.extent(2), x.extent(3)};
-  if (kv_heads == heads) return x;
-  if (kv_heads == 1) return expand(x, shape);
-  const Shape separate{x.extent(0), kv_heads, 1, x.extent(2), x.extent(3)};
-  const Shape groups{x.extent(0), kv_heads, heads / kv_heads, x.extent(2), x.extent(3)};
-  return reshape(expand(reshape(x, separate), groups), shape);
-}
-
 HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
     : modifiers_(config.modifiers), heads_(config.heads), causal_(config.causal) {
   const int64_t d = config.width_of_head();
@@ -94,16 +86,16 @@ HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
 }
 
 void HeadModifiers::fields(Fields& f) {
-  // An empty field would be listed as a tensor that users may give.
-  const auto list = [&f](const char* name, Tensor& tensor) {
+  // An empty field would be listed as a tensor that users may give, so only parameters that exist are named.
+  const auto name_if_present = [&f](const char* name, Tensor& tensor) {
     if (tensor) f(name, tensor);
   };
-  list("query_gain", query_gain_);
-  list("key_gain", key_gain_);
-  list("position_bias", position_bias_);
-  list("position_vectors", position_vectors_);
-  list("value_vectors", value_vectors_);
-  list("sink", sink_);
+  name_if_present("query_gain", query_gain_);
+  name_if_present("key_gain", key_gain_);
+  name_if_present("position_bias", position_bias_);
+  name_if_present("position_vectors", position_vectors_);
+  name_if_present("value_vectors", value_vectors_);
+  name_if_present("sink", sink_);
 }
 
 Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
@@ -115,9 +107,9 @@ Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
 
 Tensor HeadModifiers::rotated(const Tensor& x, int64_t first) const {
   if (!is_rotary(modifiers_.position)) return x;
-  const bool halves = modifiers_.position == PositionKind::rope;
-  return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base),
-                halves ? kernel::RotaryPairs::halves : kernel::RotaryPairs::neighbours);
+  const auto pairs = modifiers_.position == PositionKind::rope ? kernel::RotaryPairs::halves
+                                                               : kernel::RotaryPairs::neighbours;
+  return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base), pairs);
 }
 
 bool HeadModifiers::acts_on_scores() const {
@@ -125,24 +117,24 @@ bool HeadModifiers::acts_on_scores() const {
 }
 
 Tensor HeadModifiers::distance_bias(const Tensor& q, int64_t keys, int64_t first_query) const {
-  const int64_t span = q.extent(2) + keys - 1;
-  const auto distance = [&](int64_t n) { return keys - 1 - first_query - n; };  // key minus query
+  const int64_t num_entries = q.extent(2) + keys - 1;
+  const auto distance = [&](int64_t entry) { return keys - 1 - first_query - entry; };  // key minus query
   if (modifiers_.position == PositionKind::alibi) {
     const std::vector<double> slopes = alibi_slopes(heads_);
     std::vector<double> values;
     for (int64_t h = 0; h < heads_; ++h) {
-      for (int64_t n = 0; n < span; ++n)
+      for (int64_t n = 0; n < num_entries; ++n)
         values.push_back(-slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(distance(n))));
     }
-    return constant_table<double>(values, Shape{heads_, span}, q.device(), q.dtype());
+    return constant_table<double>(values, Shape{heads_, num_entries}, q.device(), q.dtype());
   }
   if (!position_bias_) return {};
   std::vector<int32_t> buckets;
-  for (int64_t n = 0; n < span; ++n) {
+  for (int64_t n = 0; n < num_entries; ++n) {
     buckets.push_back(static_cast<int32_t>(
         t5_bucket(distance(n), causal_, modifiers_.position_buckets, modifiers_.position_span)));
   }
-  const Tensor ids = constant_table<int32_t>(buckets, Shape{span}, q.device());
+  const Tensor ids = constant_table<int32_t>(buckets, Shape{num_entries}, q.device());
   return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
 }
 
@@ -162,11 +154,13 @@ Tensor HeadModifiers::vectors_by_distance(const Tensor& vectors, int64_t queries
 Tensor HeadModifiers::position_vector_scores(const Tensor& q, int64_t keys, int64_t first_query) const {
   const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), width = queries + keys;
   const Tensor vectors = vectors_by_distance(position_vectors_, queries, keys, first_query);
-  const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, width]
-  // Row i starts at column Tq - 1 - i: skip Tq - 1 numbers and read rows shorter by one to align them.
-  const Tensor flat = slice(reshape(all, Shape{b, h, queries * width}), 2, queries - 1, queries * width - 1);
-  const Tensor skewed = slice(reshape(flat, Shape{b, h, queries, width - 1}), 3, 0, keys);
-  return skewed * (1 / std::sqrt(static_cast<double>(q.extent(3))));
+  const Tensor by_distance = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, width]
+  // The scores of row i start at column Tq - 1 - i. To align them, skip Tq - 1 numbers and read rows shorter
+  // by one.
+  const Tensor flat =
+      slice(reshape(by_distance, Shape{b, h, queries * width}), 2, queries - 1, queries * width - 1);
+  const Tensor aligned = slice(reshape(flat, Shape{b, h, queries, width - 1}), 3, 0, keys);
+  return aligned * (1 / std::sqrt(static_cast<double>(q.extent(3))));
 }
 
 Tensor HeadModifiers::value_vector_term(const Tensor& map, const Tensor& v, int64_t first_query) const {
@@ -177,17 +171,17 @@ Tensor HeadModifiers::value_vector_term(const Tensor& map, const Tensor& v, int6
   }
   const int64_t b = map.extent(0), h = map.extent(1), queries = map.extent(2), keys = map.extent(3),
                 width = queries + keys;
-  // The inverse of position_vector_scores(): read rows longer by one, so that row i starts at column Tq - 1 -
-  // i.
-  const auto zeros = [&](int64_t columns, Shape shape) {
+  // Reads rows longer by one, so that row i starts at column Tq - 1 - i: the inverse of the alignment in
+  // position_vector_scores().
+  const auto zero_columns = [&](int64_t columns, Shape shape) {
     shape[-1] = columns;
     return Tensor::zeros(shape, map.dtype(), map.device());
   };
-  const Tensor rows = concat(std::vector<Tensor>{map, zeros(queries - 1, map.shape())}, 3);
+  const Tensor rows = concat(std::vector<Tensor>{map, zero_columns(queries - 1, map.shape())}, 3);
   const Tensor flat = reshape(rows, Shape{b, h, queries * (width - 1)});
-  const Tensor all =
-      concat(std::vector<Tensor>{zeros(queries - 1, flat.shape()), flat, zeros(1, flat.shape())}, 2);
-  return matmul(reshape(all, Shape{b, h, queries, width}),
+  const Tensor by_distance = concat(
+      std::vector<Tensor>{zero_columns(queries - 1, flat.shape()), flat, zero_columns(1, flat.shape())}, 2);
+  return matmul(reshape(by_distance, Shape{b, h, queries, width}),
                 vectors_by_distance(value_vectors_, queries, keys, first_query));
 }
 
@@ -197,13 +191,13 @@ Tensor HeadModifiers::modified_scores(const Tensor& plain, const Tensor& q, int6
   if (position_vectors_) out = out + position_vector_scores(q, keys, first_query);
   if (modifiers_.softcap > 0) out = tanh(out * (1 / modifiers_.softcap)) * modifiers_.softcap;
   if (const Tensor by_distance = distance_bias(q, keys, first_query)) {
-    std::vector<int32_t> index;
+    std::vector<int32_t> entries;
     for (int64_t i = 0; i < queries; ++i) {
-      for (int64_t j = 0; j < keys; ++j) index.push_back(static_cast<int32_t>(i - j + keys - 1));
+      for (int64_t j = 0; j < keys; ++j) entries.push_back(static_cast<int32_t>(i - j + keys - 1));
     }
-    const Tensor ids = constant_table<int32_t>(index, Shape{queries, keys}, q.device());
-    const Tensor picked = embedding(contiguous(transpose(by_distance, 0, 1)), ids);  // [Tq, Tk, H]
-    out = out + permute(picked, {2, 0, 1});
+    const Tensor ids = constant_table<int32_t>(entries, Shape{queries, keys}, q.device());
+    const Tensor by_pair = embedding(contiguous(transpose(by_distance, 0, 1)), ids);  // [Tq, Tk, H]
+    out = out + permute(by_pair, {2, 0, 1});
   }
   return out;
 }
@@ -219,9 +213,9 @@ Tensor HeadModifiers::with_sink(const Tensor& weights, const Tensor& scores) con
   const int64_t keys = scores.extent(3);
   Shape column = scores.shape();
   column[3] = 1;
-  const Tensor last = expand(reshape(logit, Shape{1, heads_, 1, 1}), column);
-  const Tensor all = softmax(concat(std::vector<Tensor>{scores, last}, 3));
-  return weights * affine(slice(all, 3, keys, keys + 1), -1, 1);
+  const Tensor sink_scores = expand(reshape(logit, Shape{1, heads_, 1, 1}), column);
+  const Tensor shares = softmax(concat(std::vector<Tensor>{scores, sink_scores}, 3));
+  return weights * affine(slice(shares, 3, keys, keys + 1), -1, 1);  // times 1 - the sink's share
 }
 
 }  // namespace heed

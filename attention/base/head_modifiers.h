@@ -60,8 +60,9 @@ class HeadModifiers {
   Tensor with_sink(const Tensor& weights, const Tensor& scores) const;
 
  private:
-  Tensor normalised(const Tensor& x, const Tensor& gain) const;
-  Tensor rotated(const Tensor& x, int64_t first) const;
+  Tensor normalised(const Tensor& x,
+                    const Tensor& gain) const;           ///< by qk_norm, times `gain` if that is given
+  Tensor rotated(const Tensor& x, int64_t first) const;  ///< by rope; row 0 has position `first`
   Tensor position_vector_scores(const Tensor& q, int64_t keys, int64_t first_query) const;
   Tensor vectors_by_distance(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
 
@@ -72,12 +73,8 @@ class HeadModifiers {
   RotaryAngles angles_;
 };
 
-/// Repeats each head of x [B, Hk, T, d] H / Hk times in a row -> [B, H, T, d], H = `heads`; x itself when Hk
-/// = H.
-Tensor repeated(const Tensor& x, int64_t heads);
-
-/// Alibi's slopes: 2^(-8 (h + 1) / H) when H is a power of two; otherwise those of the next lower power, then
-/// every second one of the next higher power. Press et al. 2021, arXiv 2108.12409.
+/// Alibi's slopes: 2^(-8 (h + 1) / H) when H is a power of two; otherwise the slopes of the next lower power,
+/// then every second slope of the next higher power. Press et al. 2021, arXiv 2108.12409.
 std::vector<double> alibi_slopes(int64_t heads);
 
 /// T5's bucket of a distance (key minus query): half of the buckets hold one distance each, the others grow

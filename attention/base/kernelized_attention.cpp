@@ -71,17 +71,17 @@ Tensor KernelizedAttention::attend_to_cache(const Heads& phi, PolynomialParams p
                                             const AttentionInput& input) const {
   auto* cache = cache_of<SumCache>(input);
   if (!phi.k && !cache->sums) fail_without_keys();
-  const Tensor before = cache->sums;
+  const Tensor sums_of_earlier = cache->sums;
   if (phi.k) {
     params.first_key = cache->length;
-    const Tensor added = polynomial_sums(phi.k, phi.v, params);
-    cache->sums = before ? before + added : added;
+    const Tensor sums_of_call = polynomial_sums(phi.k, phi.v, params);
+    cache->sums = sums_of_earlier ? sums_of_earlier + sums_of_call : sums_of_call;
     cache->length += phi.k.extent(2);
   }
   // Several causal queries in one call must not attend to later keys of the call.
   if (input.mask.is_causal() && phi.k && phi.q.extent(2) > 1) {
     params.causal = true;
-    return polynomial_attention(phi.q, phi.k, phi.v, params, before);
+    return polynomial_attention(phi.q, phi.k, phi.v, params, sums_of_earlier);
   }
   return polynomial_attention(phi.q, Tensor(), Tensor(), params, cache->sums);
 }
@@ -115,13 +115,14 @@ Tensor polynomial_map(const Tensor& q, const Tensor& k, const PolynomialParams& 
                       int64_t first_query) {
   const Tensor s = matmul(feature_map(q, params), transpose(feature_map(k, params), 2, 3)) * params.scale;
   Tensor weights = Tensor::full(s.shape(), params.coefficients.back(), s.dtype(), s.device());
-  for (size_t l = params.coefficients.size() - 1; l-- > 0;) weights = weights * s + params.coefficients[l];
+  for (size_t l = params.coefficients.size() - 1; l-- > 0;)
+    weights = weights * s + params.coefficients[l];  // Horner's method
   if (const Tensor bias = mask.dense(s, first_query)) weights = weights * exp(bias);
   return weights / row_divisor(sum(weights, 3), params);
 }
 
-Tensor row_divisor(const Tensor& total, const PolynomialParams& params) {
-  const Tensor shifted = total + params.epsilon;
+Tensor row_divisor(const Tensor& weight_sum, const PolynomialParams& params) {
+  const Tensor shifted = weight_sum + params.epsilon;
   if (params.guard == 0) return shifted + zero_indicator(shifted);
   const Tensor sizes = abs(shifted.detach()), is_zero = zero_indicator(sizes);
   const Tensor signs = shifted.detach() / (sizes + is_zero) + is_zero;  // the sign of 0 is 1

@@ -1,4 +1,4 @@
-// KernelizedAttention, rung 2': linear attention by feature maps; a variant overrides feature().
+// KernelizedAttention, a base class: linear attention by feature maps; a variant overrides feature().
 #pragma once
 
 #include "heed/attention/base/multi_head_attention.h"
@@ -8,8 +8,8 @@ namespace heed {
 
 /// The cache of a kernelized attention: sums of constant size.
 struct SumCache : AttentionCache {
-  /// [B, H, f, d + 1]: sum over keys of phi(k) [v, 1]^T; where f(s) is no monomial s, of all monomials of
-  /// phi.
+  /// [B, H, f, d + 1]: the sum over keys of phi(k) [v, 1]^T. Where f(s) is not s itself, f counts all
+  /// monomials of phi(k), and these take its place.
   Tensor sums;
   void fields(Fields& f) override { f("sums", sums); }
 };
@@ -48,12 +48,13 @@ class KernelizedAttention : public MultiHeadAttention {
 /// 1 where x [..., 1] is 0, else 0, without a gradient: added to divisors so that empty sums are divided
 /// by 1.
 Tensor zero_indicator(const Tensor& x);
-/// The divisor of a row in the fused kernel, from its sum of weights [..., 1]: with epsilon and guard; 1
-/// where that is 0.
-Tensor row_divisor(const Tensor& total, const kernel::PolynomialParams& params);
-/// The fused kernel's preparation of queries and keys [B, H, T, d], in plain ops.
+/// The divisor of a row, from its sum of weights [..., 1]: the sum plus epsilon, at least `guard` in absolute
+/// value; 1 where that is 0. The fused kernel divides by the same number.
+Tensor row_divisor(const Tensor& weight_sum, const kernel::PolynomialParams& params);
+/// The feature map that the fused kernel applies to queries and keys [B, H, T, d], in plain ops.
 Tensor feature_map(const Tensor& x, const kernel::PolynomialParams& params);
-/// The attention map [B, H, Tq, Tk] from features, in plain ops.
+/// The attention map [B, H, Tq, Tk] of queries and keys, to which feature_map() is applied here, in plain
+/// ops.
 Tensor polynomial_map(const Tensor& q, const Tensor& k, const kernel::PolynomialParams& params,
                       const Mask& mask, int64_t first_query);
 

@@ -1,7 +1,7 @@
 // Appends keys and values to the cache, and drops those that no query attends to any more.
 #include "heed/attention/base/key_value_cache.h"
 
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 
@@ -37,7 +37,7 @@ void KeyValueCache::append_rows(Tensor& all, const Tensor& rows, int64_t first, 
 }
 
 void KeyValueCache::append_to_cache(Heads& heads) {
-  int64_t first_needed = num_evicted;  // the first key in the window of a query of this call
+  int64_t first_needed = num_evicted;  // the first key in the window of any query of this call
   if (heads.k) {
     const int64_t added = heads.k.extent(2);
     const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));

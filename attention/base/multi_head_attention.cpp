@@ -1,6 +1,7 @@
 // Projections of heads, and helpers that attentions with heads share.
 #include "heed/attention/base/multi_head_attention.h"
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
 #include "heed/core/constant_table.h"
 
@@ -33,39 +34,14 @@ kernel::AttentionParams attention_params(const AttentionInput& input, double sca
   return params;
 }
 
-namespace {
-
-/// The width of the queries of all heads. Fails when the heads do not divide the model width.
-int64_t query_width(const AttentionConfig& config) {
-  if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
-    fail("attention: ", config.heads, " heads do not divide the width ", config.d_model,
-         ". Use a divisor of it.");
-  }
-  if (config.head_dim < 0)
-    fail("attention: heads of width ", config.head_dim, ". It must be at least 1, or 0 for width / heads.");
-  return config.inner_width();
-}
-
-/// The width of all key-value heads. Fails when they do not divide the query heads.
-int64_t key_width(const AttentionConfig& config) {
-  if (config.kv_heads == 0) return query_width(config);
-  if (config.kv_heads < 0 || config.heads % config.kv_heads != 0) {
-    fail("attention: ", config.kv_heads, " key heads do not divide ", config.heads,
-         " heads. Use a divisor of them, or 0 for as many.");
-  }
-  return config.width_of_head() * config.kv_heads;
-}
-
-}  // namespace
-
 MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(project == Project::v ? Linear()
                                   : Linear(config.d_model, query_width(config), rng,
                                            {.bias = config.input_bias, .init = config.init})),
-      key(project == Project::qkv ? Linear(config.d_model, key_width(config), rng,
+      key(project == Project::qkv ? Linear(config.d_model, key_value_width(config), rng,
                                            {.bias = config.input_bias, .init = config.init})
                                   : Linear()),
-      value(config.d_model, key_width(config), rng, {.bias = config.input_bias, .init = config.init}),
+      value(config.d_model, key_value_width(config), rng, {.bias = config.input_bias, .init = config.init}),
       output(config.inner_width(), config.d_model, rng,
              {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
       config_(config),
@@ -77,8 +53,8 @@ MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, 
     fail("attention: keys share the projection of queries, so they have as many heads. Leave kv_heads 0.");
   if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
     fail("attention: keys are the queries here, and already have their norm. Set qk_norm to none.");
-  const bool no_keys = project == Project::qv || project == Project::v;
-  if (no_keys && (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
+  const bool scores_ignore_keys = project == Project::qv || project == Project::v;
+  if (scores_ignore_keys && (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
     fail(
         "attention: this score does not depend on keys, so rope and qk_norm have nothing to act on. Set them "
         "to none.");
@@ -89,9 +65,7 @@ Tensor MultiHeadAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
-/// Queries [B, H, Tq, d] of an attention whose scores do not depend on them: the input where it is as wide as
-/// the heads, zeros otherwise.
-Tensor MultiHeadAttention::unused_queries(const Tensor& x) const {
+Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
   return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
@@ -101,7 +75,7 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{project_ == Project::v ? unused_queries(input.queries) : split(query(input.queries)), {}, {}};
+  Heads heads{project_ == Project::v ? ignored_queries(input.queries) : split(query(input.queries)), {}, {}};
   if (input.keys) {
     heads.v = split(value(input.keys));
     if (project_ == Project::qv || project_ == Project::v)
@@ -130,15 +104,12 @@ Heads MultiHeadAttention::normalize_and_rotate(Heads heads, const AttentionInput
 
 Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
   const int64_t num_queries = heads.q.extent(2), num_heads = heads.q.extent(1);
-  if (heads.k && (heads.k.extent(1) < 1 || num_heads % heads.k.extent(1) != 0)) {
-    fail("attention: q ", heads.q.shape(), " and k ", heads.k.shape(),
-         ". Heads of k must divide those of q.");
-  }
+  if (heads.k) check_key_value_heads(heads.q, heads.k);
   // A KeyValueCache stores key-value heads without repetition; read_cache() repeats them.
   const bool has_key_value_cache = dynamic_cast<KeyValueCache*>(input.cache) != nullptr;
   if (heads.k && !has_key_value_cache && !shares_keys()) {
-    heads.k = repeated(heads.k, num_heads);
-    heads.v = repeated(heads.v, num_heads);
+    heads.k = repeat_heads(heads.k, num_heads);
+    heads.v = repeat_heads(heads.v, num_heads);
   }
   const bool records_heads =
       input.context.recorder != nullptr && input.context.recorder->keep_heads && input.cache == nullptr;
@@ -157,7 +128,7 @@ Tensor MultiHeadAttention::on_heads(Heads heads, const AttentionInput& input) {
 }
 
 Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
-  const int64_t num_answered = input.cache != nullptr ? input.cache->queries : 0;
+  const int64_t num_earlier_queries = input.cache != nullptr ? input.cache->queries : 0;
   const auto product = [&](const Tensor& map) {
     Tensor values = heads.v;
     if (input.cache != nullptr) {
@@ -168,14 +139,14 @@ Tensor MultiHeadAttention::on_edited_heads(const Heads& heads, const AttentionIn
             "in one call, or edit the outputs of heads.");
       values = slice(cache->values, 2, 0, map.extent(3));
     }
-    values = repeated(values, map.extent(1));
+    values = repeat_heads(values, map.extent(1));
     const Tensor y = matmul(map, values);
-    const int64_t first_query = config_.cross ? num_answered : map.extent(3) - map.extent(2);
+    const int64_t first_query = config_.cross ? num_earlier_queries : map.extent(3) - map.extent(2);
     const Tensor term = modifiers_.value_vector_term(map, values, first_query);
     return term ? y + term : y;
   };
-  const auto attend_as = [&](const AttentionInput& call) { return on_heads(heads, call); };
-  return edited_heads(*this, input, attend_as, product);
+  const auto attend_in_call = [&](const AttentionInput& call) { return on_heads(heads, call); };
+  return edited_heads(*this, input, attend_in_call, product);
 }
 
 int64_t MultiHeadAttention::first_query_position(const Heads& heads, const AttentionInput& input) const {
@@ -188,8 +159,8 @@ int64_t MultiHeadAttention::read_cache(Heads& heads, const AttentionInput& input
   if (input.cache == nullptr) return first_query;
   cache_of<KeyValueCache>(input)->append_to_cache(heads);
   if (!shares_keys()) {
-    heads.k = repeated(heads.k, heads.q.extent(1));
-    heads.v = repeated(heads.v, heads.q.extent(1));
+    heads.k = repeat_heads(heads.k, heads.q.extent(1));
+    heads.v = repeat_heads(heads.v, heads.q.extent(1));
   }
   return first_query;
 }

@@ -1,7 +1,7 @@
-// MultiHeadAttention, rung 3: multi-head projections; a variant overrides attend().
+// MultiHeadAttention, a base class: projections into heads; a variant overrides attend().
 #pragma once
 
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 #include "heed/attention/base/head_modifiers.h"
 #include "heed/attention/base/key_value_cache.h"
 #include "heed/nn/linear.h"
@@ -88,7 +88,9 @@ class MultiHeadAttention : public Attention {
   int64_t kv_heads() const { return config_.kv_heads > 0 ? config_.kv_heads : config_.heads; }
 
  private:
-  Tensor unused_queries(const Tensor& x) const;
+  /// Queries [B, H, Tq, d] for Project::v, whose scores do not depend on them: x split into heads where it is
+  /// as wide as they are, zeros otherwise.
+  Tensor ignored_queries(const Tensor& x) const;
   /// Runs on_heads() with the maps and outputs that the editor of the call's context replaces.
   Tensor on_edited_heads(const Heads& heads, const AttentionInput& input);
 

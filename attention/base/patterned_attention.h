@@ -1,4 +1,4 @@
-// PatternedAttention, rung 1: softmax over a sparse pattern; a variant overrides keys().
+// PatternedAttention, a base class: softmax over a sparse pattern; a variant overrides keys().
 #pragma once
 
 #include "heed/attention/base/scored_attention.h"
@@ -9,12 +9,12 @@ namespace heed {
 /// Collects the keys that one query attends to.
 class KeySet {
  public:
-  void add_range(int64_t first, int64_t last);        ///< adds keys first <= j < last, clipped to the input
+  void add_range(int64_t first, int64_t end);         ///< adds keys first <= j < end, clipped to the input
   void add(int64_t key) { add_range(key, key + 1); }  ///< adds one key, unless it lies outside of the input
 
  private:
   friend class PatternedAttention;
-  std::vector<std::pair<int64_t, int64_t>> runs_;
+  std::vector<std::pair<int64_t, int64_t>> ranges_;  // first key and end; they may overlap
 };
 
 /// Softmax of scaled dot products over the pairs of a pattern only: time and memory grow with the number of
@@ -62,11 +62,15 @@ class PatternedAttention : public ScoredAttention {
     bool causal = false;
     uint64_t pattern_version = 0;
     bool operator==(const Call&) const = default;
-    int64_t num_keys() const { return num_prepended + length - first_key; }
+    int64_t num_keys() const { return num_prepended + length - first_key; }  ///< cached ones
+    int64_t num_dropped_keys() const { return first_key - num_prepended; }   ///< those between the two parts
     /// The position of cached key n.
-    int64_t position(int64_t n) const { return n < num_prepended ? n : n - num_prepended + first_key; }
+    int64_t position(int64_t n) const { return n < num_prepended ? n : n + num_dropped_keys(); }
   };
+  /// The number of cached keys of each sequence, i32 [B], from the number of all its keys.
   static Tensor cached_lengths(const Tensor& lengths, const Call& call);
+  /// `heads` with zeros in place of the keys that the cache dropped, so that row j holds key j.
+  static Heads with_dropped_keys(const Heads& heads, const Call& call);
   Call call_of(const Heads& heads, const AttentionInput& input, int64_t first_query) const;
   std::shared_ptr<const kernel::Pattern> pattern(const Call& call) const;
   kernel::Pattern make_pattern(const Call& call) const;

@@ -1,4 +1,4 @@
-// ScaledDotProductAttention, rung 2 in tiles: softmax of dot products; a variant may override
+// ScaledDotProductAttention, a base class: softmax of dot products in tiles; a variant may override
 // transform_heads().
 #pragma once
 

@@ -9,6 +9,7 @@
 namespace heed {
 namespace {
 
+/// scale q . k
 class DotScore final : public ScoreFunction {
  public:
   explicit DotScore(double scale) : scale_(scale) {}
@@ -22,11 +23,12 @@ class DotScore final : public ScoreFunction {
   double scale_;
 };
 
+/// q W . k
 class GeneralScore final : public ScoreFunction {
  public:
-  GeneralScore(const ScoreOptions& o, Rng& rng)
-      : matrix_(uniform_parameter(Shape{o.heads, o.width, o.width},
-                                  std::sqrt(3.0 / static_cast<double>(o.width)), rng)) {}
+  GeneralScore(const ScoreOptions& options, Rng& rng)
+      : matrix_(uniform_parameter(Shape{options.heads, options.width, options.width},
+                                  std::sqrt(3.0 / static_cast<double>(options.width)), rng)) {}
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
     return matmul(matmul(q, matrix_), transpose(k, 2, 3));
   }
@@ -36,25 +38,27 @@ class GeneralScore final : public ScoreFunction {
   Tensor matrix_;  // [H, d, d]
 };
 
+/// u . tanh(A q + C k + b)
 class AdditiveScore final : public ScoreFunction {
  public:
-  AdditiveScore(const ScoreOptions& o, Rng& rng) {
-    if (o.hidden < 0) fail("attention: hidden = ", o.hidden, ". It must be at least 0.");
-    const int64_t d = o.width, a = o.hidden > 0 ? o.hidden : d;
-    if (!o.project_keys && a != d) {
-      fail("attention: hidden = ", a, " without a projection of the keys, which have ", d,
+  AdditiveScore(const ScoreOptions& options, Rng& rng) {
+    if (options.hidden < 0) fail("attention: hidden = ", options.hidden, ". It must be at least 0.");
+    const int64_t d = options.width, hidden = options.hidden > 0 ? options.hidden : d;
+    if (!options.project_keys && hidden != d) {
+      fail("attention: hidden = ", hidden, " without a projection of the keys, which have ", d,
            " numbers. Leave hidden out, or set project_keys=true.");
     }
-    const double bound = std::sqrt(6.0 / static_cast<double>(a + d));
-    from_query_ = uniform_parameter(Shape{o.heads, d, a}, bound, rng);
-    if (o.project_keys) from_key_ = uniform_parameter(Shape{o.heads, d, a}, bound, rng);
-    if (o.bias) bias_ = constant_parameter(Shape{o.heads, 1, a}, 0);
-    units_ = uniform_parameter(Shape{o.heads, a}, std::sqrt(6.0 / static_cast<double>(a + 1)), rng);
+    const double bound = std::sqrt(6.0 / static_cast<double>(hidden + d));
+    from_query_ = uniform_parameter(Shape{options.heads, d, hidden}, bound, rng);
+    if (options.project_keys) from_key_ = uniform_parameter(Shape{options.heads, d, hidden}, bound, rng);
+    if (options.bias) bias_ = constant_parameter(Shape{options.heads, 1, hidden}, 0);
+    units_ = uniform_parameter(Shape{options.heads, hidden}, std::sqrt(6.0 / static_cast<double>(hidden + 1)),
+                               rng);
   }
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
-    Tensor left = matmul(q, from_query_);  // [B, H, Tq, A]
-    if (bias_) left = left + bias_;
-    return additive_scores(left, from_key_ ? matmul(k, from_key_) : k, units_);
+    Tensor query_layer = matmul(q, from_query_);  // A q + b: [B, H, Tq, hidden]
+    if (bias_) query_layer = query_layer + bias_;
+    return additive_scores(query_layer, from_key_ ? matmul(k, from_key_) : k, units_);
   }
   void fields(Fields& f) override {
     f("from_query", from_query_);
@@ -64,9 +68,9 @@ class AdditiveScore final : public ScoreFunction {
   }
 
  private:
-  Tensor from_query_, from_key_;  // [H, d, A]
-  Tensor bias_;                   // [H, 1, A]
-  Tensor units_;                  // [H, A]
+  Tensor from_query_, from_key_;  // A^T and C^T: [H, d, hidden]
+  Tensor bias_;                   // b: [H, 1, hidden]
+  Tensor units_;                  // u: [H, hidden]
 };
 
 }  // namespace

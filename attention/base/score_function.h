@@ -15,16 +15,21 @@ class ScoreFunction : public Module {
   virtual Tensor operator()(const Tensor& q, const Tensor& k) const = 0;
 };
 
-/// Score functions: q . k / sqrt(d), q . k, q W . k, u . tanh(A q + C k + b).
-enum class ScoreKind { softmax, dot, general, additive };
+/// The formula of a score.
+enum class ScoreKind {
+  softmax,  ///< q . k / sqrt(d)
+  dot,      ///< q . k
+  general,  ///< q W . k
+  additive  ///< u . tanh(A q + C k + b)
+};
 
 /// Sizes and options of a score.
 struct ScoreOptions {
   int64_t heads = 1;         ///< number of heads H
   int64_t width = 1;         ///< width d of a head
-  int64_t hidden = 0;        ///< additive: hidden units; 0: the width of a head
-  bool bias = true;          ///< additive: with b
-  bool project_keys = true;  ///< additive: with C; without it hidden must be the head width
+  int64_t hidden = 0;        ///< additive: number of hidden units, the rows of A; 0: the width of a head
+  bool bias = true;          ///< additive: the hidden layer has the bias b
+  bool project_keys = true;  ///< additive: keys are projected by C; otherwise `hidden` must be the head width
 };
 
 /// Creates a score. Parameters of general: `general` [H, d, d], applied as q W; of additive: `from_query` and

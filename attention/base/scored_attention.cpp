@@ -1,6 +1,8 @@
 // Attention by a full map: scores, weights, product with the values.
 #include "heed/attention/base/scored_attention.h"
 
+#include "heed/attention/base/grouped_query.h"
+
 namespace heed {
 
 Tensor ScoredAttention::weigh(const Tensor& scores, const Tensor&, const AttentionInput&) const {
@@ -13,7 +15,7 @@ int64_t ScoredAttention::first_position(const Tensor& scores, const AttentionInp
 }
 
 Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
-  Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), input);
+  Tensor scores = score(heads.q, repeat_heads(heads.k, heads.q.extent(1)), input);
   if (modifiers().acts_on_scores()) scores = modifiers().modified_scores(scores, heads.q, first_query);
   if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
   return modifiers().with_sink(weigh(scores, heads.q, input), scores);
@@ -33,7 +35,7 @@ Tensor ScoredAttention::attend_by_map(const Heads& heads, const AttentionInput& 
 Tensor ScoredAttention::apply_map(const Tensor& map, const Heads& heads, const AttentionInput& input,
                                   int64_t first_query) const {
   const Tensor dropped = dropout(map, config().dropout, input.context.rng);
-  const Tensor y = matmul(dropped, repeated(heads.v, heads.q.extent(1)));
+  const Tensor y = matmul(dropped, repeat_heads(heads.v, heads.q.extent(1)));
   const Tensor term = modifiers().value_vector_term(dropped, heads.v, first_query);
   return term ? y + term : y;
 }

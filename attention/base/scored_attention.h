@@ -1,4 +1,4 @@
-// ScoredAttention, rung 2: softmax of a score; a variant overrides score() and, if needed, weigh().
+// ScoredAttention, a base class: softmax of a score; a variant overrides score() and, if needed, weigh().
 #pragma once
 
 #include "heed/attention/base/multi_head_attention.h"

@@ -4,21 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/autograd/ops.h"
-#include "heed/autograd/tape.h"
 
 namespace heed {
 namespace {
 
-/// The first sequence of x [B, H or fewer, T, d], with `heads` heads.
-Tensor first_of(const Tensor& x, int64_t heads) {
-  const Tensor one = contiguous(view::slice(x, 0, 0, 1));
-  const int64_t group = heads / one.extent(1);
-  if (group == 1) return one;
-  const Shape shape{1, one.extent(1), group, one.extent(2), one.extent(3)};
-  return reshape(
-      contiguous(expand(reshape(one, Shape{1, one.extent(1), 1, one.extent(2), one.extent(3)}), shape)),
-      Shape{1, heads, one.extent(2), one.extent(3)});
+/// The first sequence of x [B, Hk, T, d], with key-value heads repeated: [1, heads, T, d].
+Tensor first_sequence(const Tensor& x, int64_t heads) {
+  return contiguous(repeat_heads(contiguous(view::slice(x, 0, 0, 1)), heads));
 }
 
 /// The first `rows` rows and `columns` columns of each head of x [1, H, T, d].
@@ -26,7 +20,7 @@ std::vector<float> cut_to(const Tensor& x, int64_t rows, int64_t columns) {
   return contiguous(view::slice(view::slice(x, 2, 0, rows), 3, 0, columns)).to_host();
 }
 
-double largest_size(const Tensor& x) {
+double max_absolute(const Tensor& x) {
   double maximum = 0;
   for (const float value : x.to_host()) maximum = std::max(maximum, std::abs(static_cast<double>(value)));
   return maximum;
@@ -40,7 +34,7 @@ MapRecorder recorder_for(const MapParts& parts) {
   return recorder;
 }
 
-void refuse_gradients(std::optional<NoGrad>& no_grad, const MapParts& parts) {
+void turn_gradients_off(std::optional<NoGrad>& no_grad, const MapParts& parts) {
   if (!parts.attribution) no_grad.emplace();
 }
 
@@ -63,13 +57,13 @@ void explain_choice(const Tensor& logits, const MapParts& parts, std::vector<int
 
 const MapRecorder::HeadCall* head_call(const MapRecorder& recorder, size_t index) {
   const Module* module = recorder.maps.at(index).module;
-  const auto same = [module](const auto& one) { return one.module == module; };
-  const auto maps = std::count_if(recorder.maps.begin(), recorder.maps.end(), same);
-  if (maps != std::count_if(recorder.calls.begin(), recorder.calls.end(), same)) return nullptr;
-  auto before =
-      std::count_if(recorder.maps.begin(), recorder.maps.begin() + static_cast<int64_t>(index), same);
+  const auto is_of_module = [module](const auto& recorded) { return recorded.module == module; };
+  const auto num_maps = std::count_if(recorder.maps.begin(), recorder.maps.end(), is_of_module);
+  if (num_maps != std::count_if(recorder.calls.begin(), recorder.calls.end(), is_of_module)) return nullptr;
+  auto num_earlier_maps =
+      std::count_if(recorder.maps.begin(), recorder.maps.begin() + static_cast<int64_t>(index), is_of_module);
   for (const MapRecorder::HeadCall& call : recorder.calls)
-    if (call.module == module && before-- == 0) return &call;
+    if (call.module == module && num_earlier_maps-- == 0) return &call;
   return nullptr;
 }
 
@@ -81,8 +75,9 @@ void add_factors(MapView& view, const MapRecorder::HeadCall& call) {
   const NoGrad no_grad;
   view.factor_width = call.query_factors.extent(3);
   view.factor_scale = call.scale;
-  view.query_factors = cut_to(first_of(call.query_factors, view.heads), view.queries, view.factor_width);
-  view.key_factors = cut_to(first_of(call.key_factors, view.heads), view.keys, view.factor_width);
+  view.query_factors =
+      cut_to(first_sequence(call.query_factors, view.heads), view.queries, view.factor_width);
+  view.key_factors = cut_to(first_sequence(call.key_factors, view.heads), view.keys, view.factor_width);
 }
 
 void add_attribution(MapView& view, const MapRecorder::Map& map, const MapRecorder::HeadCall& call) {
@@ -93,12 +88,12 @@ void add_attribution(MapView& view, const MapRecorder::Map& map, const MapRecord
       shape[1] % call.values.extent(1) != 0)
     return;
   const NoGrad no_grad;
-  const Tensor weights = first_of(map.weights, shape[1]), values = first_of(call.values, shape[1]),
-               output = first_of(call.output, shape[1]);
-  const double apart = largest_size(matmul(weights, values) - output);
-  if (!(apart <= 1e-3 * largest_size(output))) return;
-  const Tensor slopes = matmul(first_of(grad, shape[1]), transpose(values, 2, 3));
-  view.attribution = cut_to(weights * slopes, view.queries, view.keys);
+  const Tensor weights = first_sequence(map.weights, shape[1]),
+               values = first_sequence(call.values, shape[1]), output = first_sequence(call.output, shape[1]);
+  const double max_error = max_absolute(matmul(weights, values) - output);
+  if (!(max_error <= 1e-3 * max_absolute(output))) return;
+  const Tensor weight_grads = matmul(first_sequence(grad, shape[1]), transpose(values, 2, 3));
+  view.attribution = cut_to(weights * weight_grads, view.queries, view.keys);
 }
 
 void add_head_parts(MapView& view, const MapRecorder& recorder, size_t index) {

@@ -10,14 +10,14 @@
 
 namespace heed {
 
-/// For each row the column it gets, so that the sum of costs [rows, columns] is least and no column is given
-/// twice; -1 for the rows that go without where there are fewer columns. Costs are finite. Shortest
-/// augmenting paths with potentials (Kuhn 1955, "the Hungarian method"), O(rows^2 columns).
+/// The column assigned to each row, so that the sum of costs [rows, columns] is least and no column is
+/// assigned twice; -1 for rows without a column, where there are fewer columns than rows. Costs are finite.
+/// Shortest augmenting paths with potentials (Kuhn 1955, "the Hungarian method"), O(rows^2 columns).
 std::vector<int64_t> best_assignment(const std::vector<double>& costs, int64_t rows, int64_t columns);
 
 /// Mean Jensen-Shannon divergence of the rows of two heads, in nats: 0 for equal maps, log 2 for rows without
 /// a common key. Weights below zero count as zero. Fails for maps of different extents.
-double head_distance(const MapView& one, int64_t head, const MapView& other, int64_t other_head);
+double head_distance(const MapView& first, int64_t first_head, const MapView& second, int64_t second_head);
 
 /// A head of one model and its counterpart in another.
 struct HeadMatch {
@@ -26,13 +26,13 @@ struct HeadMatch {
   double distance = -1;  ///< head_distance(); below 0: `one` has no counterpart
 };
 
-/// Matches the heads of each kind, over all layers, with least sum of distances; a head of `one` for which
-/// there is none is listed without. In the order of `one`. Maps above 64 tokens are compared in tiles. Fails
-/// where why_incomparable() says something.
-std::vector<HeadMatch> match_heads(const std::vector<MapView>& one, const std::vector<MapView>& other);
+/// Matches the heads of each kind, over all layers, so that the sum of their distances is least. Lists every
+/// head of `first`, in order, also those without a counterpart. Maps above 64 tokens are compared in tiles.
+/// Fails where why_incomparable() gives a reason.
+std::vector<HeadMatch> match_heads(const std::vector<MapView>& first, const std::vector<MapView>& second);
 
-/// Why maps of two models cannot be laid side by side: no common kind, other lengths, other tokens. Empty
-/// where they can.
-std::string why_incomparable(const std::vector<MapView>& one, const std::vector<MapView>& other);
+/// The reason why maps of two models cannot be laid side by side: no common kind, other lengths, other
+/// tokens. Empty where they can.
+std::string why_incomparable(const std::vector<MapView>& first, const std::vector<MapView>& second);
 
 }  // namespace heed

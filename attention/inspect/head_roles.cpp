@@ -9,6 +9,7 @@
 namespace heed {
 namespace {
 
+// Limits of the criteria, as roles_of() documents them.
 constexpr double positional_share = 0.9, rare_share = 0.5, two_rare_share = 0.7, repeat_score = 0.4,
                  clear_margin = 0.1, majority = 0.5, uniform_share = 0.95, min_rows = 8;
 
@@ -16,16 +17,14 @@ double share_of(double part, double whole) { return whole > 0 ? part / whole : 0
 
 std::string percent(double share) { return text(std::lround(100 * share), " %"); }
 
-/// True for at least half of the weight, and clearly more than equal weights would give: of few keys one or
-/// two have half of it whatever a head does.
-bool is_clear_majority(double share, double of_equal_weights) {
-  return share >= majority && share >= of_equal_weights + clear_margin;
-}
-
-/// A role that a head has by the share of its weight somewhere.
-struct MassRole {
-  const char *name, *where;
-  double share, of_equal_weights;
+/// A role that a head has if most of its weight is on some keys: at least half of it, and clearly more than
+/// equal weights put there, since of few keys one or two have half of it whatever a head does.
+struct MajorityRole {
+  const char* name;
+  const char* where;           ///< end of the evidence: " on it"
+  double share;                ///< share of the weight on these keys
+  double equal_weights_share;  ///< share on these keys with equal weights
+  bool holds() const { return share >= majority && share >= equal_weights_share + clear_margin; }
 };
 
 double sum_of(const std::map<std::string, double>& masses) {
@@ -65,15 +64,15 @@ std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidenc
   if (sums.rare_rows >= min_rows && rarest >= rare_share && two_rarest >= two_rare_share)
     out.push_back({"rare words", text("largest weight on the rarest word in ", percent(rarest),
                                       " of rows, on one of two in ", percent(two_rarest))});
-  const MassRole by_mass[] = {{"special tokens", " on them", share_of(sum_of(sums.special), sums.rows),
-                               share_of(sums.uniform_special, sums.rows)},
-                              {"punctuation", " on it", share_of(sums.punctuation, sums.rows),
-                               share_of(sums.uniform_punctuation, sums.rows)},
-                              {"vertical", " in one column of each map", share_of(sums.column, sums.examples),
-                               share_of(sums.uniform_column, sums.examples)}};
-  for (const auto& [name, where, share, of_equal_weights] : by_mass) {
-    if (is_clear_majority(share, of_equal_weights))
-      out.push_back({name, text("weight ", percent(share), where)});
+  const MajorityRole by_majority[] = {
+      {"special tokens", " on them", share_of(sum_of(sums.special), sums.rows),
+       share_of(sums.uniform_special, sums.rows)},
+      {"punctuation", " on it", share_of(sums.punctuation, sums.rows),
+       share_of(sums.uniform_punctuation, sums.rows)},
+      {"vertical", " in one column of each map", share_of(sums.column, sums.examples),
+       share_of(sums.uniform_column, sums.examples)}};
+  for (const MajorityRole& role : by_majority) {
+    if (role.holds()) out.push_back({role.name, text("weight ", percent(role.share), role.where)});
   }
   if (sums.uniform_entropy > 0 && sums.entropy >= uniform_share * sums.uniform_entropy)
     out.push_back({"uniform", text("entropy ", percent(share_of(sums.entropy, sums.uniform_entropy)),

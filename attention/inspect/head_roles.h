@@ -12,20 +12,20 @@ namespace heed {
 
 /// Agreement of a cross-attention head with a word alignment.
 struct AlignmentAgreement {
-  double hits = 0;      ///< linked target words whose largest weight is on a source word linked to them
-  double links = 0;     ///< linked target words
+  double hits = 0;  ///< number of linked target words with the largest weight on a source word linked to them
+  double links = 0;     ///< number of linked target words
   double baseline = 0;  ///< share of links at the most frequent relative offset, 0 to 1
-  /// hits / links; 0 without links.
+  /// The share hits / links; 0 without links.
   double accuracy() const { return links > 0 ? hits / links : 0; }
 };
 
-/// A role of a head, with the numbers that say so.
+/// A role of a head, with the numbers that show it.
 struct HeadRole {
   std::string name;      ///< "positional -1", "rare words", "alignment"
   std::string evidence;  ///< "largest weight there in 97 % of rows"
 };
 
-/// Evidence beyond sums over a corpus.
+/// Evidence of roles other than sums over a corpus.
 struct RoleEvidence {
   std::optional<RepeatScores> repeats{};          ///< scores of a causal model on repeated sequences
   std::optional<AlignmentAgreement> alignment{};  ///< agreement of cross-attention with the word alignment
@@ -43,8 +43,8 @@ struct RoleEvidence {
 /// where it is 10 points above what equal weights put there, since one of few tokens has half of it anyway.
 std::vector<HeadRole> roles_of(const HeadSums& sums, const RoleEvidence& evidence = {});
 
-/// Name and value of every measure of a head, per row or per map as HeadSums says; the order of tables. Those
-/// of rare words are there where words differ in how often they occur.
+/// Name and value of every measure of a head, a mean per row or per map as HeadSums says, in the order of
+/// tables. Measures of rare words are left out where no query sees a rarest word.
 std::vector<std::pair<std::string, double>> measures_of(const HeadSums& sums);
 
 /// The relative offset at which a head's largest weight is most often, and the share of rows.

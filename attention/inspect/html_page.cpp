@@ -10,10 +10,10 @@ namespace heed::picture {
 namespace {
 
 /// The hash of an element's text, as written in a content security policy.
-std::string policy_hash(std::string_view inside) {
-  Sha256 sum;
-  sum.update(inside);
-  return text("'sha256-", base64(sum.digest()), "'");
+std::string policy_hash(std::string_view element_text) {
+  Sha256 hash;
+  hash.update(element_text);
+  return text("'sha256-", base64(hash.digest()), "'");
 }
 
 }  // namespace

@@ -25,11 +25,11 @@ std::string page(const std::string& title, const std::string& subtitle, const st
                  const std::vector<std::string_view>& scripts, std::string_view more_style = {});
 
 /// A section that a script of the page fills from `json`, which must be safe inside a script element. `drawn`
-/// begins the note to readers without scripts: "The maps are drawn".
+/// is the beginning of the note to readers without scripts: "The maps are drawn".
 std::string script_section(std::string_view css_class, std::string_view label, std::string_view drawn,
                            std::string_view json);
 
-/// Heads of a table's columns: each name, escaped, in a cell.
+/// The head of a table: each column's name, escaped, in a cell.
 std::string column_heads(const std::vector<std::string>& names);
 /// The head of a table's row: its name, escaped, in a cell.
 std::string row_head(std::string_view name);

@@ -1,7 +1,6 @@
 // LensView: what each layer of a model would predict, as plain numbers and tokens.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,8 @@ struct LensGuess {
 
 /// What one layer would predict at one position.
 struct LensCell {
-  std::vector<LensGuess> best{};  ///< the most probable tokens, the first of them first
-  double final_probability = 0;   ///< that this layer gives to the token that the last layer predicts
+  std::vector<LensGuess> best{};  ///< the most probable tokens in descending order
+  double final_probability = 0;   ///< probability, in this layer, of the token that the last layer predicts
   double entropy = 0;             ///< entropy of the layer's prediction, in nats
 };
 
@@ -25,7 +24,7 @@ struct LensCell {
 struct LensView {
   std::string caption{};                       ///< the input, and what the model makes of it
   std::vector<std::string> layers{};           ///< "embedding", "layer 0", ...: the lowest first
-  std::vector<std::string> tokens{};           ///< read at each position
+  std::vector<std::string> tokens{};           ///< token that the model reads at each position
   std::vector<std::string> next{};             ///< the token that follows in the text; empty where none does
   std::vector<std::vector<LensCell>> cells{};  ///< [layers][positions]
 };

@@ -22,29 +22,32 @@ using Rgb = std::array<double, 3>;
 
 constexpr double letter_width = 6.6;  // a generous mean advance of the label font at 12 pixels
 
-struct Stop {
-  double at;
+/// A colour at one weight of a scale; colours between two stops are interpolated.
+struct ColourStop {
+  double weight;
   Rgb colour;
 };
-constexpr Stop cool[] = {{0.0, {250, 251, 252}},
-                         {0.08, {222, 234, 246}},
-                         {0.3, {150, 190, 225}},
-                         {0.6, {61, 122, 183}},
-                         {1.0, {11, 45, 89}}};
-constexpr Stop warm[] = {{0.0, {250, 251, 252}}, {0.3, {246, 190, 140}}, {1.0, {160, 62, 10}}};
+constexpr ColourStop positive_scale[] = {{0.0, {250, 251, 252}},
+                                         {0.08, {222, 234, 246}},
+                                         {0.3, {150, 190, 225}},
+                                         {0.6, {61, 122, 183}},
+                                         {1.0, {11, 45, 89}}};
+constexpr ColourStop negative_scale[] = {
+    {0.0, {250, 251, 252}}, {0.3, {246, 190, 140}}, {1.0, {160, 62, 10}}};
 
+/// The colour of a weight of 0 to 1 on a scale.
 template <size_t n>
-Rgb between(const Stop (&stops)[n], double t) {
+Rgb colour_on(const ColourStop (&scale)[n], double weight) {
   size_t i = 1;
-  while (i + 1 < n && t > stops[i].at) ++i;
-  const Stop &low = stops[i - 1], &high = stops[i];
-  const double share = (t - low.at) / (high.at - low.at);
+  while (i + 1 < n && weight > scale[i].weight) ++i;
+  const ColourStop &low = scale[i - 1], &high = scale[i];
+  const double share = (weight - low.weight) / (high.weight - low.weight);
   Rgb out{};
   for (size_t c = 0; c < 3; ++c) out[c] = low.colour[c] + share * (high.colour[c] - low.colour[c]);
   return out;
 }
 
-constexpr std::string_view muted = "font-size=\"11\" fill=\"#5c6670\"",
+constexpr std::string_view muted_text = "font-size=\"11\" fill=\"#5c6670\"",
                            outline = "fill=\"none\" stroke=\"#c9ced4\"",
                            title_style = "font-size=\"15\" font-weight=\"600\"";
 
@@ -57,43 +60,43 @@ std::string picture_file(const SvgCanvas& drawing, double width, double height, 
                           title, "#ffffff");
 }
 
-double longest(const std::vector<std::string>& words) {
-  int64_t columns = 1;
-  for (const auto& word : words) columns = std::max(columns, display_width(word));
-  return static_cast<double>(columns) * letter_width;
+/// The width of the longest word in pixels; at least that of a letter.
+double max_label_width(const std::vector<std::string>& words) {
+  return static_cast<double>(std::max<int64_t>(picture::max_display_width(words), 1)) * letter_width;
 }
 
-std::vector<std::string> shown(const std::vector<std::string>& tokens) {
+/// Tokens as labels: visible characters, at most 22 columns.
+std::vector<std::string> labels_of(const std::vector<std::string>& tokens) {
   std::vector<std::string> out;
   for (const auto& token : tokens) out.push_back(picture::shorten(picture::visible(token), 22));
   return out;
 }
 
 /// The largest finite weight of a head; 1 where none is above zero.
-float largest(const MapView& map, int64_t head) {
-  const auto begin = map.weights.begin() + head * map.queries * map.keys;
-  float out = 0;
-  for (auto at = begin; at != begin + map.queries * map.keys; ++at)
-    if (std::isfinite(*at)) out = std::max(out, *at);
-  return out > 0 ? out : 1;
+float max_weight_of(const MapView& map, int64_t head) {
+  float max_weight = 0;
+  for (const float weight : one_head(map, head).weights)
+    if (std::isfinite(weight)) max_weight = std::max(max_weight, weight);
+  return max_weight > 0 ? max_weight : 1;
 }
 
-/// The colour bar, labelled at its ends and middle.
-void add_scale(SvgCanvas& out, double x, double y, double height, double largest) {
+/// Adds the colour bar, labelled with weights at its ends and middle.
+void add_scale(SvgCanvas& out, double x, double y, double height, double max_weight) {
   constexpr int steps = 40;
   const double step = height / steps;
   for (int i = 0; i < steps; ++i)
     out.rectangle(x, y + i * step, 10, step + 0.3, fill(picture::colour(1 - (i + 0.5) / steps)));
   out.rectangle(x, y, 10, height, outline);
   for (const double part : {0.0, 0.5, 1.0})
-    out.label(x + 16, y + height * (1 - part) + 4, trimmed(largest * part, 3), muted);
+    out.label(x + 16, y + height * (1 - part) + 4, trimmed(max_weight * part, 3), muted_text);
 }
 
 }  // namespace
 
 std::string picture::colour(double weight) {
   if (!std::isfinite(weight)) return "#b8bcc2";
-  const Rgb rgb = weight < 0 ? between(warm, std::min(-weight, 1.0)) : between(cool, std::min(weight, 1.0));
+  const Rgb rgb = weight < 0 ? colour_on(negative_scale, std::min(-weight, 1.0))
+                             : colour_on(positive_scale, std::min(weight, 1.0));
   constexpr char digits[] = "0123456789abcdef";
   std::string out = "#";
   for (const double part : rgb) {
@@ -129,24 +132,19 @@ void picture::add_head(SvgCanvas& out, const MapView& map, int64_t head, const H
 }
 
 std::string map_svg(const MapView& original, int64_t head, const SvgOptions& options) {
-  check(original);
-  if (head < 0 || head >= original.heads)
-    fail("map_svg: head ", head, " does not exist in '", original.name, "'. Choose 0 to ", original.heads - 1,
-         ".");
+  check_head("map_svg", original, head);
   const MapView map = pooled(original, options.limit);
-  const auto queries = shown(map.query_tokens), keys = shown(map.key_tokens);
+  const auto queries = labels_of(map.query_tokens), keys = labels_of(map.key_tokens);
   const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
-  const double side = std::clamp(480 / std::max(rows, columns), 5.0, 26.0);
+  const double side = std::clamp(480 / std::max(rows, columns), 5.0, 26.0);  // side of a cell, in pixels
   const bool labelled = side >= 9;
-  const double slope = longest(keys) * 0.71;
-  const double left = labelled ? longest(queries) + 40 : 40, top = (labelled ? slope : 0) + 76;
+  const double label_height = max_label_width(keys) * 0.71;  // labels of keys are turned by 45 degrees
+  const double left = labelled ? max_label_width(queries) + 40 : 40, top = (labelled ? label_height : 0) + 76;
   const double map_width = side * columns, map_height = side * rows;
-  const std::string title = !options.title.empty()
-                                ? options.title
-                                : text(map.kind, " attention, layer ", map.layer, ", head ", head);
-  const double width = std::max(left + map_width + std::max(70.0, labelled ? slope + 8 : 0.0),
+  const std::string title = options.title.empty() ? head_title(map, head) : options.title;
+  const double width = std::max(left + map_width + std::max(70.0, labelled ? label_height + 8 : 0.0),
                                 static_cast<double>(display_width(title)) * 8.4 + 32);
-  const float max_weight = options.scale_to_largest ? largest(map, head) : 1;
+  const float max_weight = options.scale_to_largest ? max_weight_of(map, head) : 1;
 
   SvgCanvas out(2);
   out.label(16, 28, title, title_style);
@@ -154,7 +152,7 @@ std::string map_svg(const MapView& original, int64_t head, const SvgOptions& opt
   if (map.queries != original.queries || map.keys != original.keys)
     note += text("; each tile is ", tile_extent(original.queries, options.limit), " x ",
                  tile_extent(original.keys, options.limit), " tokens");
-  out.label(16, 46, note, muted);
+  out.label(16, 46, note, muted_text);
   for (int64_t key = 0; labelled && key < map.keys; ++key)
     out.rotated_label(left + side * (static_cast<double>(key) + 0.5) + 3, top - 6, -45,
                       keys[static_cast<size_t>(key)]);
@@ -192,13 +190,13 @@ std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::strin
     const double ratio = static_cast<double>(map.queries) / static_cast<double>(map.keys);
     const double map_width = ratio > 1 ? box / ratio : box, map_height = ratio > 1 ? box : box * ratio;
     out.label(16, y + 16, text(map.kind, " ", map.layer), "font-weight=\"600\"");
-    out.label(16, y + 33, text(original.queries, " × ", original.keys), muted);
+    out.label(16, y + 33, text(original.queries, " × ", original.keys), muted_text);
     for (int64_t head = 0; head < map.heads; ++head) {
       const double x = left + static_cast<double>(head) * (box + gap);
-      const HeadStatistics& one = statistics[static_cast<size_t>(head)];
+      const HeadStatistics& of_head = statistics[static_cast<size_t>(head)];
       out.markup(text("<g><title>",
-                      escape(text(map.kind, " attention, layer ", map.layer, ", head ", head, ": entropy ",
-                                  fixed(one.entropy, 2), " of ", fixed(one.uniform_entropy, 2))),
+                      escape(text(head_title(map, head), ": entropy ", fixed(of_head.entropy, 2), " of ",
+                                  fixed(of_head.uniform_entropy, 2))),
                       "</title>\n"));
       out.rectangle(x, y, map_width, map_height, fill(picture::colour(0)));
       picture::add_head(out, map, head, {.x = x, .y = y, .width = map_width, .height = map_height});
@@ -209,7 +207,7 @@ std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::strin
   }
   for (int64_t head = 0; head < heads; ++head)
     out.label(left + static_cast<double>(head) * (box + gap) + box / 2, top - 10, text("head ", head),
-              text("text-anchor=\"middle\" ", muted));
+              text("text-anchor=\"middle\" ", muted_text));
   return picture_file(out, left + static_cast<double>(heads) * (box + gap) + 6, y + 6,
                       title.empty() ? "all attention heads" : title);
 }

@@ -31,7 +31,7 @@ namespace picture {
 /// below zero, grey when not finite. Lightness decreases evenly; small weights stay visible.
 std::string colour(double weight);
 
-/// Where a head is drawn, and in how many shades.
+/// The place of a head on a canvas, and its number of shades.
 struct HeadFrame {
   double x = 0;       ///< position of the left edge
   double y = 0;       ///< position of the upper edge

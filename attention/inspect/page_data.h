@@ -11,9 +11,8 @@ namespace heed::picture {
 /// Lists of tokens that several maps share, each written once.
 class TokenLists {
  public:
-  size_t index(
-      const std::vector<std::string>& tokens);  ///< index of this list, which is added where it is new
-  std::string as_json() const;                  ///< a list of lists of visible() tokens
+  size_t index(const std::vector<std::string>& tokens);  ///< index of this list, which is added if it is new
+  std::string as_json() const;                           ///< a list of lists of visible() tokens
 
  private:
   std::vector<std::vector<std::string>> lists_;
@@ -23,8 +22,8 @@ class TokenLists {
 /// the smallest (at most 0) and the largest; code 65535 is a number that is not finite.
 std::string block_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns);
 
-/// The `count` largest magnitudes of each row, with their columns, and the largest magnitude left out of each
-/// row.
+/// Numbers [heads, rows, columns] as a JSON object that has only the `count` numbers of each row with the
+/// largest magnitudes, with their columns, and the largest magnitude that is left out of each row.
 std::string largest_json(const std::vector<float>& numbers, int64_t heads, int64_t rows, int64_t columns,
                          int64_t count);
 

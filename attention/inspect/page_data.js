@@ -7,20 +7,21 @@ heed.bytes = (base64) => {
 };
 heed.words = (base64) => new Uint16Array(heed.bytes(base64).buffer);
 
-// Numbers [heads, rows, columns], decoded when they are first asked for. at() is NaN where a number is not finite, and
-// undefined where it was left out because larger ones of its row were kept: its size is below bound() then.
+// Numbers [heads, rows, columns], decoded when they are first asked for. at() is NaN where a number is not
+// finite, and undefined where it was left out because larger ones of its row were kept: its size is below
+// bound() then.
 heed.Block = class {
   constructor(json) {
     Object.assign(this, json);
     [this.heads, this.rows, this.columns] = json.shape;
-    this.isComplete = json.code !== "top";
+    this.isComplete = json.code !== 'top';
   }
   decode() {
-    if (this.code === "f32") {
+    if (this.code === 'f32') {
       this.numbers = new Float32Array(heed.bytes(this.bytes).buffer);
     } else {
       this.codes = heed.words(this.bytes);
-      if (this.code === "top") {
+      if (this.code === 'top') {
         this.places = heed.words(this.places);
         this.rest = new heed.Block(this.rest);
       }
@@ -34,12 +35,14 @@ heed.Block = class {
     if (this.bytes !== null) this.decode();
     const row = head * this.rows + i;
     if (this.numbers) return this.numbers[row * this.columns + j];
-    if (this.code === "u16") return this.number(this.codes[row * this.columns + j]);
+    if (this.code === 'u16') return this.number(this.codes[row * this.columns + j]);
     let low = row * this.count, high = low + this.count;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.places[middle] < j) low = middle + 1;
-      else high = middle;
+      if (this.places[middle] < j)
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low < (row + 1) * this.count && this.places[low] === j ? this.number(this.codes[low]) : undefined;
   }
@@ -52,7 +55,8 @@ heed.Block = class {
 };
 heed.block = (json) => (json ? new heed.Block(json) : null);
 
-// What can be shown of a map: its weights, and where it has them, weight times gradient and the rollout of the layers.
+// What can be shown of a map: its weights, and where it has them, weight times gradient and the rollout of
+// the layers.
 heed.Layered = class {
   constructor(json) {
     this.view = heed.block(json.view);
@@ -93,8 +97,8 @@ heed.Layered = class {
   }
 };
 
-// The number of a layered map's view that a hundredth of its magnitudes above zero exceed: colours of long maps, whose
-// first rows have few keys and so large weights, go up to it.
+// The number of a layered map's view that a hundredth of its magnitudes above zero exceed: colours of long
+// maps, whose first rows have few keys and so large weights, go up to it.
 heed.Layered.prototype.common = function common(head) {
   this.commons ||= [];
   if (this.commons[head] === undefined) {
@@ -107,8 +111,16 @@ heed.Layered.prototype.common = function common(head) {
   return this.commons[head];
 };
 
-heed.kindNames = {"encoder self": "Encoder self", "decoder self": "Decoder self", "cross": "Cross"};
-heed.shownNames = {weights: "Weights", attribution: "Attribution", rollout: "Rollout"};
+heed.kindNames = {
+  'encoder self': 'Encoder self',
+  'decoder self': 'Decoder self',
+  'cross': 'Cross'
+};
+heed.shownNames = {
+  weights: 'Weights',
+  attribution: 'Attribution',
+  rollout: 'Rollout'
+};
 heed.isSpecial = (token) => /^(\[[A-Za-z]+\]|<\/?[A-Za-z]+>)$/.test(token);
 
 // One map with its tokens. `rows` and `columns` label what is drawn first: tokens, or tiles of a long map.
@@ -118,15 +130,19 @@ heed.Map = class {
     this.queryTokens = page.tokens[json.rows];
     this.keyTokens = page.tokens[json.columns];
     this.isTiled = this.tile[0] > 1 || this.tile[1] > 1;
-    this.isSame = json.rows === json.columns && json.kind !== "cross";
+    this.isSame = json.rows === json.columns && json.kind !== 'cross';
     this.rowLabels = this.labels(this.queryTokens, this.tile[0]);
     this.columnLabels = this.labels(this.keyTokens, this.tile[1]);
-    for (const shown of ["weights", "attribution", "rollout"])
+    for (const shown of ['weights', 'attribution', 'rollout'])
       this[shown] = json[shown] ? new heed.Layered(json[shown]) : null;
     this.received = heed.block(json.received);
     this.picture = json.picture === null ? null : page.pictures[json.picture];
     if (json.factors)
-      this.factors = {...json.factors, queries: heed.block(json.factors.queries), keys: heed.block(json.factors.keys)};
+      this.factors = {
+        ...json.factors,
+        queries: heed.block(json.factors.queries),
+        keys: heed.block(json.factors.keys)
+      };
   }
   labels(tokens, tile) {
     if (tile === 1) return tokens;

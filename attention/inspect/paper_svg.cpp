@@ -7,7 +7,6 @@
 #include "heed/attention/inspect/svg.h"
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
-#include "heed/core/io/terminal.h"
 
 namespace heed {
 namespace {
@@ -26,8 +25,8 @@ std::string grey(double weight) {
   return text("rgb(", level, ",", level, ",", level, ")");
 }
 
-/// The words of a token in print: without the mark of a word's beginning.
-std::vector<std::string> printed(const std::vector<std::string>& tokens) {
+/// Tokens as printed labels: without the mark of a word's beginning (U+2581), at most 18 columns.
+std::vector<std::string> labels_of(const std::vector<std::string>& tokens) {
   constexpr std::string_view mark = "\u2581";
   std::vector<std::string> out;
   for (const std::string& token : tokens) {
@@ -38,45 +37,42 @@ std::vector<std::string> printed(const std::vector<std::string>& tokens) {
   return out;
 }
 
-double widest_mm(const std::vector<std::string>& words, double size) {
-  int64_t columns = 1;
-  for (const std::string& word : words) columns = std::max(columns, display_width(word));
+/// The width of the longest word in millimetres, for a font of this size.
+double max_label_width(const std::vector<std::string>& words, double size) {
+  const int64_t columns = std::max<int64_t>(picture::max_display_width(words), 1);
   return static_cast<double>(columns) * size * 0.5;  // a generous mean advance of a serif face
 }
 
-constexpr std::string_view print_outline = "fill=\"none\" stroke=\"#000000\" stroke-width=\"0.15\"",
-                           patterns =
-                               "<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" "
-                               "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><path "
-                               "d=\"M0 0V0.8\" stroke=\"#000000\" stroke-width=\"0.5\"/></pattern><pattern "
-                               "id=\"bad\" width=\"1\" height=\"1\" patternUnits=\"userSpaceOnUse\"><path "
-                               "d=\"M0 0L1 1M1 0L0 1\" stroke=\"#000000\" "
-                               "stroke-width=\"0.15\"/></pattern></defs>\n";
+constexpr std::string_view
+    print_outline = "fill=\"none\" stroke=\"#000000\" stroke-width=\"0.15\"",
+    patterns =
+        "<defs><pattern id=\"below\" width=\"0.8\" height=\"0.8\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><path d=\"M0 0V0.8\" stroke=\"#000000\" "
+        "stroke-width=\"0.5\"/></pattern><pattern id=\"bad\" width=\"1\" height=\"1\" "
+        "patternUnits=\"userSpaceOnUse\"><path d=\"M0 0L1 1M1 0L0 1\" stroke=\"#000000\" "
+        "stroke-width=\"0.15\"/></pattern></defs>\n";
 
 std::string font_size(double size) { return text("font-size=\"", trimmed(size, 3), "\""); }
 
 }  // namespace
 
 std::string paper_svg(const MapView& original, int64_t head, const PaperOptions& options) {
-  check(original);
-  if (head < 0 || head >= original.heads)
-    fail("paper_svg: head ", head, " does not exist in '", original.name, "'. Choose 0 to ",
-         original.heads - 1, ".");
+  check_head("paper_svg", original, head);
   const MapView map = pooled(original, options.limit);
-  const std::vector<std::string> queries = printed(map.query_tokens), keys = printed(map.key_tokens);
+  const std::vector<std::string> queries = labels_of(map.query_tokens), keys = labels_of(map.key_tokens);
   const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
-  const double bar = 9.5;  // the scale and its numbers
-  // The face shrinks until a cell is as tall as a line, which again leaves more room for the cells.
-  double size = 7 * point, left = 0, side = 0;
+  const double scale_width = 9.5;  // width of the scale with its numbers; lengths here are in millimetres
+  // The font shrinks until a cell is as tall as a line, which again leaves more room for the cells.
+  double size = 7 * point, left = 0, side = 0;  // font size, left margin, side of a cell
   bool labelled = true;
   for (;; size -= 0.25 * point) {
     labelled = size >= 4.5 * point;
-    left = labelled ? widest_mm(queries, size) + 1.5 : 4;
-    side = (options.width_mm - left - bar) / std::max(columns, 1.0);
+    left = labelled ? max_label_width(queries, size) + 1.5 : 4;
+    side = (options.width_mm - left - scale_width) / std::max(columns, 1.0);
     if (!labelled || side >= size * 0.95) break;
   }
   side = std::min(side, 6.0);
-  const double above = labelled ? widest_mm(keys, size) + 1.5 : 4, width = side * columns,
+  const double above = labelled ? max_label_width(keys, size) + 1.5 : 4, width = side * columns,
                height = side * rows;
   const double total = std::max(above + height, above + 12) + 0.5;
 
@@ -91,11 +87,11 @@ std::string paper_svg(const MapView& original, int64_t head, const PaperOptions&
       if (weight < 0) out.rectangle(x, y, side, side, fill("url(#below)"));
     }
   out.rectangle(left, above, width, height, print_outline);
-  const std::string ends_there = "text-anchor=\"end\" " + font_size(size),
+  const std::string right_aligned = "text-anchor=\"end\" " + font_size(size),
                     centred = "text-anchor=\"middle\" " + font_size(7 * point);
   for (int64_t query = 0; labelled && query < map.queries; ++query)
     out.label(left - 0.8, above + side * (static_cast<double>(query) + 0.5) + size * 0.33,
-              queries[static_cast<size_t>(query)], ends_there);
+              queries[static_cast<size_t>(query)], right_aligned);
   for (int64_t key = 0; labelled && key < map.keys; ++key)
     out.rotated_label(left + side * (static_cast<double>(key) + 0.5) + size * 0.33, above - 0.8, -90,
                       keys[static_cast<size_t>(key)], font_size(size));
@@ -115,7 +111,7 @@ std::string paper_svg(const MapView& original, int64_t head, const PaperOptions&
                       text("width=\"", trimmed(options.width_mm, 2), "mm\" height=\"", trimmed(total, 2),
                            "mm\" role=\"img\" font-family=\"'STIX Two Text', 'Times New Roman', Times, "
                            "serif\" fill=\"#000000\""),
-                      text(map.kind, " attention, layer ", map.layer, ", head ", head));
+                      head_title(map, head));
 }
 
 }  // namespace heed

@@ -15,7 +15,7 @@ namespace {
 using picture::joined;
 using picture::json;
 
-constexpr int64_t side_by_side_bytes = int64_t{12} << 20;
+constexpr int64_t max_map_bytes = int64_t{12} << 20;  // bytes of the weights of all models together
 
 std::string side_map_json(const MapView& map) {
   return text("{\"name\":", json(map.name), ",\"kind\":", json(map.kind), ",\"layer\":", map.layer,
@@ -37,10 +37,10 @@ std::string match_json(const HeadMatch& match) {
 std::string side_by_side_page(const SideBySide& all) {
   if (all.models.size() < 2) fail("side_by_side_page: ", all.models.size(), " model. Give two or more.");
   const auto& [first_name, first] = all.models.front();
-  const int64_t share = side_by_side_bytes / static_cast<int64_t>(all.models.size());
+  const int64_t bytes_per_model = max_map_bytes / static_cast<int64_t>(all.models.size());
   const std::string models = joined(all.models, ",\n", [&](const auto& model) {
     return text("{\"name\":", json(model.first), ",\"maps\":[",
-                joined(pooled_within(model.second, share), ",", side_map_json), "]}");
+                joined(pooled_within(model.second, bytes_per_model), ",", side_map_json), "]}");
   });
   const std::span others = std::span(all.models).subspan(1);
   const std::string matches = joined(others, ",", [&, &maps = first, &name = first_name](const auto& model) {

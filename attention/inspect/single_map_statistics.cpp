@@ -17,7 +17,7 @@ bool ends_sentence(std::string_view token) {
 }
 
 /// Mean weight on the key at a fixed offset from the query, over the rows where that key exists.
-double mass_at(const MapView& map, int64_t head, int64_t offset) {
+double mean_weight_at(const MapView& map, int64_t head, int64_t offset) {
   double sum = 0;
   int64_t rows = 0;
   for (int64_t query = 0; query < map.queries; ++query) {
@@ -29,6 +29,7 @@ double mass_at(const MapView& map, int64_t head, int64_t offset) {
   return rows ? sum / static_cast<double>(rows) : 0.0;
 }
 
+/// Mean entropy of rows with equal weights on all visible keys.
 double uniform_entropy(const MapView& map) {
   if (!causal(map)) return std::log(static_cast<double>(map.keys));
   double sum = 0;
@@ -36,37 +37,38 @@ double uniform_entropy(const MapView& map) {
   return sum / static_cast<double>(map.queries);
 }
 
+/// All statistics of one head but uniform_entropy, which all heads of a map share.
 HeadStatistics statistics_of(const MapView& map, int64_t head) {
   HeadStatistics out;
-  const int64_t confident_keys =
-      map.keys > 1 && ends_sentence(map.key_tokens.back()) ? map.keys - 1 : map.keys;
-  std::vector<double> column(static_cast<size_t>(map.keys));
+  const bool has_end = map.keys > 1 && ends_sentence(map.key_tokens.back());
+  const int64_t num_keys_without_end = has_end ? map.keys - 1 : map.keys;
+  std::vector<double> column_means(static_cast<size_t>(map.keys));
   for (int64_t query = 0; query < map.queries; ++query) {
-    double largest = 0;
+    double max_weight = 0;
     for (int64_t key = 0; key < map.keys; ++key) {
       const double weight = map.at(head, query, key);
-      const int64_t away = std::abs(key - query);
+      const int64_t distance = std::abs(key - query);
       out.entropy += entropy_term(weight);
-      out.distance += weight * static_cast<double>(away);
+      out.distance += weight * static_cast<double>(distance);
       out.offset += weight * static_cast<double>(key - query);
-      for (size_t width = static_cast<size_t>(away); width < out.band.size(); ++width)
-        out.band[width] += weight;
-      if (key < confident_keys) largest = std::max(largest, weight);
-      column[static_cast<size_t>(key)] += weight;
+      for (size_t w = static_cast<size_t>(distance); w < out.band.size(); ++w) out.band[w] += weight;
+      if (key < num_keys_without_end) max_weight = std::max(max_weight, weight);
+      column_means[static_cast<size_t>(key)] += weight;
     }
-    out.confidence += largest;
+    out.confidence += max_weight;
   }
   const auto rows = static_cast<double>(map.queries);
   for (double* sum : {&out.entropy, &out.distance, &out.offset, &out.confidence}) *sum /= rows;
-  for (double& mass : out.band) mass /= rows;
-  for (double& mass : column) mass /= rows;
-  out.favourite = std::max_element(column.begin(), column.end()) - column.begin();
-  out.favourite_mass = column[static_cast<size_t>(out.favourite)];
-  for (const double mass : column) out.information += entropy_term(mass);
-  out.information = std::max(0.0, out.information - out.entropy);
-  out.diagonal = mass_at(map, head, 0);
-  out.previous = mass_at(map, head, -1);
-  out.next = mass_at(map, head, 1);
+  for (double& sum : out.band) sum /= rows;
+  for (double& sum : column_means) sum /= rows;
+  out.favourite = std::max_element(column_means.begin(), column_means.end()) - column_means.begin();
+  out.favourite_mass = column_means[static_cast<size_t>(out.favourite)];
+  double mean_row_entropy = 0;
+  for (const double mean : column_means) mean_row_entropy += entropy_term(mean);
+  out.information = std::max(0.0, mean_row_entropy - out.entropy);
+  out.diagonal = mean_weight_at(map, head, 0);
+  out.previous = mean_weight_at(map, head, -1);
+  out.next = mean_weight_at(map, head, 1);
   return out;
 }
 

@@ -30,7 +30,7 @@ struct HeadStatistics {
 /// kernelized attentions have, count as zero in entropies. Throws a data Error when the map is inconsistent.
 std::vector<HeadStatistics> head_statistics(const MapView& map);
 
-/// True when no query gives weight to a later key in any head and the map is square.
+/// True when the map is square and no query gives weight to a later key in any head.
 bool causal(const MapView& map);
 
 /// -a log a in nats, a term of an entropy; 0 for a weight that is not above zero.

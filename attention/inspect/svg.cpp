@@ -10,10 +10,10 @@
 namespace heed::picture {
 namespace {
 
+/// A colour of the style sheet (attention/inspect/page.css has the same values).
 struct PageColour {
   std::string_view name, light, dark;
 };
-// as in attention/inspect/page.css
 constexpr std::array page_colours{
     PageColour{"paper", "#fff", "#14161a"},       PageColour{"text", "#1c2024", "#e7e9ec"},
     PageColour{"muted", "#5c6670", "#9ba5b0"},    PageColour{"line", "#e1e5ea", "#2a2f36"},
@@ -23,29 +23,32 @@ constexpr std::array page_colours{
     PageColour{"series-5", "#8a6a06", "#d9b44a"}, PageColour{"series-6", "#0d7780", "#4fc3cd"},
     PageColour{"series-7", "#9b2c2c", "#ee7f7f"}};
 
+/// The style element that declares all colours, light or dark by the reader's preference.
 std::string style_element() {
   std::string light, dark;
-  for (const PageColour& one : page_colours) {
-    light += text(light.empty() ? "" : ";", "--", one.name, ":", one.light);
-    dark += text(dark.empty() ? "" : ";", "--", one.name, ":", one.dark);
+  for (const PageColour& colour : page_colours) {
+    light += text(light.empty() ? "" : ";", "--", colour.name, ":", colour.light);
+    dark += text(dark.empty() ? "" : ";", "--", colour.name, ":", colour.dark);
   }
   return text("<style>svg{", light, "}@media(prefers-color-scheme:dark){svg{", dark, "}}</style>\n");
 }
 
-/// The declarations of an element whose attributes name colours: "fill:var(--text);"; the attributes then
-/// hold the light colours.
-std::string moved_to_style(std::string& element) {
+/// The style of an element whose attributes name colours, such as fill="var(--text)": "fill:var(--text)". The
+/// attributes get the light colours instead.
+std::string move_to_style(std::string& element) {
   static constexpr std::string_view begin = "=\"var(--", end = ")\"";
   std::string style;
-  for (size_t at; (at = element.find(begin)) != std::string::npos;) {
-    const size_t name_at = at + begin.size(), close = element.find(end, name_at);
-    const std::string name = element.substr(name_at, close - name_at);
-    const size_t space = element.rfind(' ', at);
-    style += text(style.empty() ? "" : ";", element.substr(space + 1, at - space - 1), ":var(--", name, ")");
+  for (size_t equals; (equals = element.find(begin)) != std::string::npos;) {
+    const size_t name_start = equals + begin.size(), name_end = element.find(end, name_start);
+    const std::string name = element.substr(name_start, name_end - name_start);
+    const size_t space = element.rfind(' ', equals);
+    const std::string attribute = element.substr(space + 1, equals - space - 1);
+    style += text(style.empty() ? "" : ";", attribute, ":var(--", name, ")");
     const auto* const colour = std::find_if(page_colours.begin(), page_colours.end(),
-                                            [&](const PageColour& one) { return one.name == name; });
+                                            [&](const PageColour& c) { return c.name == name; });
     if (colour == page_colours.end()) fail(Fault::internal, "standalone_svg: no colour is called ", name);
-    element.replace(at + 2, close + 1 - at - 2, colour->light);
+    const size_t value_start = equals + 2;  // behind =" ; the value ends with the parenthesis
+    element.replace(value_start, name_end + 1 - value_start, colour->light);
   }
   return style;
 }
@@ -116,15 +119,15 @@ std::string SvgCanvas::document(double width, double height, std::string_view at
 
 std::string standalone_svg(const std::string& svg) {
   std::string out;
-  for (size_t at = 0; at < svg.size();) {
-    const size_t end = std::min(svg.find('>', at), svg.size() - 1) + 1;
-    std::string element = svg.substr(at, end - at);
-    const std::string style = moved_to_style(element);
+  for (size_t begin = 0; begin < svg.size();) {
+    const size_t end = std::min(svg.find('>', begin), svg.size() - 1) + 1;
+    std::string element = svg.substr(begin, end - begin);
+    const std::string style = move_to_style(element);
     if (!style.empty())
       element.insert(element.size() - (element.ends_with("/>") ? 2 : 1), " style=\"" + style + "\"");
     out += element;
-    if (at == 0) out += "\n" + style_element();
-    at = end;
+    if (begin == 0) out += "\n" + style_element();
+    begin = end;
   }
   return out;
 }

@@ -6,7 +6,7 @@
 
 namespace heed::picture {
 
-/// The font of pictures for the screen, as an attribute.
+/// The attribute with the font of pictures for the screen.
 inline constexpr std::string_view sans_serif =
     "font-family=\"system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif\"";
 

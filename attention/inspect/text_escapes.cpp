@@ -16,37 +16,39 @@ namespace {
 constexpr char32_t replacement = 0xFFFD;
 
 /// True for invisible characters beyond ASCII that reorder or break a line, and for byte-order marks.
-bool unseen(char32_t c) {
+bool is_invisible(char32_t c) {
   return c >= 0x80 && (is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF);
 }
 
 /// Reads one character and removes it from `rest`. An invalid sequence is read as U+FFFD: its first byte with
 /// the continuation bytes that belong to it.
-char32_t next(std::string_view& rest) {
-  const Utf8 found = utf8_at(rest, 0);
-  size_t used = found.bytes;
-  if (used == 0) {
+char32_t take_character(std::string_view& rest) {
+  const Utf8 character = utf8_at(rest, 0);
+  size_t num_bytes = character.bytes;
+  if (num_bytes == 0) {  // invalid
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
     const unsigned char lead = byte(0);
     const size_t length = lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    for (used = 1; used < length && used < rest.size() && (byte(used) & 0xC0) == 0x80;) ++used;
+    for (num_bytes = 1; num_bytes < length && num_bytes < rest.size() && (byte(num_bytes) & 0xC0) == 0x80;)
+      ++num_bytes;
   }
-  rest.remove_prefix(used);
-  return found.code;
+  rest.remove_prefix(num_bytes);
+  return character.code;
 }
 
 /// Appends a character as UTF-8.
-void put(std::string& out, char32_t c) {
+void append_character(std::string& out, char32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(c);
     return;
   }
-  const int extra = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  const int num_continuations = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
   constexpr unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
-  out += static_cast<char>(lead[extra] | (c >> (6 * extra)));
-  for (int i = extra - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
+  out += static_cast<char>(lead[num_continuations] | (c >> (6 * num_continuations)));
+  for (int i = num_continuations - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
 }
 
+/// A number in this format with so many digits: significant ones, or decimals if it is fixed.
 std::string to_text(double value, std::chars_format format, int digits) {
   std::array<char, 400> buffer;
   const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format, digits);
@@ -59,15 +61,15 @@ std::string visible(std::string_view token) {
   if (token.empty()) return "∅";
   std::string out;
   while (!token.empty()) {
-    const char32_t c = next(token);
+    const char32_t c = take_character(token);
     if (c < 0x20)
-      put(out, 0x2400 + c);
+      append_character(out, U'\u2400' + c);  // the control picture of c
     else if (c == 0x20 || c == 0xA0)
-      put(out, 0x2423);
+      append_character(out, U'\u2423');  // an open box, for blanks
     else if (c == 0x7F)
-      put(out, 0x2421);
+      append_character(out, U'\u2421');  // the control picture of DEL
     else
-      put(out, unseen(c) ? replacement : c);
+      append_character(out, is_invisible(c) ? replacement : c);
   }
   return out;
 }
@@ -78,10 +80,10 @@ std::string shorten(std::string_view utf8, int64_t columns) {
   std::string out;
   int64_t used = 0;
   while (!utf8.empty()) {
-    const char32_t c = next(utf8);
+    const char32_t c = take_character(utf8);
     if (used + display_width(c) > columns - 1) break;
     used += display_width(c);
-    put(out, c);
+    append_character(out, c);
   }
   return out + "…";
 }
@@ -90,18 +92,18 @@ std::string escape(std::string_view utf8) {
   std::string out;
   out.reserve(utf8.size());
   while (!utf8.empty()) {
-    const char32_t c = next(utf8);
+    const char32_t c = take_character(utf8);
     const std::string_view entity = c == '&'    ? "&amp;"
                                     : c == '<'  ? "&lt;"
                                     : c == '>'  ? "&gt;"
                                     : c == '"'  ? "&quot;"
                                     : c == '\'' ? "&#39;"
                                                 : "";
-    const bool layout = c == '\n' || c == '\t' || c == '\r';
+    const bool is_layout = c == '\n' || c == '\t' || c == '\r';
     if (!entity.empty())
       out += entity;
     else
-      put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c) ? replacement : c);
+      append_character(out, (c < 0x20 && !is_layout) || c == 0x7F || is_invisible(c) ? replacement : c);
   }
   return out;
 }
@@ -110,7 +112,7 @@ std::string json(std::string_view utf8) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out = "\"";
   while (!utf8.empty()) {
-    const char32_t c = next(utf8);
+    const char32_t c = take_character(utf8);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += static_cast<char>(c);
@@ -119,7 +121,7 @@ std::string json(std::string_view utf8) {
       out += digits[c >> 4];
       out += digits[c & 15];
     } else {
-      put(out, unseen(c) ? replacement : c);
+      append_character(out, is_invisible(c) ? replacement : c);
     }
   }
   return out + '"';
@@ -166,8 +168,8 @@ std::string fixed(double value, int decimals) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   std::string out = to_text(value, std::chars_format::fixed, decimals);
-  const bool zero = out.find_first_of("123456789") == std::string::npos;
-  return zero && out.front() == '-' ? out.substr(1) : out;
+  const bool is_zero = out.find_first_of("123456789") == std::string::npos;
+  return is_zero && out.front() == '-' ? out.substr(1) : out;
 }
 
 std::string trimmed(double value, int decimals) {
@@ -178,12 +180,18 @@ std::string trimmed(double value, int decimals) {
   return out;
 }
 
+int64_t max_display_width(const std::vector<std::string>& words) {
+  int64_t columns = 0;
+  for (const std::string& word : words) columns = std::max(columns, display_width(word));
+  return columns;
+}
+
 std::string padded(std::string_view words, int64_t columns, Align align) {
   const std::string blanks(static_cast<size_t>(std::max<int64_t>(columns - display_width(words), 0)), ' ');
   return align == Align::left ? std::string(words) + blanks : blanks + std::string(words);
 }
 
-std::string line_without_blanks(std::string_view line) {
+std::string trimmed_line(std::string_view line) {
   return std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
 }
 

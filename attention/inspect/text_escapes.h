@@ -38,18 +38,20 @@ void append_bytes(std::string& bytes, uint32_t value, int count);
 
 /// A number with a fixed count of decimals, independent of the locale: fixed(0.25, 3) is "0.250".
 std::string fixed(double value, int decimals);
-/// Returns text like fixed(), but without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
+/// A number like fixed(), but without trailing zeros, for coordinates: trimmed(2.50, 2) is "2.5".
 std::string trimmed(double value, int decimals);
 
+/// The largest display width of the words, in columns of a terminal; 0 without words.
+int64_t max_display_width(const std::vector<std::string>& words);
 /// The side of a field on which words stand that are shorter than it.
 enum class Align {
-  left,  ///< blanks follow them
-  right  ///< blanks precede them
+  left,  ///< blanks follow the words
+  right  ///< blanks precede the words
 };
 /// The words with blanks beside them, so that they take at least so many columns of a terminal.
 std::string padded(std::string_view words, int64_t columns, Align align = Align::left);
-/// A line without blanks at its end, and with a line break.
-std::string line_without_blanks(std::string_view line);
+/// A line without blanks at its end, followed by a line break.
+std::string trimmed_line(std::string_view line);
 
 /// What `word_of` makes of each item, with `separator` between.
 template <class Items, class WordOf>
@@ -65,7 +67,7 @@ std::string joined(const Items& items, std::string_view separator, const WordOf&
 }
 /// The words with `separator` between them.
 std::string joined(const std::vector<std::string>& words, std::string_view separator = ", ");
-/// Adds words behind others, with `separator` between them where both are there.
+/// Appends `more` to `words`, with `separator` between them unless one of them is empty.
 void append_part(std::string& words, std::string_view more, std::string_view separator = "; ");
 
 }  // namespace heed::picture

@@ -3,64 +3,69 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "heed/core/error.h"
 
 namespace heed {
 namespace {
 
-ComparedMatrix compared(const std::string& name, const SquareMatrix& map, const SquareMatrix& other) {
-  ComparedMatrix out{.name = name, .entrywise = entrywise_distance(map, other)};
-  out.mean = out.entrywise / static_cast<double>(map.size * map.size);
-  out.frobenius = frobenius_distance(map, other);
-  out.spectral = spectral_distance(map, other);
-  out.rank = rank(other);
-  return out;
+ComparedMatrix comparison_of(const std::string& name, const SquareMatrix& map, const SquareMatrix& matrix) {
+  const double entrywise = entrywise_distance(map, matrix);
+  return {.name = name,
+          .entrywise = entrywise,
+          .mean_error = entrywise / static_cast<double>(map.size * map.size),
+          .frobenius = frobenius_distance(map, matrix),
+          .spectral = spectral_distance(map, matrix),
+          .rank = rank(matrix)};
 }
 
+/// "bars at 3, 17"; empty without bars.
 std::string starts_text(const std::vector<int64_t>& starts) {
   std::string out;
   for (const int64_t start : starts) out += text(out.empty() ? "bars at " : ", ", start);
   return out;
 }
 
-bool bars_fit(const SquareMatrix& map, const StructureOptions& o) {
-  return o.width >= 1 && o.num_pos >= 1 && o.num_pos * o.width <= map.size;
+bool bars_fit(const SquareMatrix& map, const StructureOptions& options) {
+  return options.width >= 1 && options.num_pos >= 1 && options.num_pos * options.width <= map.size;
 }
 
-void add_families(const SquareMatrix& map, const StructureOptions& o, HeadStructure& out) {
+/// Adds the nearest member of each family; of bars only where they fit.
+void add_families(const SquareMatrix& map, const StructureOptions& options, HeadStructure& out) {
   for (const MapFamily family : {MapFamily::diagonal, MapFamily::band, MapFamily::bars}) {
-    if (family == MapFamily::bars && !bars_fit(map, o)) continue;
+    if (family == MapFamily::bars && !bars_fit(map, options)) continue;
     const NearestMap nearest = nearest_map(map, {.family = family,
-                                                 .width = o.width,
-                                                 .num_pos = o.num_pos,
-                                                 .dropout = o.dropout,
-                                                 .eps = o.eps,
-                                                 .errors = o.errors});
-    out.matrices.push_back(compared(to_string(family), map, nearest.matrix));
+                                                 .width = options.width,
+                                                 .num_pos = options.num_pos,
+                                                 .dropout = options.dropout,
+                                                 .eps = options.eps,
+                                                 .errors = options.errors});
+    out.matrices.push_back(comparison_of(to_string(family), map, nearest.matrix));
     out.matrices.back().note = starts_text(nearest.starts);
   }
 }
 
+/// The mean of a member over the maps; rounded where it is an integer.
 template <class Number>
 Number mean_of(const std::vector<HeadStructure>& maps, Number HeadStructure::*member) {
   double sum = 0;
-  for (const HeadStructure& one : maps) sum += static_cast<double>(one.*member);
+  for (const HeadStructure& map : maps) sum += static_cast<double>(map.*member);
   const double mean = sum / static_cast<double>(maps.size());
   return std::is_integral_v<Number> ? static_cast<Number>(std::llround(mean)) : static_cast<Number>(mean);
 }
 
-/// The means of a matrix over the maps; nothing where one of them lacks it.
+/// The means of the distances of the matrix `name` over the maps; empty where a map was not compared with it.
 std::optional<ComparedMatrix> mean_matrix(const std::vector<HeadStructure>& maps, const std::string& name) {
   ComparedMatrix out{.name = name};
   double ranks = 0;
   const auto count = static_cast<double>(maps.size());
-  for (const HeadStructure& one : maps) {
-    const auto found = std::find_if(one.matrices.begin(), one.matrices.end(),
+  for (const HeadStructure& map : maps) {
+    const auto found = std::find_if(map.matrices.begin(), map.matrices.end(),
                                     [&](const ComparedMatrix& m) { return m.name == name; });
-    if (found == one.matrices.end()) return std::nullopt;
+    if (found == map.matrices.end()) return std::nullopt;
     out.entrywise += found->entrywise / count;
-    out.mean += found->mean / count;
+    out.mean_error += found->mean_error / count;
     out.frobenius += found->frobenius / count;
     out.spectral += found->spectral / count;
     ranks += static_cast<double>(found->rank) / count;
@@ -72,55 +77,57 @@ std::optional<ComparedMatrix> mean_matrix(const std::vector<HeadStructure>& maps
 }  // namespace
 
 const ComparedMatrix& HeadStructure::of(const std::string& name) const {
-  for (const ComparedMatrix& one : matrices) {
-    if (one.name == name) return one;
+  for (const ComparedMatrix& matrix : matrices) {
+    if (matrix.name == name) return matrix;
   }
   fail("structure: the map is compared with no matrix '", name, "'.");
 }
 
 double HeadStructure::nearest() const {
-  double out = INFINITY;
-  for (const ComparedMatrix& one : matrices) {
+  double min_distance = INFINITY;
+  for (const ComparedMatrix& matrix : matrices) {
     for (const MapFamily family : {MapFamily::diagonal, MapFamily::band, MapFamily::bars}) {
-      if (one.name == to_string(family)) out = std::min(out, one.entrywise);
+      if (matrix.name == to_string(family)) min_distance = std::min(min_distance, matrix.entrywise);
     }
   }
-  return out;
+  return min_distance;
 }
 
-HeadStructure head_structure(const SquareMatrix& map, const StructureOptions& o, uint64_t stream) {
+HeadStructure head_structure(const SquareMatrix& map, const StructureOptions& options, uint64_t stream) {
   if (map.size > max_structured_size) {
     fail("structure: a map of ", map.size, " rows; the largest that is analysed has ", max_structured_size,
          ". Give a shorter text.");
   }
-  HeadStructure out{.size = map.size, .least_row = INFINITY, .greatest_row = -INFINITY};
+  HeadStructure out{.size = map.size, .min_row_sum = INFINITY, .max_row_sum = -INFINITY};
   for (int64_t i = 0; i < map.size; ++i) {
     double sum = 0;
-    for (const double value : map.row(i)) {
-      sum += value;
-      out.mass += std::abs(value);
+    for (const double weight : map.row(i)) {
+      sum += weight;
+      out.mass += std::abs(weight);
     }
-    out.least_row = std::min(out.least_row, sum);
-    out.greatest_row = std::max(out.greatest_row, sum);
+    out.min_row_sum = std::min(out.min_row_sum, sum);
+    out.max_row_sum = std::max(out.max_row_sum, sum);
   }
   const SquareMatrix zero = SquareMatrix::zeros(map.size);
   out.frobenius = frobenius_distance(map, zero);
   out.spectral = spectral_distance(map, zero);
   out.rank = rank(map);
-  add_families(map, o, out);
-  if (o.search_draws > 0 && bars_fit(map, o)) {
-    const SearchResult found = random_search(
-        map,
-        {.width = o.width, .num_pos = o.num_pos, .draws = o.search_draws, .seed = o.seed, .stream = stream});
+  add_families(map, options, out);
+  if (options.search_draws > 0 && bars_fit(map, options)) {
+    const SearchResult found = random_search(map, {.width = options.width,
+                                                   .num_pos = options.num_pos,
+                                                   .draws = options.search_draws,
+                                                   .seed = options.seed,
+                                                   .stream = stream});
     if (std::isfinite(found.distance)) {
-      out.matrices.push_back(compared("search", map, found.matrix));
+      out.matrices.push_back(comparison_of("search", map, found.matrix));
       out.matrices.back().note = text("found in the family ", to_string(found.family));
     }
   }
-  out.matrices.push_back(compared("zero", map, zero));
-  out.matrices.push_back(compared("uniform", map, SquareMatrix::uniform(map.size)));
-  out.matrices.push_back(compared("identity", map, SquareMatrix::identity(map.size)));
-  out.sweep = band_distances(map, std::min(o.max_width, map.size - 1));
+  out.matrices.push_back(comparison_of("zero", map, zero));
+  out.matrices.push_back(comparison_of("uniform", map, SquareMatrix::uniform(map.size)));
+  out.matrices.push_back(comparison_of("identity", map, SquareMatrix::identity(map.size)));
+  out.sweep = band_distances(map, std::min(options.max_width, map.size - 1));
   return out;
 }
 
@@ -129,23 +136,23 @@ HeadStructure mean_structure(const std::vector<HeadStructure>& maps) {
   if (maps.size() == 1) return maps.front();
   HeadStructure out{.size = mean_of(maps, &HeadStructure::size),
                     .mass = mean_of(maps, &HeadStructure::mass),
-                    .least_row = INFINITY,
-                    .greatest_row = -INFINITY,
+                    .min_row_sum = INFINITY,
+                    .max_row_sum = -INFINITY,
                     .frobenius = mean_of(maps, &HeadStructure::frobenius),
                     .spectral = mean_of(maps, &HeadStructure::spectral),
                     .rank = mean_of(maps, &HeadStructure::rank)};
-  size_t widths = maps.front().sweep.size();
-  for (const HeadStructure& one : maps) {
-    out.least_row = std::min(out.least_row, one.least_row);
-    out.greatest_row = std::max(out.greatest_row, one.greatest_row);
-    widths = std::min(widths, one.sweep.size());
+  size_t num_widths = maps.front().sweep.size();
+  for (const HeadStructure& map : maps) {
+    out.min_row_sum = std::min(out.min_row_sum, map.min_row_sum);
+    out.max_row_sum = std::max(out.max_row_sum, map.max_row_sum);
+    num_widths = std::min(num_widths, map.sweep.size());
   }
-  for (const ComparedMatrix& one : maps.front().matrices) {
-    if (const auto mean = mean_matrix(maps, one.name)) out.matrices.push_back(*mean);
+  for (const ComparedMatrix& matrix : maps.front().matrices) {
+    if (const auto mean = mean_matrix(maps, matrix.name)) out.matrices.push_back(*mean);
   }
-  for (size_t w = 0; w < widths; ++w) {
+  for (size_t w = 0; w < num_widths; ++w) {
     double sum = 0;
-    for (const HeadStructure& one : maps) sum += one.sweep[w];
+    for (const HeadStructure& map : maps) sum += map.sweep[w];
     out.sweep.push_back(sum / static_cast<double>(maps.size()));
   }
   return out;

@@ -1,7 +1,6 @@
 // The structure of a head's map: its nearest structured maps, and uniform, identity and zero matrices.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,36 +14,36 @@ struct StructureOptions {
   int64_t width = 3;       ///< w of the band and of the bars
   int64_t num_pos = 2;     ///< number of bars
   double dropout = 0;      ///< share of a row's band that is zero, as in FamilyOptions
-  double eps = 0;          ///< size of an error at most
-  int64_t errors = 1;      ///< in a row at most
+  double eps = 0;          ///< largest absolute value of an error
+  int64_t errors = 1;      ///< largest number of errors in a row
   int64_t max_width = 32;  ///< largest w of the sweep
-  int64_t search_draws =
-      0;              ///< draws of the random search, per family and setting; 0: no search. The thesis has 30
+  /// Draws of the random search, per family and setting; 0: no search. The thesis has 30.
+  int64_t search_draws = 0;
   uint64_t seed = 1;  ///< seed of the random search
 };
 
 /// The largest map that is analysed: singular values take n^3 operations.
 inline constexpr int64_t max_structured_size = 512;
 
-/// A matrix beside the map.
+/// A matrix X that a map A is compared with, and its distances from the map.
 struct ComparedMatrix {
-  std::string name;      ///< "diagonal", "band", "bars", "search", "zero", "uniform", "identity"
-  double entrywise = 0;  ///< sum_ij |A_ij - X_ij|
-  double mean = 0;       ///< that divided by n^2: the "mean error" of the thesis
-  double frobenius = 0;  ///< Frobenius norm of the difference
-  double spectral = 0;   ///< its largest singular value
-  int64_t rank = 0;      ///< rank of the matrix itself
-  std::string note{};    ///< starts of the bars, family of the search
+  std::string name;       ///< "diagonal", "band", "bars", "search", "zero", "uniform", "identity"
+  double entrywise = 0;   ///< sum_ij |A_ij - X_ij|
+  double mean_error = 0;  ///< entrywise / n^2: the "mean error" of the thesis
+  double frobenius = 0;   ///< Frobenius norm of A - X
+  double spectral = 0;    ///< largest singular value of A - X
+  int64_t rank = 0;       ///< rank of X
+  std::string note{};     ///< starts of the bars, or the family that the search found
 };
 
 /// The structure of one head.
 struct HeadStructure {
-  int64_t size = 0;                        ///< n
+  int64_t size = 0;                        ///< n: number of queries and of keys
   double mass = 0;                         ///< sum_ij |A_ij|: the distance to the zero matrix
-  double least_row = 0;                    ///< smallest row sum: 1 without dropout and band
-  double greatest_row = 0;                 ///< largest row sum
+  double min_row_sum = 0;                  ///< smallest row sum: 1 without dropout and band
+  double max_row_sum = 0;                  ///< largest row sum
   double frobenius = 0;                    ///< Frobenius norm of the map
-  double spectral = 0;                     ///< its largest singular value
+  double spectral = 0;                     ///< largest singular value of the map
   int64_t rank = 0;                        ///< rank of the map
   std::vector<ComparedMatrix> matrices{};  ///< nearest members, then search, zero, uniform, identity
   std::vector<double> sweep{};             ///< band_distances() for w = 0..max_width, at most n - 1

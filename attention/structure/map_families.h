@@ -24,26 +24,25 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "heed/attention/structure/square_matrix.h"
 
 namespace heed {
 
-/// Sigma 1, 2 and 3 of the thesis: positional, syntactic, rare-token heads.
+/// The families Sigma 1, 2 and 3 of the thesis: positional, syntactic, rare-token heads.
 enum class MapFamily { diagonal, band, bars };
 /// The word for a family: "diagonal", "band", "bars".
 const char* to_string(MapFamily family);
 
-/// A family, and how much of a map its members may have.
+/// A family, and the limits on the entries of its members.
 struct FamilyOptions {
   MapFamily family = MapFamily::band;  ///< the positions of P
   int64_t width = 3;                   ///< w: diagonals to either side of a band, or the height of a bar
   int64_t num_pos = 2;                 ///< number of bars
   double dropout = 0;                  ///< share of zeros in each row of a band, 0 to below 1
-  double eps = 0;                      ///< largest size of an entry of E
-  int64_t errors = 0;                  ///< entries of E in a row at most; the thesis has 1 on average
+  double eps = 0;                      ///< largest absolute value of an entry of E
+  int64_t errors = 0;  ///< largest number of entries of E in a row; 1 on average in the thesis
 };
 
 /// The nearest member of a family.

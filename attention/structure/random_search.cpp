@@ -11,6 +11,7 @@
 namespace heed {
 namespace {
 
+/// Divides each row by its sum; a row of zeros becomes NaN.
 void normalise_rows(SquareMatrix& map) {
   for (int64_t i = 0; i < map.size; ++i) {
     double sum = 0;
@@ -19,7 +20,8 @@ void normalise_rows(SquareMatrix& map) {
   }
 }
 
-/// The distance of two maps, or infinity from the row on where it is above `limit` or not a number.
+/// The entry-wise distance of two maps; infinity where it is at least `limit` or not a number, which ends the
+/// sum early.
 double bounded_distance(const SquareMatrix& a, const SquareMatrix& b, double limit) {
   double sum = 0;
   for (int64_t i = 0; i < a.size; ++i) {
@@ -32,12 +34,12 @@ double bounded_distance(const SquareMatrix& a, const SquareMatrix& b, double lim
 }  // namespace
 
 double MapGenerator::uniform() {
-  if (left_ == 0) {
+  if (num_unused_words_ == 0) {
     const Philox block = Philox::at(seed_, counter_++, stream_);
     std::copy(std::begin(block.word), std::end(block.word), words_);
-    left_ = 4;
+    num_unused_words_ = 4;
   }
-  return words_[--left_] * 0x1p-32;
+  return words_[--num_unused_words_] * 0x1p-32;
 }
 
 int64_t MapGenerator::below(int64_t count) {
@@ -45,14 +47,14 @@ int64_t MapGenerator::below(int64_t count) {
 }
 
 void MapGenerator::add_noise(SquareMatrix& map, double size) {
-  // n = map.size distinct positions of n^2 get noise, except those on the diagonal.
-  std::vector<int64_t> places;
-  while (static_cast<int64_t>(places.size()) < map.size) {
-    const int64_t place = below(map.size * map.size);
-    if (std::find(places.begin(), places.end(), place) != places.end()) continue;
-    places.push_back(place);
-    const double value = size * uniform();
-    if (place % (map.size + 1) != 0) map.values[static_cast<size_t>(place)] += value;
+  std::vector<int64_t> drawn;  // map.size distinct entries of the row-major map
+  while (static_cast<int64_t>(drawn.size()) < map.size) {
+    const int64_t entry = below(map.size * map.size);
+    if (std::find(drawn.begin(), drawn.end(), entry) != drawn.end()) continue;
+    drawn.push_back(entry);
+    const double noise = size * uniform();
+    const bool is_on_diagonal = entry % (map.size + 1) == 0;
+    if (!is_on_diagonal) map.values[static_cast<size_t>(entry)] += noise;  // diagonal entries use up a draw
   }
 }
 
@@ -82,15 +84,15 @@ SquareMatrix MapGenerator::bars(int64_t size, int64_t num_pos, int64_t width, do
   for (int64_t i = 0; i < size; ++i) out.at(i, i) = weight * (0.7 + 0.3 * uniform());
   // Distinct numbers below size - num_pos (width - 1), in ascending order, each shifted by width - 1 for
   // every earlier bar: every set of starts at least `width` apart is equally likely.
-  const int64_t room = size - num_pos * (width - 1);
-  std::vector<int64_t> starts;
-  while (static_cast<int64_t>(starts.size()) < num_pos) {
-    const int64_t place = below(room);
-    if (std::find(starts.begin(), starts.end(), place) == starts.end()) starts.push_back(place);
+  const int64_t num_choices = size - num_pos * (width - 1);
+  std::vector<int64_t> drawn;
+  while (static_cast<int64_t>(drawn.size()) < num_pos) {
+    const int64_t number = below(num_choices);
+    if (std::find(drawn.begin(), drawn.end(), number) == drawn.end()) drawn.push_back(number);
   }
-  std::sort(starts.begin(), starts.end());
+  std::sort(drawn.begin(), drawn.end());
   for (int64_t k = 0; k < num_pos; ++k) {
-    const int64_t start = starts[static_cast<size_t>(k)] + k * (width - 1);
+    const int64_t start = drawn[static_cast<size_t>(k)] + k * (width - 1);
     for (int64_t i = start; i < start + width; ++i) std::swap(out.at(i, i), out.at(i, start));
   }
   add_noise(out, 0.5);
@@ -98,38 +100,41 @@ SquareMatrix MapGenerator::bars(int64_t size, int64_t num_pos, int64_t width, do
   return out;
 }
 
-SearchResult random_search(const SquareMatrix& map, const SearchOptions& o) {
-  if (o.width < 1 || o.num_pos < 1 || o.num_pos * o.width > map.size) {
-    fail("structure: ", o.num_pos, " bars of height ", o.width, " do not fit into a map of ", map.size,
-         " rows. Both must be at least 1, and their product at most the number of rows.");
+SearchResult random_search(const SquareMatrix& map, const SearchOptions& options) {
+  if (options.width < 1 || options.num_pos < 1 || options.num_pos * options.width > map.size) {
+    fail("structure: ", options.num_pos, " bars of height ", options.width, " do not fit into a map of ",
+         map.size, " rows. Both must be at least 1, and their product at most the number of rows.");
   }
-  if (o.draws < 1 || o.grid < 2)
-    fail("structure: ", o.draws, " draws on a grid of ", o.grid, ". There must be at least 1, and 2 values.");
-  MapGenerator generator(o.seed, o.stream);
-  SearchResult out{.distance = std::numeric_limits<double>::infinity()};
-  const auto take = [&](MapFamily family, SquareMatrix candidate) {
-    ++out.candidates;
-    const double distance = bounded_distance(map, candidate, out.distance);
-    if (!(distance < out.distance)) return;
-    out.distance = distance;
-    out.family = family;
-    out.matrix = std::move(candidate);
+  if (options.draws < 1 || options.grid < 2)
+    fail("structure: ", options.draws, " draws on a grid of ", options.grid,
+         ". There must be at least 1, and 2 values.");
+  MapGenerator generator(options.seed, options.stream);
+  SearchResult best{.distance = std::numeric_limits<double>::infinity()};
+  const auto try_candidate = [&](MapFamily family, SquareMatrix candidate) {
+    ++best.candidates;
+    const double distance = bounded_distance(map, candidate, best.distance);
+    if (!(distance < best.distance)) return;
+    best.distance = distance;
+    best.family = family;
+    best.matrix = std::move(candidate);
   };
-  const auto value = [&](int64_t step) {
-    return static_cast<double>(step) / static_cast<double>(o.grid - 1);
+  const auto coefficient = [&](int64_t step) {
+    return static_cast<double>(step) / static_cast<double>(options.grid - 1);
   };
-  for (int64_t weight = 0; weight < o.grid; ++weight) {
-    for (int64_t unused = 0; unused < o.grid; ++unused) {  // a coefficient that the notebook never reads
-      for (int64_t noise = 0; noise < o.grid; ++noise) {
-        for (int64_t draw = 0; draw < o.draws; ++draw) {
-          take(MapFamily::diagonal, generator.diagonal(map.size, value(noise)));
-          take(MapFamily::band, generator.band(map.size, o.width, value(noise)));
-          take(MapFamily::bars, generator.bars(map.size, o.num_pos, o.width, value(weight)));
+  for (int64_t weight = 0; weight < options.grid; ++weight) {
+    for (int64_t unused = 0; unused < options.grid;
+         ++unused) {  // a coefficient that the notebook never reads
+      for (int64_t noise = 0; noise < options.grid; ++noise) {
+        for (int64_t draw = 0; draw < options.draws; ++draw) {
+          try_candidate(MapFamily::diagonal, generator.diagonal(map.size, coefficient(noise)));
+          try_candidate(MapFamily::band, generator.band(map.size, options.width, coefficient(noise)));
+          try_candidate(MapFamily::bars,
+                        generator.bars(map.size, options.num_pos, options.width, coefficient(weight)));
         }
       }
     }
   }
-  return out;
+  return best;
 }
 
 }  // namespace heed

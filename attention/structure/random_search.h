@@ -21,12 +21,12 @@ struct SearchOptions {
   uint64_t stream = 0;  ///< a different number for each head of one search
 };
 
-/// The nearest candidate.
+/// The nearest candidate of a search.
 struct SearchResult {
   SquareMatrix matrix{};               ///< rows sum to 1
   double distance = 0;                 ///< sum_ij |A_ij - X_ij|; infinite where no candidate was usable
-  MapFamily family = MapFamily::band;  ///< the candidate's
-  int64_t candidates = 0;              ///< drawn, with those that were not usable
+  MapFamily family = MapFamily::band;  ///< family of the nearest candidate
+  int64_t candidates = 0;              ///< number of candidates drawn, unusable ones included
 };
 
 /// The nearest of draws * grid^3 candidates of each family to a map. Fails where an option is out of range
@@ -50,13 +50,14 @@ class MapGenerator {
   SquareMatrix bars(int64_t size, int64_t num_pos, int64_t width, double weight);
 
  private:
-  double uniform();  // in [0, 1)
-  int64_t below(int64_t count);
+  double uniform();              ///< a number in [0, 1)
+  int64_t below(int64_t count);  ///< a whole number in [0, count)
+  /// Adds noise of 0 to `size` to n random entries of a map [n, n], but to none on the diagonal.
   void add_noise(SquareMatrix& map, double size);
 
   uint64_t seed_, stream_, counter_ = 0;
-  uint32_t words_[4] = {};
-  int left_ = 0;
+  uint32_t words_[4] = {};  // words of the last Philox block
+  int num_unused_words_ = 0;
 };
 
 }  // namespace heed

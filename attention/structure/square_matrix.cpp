@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "heed/core/error.h"
 
@@ -18,22 +19,24 @@ SquareMatrix difference(const SquareMatrix& a, const SquareMatrix& b) {
   return out;
 }
 
-/// Rotates two columns p and q of a matrix so that they become orthogonal; false if they already are.
+/// Rotates two columns p and q of a matrix in their plane so that they become orthogonal: by the angle whose
+/// cotangent of the double is (q.q - p.p) / (2 p.q). Returns false if they already are.
 bool orthogonalise(double* p, double* q, int64_t length) {
-  double alpha = 0, beta = 0, gamma = 0;
+  double pp = 0, qq = 0, pq = 0;
   for (int64_t i = 0; i < length; ++i) {
-    alpha += p[i] * p[i];
-    beta += q[i] * q[i];
-    gamma += p[i] * q[i];
+    pp += p[i] * p[i];
+    qq += q[i] * q[i];
+    pq += p[i] * q[i];
   }
-  if (std::abs(gamma) <= 1e-15 * std::sqrt(alpha * beta) || gamma == 0) return false;
-  const double zeta = (beta - alpha) / (2 * gamma);
-  const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));
-  const double c = 1 / std::hypot(1.0, t), s = c * t;
+  if (std::abs(pq) <= 1e-15 * std::sqrt(pp * qq) || pq == 0) return false;
+  const double cot_double_angle = (qq - pp) / (2 * pq);
+  const double tangent =
+      std::copysign(1.0, cot_double_angle) / (std::abs(cot_double_angle) + std::hypot(1.0, cot_double_angle));
+  const double cosine = 1 / std::hypot(1.0, tangent), sine = cosine * tangent;
   for (int64_t i = 0; i < length; ++i) {
-    const double old = p[i];
-    p[i] = c * old - s * q[i];
-    q[i] = s * old + c * q[i];
+    const double old_p = p[i];
+    p[i] = cosine * old_p - sine * q[i];
+    q[i] = sine * old_p + cosine * q[i];
   }
   return true;
 }
@@ -84,22 +87,18 @@ std::vector<double> singular_values(const SquareMatrix& a) {
     fail(Fault::data, "structure: a weight of the map is not finite, so it has no singular values.");
   constexpr int max_sweeps = 60;        // ten are usual
   std::vector<double> rows = a.values;  // columns of the transposed matrix, whose singular values are equal
-  bool rotated = true;
-  for (int sweep = 0; sweep < max_sweeps && rotated; ++sweep) {
-    rotated = false;
+  bool has_rotated = true;
+  for (int sweep = 0; sweep < max_sweeps && has_rotated; ++sweep) {
+    has_rotated = false;
     for (int64_t i = 0; i + 1 < a.size; ++i) {
       for (int64_t j = i + 1; j < a.size; ++j)
-        rotated |= orthogonalise(rows.data() + i * a.size, rows.data() + j * a.size, a.size);
+        has_rotated |= orthogonalise(rows.data() + i * a.size, rows.data() + j * a.size, a.size);
     }
   }
   std::vector<double> out;
   for (int64_t i = 0; i < a.size; ++i) {
-    double squares = 0;
-    for (int64_t j = 0; j < a.size; ++j) {
-      const double value = rows[static_cast<size_t>(i * a.size + j)];
-      squares += value * value;
-    }
-    out.push_back(std::sqrt(squares));
+    const double* row = rows.data() + i * a.size;
+    out.push_back(std::sqrt(std::inner_product(row, row + a.size, row, 0.0)));
   }
   std::sort(out.rbegin(), out.rend());
   return out;
@@ -107,9 +106,9 @@ std::vector<double> singular_values(const SquareMatrix& a) {
 
 int64_t rank(const SquareMatrix& a) {
   const std::vector<double> values = singular_values(a);
-  const double least = values.front() * static_cast<double>(a.size) *
-                       static_cast<double>(std::numeric_limits<float>::epsilon());
-  return std::count_if(values.begin(), values.end(), [&](double value) { return value > least; });
+  const double max_rounding = values.front() * static_cast<double>(a.size) *
+                              static_cast<double>(std::numeric_limits<float>::epsilon());
+  return std::count_if(values.begin(), values.end(), [&](double value) { return value > max_rounding; });
 }
 
 }  // namespace heed

@@ -9,7 +9,7 @@ namespace heed {
 
 /// A square matrix on the host, row-major. Row i holds the weights of query i.
 struct SquareMatrix {
-  int64_t size = 0;              ///< n: rows and columns
+  int64_t size = 0;              ///< n: number of rows and of columns
   std::vector<double> values{};  ///< [n, n]
 
   /// Zeros, [size, size].

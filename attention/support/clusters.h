@@ -12,7 +12,7 @@ namespace heed {
 /// The hierarchy: level 0 holds positions, level l clusters of 2^l positions; every level is cut into blocks
 /// of `block` clusters.
 struct Clusters {
-  int64_t block = 16;   ///< even
+  int64_t block = 16;   ///< clusters of a block; even
   bool causal = false;  ///< a position attends to itself and earlier ones only
 
   /// The highest level for `length` positions: the last one with more than one block, or 0.

@@ -1,4 +1,4 @@
-// Centres and expanded squared distances.
+// The centre of the keys, and squared distances as matrix products.
 #include "heed/attention/support/gaussian_kernel.h"
 
 #include <vector>
@@ -15,13 +15,15 @@ Tensor centre_of_keys(const Tensor& k, const Mask& mask) {
 }
 
 Tensor log_gaussian(const Tensor& q, const Tensor& k, double scale) {
-  // One product of rows [2 s q, -s |q|^2, -s] and [k, 1, |k|^2]: passes over the scores would cost more.
-  const auto constant = [](const Tensor& x, double value) {
+  // One matrix product of rows [2 s q, -s |q|^2, -s] and [k, 1, |k|^2], with s the scale: adding the squares
+  // to the scores afterwards would take more passes over them.
+  const auto constant_column = [](const Tensor& x, double value) {
     return Tensor::full(Shape{x.extent(0), x.extent(1), x.extent(2), 1}, value, x.dtype(), x.device());
   };
-  const std::vector<Tensor> of_q{q * (2 * scale), sum(square(q), 3) * -scale, constant(q, -scale)};
-  const std::vector<Tensor> of_k{k, constant(k, 1), sum(square(k), 3)};
-  return matmul(concat(of_q, 3), transpose(concat(of_k, 3), 2, 3));
+  const std::vector<Tensor> query_columns{q * (2 * scale), sum(square(q), 3) * -scale,
+                                          constant_column(q, -scale)};
+  const std::vector<Tensor> key_columns{k, constant_column(k, 1), sum(square(k), 3)};
+  return matmul(concat(query_columns, 3), transpose(concat(key_columns, 3), 2, 3));
 }
 
 }  // namespace heed

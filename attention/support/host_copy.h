@@ -21,7 +21,7 @@ class HostCopy {
 
  private:
   mutable std::mutex mutex_;
-  mutable Numbers numbers_;
+  mutable Numbers numbers_;                // result of the last read()
   mutable std::weak_ptr<Storage> source_;  // storage that numbers_ were read from
 };
 

@@ -15,20 +15,20 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionParams& params
     return x.to_doubles();
   };
   std::vector<double> w = normal(rows);
-  const std::vector<double> others = normal(rows);
+  const std::vector<double> vectors_of_lengths = normal(rows);
   const size_t n = static_cast<size_t>(d), count = static_cast<size_t>(rows);
   std::vector<double> lengths(count);
   for (size_t r = 0; r < count; ++r) {
     // Lengths of orthogonal rows come from other normal vectors, because length and direction of a normal
     // vector are independent.
-    const double* drawn = params.orthogonal ? &others[r * n] : &w[r * n];
+    const double* drawn = params.orthogonal ? &vectors_of_lengths[r * n] : &w[r * n];
     lengths[r] =
         params.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
   }
   for (size_t r = 0; r < count; ++r) {
     double* row = &w[r * n];
-    for (size_t other = r / n * n; params.orthogonal && other < r; ++other) {
-      const double* unit = &w[other * n];
+    for (size_t earlier = r / n * n; params.orthogonal && earlier < r; ++earlier) {  // rows of the group of d
+      const double* unit = &w[earlier * n];
       const double projection = kernel::lanes::dot(row, unit, d);
       for (size_t c = 0; c < n; ++c) row[c] -= projection * unit[c];
     }
@@ -63,8 +63,10 @@ void RandomProjection::redraw_if_due(const ForwardContext& context) {
   if (redraw_ == 0 || !context.training()) return;
   const int64_t period = context.rng->tick() / redraw_;
   if (period == period_ || period == 0) return;
-  // The seed depends on the step alone, so a resumed run draws the numbers of an uninterrupted one.
-  Rng rng(context.rng->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
+  // The seed depends on the step and the layer alone, so a resumed run draws the numbers of an uninterrupted
+  // one. The factor, 2^64 / the golden ratio, spreads the seeds of neighbouring periods.
+  constexpr uint64_t golden = 0x9E3779B97F4A7C15ULL;
+  Rng rng(context.rng->seed() + golden * static_cast<uint64_t>(period * 4096 + layer_ + 1));
   const NoGrad no_grad;
   const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), params_, rng);
   const Tensor moved = Tensor::of<double>(drawn.to_doubles(), drawn.shape(), weight_.device());

@@ -1,8 +1,6 @@
 // Random projections for random-feature attentions.
 #pragma once
 
-#include <string>
-
 #include "heed/core/random.h"
 #include "heed/nn/attention.h"
 
@@ -11,7 +9,7 @@ namespace heed {
 /// Distribution of the rows of a random projection.
 struct ProjectionParams {
   bool orthogonal = true;  ///< rows are orthogonal within groups of d; otherwise independent
-  bool equal = false;      ///< all rows have length sqrt(d); otherwise the lengths of normal vectors
+  bool equal = false;  ///< all rows have length sqrt(d); otherwise they have the lengths of normal vectors
 };
 
 /// Draws a matrix f64 [rows, d] whose rows have uniform directions; with unequal lengths each row is a normal
@@ -47,8 +45,9 @@ class RandomProjection {
 
  private:
   ProjectionParams params_;
-  int64_t redraw_, layer_, period_ = 0;
-  Tensor weight_;
+  int64_t redraw_, layer_;
+  int64_t period_ = 0;  // period of `redraw_` steps in which W was drawn
+  Tensor weight_;       // W
 };
 
 }  // namespace heed

@@ -14,24 +14,24 @@ Tensor ExponentialAttention::raise_scale(ScaledSumCache* cache, const Tensor& sc
   return larger;
 }
 
-Tensor ExponentialAttention::running_max(const Tensor& x, const Tensor& before) {
+Tensor ExponentialAttention::running_max(const Tensor& x, const Tensor& initial) {
   Tensor maxima = x.extent(3) == 1 ? x : max(x, 3);
-  for (int64_t step = 1; step < maxima.extent(2); step *= 2) {
-    const int64_t length = maxima.extent(2);
+  const int64_t length = maxima.extent(2);
+  for (int64_t step = 1; step < length;
+       step *= 2) {  // after it, row t holds the maximum of rows t - 2 step + 1..t
     maxima = concat(
         std::vector<Tensor>{slice(maxima, 2, 0, step),
                             maximum(slice(maxima, 2, step, length), slice(maxima, 2, 0, length - step))},
         2);
   }
-  return before ? maximum(maxima, before) : maxima;
+  return initial ? maximum(maxima, initial) : maxima;
 }
 
-/// Weighted sums of the values and, in the last column, of ones. Updates the cache, which may be null.
 Tensor ExponentialAttention::scan(const Scaled& x, const Tensor& values, ScaledSumCache* cache) const {
   const int64_t keys = x.k.extent(2), queries = x.q.extent(2), f = x.k.extent(3);
   const bool has_cache = cache != nullptr && cache->sums;
-  const Tensor first = has_cache ? cache->scale : slice(x.scale, 2, 0, 1);
-  const Tensor before = concat(std::vector<Tensor>{first, slice(x.scale, 2, 0, keys - 1)}, 2);
+  const Tensor initial_scale = has_cache ? cache->scale : slice(x.scale, 2, 0, 1);
+  const Tensor previous_scale = concat(std::vector<Tensor>{initial_scale, slice(x.scale, 2, 0, keys - 1)}, 2);
   Tensor q = x.q;
   if (queries < keys) {  // the first keys have no queries: pad them
     const Tensor no_queries =
@@ -43,10 +43,10 @@ Tensor ExponentialAttention::scan(const Scaled& x, const Tensor& values, ScaledS
   const Tensor y = decay_scan({.q = q,
                                .k = x.k,
                                .v = concat(std::vector<Tensor>{values, ones}, 3),
-                               .log_decay = before - x.scale,
+                               .log_decay = previous_scale - x.scale,
                                .beta = {},
                                .start = has_cache ? cache->sums : Tensor()},
-                              cache != nullptr);
+                              /*keep_end=*/cache != nullptr);
   if (cache != nullptr) {
     cache->sums = slice(y, 2, keys, keys + f);
     cache->scale = slice(x.scale, 2, keys - 1, keys);
@@ -65,8 +65,8 @@ Tensor ExponentialAttention::attend(Heads heads, const AttentionInput& input) {
     x.k = x.k * kept;
   const auto attended = [&](const Tensor& values, ScaledSumCache* state) {
     const Tensor sums = scan(x, values, state);
-    const int64_t last = sums.extent(3) - 1;
-    return slice(sums, 3, 0, last) / row_divisor(slice(sums, 3, last, last + 1), polynomial());
+    const int64_t width = sums.extent(3) - 1;
+    return slice(sums, 3, 0, width) / row_divisor(slice(sums, 3, width, width + 1), polynomial());
   };
   record_map(input, [&] { return attended(identity_values(x.k), nullptr); });
   return attended(heads.v, cache);

@@ -1,4 +1,5 @@
-// ExponentialAttention, rung 2' with exponential features: causal sums are rescaled by a running maximum.
+// ExponentialAttention, a base class: features are exponentials, whose causal sums are rescaled by a running
+// maximum.
 #pragma once
 
 #include "heed/attention/base/kernelized_attention.h"
@@ -40,15 +41,16 @@ class ExponentialAttention : public KernelizedAttention {
   /// Serves features(): returns the larger of `scale` and the cache's scale, and rescales the cache to it.
   /// `cache` may be null.
   static Tensor raise_scale(ScaledSumCache* cache, const Tensor& scale);
-  /// The running maximum over rows of x [B, H, T, w], starting with `before` [B, H, 1, 1] or empty:
-  /// [B, H, T, 1].
-  static Tensor running_max(const Tensor& x, const Tensor& before);
+  /// The running maximum over rows of x [B, H, T, w], from `initial` [B, H, 1, 1] on or empty: [B, H, T, 1].
+  static Tensor running_max(const Tensor& x, const Tensor& initial);
   /// x with -1e30 added at padding; kept is 1 for keys and 0 for padding, or empty.
   static Tensor mask_padding(const Tensor& x, const Tensor& kept) {
     return kept ? x + affine(kept, 1e30, -1e30) : x;
   }
 
  private:
+  /// Sums over earlier keys of phi(q) . phi(k) [v, 1]: [B, H, Tq, dv + 1]. Updates the cache, which may be
+  /// null.
   Tensor scan(const Scaled& x, const Tensor& values, ScaledSumCache* cache) const;
 };
 

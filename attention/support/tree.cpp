@@ -8,7 +8,8 @@
 namespace heed {
 namespace {
 
-/// Appends rows [B, H, t, w] to a tree of `length` leaves; the capacity doubles when it is full.
+/// Appends rows [B, H, t, w], which may be empty, as leaves to a tree of `length` leaves, and completes the
+/// nodes above them.
 void append(Tensor& tree, int64_t length, const Tensor& rows) {
   if (!rows) return;
   const int64_t total = length + rows.extent(2);
@@ -61,9 +62,9 @@ TreeNodes TreeCache::append_to_cache(Heads& heads, const Feature& feature) {
     nodes = {};
   }
   if (has_history || recorded_keys) {
-    const auto joined = [](const Tensor& before, const Tensor& rows) {
-      if (!before || !rows) return before ? before : rows;
-      return concat(std::vector<Tensor>{before, rows}, 2);
+    const auto joined = [](const Tensor& earlier, const Tensor& rows) {
+      if (!earlier || !rows) return earlier ? earlier : rows;
+      return concat(std::vector<Tensor>{earlier, rows}, 2);
     };
     recorded_keys = heads.k = joined(recorded_keys, heads.k);
     recorded_values = heads.v = joined(recorded_values, heads.v);

@@ -5,8 +5,8 @@
 //   a_i = softmax_j( u . tanh(A q_i + C k_j + b) )
 //
 // The hidden layer has `hidden` units per head. A q and C k are computed once per token; the hidden layer of
-// a pair is recomputed in the backward pass instead of being stored. concat's W [q; k] with W = [A C] is the
-// same.
+// a pair is recomputed in the backward pass instead of being stored. Luong's score "concat" is this one,
+// written u . tanh(W [q; k]) with W = [A C].
 //
 // Parameters: from_query [H, d, hidden] A^T, from_key [H, d, hidden] C^T, bias [H, 1, hidden] b, units
 // [H, hidden] u

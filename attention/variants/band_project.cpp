@@ -51,7 +51,6 @@ Variant variant::band_project() {
        .paper = "Conti 2024",
        .summary = "The map of softmax, projected onto its band.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
-
        .map = MapKind::signed_,
        .min_cost_length = 1024}));
 }

@@ -51,18 +51,18 @@ class BandSparseError final : public BandedAttention {
     const Tensor map = softmax(scores), band = where(band_mask(scores, first, band_width()), map, 0);
     if (!places_) return band;
     const Tensor ones = Tensor::full(Shape{1, 1, places_.extent(2), 1}, 1, scores.dtype(), scores.device());
-    const Tensor support =
+    const Tensor S =
         reshape(scatter_add_rows(ones, places_, max_length_ * max_length_), Shape{max_length_, max_length_});
-    const Tensor support_of_call = slice(slice(support, 0, first, first + queries), 1, 0, keys);
-    return band + where(outside_band_mask(scores, first, band_width()), clipped(map) * support_of_call, 0);
+    const Tensor S_of_call = slice(slice(S, 0, first, first + queries), 1, 0, keys);
+    return band + where(outside_band_mask(scores, first, band_width()), clipped(map) * S_of_call, 0);
   }
 
   Tensor outside_term(const Heads& heads, const Tensor& lse, const AttentionInput& input,
                       const KeyRange& key_range) const override {
     check_max_length("band_sparse_error", std::max(key_range.first_query + key_range.queries, key_range.keys),
                      max_length_);
-    const VisiblePositions visible =
-        visible_positions(*position_copy_.read(places_), max_length_, key_range, band_width(), false);
+    const VisiblePositions visible = visible_positions(*position_copy_.read(places_), max_length_, key_range,
+                                                       band_width(), BandSide::outside);
     if (visible.indices.empty()) return {};
     const Tensor queries = row_indices(visible.queries, lse.device()),
                  keys = row_indices(visible.keys, lse.device());
@@ -90,7 +90,6 @@ Variant variant::band_sparse_error() {
        .paper = "Conti 2024",
        .summary = "The band of the map of softmax, and small errors at a few positions outside it.",
        .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
-
        .map = MapKind::signed_,
        .min_cost_length = 1024}));
 }

@@ -39,7 +39,7 @@ class BasedAttention final : public KernelizedAttention {
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
   static std::unique_ptr<Attention> make(const AttentionConfig& config, const BasedOptions& o, Rng& rng) {
-    params_of(config, o);  // checks the options in every layer
+    params_of(config, o);  // fails on illegal options, also in layers of a window
     if (o.window == 0 || config.cross || config.layer % 2 == 0)
       return std::make_unique<BasedAttention>(config, o, rng);
     const int64_t left = config.causal ? o.window - 1 : o.window / 2, right = config.causal ? 0 : left;

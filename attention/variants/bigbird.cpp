@@ -53,16 +53,16 @@ class BigBird final : public PatternedAttention {
     std::vector<int32_t> blocks(static_cast<size_t>(config().heads * n * options_.random), -1);
     for (int64_t h = 0; h < config().heads; ++h) {
       for (int64_t i = 1; i < n - 1; ++i) {
-        int32_t* of_row = blocks.data() + (h * n + i) * options_.random;
+        int32_t* drawn = blocks.data() + (h * n + i) * options_.random;  // the random blocks of block i
         const auto is_allowed = [&](int64_t j) {
-          const bool opposite = (i == 1 && j == n - 2) || (i == n - 2 && j == 1);
-          return std::abs(i - j) > 1 && !opposite;
+          const bool is_opposite = (i == 1 && j == n - 2) || (i == n - 2 && j == 1);
+          return std::abs(i - j) > 1 && !is_opposite;
         };
         int64_t count = 0;  // the smaller of r and the number of allowed blocks
         for (int64_t j = 1; j < n - 1 && count < options_.random; ++j) count += is_allowed(j) ? 1 : 0;
         for (int64_t r = 0; r < count;) {
           const auto j = static_cast<int32_t>(1 + rng.below(n - 2));
-          if (is_allowed(j) && std::find(of_row, of_row + r, j) == of_row + r) of_row[r++] = j;
+          if (is_allowed(j) && std::find(drawn, drawn + r, j) == drawn + r) drawn[r++] = j;
         }
       }
     }
@@ -72,7 +72,7 @@ class BigBird final : public PatternedAttention {
   bool heads_share_pattern() const override { return options_.random == 0; }
 
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
-    const int64_t b = options_.block, n = (length + b - 1) / b, row = i / b;
+    const int64_t b = options_.block, n = (length + b - 1) / b, row = i / b;  // the query is in block `row`
     if (options_.random > 0 && n > max_blocks_) {
       fail("attention 'bigbird': ", length, " tokens, but its random blocks were drawn for ", max_blocks_ * b,
            ". Raise max_length.");
@@ -82,7 +82,7 @@ class BigBird final : public PatternedAttention {
     out.add_range((row - 1) * b, (row + 2) * b);
     out.add_range((n - 1) * b, length);
     if (options_.random == 0) return;
-    const HostCopy::Numbers blocks = block_copy_.last_read();  // by pattern_version()
+    const HostCopy::Numbers blocks = block_copy_.last_read();  // pattern_version() has read them
     for (int64_t r = 0; r < options_.random; ++r) {
       int64_t j = (*blocks)[static_cast<size_t>((head * max_blocks_ + row) * options_.random + r)];
       if (j > n - 2) j = 1 + (j - 1) % (n - 2);
@@ -92,9 +92,10 @@ class BigBird final : public PatternedAttention {
 
   uint64_t pattern_version() const override {
     if (!random_blocks_) return 0;
-    uint64_t hash = 1469598103934665603U;
+    constexpr uint64_t fnv_offset = 1469598103934665603U, fnv_prime = 1099511628211U;
+    uint64_t hash = fnv_offset;
     const HostCopy::Numbers blocks = block_copy_.read(random_blocks_);
-    for (const int64_t block : *blocks) hash = (hash ^ static_cast<uint64_t>(block)) * 1099511628211U;
+    for (const int64_t block : *blocks) hash = (hash ^ static_cast<uint64_t>(block)) * fnv_prime;
     return hash;
   }
 

@@ -49,9 +49,10 @@ enum class TreeMass {
   gap,
   variance
 };
-/// Whether the mass comes from moments of scores (core/kernels/content/tree_moments.h).
-bool is_of_moments(TreeMass mass) { return mass >= TreeMass::lookahead; }
+/// True when the mass is computed from moments of scores (core/kernels/content/tree_moments.h).
+bool is_from_moments(TreeMass mass) { return mass >= TreeMass::lookahead; }
 
+/// True when the mass needs random features.
 bool is_random(TreeMass mass) { return mass >= TreeMass::rff && mass <= TreeMass::favor_relu; }
 
 /// The feature map phi, without gradients. x' = x d^(-1/4).
@@ -76,63 +77,64 @@ class TreeFeatures {
   Tensor projection;
 
  private:
-  Tensor drawn(int64_t heads, int64_t d, Rng& rng) const;
-  Tensor of(const Tensor& x, const Tensor& w) const;
+  Tensor draw_projection(int64_t heads, int64_t d, Rng& rng) const;  ///< W [H, d, d]
+  Tensor map_features(const Tensor& x, const Tensor& w) const;       ///< phi(x) with W = w
 
   TreeMass mass_;
   std::optional<uint64_t> seed_;
 };
 
 TreeFeatures::TreeFeatures(TreeMass mass, int64_t heads, int64_t d, Rng& rng) : mass_(mass) {
-  if (is_random(mass)) projection = drawn(heads, d, rng);
+  if (is_random(mass)) projection = draw_projection(heads, d, rng);
 }
 
 Tensor TreeFeatures::operator()(const Tensor& x_with_history, int64_t first) const {
   const NoGrad no_grad;
   const Tensor x = x_with_history.detach();
   if (mass_ < TreeMass::posalign || mass_ == TreeMass::lookahead || mass_ == TreeMass::contrast) return {};
-  if (is_of_moments(mass_)) return concat(std::vector<Tensor>{x, square(x)}, -1);
-  if (!is_random(mass_) || !seed_) return of(x, projection);
+  if (is_from_moments(mass_)) return concat(std::vector<Tensor>{x, square(x)}, -1);
+  if (!is_random(mass_) || !seed_) return map_features(x, projection);
   std::vector<Tensor> parts;
   for (int64_t t = 0; t < x.extent(2); ++t) {
     Rng rng(*seed_);
     rng.restore(first + t, 0);
-    parts.push_back(of(view::slice(x, 2, t, t + 1),
-                       cast(drawn(x.extent(1), x.extent(3), rng).to(x.device()), x.dtype())));
+    parts.push_back(
+        map_features(view::slice(x, 2, t, t + 1),
+                     cast(draw_projection(x.extent(1), x.extent(3), rng).to(x.device()), x.dtype())));
   }
   return concat(parts, 2);
 }
 
-Tensor TreeFeatures::of(const Tensor& x, const Tensor& w) const {
+Tensor TreeFeatures::map_features(const Tensor& x, const Tensor& w) const {
   if (mass_ == TreeMass::posalign) return concat(std::vector<Tensor>{relu(x), relu(-x)}, -1);
   const double d = static_cast<double>(x.extent(-1));
   const Tensor scaled = x * std::pow(d, -0.25);
-  const Tensor along = matmul(scaled, transpose(w, 1, 2));
+  const Tensor projected = matmul(scaled, transpose(w, 1, 2));  // W x'
   if (mass_ == TreeMass::favor_relu)
-    return concat(std::vector<Tensor>{relu(along), relu(-along)}, -1) / std::sqrt(2 * d);
+    return concat(std::vector<Tensor>{relu(projected), relu(-projected)}, -1) / std::sqrt(2 * d);
   const Tensor squares = sum(square(scaled), -1);
   if (mass_ == TreeMass::favor) {
     const Tensor half = squares * -0.5;
-    return concat(std::vector<Tensor>{exp(along + half), exp(half - along)}, -1) / std::sqrt(2 * d);
+    return concat(std::vector<Tensor>{exp(projected + half), exp(half - projected)}, -1) / std::sqrt(2 * d);
   }
   const Tensor factor = exp(minimum(squares, 100) * 0.5) / std::sqrt(d);
-  return concat(std::vector<Tensor>{factor * sin(along), factor * cos(along)}, -1);
+  return concat(std::vector<Tensor>{factor * sin(projected), factor * cos(projected)}, -1);
 }
 
-Tensor TreeFeatures::drawn(int64_t heads, int64_t d, Rng& rng) const {
-  std::vector<Tensor> each;
+Tensor TreeFeatures::draw_projection(int64_t heads, int64_t d, Rng& rng) const {
+  std::vector<Tensor> of_heads;
   for (int64_t h = 0; h < heads; ++h) {
-    const Tensor own = random_projection(d, d, {.equal = mass_ == TreeMass::favor_relu}, rng);
-    each.push_back(view::reshape(own, Shape{1, d, d}));
+    const Tensor of_head = random_projection(d, d, {.equal = mass_ == TreeMass::favor_relu}, rng);
+    of_heads.push_back(view::reshape(of_head, Shape{1, d, d}));
   }
-  return cast(concat(each, 0), DType::f32);
+  return cast(concat(of_heads, 0), DType::f32);
 }
 
 struct CasinoformerOptions {
   TreeMass mass = TreeMass::align;
   double exponent = 0.5;
   enum Denominator { counted, paper } denominator = counted;
-  enum Select { sample, argmax } where = sample;
+  enum Select { sample, argmax } select = sample;
   int64_t parallel = 0;
   bool include_self = true;
   double base = 0.99;
@@ -149,7 +151,7 @@ struct CasinoformerOptions {
     f("exponent", exponent, "E: l keys give ceil(l^E) buds; 1 is softmax");
     f("denominator", Choice(denominator, {"counted", "paper"}),
       "counted: a bud counts once per key; paper: once per bud, so rows sum to more than one");
-    f("select", Choice(where, {"sample", "argmax"}),
+    f("select", Choice(select, {"sample", "argmax"}),
       "sample: draw splits by mass, in evaluation from `seed`; argmax: always the largest mass");
     f("parallel", parallel, {0, 1 << 20},
       "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
@@ -199,14 +201,14 @@ class Casinoformer final : public MultiHeadAttention {
                      const kernel::BudParams& params) const {
     const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(params)}, DType::i32, q.device());
     const TreeMass mass = options_.mass;
-    if (is_of_moments(mass)) {
-      const bool is_of_keys = mass == TreeMass::lookahead || mass == TreeMass::contrast;
+    if (is_from_moments(mass)) {
+      const bool needs_keys = mass == TreeMass::lookahead || mass == TreeMass::contrast;
       using kernel::MomentMass;
       constexpr MomentMass masses[] = {MomentMass::lookahead, MomentMass::contrast, MomentMass::gap,
                                        MomentMass::variance};  // as the last four of TreeMass
       const auto index = static_cast<size_t>(mass) - static_cast<size_t>(TreeMass::lookahead);
       const kernel::MomentParams moments{.growth = params, .mass = masses[index]};
-      launch<kernel::MomentBuds>(q.device(), q.detach(), is_of_keys ? nodes.keys : nodes.features, moments,
+      launch<kernel::MomentBuds>(q.device(), q.detach(), needs_keys ? nodes.keys : nodes.features, moments,
                                  buds);
       return buds;
     }
@@ -215,6 +217,7 @@ class Casinoformer final : public MultiHeadAttention {
                              is_aligned ? nodes.keys : nodes.features, params, buds);
     return buds;
   }
+  /// The parameters of the growth of buds, without random draws.
   kernel::BudParams params_of(const kernel::VisibleLeaves& visible) const;
   /// Sets the random draws of the splits of this call, for `queries` queries.
   void set_draws(kernel::BudParams& params, int64_t queries, const ForwardContext& context) const;
@@ -242,7 +245,7 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
                                         .first_query = first,
                                         .key_lengths = input.mask.key_lengths()});
   set_draws(params, heads.q.extent(2), input.context);
-  const Tensor phi_q = is_of_moments(options_.mass) ? Tensor() : features_(heads.q, first);
+  const Tensor phi_q = is_from_moments(options_.mass) ? Tensor() : features_(heads.q, first);
   const kernel::TreeParams tree{.scale = scale_,
                                 .counts_leaves = options_.denominator == CasinoformerOptions::counted,
                                 .visible = params.visible,
@@ -272,7 +275,7 @@ kernel::BudParams Casinoformer::params_of(const kernel::VisibleLeaves& visible) 
           .by_sum = options_.mass_reduce == CasinoformerOptions::sum,
           .exponent = options_.exponent,
           .parallel = options_.parallel,
-          .greedy = !draws_ && options_.where == CasinoformerOptions::argmax};
+          .greedy = !draws_ && options_.select == CasinoformerOptions::argmax};
 }
 
 void Casinoformer::set_draws(kernel::BudParams& params, int64_t queries,
@@ -287,7 +290,7 @@ void Casinoformer::set_draws(kernel::BudParams& params, int64_t queries,
     params.draws = contiguous(cast(draws_.detach(), DType::f64));
   } else if (context.training()) {
     params.draw = context.rng->next();
-  } else {  // without a tick: by position
+  } else {  // a draw without a tick depends on seed, layer and position alone
     params.draw = {.seed = static_cast<uint64_t>(options_.seed),
                    .stream = static_cast<uint64_t>(config().layer),
                    .tick = {}};

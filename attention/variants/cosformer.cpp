@@ -42,12 +42,13 @@ class CosformerAttention final : public KernelizedAttention {
       fail("attention 'cosformer': position ", std::max(first_query + queries, first_key + keys),
            " of an input of at most ", length, " positions. Give length=N.");
     }
-    heads.q = rotated(relu(heads.q), first_query, length);
-    if (heads.k) heads.k = rotated(relu(heads.k), first_key, length);
+    heads.q = with_angles(relu(heads.q), first_query, length);
+    if (heads.k) heads.k = with_angles(relu(heads.k), first_key, length);
     return heads;
   }
 
-  static Tensor rotated(const Tensor& x, int64_t first, int64_t length) {
+  /// Features [x cos, x sin] of rows with positions from `first` on: [B, H, T, d] -> [B, H, T, 2 d].
+  static Tensor with_angles(const Tensor& x, int64_t first, int64_t length) {
     std::vector<double> cosines, sines;
     for (int64_t i = first; i < first + x.extent(2); ++i) {
       const double angle = std::acos(0.0) * static_cast<double>(i) / static_cast<double>(length);

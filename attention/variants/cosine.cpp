@@ -39,6 +39,7 @@ struct CosineOptions {
   }
 };
 
+/// x / max(|x|, 1e-8)
 Tensor unit_vectors(const Tensor& x) { return x / sqrt(maximum(sum(square(x), 3), 1e-16)); }
 
 /// A key-value cache with the weights of the last query.
@@ -115,8 +116,7 @@ class CosineAttention final : public ScaledDotProductAttention {
     if (input.mask.bias() && (options_.gate || options_.shift > 0)) {
       fail(
           "attention 'cosine': gate and shift move weight to keys whatever their scores are, so a bias "
-          "cannot "
-          "mask keys. Leave the bias out, or gate and shift.");
+          "cannot mask keys. Leave the bias out, or gate and shift.");
     }
     const int64_t first_query = read_cache(heads, input);
     const AddressingSteps steps = addressing_steps(heads, input);
@@ -130,7 +130,7 @@ class CosineAttention final : public ScaledDotProductAttention {
     return apply_map(map, heads, input, first_query);
   }
 
-  /// Gate, shift and sharpness of each query, and the weights of the query before.
+  /// Gate, shift and sharpness of each query, and the weights of the query before the first one.
   AddressingSteps addressing_steps(const Heads& heads, const AttentionInput& input) const {
     const Tensor& q = heads.q;
     const Shape queries{q.extent(0), q.extent(1), q.extent(2)};
@@ -143,13 +143,14 @@ class CosineAttention final : public ScaledDotProductAttention {
     if (cache == nullptr || !cache->weights) return steps;
     steps.before = cache->weights;
     const int64_t added = heads.k.extent(2) - steps.before.extent(2);
-    if (added > 0) {  // keys added since then have weight 0
+    if (added > 0) {  // keys of this call had weight 0
       const Tensor zeros = Tensor::zeros(Shape{q.extent(0), q.extent(1), added}, q.dtype(), q.device());
       steps.before = concat(std::vector<Tensor>{steps.before, zeros}, 2);
     }
     return steps;
   }
 
+  /// The weights of the last query of a map [B, H, Tq, Tk]: [B, H, Tk].
   static Tensor last_row(const Tensor& map) {
     const int64_t queries = map.extent(2);
     return reshape(slice(map, 2, queries - 1, queries), Shape{map.extent(0), map.extent(1), map.extent(3)});

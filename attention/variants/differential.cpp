@@ -9,6 +9,7 @@
 // lq2, lk2 [d / 2, rounded up], shared by all heads.
 #include <cmath>
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
 
@@ -61,16 +62,16 @@ class DifferentialAttention final : public MultiHeadAttention {
       call.bias = input.mask.bias();
       return attention(half_of_heads(heads.q, n), half_of_heads(heads.k, n), heads.v, call);
     };
-    const Tensor first = attend_to_half(0);
-    const Tensor y = first - attend_to_half(1) * lambda;
+    const Tensor first_half = attend_to_half(0);  // each draws its own dropout, in this order
+    const Tensor y = first_half - attend_to_half(1) * lambda;
     record_map(input, [&] {
       const int64_t num_heads = heads.q.extent(1);
-      const Tensor keys = repeated(heads.k, num_heads);
+      const Tensor keys = repeat_heads(heads.k, num_heads);
       const auto map_of_half = [&](int64_t n) {
         return softmax_map(half_of_heads(heads.q, n), half_of_heads(keys, n), scale, input.mask, first_query);
       };
       const Tensor map = map_of_half(0) - map_of_half(1) * lambda;
-      return options_.norm ? map * norm_factor(matmul(map, repeated(heads.v, num_heads))) : map;
+      return options_.norm ? map * norm_factor(matmul(map, repeat_heads(heads.v, num_heads))) : map;
     });
     return options_.norm ? y * norm_factor(y) : y;
   }

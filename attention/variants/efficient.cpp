@@ -38,10 +38,10 @@ class EfficientAttention final : public ExponentialAttention {
     const Tensor kept = input.mask.padding_mask(heads.k, cache != nullptr ? cache->length : 0);
     const Tensor k = mask_padding(kept ? heads.k * kept : heads.k, kept);
     Tensor scale, total = cumulative_exp_sum(k, scale);
-    if (const Tensor before = cached_total(cache)) {
+    if (const Tensor earlier_total = cached_total(cache)) {
       const Tensor scale_of_call = scale;
       scale = maximum(scale_of_call, cache->scale);
-      total = total * exp(scale_of_call - scale) + before * exp(cache->scale - scale);
+      total = total * exp(scale_of_call - scale) + earlier_total * exp(cache->scale - scale);
     }
     const int64_t length = total.extent(2), num_queries = heads.q.extent(2);
     total = slice(total, 2, length - num_queries, length);

@@ -61,9 +61,9 @@ class Fixed final : public SparseTransformerAttention {
     const int64_t l = options_.block, block_start = first + (i - first) / l * l;
     if (has_block()) out.add_range(block_start, std::min(block_start + l, end));
     if (!has_summaries()) return;
-    const int64_t stop = l - options_.summary * (head % options_.verts);
+    const int64_t summary_end = l - options_.summary * (head % options_.verts);  // within a block
     for (int64_t start = first; start < end; start += l) {
-      out.add_range(start + stop - options_.summary, std::min(start + stop, end));
+      out.add_range(start + summary_end - options_.summary, std::min(start + summary_end, end));
       if (options_.include_block_start) out.add(start);
     }
   }

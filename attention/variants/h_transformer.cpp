@@ -35,13 +35,13 @@ struct HTransformerOptions {
   }
 };
 
-/// Sums over clusters, and for each level the first query of its current cluster.
+/// Sums over clusters, and for each level above 0 the first query of its current cluster.
 struct ClusterCache final : AttentionCache {
   TreeCache tree;
-  Tensor firsts;  ///< [B, H, levels, d]
+  Tensor first_queries;  ///< [B, H, levels - 1, d]; empty with one level
   void fields(Fields& f) override {
     tree.fields(f);
-    f("firsts", firsts);
+    f("firsts", first_queries);
   }
 };
 
@@ -66,17 +66,20 @@ class HTransformer final : public MultiHeadAttention {
 
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override;
-  Tensor attend_to_all(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels, bool padded,
-                       Rng* rng);
+  /// Self-attention of a whole sequence; `has_padding` masks clusters that are all padding.
+  Tensor attend_to_all(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
+                       bool has_padding, Rng* rng);
   Tensor level_attention(const Tensor& queries, const Tensor& keys, const Tensor& values,
                          const std::shared_ptr<const kernel::Pattern>& pattern, Rng* rng) const;
   Tensor attend_to_cache(Heads heads, const AttentionInput& input);
 
-  kernel::Pattern make_pattern(const Clusters& clusters, const ClusterLevels& levels) const;
+  /// The pairs of clusters that attend_to_all() computes: rows and keys are the clusters of all levels.
+  static kernel::Pattern make_pattern(const Clusters& clusters, const ClusterLevels& levels);
 
-  /// The index of a cluster modulo three blocks: unique among the keys of a query, which are in three
+  /// The index of a cluster modulo three blocks, which identifies a key of a query: its keys are in three
   /// adjacent blocks.
   int32_t slot(int64_t index) const { return static_cast<int32_t>(index % (3 * block_)); }
+  /// The row of a cluster in with_bias()'s table: slot() of the cluster, counted on through the levels.
   int32_t query_slot(int64_t level, int64_t index) const {
     return static_cast<int32_t>(level * 3 * block_) + slot(index);
   }
@@ -103,45 +106,52 @@ Tensor with_columns(const Tensor& x, const Tensor& table, const std::vector<int3
   return concat(std::vector<Tensor>{x, expand(gather_rows(table, row_ids(rows, x)), wide)}, 3);
 }
 
+/// Each row of x [B, H, n, w] twice, for both children of a cluster, cut to `count` rows: [B, H, count, w].
+Tensor repeated_for_children(const Tensor& x, int64_t count) {
+  const int64_t B = x.extent(0), H = x.extent(1), n = x.extent(2), width = x.extent(3);
+  const Tensor pairs = expand(reshape(x, Shape{B, H, n, 1, width}), Shape{B, H, n, 2, width});
+  return slice(reshape(pairs, Shape{B, H, 2 * n, width}), 2, 0, count);
+}
+
 }  // namespace
 
-/// Queries with the bias of each slot() of a key appended as columns; `query_slots`: query_slot() of each
-/// query.
+/// Queries with 3 Nr columns appended: the bias that a key of each slot() gets, divided by the scale.
+/// query_slots has the query_slot() of each query.
 Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>& query_slots) const {
   const int64_t levels = bias_.extent(0), heads = bias_.extent(1), distances = bias_.extent(2),
                 period = 3 * block_;
-  std::vector<int32_t> cells;
+  std::vector<int32_t> entries;  // entries of the bias, for each level, slot of the query and slot of the key
   for (int64_t level = 0; level < levels; ++level) {
     for (int64_t i = 0; i < period; ++i) {
       for (int64_t j = 0; j < period; ++j) {
-        // The key's block is the query's own or adjacent to it.
-        int64_t blocks = j / block_ - i / block_;
-        blocks += blocks > 1 ? -3 : blocks < -1 ? 3 : 0;
-        const int64_t distance = blocks * block_ + j % block_ - i % block_;
-        cells.push_back(static_cast<int32_t>(level * distances + distance + 2 * block_ - 1));
+        // Slots wrap around after three blocks, and the key's block is the query's own or adjacent to it.
+        int64_t block_distance = j / block_ - i / block_;
+        block_distance += block_distance > 1 ? -3 : block_distance < -1 ? 3 : 0;
+        const int64_t distance = block_distance * block_ + j % block_ - i % block_;
+        entries.push_back(static_cast<int32_t>(level * distances + distance + 2 * block_ - 1));
       }
     }
   }
   const Tensor all = reshape(transpose(bias_, 0, 1), Shape{1, heads, levels * distances, 1});
   const Tensor table =
-      reshape(gather_rows(all, row_ids(cells, bias_)), Shape{1, heads, levels * period, period});
+      reshape(gather_rows(all, row_ids(entries, bias_)), Shape{1, heads, levels * period, period});
   return with_columns(queries, table * (1 / scale_), query_slots);
 }
 
-/// Keys with a one-hot vector of their slot() appended as columns, which selects the bias in q . k.
+/// Keys with 3 Nr columns appended: 1 in the column of their slot(), else 0. In q . k that selects the bias.
 Tensor HTransformer::with_slots(const Tensor& keys, const std::vector<int32_t>& slots) const {
   return with_columns(keys, identity(3 * block_, keys), slots);
 }
 
-kernel::Pattern HTransformer::make_pattern(const Clusters& clusters, const ClusterLevels& levels) const {
+kernel::Pattern HTransformer::make_pattern(const Clusters& clusters, const ClusterLevels& levels) {
   kernel::Pattern pattern;
   pattern.queries = pattern.keys = levels.keys.extent(2);
   pattern.first.push_back(0);
   for (size_t level = 0; level < levels.first.size(); ++level) {
-    const auto base = static_cast<int32_t>(levels.first[level]);
+    const auto first_row = static_cast<int32_t>(levels.first[level]);
     for (int64_t index = 0; index < levels.count(level); ++index) {
       for (const auto& run : clusters.attended(static_cast<int64_t>(level), index, levels.count(level))) {
-        if (run.begin < run.end) pattern.runs.push_back({run.begin + base, run.end + base});
+        if (run.begin < run.end) pattern.runs.push_back({run.begin + first_row, run.end + first_row});
       }
       pattern.first.push_back(static_cast<int64_t>(pattern.runs.size()));
     }
@@ -167,7 +177,7 @@ Tensor HTransformer::level_attention(const Tensor& queries, const Tensor& keys, 
 }
 
 Tensor HTransformer::attend_to_all(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
-                                   bool padded, Rng* rng) {
+                                   bool has_padding, Rng* rng) {
   Tensor queries = cluster_queries(clusters, q, levels), keys = levels.keys;
   if (bias_) {
     std::vector<int32_t> query_slots, key_slots;
@@ -180,7 +190,7 @@ Tensor HTransformer::attend_to_all(const Clusters& clusters, const Tensor& q, co
     queries = with_bias(queries, query_slots);
     keys = with_slots(keys, key_slots);
   }
-  if (padded && levels.present) {  // an extra column masks clusters that are all padding
+  if (has_padding && levels.present) {  // an extra column of q . k masks clusters that are all padding
     const Shape column{q.extent(0), q.extent(1), keys.extent(2), 1};
     queries = concat(std::vector<Tensor>{queries, Tensor::full(column, 1, q.dtype(), q.device())}, 3);
     keys = concat(std::vector<Tensor>{keys, expand(affine(levels.present, 1e30, -1e30), column)}, 3);
@@ -188,7 +198,7 @@ Tensor HTransformer::attend_to_all(const Clusters& clusters, const Tensor& q, co
   const auto pattern =
       patterns_.get({levels.keys.extent(2), clusters.causal}, [&] { return make_pattern(clusters, levels); });
   const Tensor all = level_attention(queries, keys, levels.values, pattern, rng);
-  // From the coarsest level down: the result of a cluster is added to those of both its children.
+  // From the coarsest level down: the sums of a cluster are added to those of both its children.
   ScaledSums total;
   for (size_t level = levels.first.size(); level-- > 0;) {
     const int64_t count = levels.count(level);
@@ -197,17 +207,11 @@ Tensor HTransformer::attend_to_all(const Clusters& clusters, const Tensor& q, co
       total = of_level;
       continue;
     }
-    const auto repeat_for_children = [count](const Tensor& x) {
-      const int64_t half = x.extent(2), width = x.extent(3);
-      const Tensor pairs = expand(reshape(x, Shape{x.extent(0), x.extent(1), half, 1, width}),
-                                  Shape{x.extent(0), x.extent(1), half, 2, width});
-      return slice(reshape(pairs, Shape{x.extent(0), x.extent(1), 2 * half, width}), 2, 0, count);
-    };
-    const Tensor coarser = repeat_for_children(total.log_scale),
+    const Tensor coarser = repeated_for_children(total.log_scale, count),
                  log_scale = maximum(coarser, of_level.log_scale);
-    total = {repeat_for_children(total.sums) * exp(coarser - log_scale) +
-                 of_level.sums * exp(of_level.log_scale - log_scale),
-             log_scale};
+    total = {.sums = repeated_for_children(total.sums, count) * exp(coarser - log_scale) +
+                     of_level.sums * exp(of_level.log_scale - log_scale),
+             .log_scale = log_scale};
   }
   return divided_by_count(total.sums);
 }
@@ -221,38 +225,43 @@ Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
   refuse_map_of_cached_call(input);
   if (heads.k)
     check_equal_lengths("h_transformer", heads.q.extent(2), heads.k.extent(2), "Give each query its key.");
-  const int64_t before = cache->length, added = heads.q.extent(2);
+  const int64_t first_position = cache->length, num_queries = heads.q.extent(2);
   const TreeNodes nodes = cache->tree.append_to_cache(heads, [](const Tensor&, int64_t) { return Tensor(); });
   const int64_t length = cache->length = cache->tree.length;
-  if (length != before + added)
-    fail("attention 'h_transformer': ", added, " queries without their keys. Give each query its key.");
+  if (length != first_position + num_queries)
+    fail("attention 'h_transformer': ", num_queries, " queries without their keys. Give each query its key.");
   // While gradients are recorded, cluster levels are rebuilt; otherwise the tree holds them as sums.
   const bool has_history = static_cast<bool>(cache->tree.recorded_keys);
   const Clusters clusters{.block = block_, .causal = true};
   const ClusterLevels levels = has_history ? cluster_levels(clusters, heads.k, heads.v, {}) : ClusterLevels{};
   const int64_t num_levels = clusters.height(length) + 1;
   auto pattern = std::make_shared<kernel::Pattern>();
-  pattern->queries = added * num_levels;
+  pattern->queries = num_queries * num_levels;
   pattern->keys = has_history ? levels.keys.extent(2) : kernel::tree_rows(length);
   pattern->first.push_back(0);
-  const int64_t num_cached = cache->firsts ? cache->firsts.extent(2) : 0;
-  // The row, among the cached first queries and the queries of this call, of the first query of the cluster
-  // of position i.
-  const auto first_of = [&](int64_t level, int64_t i) {
+  const int64_t num_cached = cache->first_queries ? cache->first_queries.extent(2) : 0;
+  const Tensor source =
+      num_cached > 0 ? concat(std::vector<Tensor>{cache->first_queries, heads.q}, 2) : heads.q;
+  // The row of `source` with the first query of the cluster of position i on a level.
+  const auto first_query_row = [&](int64_t level, int64_t i) {
     const int64_t begin = i >> level << level;
-    return static_cast<int32_t>(begin >= before ? num_cached + begin - before : level - 1);
+    return static_cast<int32_t>(begin >= first_position ? num_cached + begin - first_position : level - 1);
+  };
+  // The row of keys and values with cluster n of a level.
+  const auto cluster_row = [&](int64_t level, int64_t n) {
+    return static_cast<int32_t>(has_history ? levels.first[static_cast<size_t>(level)] + n
+                                            : kernel::TreeNode{level, n}.row());
   };
   // Each position has one query per level, which attends to clusters of that level; a cluster is one row of
   // the tree, or with a bias one entry of key_rows.
   std::vector<int32_t> query_rows, query_slots, key_rows, key_slots;
   std::vector<double> factors;  // 1 / number of keys in a cluster, whose node holds their sum
-  for (int64_t i = before; i < length; ++i) {
+  for (int64_t i = first_position; i < length; ++i) {
     for (int64_t level = 0; level < num_levels; ++level) {
       const size_t first_run = pattern->runs.size();
       for (const auto& run : clusters.attended(level, i >> level, length)) {
         for (int32_t n = run.begin; n < run.end; ++n) {
-          auto row = static_cast<int32_t>(has_history ? levels.first[static_cast<size_t>(level)] + n
-                                                      : kernel::TreeNode{level, n}.row());
+          int32_t row = cluster_row(level, n);
           if (bias_) {
             key_rows.push_back(row);
             key_slots.push_back(slot(n));
@@ -262,22 +271,19 @@ Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
         }
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
-      query_rows.push_back(pattern->runs.size() > first_run ? first_of(level, i) : -1);
+      query_rows.push_back(pattern->runs.size() > first_run ? first_query_row(level, i) : -1);
       factors.push_back(has_history ? 1 : std::ldexp(1.0, static_cast<int>(-level)));
       if (bias_) query_slots.push_back(query_slot(level, i >> level));
     }
   }
-  std::vector<int32_t> first_rows;  // first row of the current cluster of each level
-  for (int64_t level = 1; level < num_levels; ++level) first_rows.push_back(first_of(level, length - 1));
-  const Tensor source = num_cached > 0 ? concat(std::vector<Tensor>{cache->firsts, heads.q}, 2) : heads.q;
-  const auto picked = [&](const std::vector<int32_t>& rows) {
+  const auto source_rows = [&](const std::vector<int32_t>& rows) {
     return gather_rows(source, row_ids(rows, source));
   };
-  const Tensor factor =
-      constant_table<double>(factors, Shape{1, 1, added * num_levels, 1}, source.device(), source.dtype());
+  const Tensor factor = constant_table<double>(factors, Shape{1, 1, num_queries * num_levels, 1},
+                                               source.device(), source.dtype());
   Tensor keys = has_history ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
   Tensor values = has_history ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
-  Tensor queries = picked(query_rows) * factor;
+  Tensor queries = source_rows(query_rows) * factor;
   if (bias_) {  // slots are appended only to the keys in use
     const Tensor ids = row_ids(key_rows, keys);
     pattern->keys = static_cast<int64_t>(key_rows.size());
@@ -286,12 +292,14 @@ Tensor HTransformer::attend_to_cache(Heads heads, const AttentionInput& input) {
     values = gather_rows(values, ids);
   }
   const Tensor all = level_attention(queries, keys, values, pattern, input.context.rng);
-  cache->firsts = first_rows.empty() ? Tensor() : picked(first_rows);
-  const ScaledSums levels_of_query =
-      scaled_sums(reshape(all, Shape{all.extent(0), all.extent(1), added, num_levels, all.extent(3)}));
-  const Tensor total =
-      sum(levels_of_query.sums * exp(levels_of_query.log_scale - max(levels_of_query.log_scale, 3)), 3);
-  return divided_by_count(reshape(total, Shape{all.extent(0), all.extent(1), added, total.extent(4)}));
+  std::vector<int32_t> first_rows;  // rows of `source` with the first query of each level's current cluster
+  for (int64_t level = 1; level < num_levels; ++level)
+    first_rows.push_back(first_query_row(level, length - 1));
+  cache->first_queries = first_rows.empty() ? Tensor() : source_rows(first_rows);
+  const ScaledSums by_level =
+      scaled_sums(reshape(all, Shape{all.extent(0), all.extent(1), num_queries, num_levels, all.extent(3)}));
+  const Tensor total = sum(by_level.sums * exp(by_level.log_scale - max(by_level.log_scale, 3)), 3);
+  return divided_by_count(reshape(total, Shape{all.extent(0), all.extent(1), num_queries, total.extent(4)}));
 }
 
 Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
@@ -303,9 +311,9 @@ Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
            " levels of clusters. Raise max_length.");
   }
   refuse_bias(input, "a cluster of tokens");
-  const int64_t before = input.cache != nullptr ? input.cache->length : 0;
+  const int64_t first_key = input.cache != nullptr ? input.cache->length : 0;
   const bool causal = input.mask.is_causal();
-  Tensor kept;
+  Tensor kept;  // 0 at padding, 1 elsewhere: [B, 1, Tk, 1]; empty without padding
   // Values with a column of ones, which counts keys; both are 0 at padding.
   const auto with_count = [&](const Tensor& v) {
     Shape column = v.shape();
@@ -314,7 +322,7 @@ Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
     return kept ? joined * kept : joined;
   };
   if (heads.k) {
-    kept = input.mask.padding_mask(heads.k, before);
+    kept = input.mask.padding_mask(heads.k, first_key);
     if (kept) heads.k = heads.k * kept;
     if (kept && !causal) heads.q = heads.q * kept;
     heads.v = with_count(heads.v);
@@ -324,12 +332,12 @@ Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
   check_equal_lengths("h_transformer", heads.q.extent(2), length,
                       "Both are cut into the same blocks, so give as many.");
   const Clusters clusters{.block = block_, .causal = causal};
-  const auto run = [&](const Tensor& values, Rng* rng) {
+  const auto attended = [&](const Tensor& values, Rng* rng) {
     return attend_to_all(clusters, heads.q, cluster_levels(clusters, heads.k, values, kept),
                          static_cast<bool>(kept), rng);
   };
-  record_map(input, [&] { return run(with_count(identity_values(heads.q)), nullptr); });
-  return run(heads.v, input.context.rng);
+  record_map(input, [&] { return attended(with_count(identity_values(heads.q)), nullptr); });
+  return attended(heads.v, input.context.rng);
 }
 
 }  // namespace

@@ -26,13 +26,13 @@ namespace heed {
 namespace {
 
 enum class HardMode { sample, argmax, expect, straight_through };
-enum class Test { expect, argmax };
+enum class Evaluation { expect, argmax };
 
 struct HardOptions {
   ScoreKind score = ScoreKind::additive;
   int64_t hidden = 0;
   HardMode mode = HardMode::sample;
-  Test test = Test::expect;
+  Evaluation test = Evaluation::expect;
   double temperature = 1, soft = 0.5, reward = 0.1, decay = 0.9, entropy = 0.002, coverage = 0;
   void fields(Fields& f) {
     f("score", Choice(score, {"softmax", "dot", "general", "additive"}),
@@ -55,12 +55,12 @@ class HardAttention final : public ScoredAttention {
       : ScoredAttention(config, rng),
         options_(o),
         score_(make_score(o.score, {.heads = config.heads, .width = head_dim(), .hidden = o.hidden}, rng)) {
-    const auto share = [](const char* name, double given) {
-      if (!(given >= 0 && given <= 1))
-        fail("attention 'hard': ", name, " = ", given, ". It must be from 0 to 1.");
+    const auto check_share = [](const char* name, double share) {
+      if (!(share >= 0 && share <= 1))
+        fail("attention 'hard': ", name, " = ", share, ". It must be from 0 to 1.");
     };
-    share("soft", o.soft);
-    share("decay", o.decay);
+    check_share("soft", o.soft);
+    check_share("decay", o.decay);
     if (!(o.temperature > 0))
       fail("attention 'hard': temperature = ", o.temperature, ". It must be above 0.");
     if (config.modifiers.sink != Sink::none)
@@ -111,7 +111,7 @@ class HardAttention final : public ScoredAttention {
     if (choices_) return given_choices(map);
     const NoGrad no_grad;
     Rng* rng = input.context.rng;
-    if (options_.mode == HardMode::argmax || (rng == nullptr && options_.test == Test::argmax))
+    if (options_.mode == HardMode::argmax || (rng == nullptr && options_.test == Evaluation::argmax))
       return pick(map, {});
     if (rng == nullptr) return {};
     if (options_.mode == HardMode::straight_through) {
@@ -185,10 +185,10 @@ class HardAttention final : public ScoredAttention {
     const Tensor weight = cast(slice(baseline_, 0, 1, 2), reward.dtype());
     const Tensor advantage = reward - total / maximum(weight, 1e-30);
     if (!dry_run) {
-      const double rest = 1 - options_.decay;
+      const double new_share = 1 - options_.decay;
       const Tensor mean = sum(reward * likelihood.has_targets) / sum(likelihood.has_targets);
-      const Tensor next[] = {total * options_.decay + reshape(mean, Shape{1}) * rest,
-                             weight * options_.decay + rest};
+      const Tensor next[] = {total * options_.decay + reshape(mean, Shape{1}) * new_share,
+                             weight * options_.decay + new_share};
       baseline_ = cast(concat(next, 0), baseline_.dtype());
     }
     return advantage;

@@ -85,16 +85,17 @@ Tensor Hat::cross_segment(const Tensor& y, const AttentionInput& input) const {
   if (d != head_dim())
     fail("attention 'hat': values of width ", d, " do not fit cross-segment attention, whose heads are ",
          head_dim(), " wide. Set cross=false.");
-  // first: the first token of each segment; segment_of: the segment of each first token, -1 for others.
-  std::vector<int32_t> first(static_cast<size_t>(segments)), segment_of(static_cast<size_t>(length), -1);
+  std::vector<int32_t> first_tokens;  // position of each segment's first token
+  std::vector<int32_t> segment_of(static_cast<size_t>(length),
+                                  -1);  // segment of each first token, -1 for others
   for (int64_t s = 0; s < segments; ++s) {
-    first[static_cast<size_t>(s)] = static_cast<int32_t>(s * options_.segment);
+    first_tokens.push_back(static_cast<int32_t>(s * options_.segment));
     segment_of[static_cast<size_t>(s * options_.segment)] = static_cast<int32_t>(s);
   }
   const auto ids = [&](const std::vector<int32_t>& list) {
     return constant_table<int32_t>(list, Shape{1, 1, static_cast<int64_t>(list.size())}, y.device());
   };
-  const Tensor first_ids = ids(first), segment_ids = ids(segment_of);
+  const Tensor first_ids = ids(first_tokens), segment_ids = ids(segment_of);
   const Tensor joined = reshape(transpose(gather_rows(y, first_ids), 1, 2), Shape{batch, segments, h * d});
   const Tensor x = joined + slice(cross_.positions, 0, 0, segments);
   const auto projected = [&](const Tensor& weight) {

@@ -71,7 +71,8 @@ class InformerAttention final : public MultiHeadAttention {
       call.bias = empty_like(q, Shape{rows[0], rows[1], rows[2], keys});
       launch<kernel::PrefixBias>(q.device(), ids, call.bias);
     }
-    // Joins the outputs of lazy queries [B, H, N, w] and of selected queries [B, H, n, w].
+    // The outputs of all queries, from those that lazy queries have [B, H, N, w] and selected ones [B, H, n,
+    // w].
     const auto joined = [&](const Tensor& lazy, const Tensor& selected) {
       return lazy * (-is_selected + 1) + scatter_add_rows(selected, ids, queries);
     };
@@ -89,7 +90,7 @@ class InformerAttention final : public MultiHeadAttention {
     const NoGrad no_grad;
     const Device device = heads.q.device();
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
-    const bool strict = input.mask.is_causal() && options_.strict;
+    const bool ignores_later_tokens = input.mask.is_causal() && options_.strict;
     Tensor samples = samples_;
     if (samples && (samples.rank() != 2 || samples.extent(0) != queries || samples.extent(1) < 1)) {
       fail("attention 'informer': samples are ", samples.shape(), " for ", queries,
@@ -109,21 +110,22 @@ class InformerAttention final : public MultiHeadAttention {
                                     contiguous(cast(samples, measure.dtype())), lengths,
                                     kernel::Sampling{.factor = samples_ ? 0 : options_.factor,
                                                      .fractions = !samples_,
-                                                     .causal = strict,
+                                                     .causal = ignores_later_tokens,
                                                      .same_tokens = !config().cross},
                                     measure);
     const int64_t count = kernel::logarithmic(options_.factor, queries);
-    const Tensor ids(
-        Shape{measure.extent(0), measure.extent(1), strict ? std::min(queries, 2 * count) : count},
-        DType::i32, device);
+    const Tensor ids(Shape{measure.extent(0), measure.extent(1),
+                           ignores_later_tokens ? std::min(queries, 2 * count) : count},
+                     DType::i32, device);
     const Tensor query_lengths = config().cross ? Tensor() : lengths;
-    if (strict)
+    if (ignores_later_tokens)
       launch<kernel::CausalTopQueries>(device, measure, query_lengths, options_.factor, ids);
     else
       launch<kernel::TopQueries>(device, measure, query_lengths, options_.factor, ids);
     return ids;
   }
 
+  /// x without gradient, with contiguous rows.
   static Tensor rows(const Tensor& x) { return x.strides()[-1] == 1 ? x.detach() : contiguous(x.detach()); }
 
   /// The output of lazy queries [B, H, N, dv]: the mean of the values or, when causal, their sum (or mean) so
@@ -150,9 +152,8 @@ Variant variant::informer() {
   return describe<InformerAttention, InformerOptions>(
       {.name = "informer",
        .paper = "Zhou et al. 2021",
-       .summary =
-           "Only queries with peaked sampled scores attend to all keys; the others get the mean of the "
-           "values.",
+       .summary = "Only queries with peaked sampled scores attend to all keys; the others get the mean of "
+                  "the values.",
        .time = {.length = 1.1, .width = 1},       // N log N
        .memory = {.length = 1.05, .width = 0.9},  // the causal mask of selected queries does not depend on d
        .causal = true,

@@ -60,32 +60,32 @@ class KernelAttention final : public ScoredAttention {
     if (modifies_scores()) return ScoredAttention::attend(std::move(heads), input);
     const int64_t first_query = read_cache(heads, input);
     Tensor scores = score(heads.q, heads.k, input);
-    Mask structure = input.mask.is_causal() ? Mask::causal() : Mask::none();
-    if (input.mask.key_lengths()) structure = structure & Mask::lengths(input.mask.key_lengths());
-    Tensor allowed = structure.dense(scores, first_query);
-    if (allowed) allowed = exp(allowed);  // 1 where a query may attend, else 0
-    Tensor weights = kernel_of(scores, allowed);
+    Mask without_bias = input.mask.is_causal() ? Mask::causal() : Mask::none();
+    if (input.mask.key_lengths()) without_bias = without_bias & Mask::lengths(input.mask.key_lengths());
+    Tensor visible = without_bias.dense(scores, first_query);
+    if (visible) visible = exp(visible);  // 1 where a query may attend, else 0
+    Tensor weights = kernel_of(scores, visible);
     if (const Tensor mask = input.mask.dense(scores, first_query)) weights = weights * exp(mask);
-    const Tensor total = sum(weights, 3);
-    const Tensor map =
-        weights / (total + zero_indicator(total));  // a row without keys or with zero weights is 0
+    const Tensor row_sum = sum(weights, 3);
+    const Tensor map = weights / (row_sum + zero_indicator(row_sum));  // a row of zeros stays 0
     if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
     return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 
   /// The largest absolute value of each row, at least `min_size`: [B, H, Tq, 1].
-  static Tensor row_size(const Tensor& x, double min_size) {
+  static Tensor max_absolute_of_rows(const Tensor& x, double min_size) {
     const NoGrad no_grad;
     return maximum(max(abs(x.detach()), 3), min_size);
   }
 
-  /// The kernel of each pair, each row divided by a number: the map stays the same, and powers do not
-  /// overflow. Masked scores may have any value and are set to 0 first.
-  Tensor kernel_of(const Tensor& scores, const Tensor& allowed) const {
-    const auto masked = [&allowed](const Tensor& x) { return allowed ? x * allowed : x; };
+  /// The kernel of each pair, with each row divided by a number of its own, which cancels in the map: so
+  /// powers do not overflow. Masked scores may have any value and are set to 0 first.
+  Tensor kernel_of(const Tensor& scores, const Tensor& visible) const {
+    const auto masked = [&visible](const Tensor& x) { return visible ? x * visible : x; };
     if (options_.kernel == Kind::taylor) {
       // The sum over n of s^n / n!, divided by size^degree.
-      const Tensor s = masked(scores), size = row_size(s, 1), ratio = s / size, inverse = reciprocal(size);
+      const Tensor s = masked(scores), size = max_absolute_of_rows(s, 1), ratio = s / size,
+                   inverse = reciprocal(size);
       Tensor total = inverse + ratio, power = ratio;
       for (int64_t n = 2; n <= options_.degree; ++n) {
         power = power * ratio * (1 / static_cast<double>(n));
@@ -95,7 +95,7 @@ class KernelAttention final : public ScoredAttention {
     }
     const bool linear = options_.kernel == Kind::linear;
     const Tensor base = masked(linear ? scores : scores + options_.offset);
-    const Tensor size = row_size(base, 0), ratio = base / (size + zero_indicator(size));
+    const Tensor size = max_absolute_of_rows(base, 0), ratio = base / (size + zero_indicator(size));
     Tensor power = ratio;
     for (int64_t n = 2; n <= (linear ? 1 : options_.degree); ++n) power = power * ratio;
     return power;

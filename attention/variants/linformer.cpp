@@ -76,8 +76,8 @@ class LinformerAttention final : public MultiHeadAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override {
     refuse_bias(input, "a projection of all keys");
     auto* cache = cache_of<SlotCache>(input);
-    SlotCache own;
-    SlotCache& slots = cache != nullptr ? *cache : own;
+    SlotCache slots_of_call;
+    SlotCache& slots = cache != nullptr ? *cache : slots_of_call;
     if (heads.k) fill_slots(heads, input.mask, slots);
     if (slots.length == 0) fail_without_keys();
     record_map(input, [&] {

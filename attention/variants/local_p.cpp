@@ -22,7 +22,7 @@ namespace heed {
 namespace {
 
 enum class Convention { paper, code };
-enum class Span { convention, length, last };
+enum class Span { convention, length, last };  // named "S" and "S-1"
 enum class Centre { convention, real, floor };
 enum class PredictiveScore { dot, general };
 

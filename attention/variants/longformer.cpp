@@ -12,6 +12,7 @@
 // call, before qk_norm and rope, instead of these projections: global_queries [B, H, g, D], global_keys
 // [B, H, N, D], global_values [B, H, N, Dv] (keys and values may have fewer heads). In on_heads() without
 // them, q' = q, k' = k, v' = v.
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/patterned_attention.h"
 #include "heed/attention/variant.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -32,6 +33,7 @@ struct LongformerOptions {
   }
 };
 
+/// A layer with the weight of another one, and a bias of its own if inputs have one.
 Linear copy_of(const Linear& layer, const AttentionConfig& config, Rng& rng) {
   Linear copy(layer.weight.extent(1), layer.weight.extent(0), rng, {.bias = config.input_bias});
   launch<kernel::Copy>(copy.weight.device(), layer.weight.detach(), copy.weight.detach());
@@ -71,8 +73,8 @@ class Longformer final : public PatternedAttention {
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
     if (i < options_.global) return;  // global queries are computed separately
     out.add_range(0, options_.global);
-    const bool dilated = options_.dilated_heads == 0 || head >= config().heads - options_.dilated_heads;
-    const int64_t e = dilated ? options_.dilation : 1;
+    const bool is_dilated = options_.dilated_heads == 0 || head >= config().heads - options_.dilated_heads;
+    const int64_t e = is_dilated ? options_.dilation : 1;
     if (e == 1) return out.add_range(i - options_.window, i + options_.window + 1);
     const int64_t last = std::min(i + options_.window * e, length - 1);
     for (int64_t j = i - std::min(options_.window, i / e) * e; j <= last; j += e) out.add(j);
@@ -92,19 +94,20 @@ class Longformer final : public PatternedAttention {
           "attention 'longformer': global tokens attend to all keys, so it has no cache. Give all keys in "
           "one call.");
     const int64_t queries = heads.q.extent(2);
-    const int64_t n = std::clamp<int64_t>(options_.global - first_query, 0, queries);
-    const Heads global = global_heads(heads, input, n);
-    const auto with_local = [&](const Tensor& of_global, const Tensor& of_all) {
-      return concat(std::vector<Tensor>{of_global, slice(of_all, 2, n, queries)}, 2);
+    const int64_t num_global = std::clamp<int64_t>(options_.global - first_query, 0, queries);
+    const Heads global = global_heads(heads, input, num_global);
+    // Rows of global queries, then those of local queries, which are computed for all queries.
+    const auto joined = [&](const Tensor& of_global, const Tensor& of_all) {
+      return concat(std::vector<Tensor>{of_global, slice(of_all, 2, num_global, queries)}, 2);
     };
     record_map(input, [&] {
-      return with_local(softmax_map(global.q, global.k, scale(global.q), input.mask, 0),
-                        dense_map(heads, input, first_query));
+      return joined(softmax_map(global.q, global.k, scale(global.q), input.mask, 0),
+                    dense_map(heads, input, first_query));
     });
     const Tensor y = attend_pattern(heads, input, first_query);
     kernel::AttentionParams call = params(input, scale(global.q));
     call.key_lengths = input.mask.key_lengths();
-    return with_local(attention(global.q, global.k, global.v, call), y);
+    return joined(attention(global.q, global.k, global.v, call), y);
   }
 
   /// Heads of global attention: the first n queries, and all keys and values.
@@ -124,8 +127,8 @@ class Longformer final : public PatternedAttention {
       global.k = has_input ? modifiers().normalize_and_rotate_key(split(key_global(input.keys)), 0) : heads.k;
     global.v = given_tensor(global_values_, "global_values", heads.v, heads.v.extent(2));
     if (!global.v) global.v = has_input ? split(value_global(input.keys)) : heads.v;
-    global.k = repeated(global.k, global.q.extent(1));
-    global.v = repeated(global.v, global.q.extent(1));
+    global.k = repeat_heads(global.k, global.q.extent(1));
+    global.v = repeat_heads(global.v, global.q.extent(1));
     return global;
   }
 

@@ -12,6 +12,7 @@
 // units [H, hidden] u, cell.input [4 width, width] and cell.inner [4 width, width] W: gates i, f, g, o
 #include <cmath>
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/recompute.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -32,7 +33,7 @@ struct LstmnOptions {
   }
 };
 
-/// Rows [B, n, w] that grow by one per step without copying the earlier ones, and pass on gradients. Existing
+/// Rows [B, n, w] that grow by one per step without copying earlier rows, and pass on gradients. Existing
 /// rows never change, so tensors recorded for the backward pass stay valid.
 class GrowingRows {
  public:
@@ -73,15 +74,15 @@ Tensor map_of_steps(const std::vector<Tensor>& weights, int64_t keys) {
       Tensor::zeros(Shape{last.extent(0), last.extent(1), steps, keys}, last.dtype(), last.device());
   for (int64_t i = 0; i < steps; ++i) {
     const Tensor& row = weights[static_cast<size_t>(i)];
-    const int64_t end = keys - steps + i, first = end - row.extent(3);
+    const int64_t end = keys - steps + i, first = end - row.extent(3);  // columns of the slots before step i
     launch<kernel::Copy>(map.device(), row, view::slice(view::slice(map, 2, i, i + 1), 3, first, end));
   }
   return map;
 }
 
 struct LstmnCache final : AttentionCache {
-  GrowingRows states;         // h and c of all steps, [B, t, H (h and c) d]
-  GrowingRows hidden_states;  // A h_i, [B, t, H hidden]
+  GrowingRows states;         // h and c of all steps, [B, t, H 2 d]: h, then c of each head
+  GrowingRows hidden_states;  // A h_i of all steps, [B, t, H hidden]
   Tensor summary;             // h~ of the last step, [B, width]
   void fields(Fields& f) override {
     f("slots", states.rows);
@@ -97,9 +98,7 @@ class LstmnAttention final : public Attention {
     if (config.head_dim != 0 && config.inner_width() != config.d_model)
       fail("attention 'lstmn': its heads are shares of the state, so they are width / heads wide, not ",
            config.head_dim, ". Leave head_dim 0, or use softmax.");
-    if (config.heads < 1 || config.d_model % config.heads != 0)
-      fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.d_model,
-           ". Use a divisor of it.");
+    query_width(config);  // fails when the heads do not divide the width
     const int64_t width = config.d_model, hidden = o.hidden > 0 ? o.hidden : width / config.heads;
     const auto layer = [&](bool bias) {
       return Linear(width, config.heads * hidden, rng, {.bias = bias, .init = config.init});
@@ -127,19 +126,21 @@ class LstmnAttention final : public Attention {
     if (cache->length == 0)
       cache->hidden_states.rows = from_slot_(Tensor::zeros(Shape{batch, 0, width}, x.dtype(), x.device()));
     if (!cache->summary) cache->summary = Tensor::zeros(Shape{batch, width}, x.dtype(), x.device());
-    const std::vector<Tensor> gates = unstack(cell_->input(x)), scores = unstack(from_input_(x));
+    // The parts of gates and of hidden layers that depend on the inputs alone: a tensor for each step.
+    const std::vector<Tensor> gate_inputs = unstack(cell_->input(x)), query_inputs = unstack(from_input_(x));
     std::vector<Tensor> outputs, maps;
-    for (size_t i = 0; i < gates.size(); ++i) {
+    for (size_t i = 0; i < gate_inputs.size(); ++i) {
       const int64_t t = cache->length;
-      const Tensor query = options_.use_prev_summary ? scores[i] + from_summary_(cache->summary) : scores[i];
+      const Tensor query =
+          options_.use_prev_summary ? query_inputs[i] + from_summary_(cache->summary) : query_inputs[i];
       const Tensor state = read_state(query, *cache, input, maps);  // [2, B, width], h~ and c~
       cache->summary = cell_->hidden(state);
-      const Tensor next = cell_->step(gates[i], state, input.mask.key_lengths(), t);
+      const Tensor next = cell_->step(gate_inputs[i], state, input.mask.key_lengths(), t);
       const Tensor h = cell_->hidden(next);
       outputs.push_back(h);
       cache->hidden_states.add(reshape(from_slot_(h), Shape{batch, 1, -1}));
-      const Tensor parts = reshape(next, Shape{2, batch, config_.heads, -1});
-      cache->states.add(reshape(permute(parts, {1, 2, 0, 3}), Shape{batch, 1, 2 * width}));
+      const Tensor by_head = reshape(next, Shape{2, batch, config_.heads, -1});
+      cache->states.add(reshape(permute(by_head, {1, 2, 0, 3}), Shape{batch, 1, 2 * width}));
       ++cache->length;
       ++cache->queries;
     }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/variant.h"
@@ -28,12 +29,9 @@ struct MlaOptions {
   }
 };
 
-/// Checks the options and replaces zeros by their defaults.
+/// Checks the options and the width of heads, and replaces zeros by their defaults.
 MlaOptions with_defaults(MlaOptions o, const AttentionConfig& config) {
-  if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
-    fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.d_model,
-         ". Use a divisor of it.");
-  }
+  query_width(config);  // fails when the heads do not divide the width
   const int64_t d = config.width_of_head();
   if (o.turned % 2 != 0) fail("attention 'mla': turned = ", o.turned, ". It must be even.");
   if (!(o.base > 1)) fail("attention 'mla': base = ", o.base, ". It must be above 1.");
@@ -73,15 +71,16 @@ class LatentAttention final : public Attention {
     const AttentionInput input = with_finite_padding(given, config_.cross);
     auto* cache = cache_of<KeyValueCache>(input);
     if (!input.keys) fail("attention: no keys were given. Each query brings its own key here.");
-    const int64_t first = cache != nullptr ? cache->length : 0;
-    const int64_t first_query = cache != nullptr ? first : input.keys.extent(1) - input.queries.extent(1);
+    const int64_t first_key = cache != nullptr ? cache->length : 0;
+    const int64_t first_query = cache != nullptr ? first_key : input.keys.extent(1) - input.queries.extent(1);
     const Tensor q = by_heads(query_(input.queries), config_.heads);  // [B, H, Tq, d + r]
-    const Tensor plain = slice(q, 3, 0, d_);
-    const Tensor rotated = rotate(slice(q, 3, d_, d_ + options_.turned), first_query);
-    // The cache: the shared rotated key and the latent vector, as one key-value head.
+    const Tensor content_q = slice(q, 3, 0, d_);
+    const Tensor rotated_q = rotate(slice(q, 3, d_, d_ + options_.turned), first_query);
+    // One key-value head, which is cached: its key is the shared rotated key, its value the latent vector.
     const Tensor c = down_(input.keys);
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
-    Heads cached{{}, rotate(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
+    Heads cached{
+        .q = {}, .k = rotate(by_heads(turned_key_(input.keys), 1), first_key), .v = by_heads(latent, 1)};
     if (cache != nullptr) {
       cache->append_to_cache(cached);
       cache->queries += input.queries.extent(1);
@@ -91,17 +90,17 @@ class LatentAttention final : public Attention {
     };
     const auto attended = [&](const AttentionInput& call) {
       if (cache != nullptr) {
-        const Tensor latent_q = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
+        const Tensor latent_q = matmul(content_q, by_rows(up_key_));  // [B, H, Tq, rank]
         return values_of_latent(
-            attend(joined(latent_q, rotated), joined(cached.v, cached.k), cached.v, call, first_query));
+            attend(joined(latent_q, rotated_q), joined(cached.v, cached.k), cached.v, call, first_query));
       }
       const Tensor keys = by_heads(up_key_(latent), config_.heads),
                    values = by_heads(up_value_(latent), config_.heads);
-      return attend(joined(plain, rotated), joined(keys, repeated(cached.k, config_.heads)), values, call,
-                    first_query);
+      return attend(joined(content_q, rotated_q), joined(keys, repeat_heads(cached.k, config_.heads)), values,
+                    call, first_query);
     };
     const auto product = [&](const Tensor& map) {
-      return values_of_latent(matmul(map, repeated(cached.v, config_.heads)));
+      return values_of_latent(matmul(map, repeat_heads(cached.v, config_.heads)));
     };
     const Tensor y =
         input.context.editor == nullptr ? attended(input) : edited_heads(*this, input, attended, product);
@@ -109,6 +108,7 @@ class LatentAttention final : public Attention {
   }
 
  private:
+  /// [B, T, H w] -> [B, H, T, w], a view.
   static Tensor by_heads(const Tensor& x, int64_t heads) {
     return transpose(reshape(x, Shape{x.extent(0), x.extent(1), heads, -1}), 1, 2);
   }
@@ -117,6 +117,7 @@ class LatentAttention final : public Attention {
   Tensor by_rows(const Linear& linear) const {
     return reshape(linear.weight, Shape{config_.heads, d_, options_.rank});
   }
+  /// Applies rope to x [B, H, T, r]; row 0 has position `first`.
   Tensor rotate(const Tensor& x, int64_t first) const {
     return rotary(x, angles_.at(x, first, first + x.extent(2), options_.turned, options_.base),
                   kernel::RotaryPairs::halves);
@@ -127,14 +128,14 @@ class LatentAttention final : public Attention {
     const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
     const bool has_trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
     const auto map = [&] {
-      return softmax_map(q, repeated(k, config_.heads), scale, input.mask, first_query);
+      return softmax_map(q, repeat_heads(k, config_.heads), scale, input.mask, first_query);
     };
     if (input.context.recorder != nullptr) {
       const NoGrad no_grad;
       input.context.recorder->record(*this, map());
     }
     if (has_trained_bias)
-      return matmul(dropout(map(), config_.dropout, input.context.rng), repeated(v, config_.heads));
+      return matmul(dropout(map(), config_.dropout, input.context.rng), repeat_heads(v, config_.heads));
     kernel::AttentionParams call = attention_params(input, scale, config_.dropout);
     call.causal = input.mask.is_causal();
     call.first_query = first_query;

@@ -25,8 +25,6 @@
 namespace heed {
 namespace {
 
-enum class InverseInit { exact, original };
-
 struct NystromformerOptions {
   int64_t landmarks = 64;
   int64_t iterations = 6;
@@ -81,23 +79,25 @@ class NystromformerAttention final : public MultiHeadAttention {
     refuse_bias_and_cache("nystromformer", input);
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     if (kept) heads.v = heads.v * kept;
-    const Landmarks marks = landmarks(heads, input.mask);
-    const Tensor inverse = pseudo_inverse(landmark_map(marks), marks.lengths ? kept : Tensor());
-    const kernel::AttentionParams of_keys{.scale = scale_, .key_lengths = input.mask.key_lengths()};
-    // softmax(Q K~^T s) A+ softmax(Q~ K^T s) `values`, with the dropout of `of_marks`.
-    const auto approximated = [&](const Tensor& values, const kernel::AttentionParams& of_marks) {
-      const Tensor mixed =
-          matmul(inverse, attention(marks.queries, heads.k, values, of_keys));  // [B, H, m, d]
-      const Tensor y = attention(heads.q, marks.keys, mixed, of_marks);
+    const Landmarks marks = make_landmarks(heads, input.mask);
+    // The column sums of a sequence without keys are 0: it divides by 1.
+    const Tensor increment = marks.lengths && kept ? -slice(kept, 2, 0, 1) + 1 : Tensor();
+    const Tensor inverse = iterated_inverse(landmark_map(marks), init_, iterations_, increment);
+    const kernel::AttentionParams key_params{.scale = scale_, .key_lengths = input.mask.key_lengths()};
+    // softmax(Q K~^T s) A+ softmax(Q~ K^T s) `values`; `landmark_params` are those of the first softmax.
+    const auto approximated = [&](const Tensor& values, const kernel::AttentionParams& landmark_params) {
+      const Tensor landmark_values =
+          matmul(inverse, attention(marks.queries, heads.k, values, key_params));  // [B, H, m, d]
+      const Tensor y = attention(heads.q, marks.keys, landmark_values, landmark_params);
       return conv_ ? y + convolved(values) : y;
     };
     record_map(input, [&] {
       const Tensor identity = identity_values(heads.k);
       return approximated(kept ? identity * kept : identity, {.scale = scale_, .key_lengths = marks.lengths});
     });
-    kernel::AttentionParams of_marks = params(input, scale_);
-    of_marks.key_lengths = marks.lengths;
-    return approximated(heads.v, of_marks);
+    kernel::AttentionParams landmark_params = params(input, scale_);
+    landmark_params.key_lengths = marks.lengths;
+    return approximated(heads.v, landmark_params);
   }
 
   /// Means of segments [B, H, m, d]. A sequence of n < m positions has n landmarks, the first ones; `lengths`
@@ -106,7 +106,7 @@ class NystromformerAttention final : public MultiHeadAttention {
     Tensor queries, keys, lengths;
   };
 
-  Landmarks landmarks(const Heads& heads, const Mask& mask) const {
+  Landmarks make_landmarks(const Heads& heads, const Mask& mask) const {
     // In self-attention queries are padded like keys. In cross-attention all queries are real, and cut into
     // as many segments as the keys.
     const bool is_cross = config().cross;
@@ -128,9 +128,9 @@ class NystromformerAttention final : public MultiHeadAttention {
     if (T > max_positions)
       fail("attention 'nystromformer': ", T, " positions do not fit into ", landmarks_, " landmarks of ",
            segment_, ". landmarks x segment must be at least as many.");
-    const Tensor whole =
-        T == max_positions ? x : concat(std::vector<Tensor>{x, padding(x, max_positions - T)}, 2);
-    return segment_mean(whole, landmarks_, {}, {});
+    const Tensor full_length =
+        T == max_positions ? x : concat(std::vector<Tensor>{x, zero_rows(x, max_positions - T)}, 2);
+    return segment_mean(full_length, landmarks_, {}, {});
   }
 
   /// A = softmax(Q~ K~^T s); zero in rows and columns of landmarks that a sequence does not have.
@@ -141,23 +141,15 @@ class NystromformerAttention final : public MultiHeadAttention {
     return marks.lengths ? map * mask.padding_mask(map, 0) : map;
   }
 
-  /// The pseudo-inverse of a map whose rows sum to 1, or to 0 beyond the last landmark.
-  Tensor pseudo_inverse(const Tensor& a, const Tensor& kept) const {
-    Tensor largest = max(sum(a, 2), 3);                         // [B, H, 1, 1]
-    if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // without keys divide by 1
-    if (init_ == InverseInit::original) largest = max(max(largest, 0), 1);
-    return iterated_inverse(a, largest, iterations_);
-  }
-
   /// Convolves the values of each head over time, zero-padded: [B, H, T, d] -> [B, H, T, d]. Each chunk of C
-  /// positions, with the `halo` positions around it, becomes columns of one product with a Toeplitz matrix,
-  /// which takes fewer passes over the values than a sum over taps.
+  /// positions, with the `halo` positions around it, becomes columns of one matrix product with a Toeplitz
+  /// matrix, which takes fewer passes over the values than a sum over taps.
   Tensor convolved(const Tensor& v) const {
     const int64_t B = v.extent(0), H = v.extent(1), T = v.extent(2), d = v.extent(3);
     const int64_t halo = conv_.extent(1) - 1;
     const int64_t C = std::max(halo, std::min<int64_t>(T, 64)), chunks = (T + C - 1) / C;
     const Tensor padded =
-        concat(std::vector<Tensor>{padding(v, halo / 2), v, padding(v, (chunks + 1) * C - T - halo / 2)},
+        concat(std::vector<Tensor>{zero_rows(v, halo / 2), v, zero_rows(v, (chunks + 1) * C - T - halo / 2)},
                2);  // [B, H, (chunks + 1) C, d]
     const Shape cut{B, H, chunks, C, d};
     Tensor columns = reshape(slice(padded, 2, 0, chunks * C), cut);
@@ -170,22 +162,23 @@ class NystromformerAttention final : public MultiHeadAttention {
     return slice(reshape(permute(y, {2, 0, 3, 1, 4}), Shape{B, H, chunks * C, d}), 2, 0, T);
   }
 
-  /// The convolution of C positions as matrices of C rows, the taps in row i from column i on: [H, C, C +
-  /// halo]. They are rows of taps and C zeros, one element longer than the matrix is wide, read on end.
+  /// The convolution of C positions as a matrix for each head [H, C, C + halo], with the taps in row i from
+  /// column i on. To shift each row by one, rows [taps, C zeros], one number longer than those of the matrix,
+  /// are read as one sequence.
   Tensor toeplitz(int64_t C) const {
-    const int64_t H = conv_.extent(0), wide = C + conv_.extent(1) - 1;
+    const int64_t H = conv_.extent(0), width = C + conv_.extent(1) - 1;
     const Tensor row = reshape(
         concat(std::vector<Tensor>{conv_, Tensor::zeros(Shape{H, C}, conv_.dtype(), conv_.device())}, 1),
-        Shape{H, 1, wide + 1});
-    const Tensor rows = reshape(expand(row, Shape{H, C, wide + 1}), Shape{H, C * (wide + 1)});
-    return reshape(slice(rows, 1, 0, C * wide), Shape{H, C, wide});
+        Shape{H, 1, width + 1});
+    const Tensor rows = reshape(expand(row, Shape{H, C, width + 1}), Shape{H, C * (width + 1)});
+    return reshape(slice(rows, 1, 0, C * width), Shape{H, C, width});
   }
 
-  /// Zeros [B, H, length, d] to put beside `v` [B, H, T, d].
-  static Tensor padding(const Tensor& v, int64_t length) {
-    Shape shape = v.shape();
-    shape[2] = length;
-    return Tensor::zeros(shape, v.dtype(), v.device());
+  /// Zeros [B, H, rows, d] to join to x [B, H, T, d].
+  static Tensor zero_rows(const Tensor& x, int64_t rows) {
+    Shape shape = x.shape();
+    shape[2] = rows;
+    return Tensor::zeros(shape, x.dtype(), x.device());
   }
 
   int64_t landmarks_, iterations_;

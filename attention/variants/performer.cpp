@@ -137,10 +137,12 @@ class PerformerAttention final : public ExponentialAttention {
   /// Query features without |q'|^2 / 2, which cancels; their extra column is epsilon sum(phi(q)), the term of
   /// epsilon after division by e^(M_i).
   Tensor query_features(const Tensor& q, const Tensor& largest) const {
-    const Tensor b = projected(prescaled(q)), phi = exp(b - max(b, 3)) + options_.epsilon;
+    const Tensor exponents = projected(prescaled(q)),
+                 phi = exp(exponents - max(exponents, 3)) + options_.epsilon;
     if (options_.epsilon == 0) return phi;
     return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
   }
+  /// x [B, H, T, f] with a column appended, which is expanded to [B, H, T, 1].
   static Tensor with_column(const Tensor& x, const Tensor& column) {
     const Tensor expanded = expand(column, Shape{x.extent(0), x.extent(1), x.extent(2), 1});
     return concat(std::vector<Tensor>{x, expanded}, 3);

@@ -62,12 +62,12 @@ class ReluAttention final : public KernelizedAttention {
   }
   Tensor feature(const Tensor& x) const override {
     const double d = static_cast<double>(x.extent(3));
-    const double usual = options_.form == Form::performer ? 1 / std::sqrt(d) : 1;
-    const double scale = options_.scale > 0 ? options_.scale : usual;
+    const double default_scale = options_.form == Form::performer ? 1 / std::sqrt(d) : 1;
+    const double scale = options_.scale > 0 ? options_.scale : default_scale;
     const Tensor scaled = scale == 1 ? x : x * std::sqrt(scale);
-    const Tensor along = w_ ? (*w_)(scaled) : scaled;
-    if (options_.form != Form::casinoformer) return relu(along) + options_.epsilon;
-    const Tensor features = concat(std::vector<Tensor>{relu(along), relu(-along)}, 3);
+    const Tensor projected = w_ ? (*w_)(scaled) : scaled;
+    if (options_.form != Form::casinoformer) return relu(projected) + options_.epsilon;
+    const Tensor features = concat(std::vector<Tensor>{relu(projected), relu(-projected)}, 3);
     return features * (1 / std::sqrt(static_cast<double>(features.extent(3))));
   }
 

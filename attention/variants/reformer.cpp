@@ -111,7 +111,7 @@ class ReformerAttention final : public BucketedAttention {
       fill_normal(rotations, 0, 1, *input.context.rng);
     }
     const Tensor rows = reshape(q.detach(), Shape{q.extent(0), q.extent(1), 1, q.extent(2), q.extent(3)});
-    return buckets_of(matmul(rows, rotations), true, input.mask, first, options_.buckets);
+    return buckets_of(matmul(rows, rotations), BucketSigns::both, input.mask, first, options_.buckets);
   }
 
   ReformerOptions options_;

@@ -54,8 +54,8 @@ class RetentionAttention final : public DecayAttention {
     if (!log_decay) {
       std::vector<double> logs;
       for (int64_t h = 0; h < H; ++h) logs.push_back(std::log1p(-std::exp2(-5.0 - static_cast<double>(h))));
-      const Tensor gammas = constant_table<double>(logs, Shape{1, H, 1, 1}, q.device(), q.dtype());
-      log_decay = expand(gammas, Shape{B, H, length, 1});
+      const Tensor log_gammas = constant_table<double>(logs, Shape{1, H, 1, 1}, q.device(), q.dtype());
+      log_decay = expand(log_gammas, Shape{B, H, length, 1});
     }
     return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .value_scale = {}};
   }

@@ -34,7 +34,7 @@ class FourierAttention final : public ExponentialAttention {
   FourierAttention(const AttentionConfig& config, const RffOptions& o, Rng& rng)
       : ExponentialAttention(config, params_of(o), rng),
         options_(o),
-        w_("rff", config, o.projection, false, rng) {}
+        w_("rff", config, o.projection, /*equal=*/false, rng) {}
   void fields(Fields& f) override {
     ExponentialAttention::fields(f);
     w_.fields(f);
@@ -50,15 +50,16 @@ class FourierAttention final : public ExponentialAttention {
     w_.redraw_if_due(input.context);
     return ExponentialAttention::attend(std::move(heads), input);
   }
+  /// x' of the features.
   Tensor prescaled(const Tensor& x) const {
     return x *
            std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(x.extent(3))));
   }
   /// [sin W x', cos W x'] / sqrt(m): [B, H, T, d] -> [B, H, T, 2 m].
   Tensor waves(const Tensor& x) const {
-    const Tensor along = w_(x);
-    return concat(std::vector<Tensor>{sin(along), cos(along)}, 3) *
-           (1 / std::sqrt(static_cast<double>(along.extent(3))));
+    const Tensor projected = w_(x);
+    return concat(std::vector<Tensor>{sin(projected), cos(projected)}, 3) *
+           (1 / std::sqrt(static_cast<double>(projected.extent(3))));
   }
 
   Heads features(Heads heads, const AttentionInput& input) const override {
@@ -82,12 +83,14 @@ class FourierAttention final : public ExponentialAttention {
     if (config().cross) return waves(prescaled(heads.q));
     const int64_t first =
         input.cache != nullptr ? input.cache->length : heads.k.extent(2) - heads.q.extent(2);
-    const Tensor counted = input.mask.padding_mask(heads.q, first);
-    return waves(prescaled(counted ? heads.q * counted : heads.q));
+    const Tensor kept = input.mask.padding_mask(heads.q, first);
+    return waves(prescaled(kept ? heads.q * kept : heads.q));
   }
 
+  /// Keys with padding set to zero.
   struct Keys {
-    Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding is zero
+    Tensor waves;  ///< [sin W x', cos W x'] / sqrt(m): [B, H, T, 2 m]
+    Tensor half;   ///< |x'|^2 / 2, at most longest^2 / 2: [B, H, T, 1]
   };
   Keys key_waves(const Tensor& k, const AttentionInput& input) const {
     const Tensor kept = input.mask.padding_mask(k, input.cache != nullptr ? input.cache->length : 0);

@@ -61,9 +61,9 @@ class RoutingAttention final : public BucketedAttention {
     if (o.window == 0)
       options_.window = length == 0 ? 32 : (length + options_.clusters - 1) / options_.clusters;
     options_.scale = attention_scale(o.scale, head_dim());
-    const Tensor start(Shape{config.heads, options_.clusters, head_dim()});
-    fill_normal(start, 0, 1, rng);
-    centroids_ = unit_vectors(start);
+    const Tensor drawn(Shape{config.heads, options_.clusters, head_dim()});
+    fill_normal(drawn, 0, 1, rng);
+    centroids_ = unit_vectors(drawn);
   }
 
   std::unique_ptr<AttentionCache> new_cache() const override {
@@ -126,7 +126,8 @@ class RoutingAttention final : public BucketedAttention {
   /// The nearest centroid of each token: i32 [B, H, 1, T].
   Tensor nearest_centroids(const Tensor& cosines, const AttentionInput& input, int64_t first) const {
     const Shape one_round{cosines.extent(0), cosines.extent(1), 1, cosines.extent(2), cosines.extent(3)};
-    return buckets_of(reshape(cosines, one_round), false, input.mask, first, options_.clusters);
+    return buckets_of(reshape(cosines, one_round), BucketSigns::positive, input.mask, first,
+                      options_.clusters);
   }
 
   /// The w tokens with the largest cosine of each centroid: i32 [B, H, C, w].
@@ -159,7 +160,7 @@ class RoutingAttention final : public BucketedAttention {
     call.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
     const Tensor ones = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
     const Tensor share =
-        1.0 * reciprocal(maximum(scatter_add_rows(ones, query_ids, T), 1));  // 1 / clusters of a query
+        1.0 * reciprocal(maximum(scatter_add_rows(ones, query_ids, T), 1));  // 1 / its clusters
     record_map(input, [&] {
       const Tensor map = softmax_map(q, k, options_.scale, Mask::none().with(call.bias), 0);
       // Columns [B H, C, w, w] are scattered to their keys, then rows to their queries.
@@ -181,11 +182,11 @@ class RoutingAttention final : public BucketedAttention {
     const Tensor vectors = unit_vectors(x);
     if (input.context.losses != nullptr && options_.commitment > 0) {
       const Tensor zeros = Tensor::zeros(Shape{H, 1, d}, centroids_.dtype(), centroids_.device());  // padding
-      const Tensor all =
+      const Tensor with_padding =
           expand(reshape(concat(std::vector<Tensor>{centroids_, zeros}, 1), Shape{1, H, C + 1, d}),
                  Shape{B, H, C + 1, d});
       const Tensor kept = input.mask.padding_mask(x, 0);
-      const Tensor distances = square(vectors - gather_rows(all, nearest_id));
+      const Tensor distances = square(vectors - gather_rows(with_padding, nearest_id));
       const Tensor mean_distance =
           kept ? sum(distances * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(distances);
       input.context.losses->add("commitment", mean_distance * options_.commitment);

@@ -58,8 +58,8 @@ class SinkhornAttention final : public MultiHeadAttention {
     const int64_t N = heads.q.extent(2), b = options_.block, blocks = (N + b - 1) / b;
     check_equal_lengths("sinkhorn", N, heads.v.extent(2), "Give as many of each.");
     const Tensor padding = input.mask.padding_mask(heads.k, 0);
-    const Tensor all = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
-    const Tensor kept = in_blocks(padding ? padding : all, blocks);  // [B or 1, 1, n, b, 1]
+    const Tensor ones = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
+    const Tensor kept = in_blocks(padding ? padding : ones, blocks);  // [B or 1, 1, n, b, 1]
     const auto masked_blocks = [&](const Tensor& x) { return in_blocks(padding ? x * padding : x, blocks); };
     const Tensor q = masked_blocks(heads.q), k = masked_blocks(heads.k), v = masked_blocks(heads.v);
     const Tensor order = sort_matrix(q, k, kept, input);
@@ -101,7 +101,7 @@ class SinkhornAttention final : public MultiHeadAttention {
   }
 
   /// 1 where row block i may mix block j: [1, 1, n, n].
-  static Tensor allowed(int64_t n, bool causal, const Tensor& like) {
+  static Tensor may_mix(int64_t n, bool causal, const Tensor& like) {
     std::vector<float> values(static_cast<size_t>(n * n));
     for (int64_t i = 0; i < n * n; ++i) values[static_cast<size_t>(i)] = !causal || i % n < i / n ? 1 : 0;
     return constant_table<float>(values, Shape{1, 1, n, n}, like.device(), like.dtype());
@@ -118,7 +118,7 @@ class SinkhornAttention final : public MultiHeadAttention {
       if (!fits)
         fail("attention 'sinkhorn': sort is ", sort_.shape(), " for ", n, " blocks. It must be [1 or ", H,
              ", ", n, ", ", n, "].");
-      return reshape(sort_, Shape{1, sort_.extent(0), n, n}) * allowed(n, causal, q);
+      return reshape(sort_, Shape{1, sort_.extent(0), n, n}) * may_mix(n, causal, q);
     }
     const Tensor counts = maximum(sum(kept, 3), 1);
     const Shape means{B, H, n, d};
@@ -132,7 +132,7 @@ class SinkhornAttention final : public MultiHeadAttention {
     }
     // A block is real if its first token is not padding.
     const Tensor real = reshape(slice(kept, 3, 0, 1), Shape{kept.extent(0), 1, n, 1});
-    const Tensor can_mix = allowed(n, causal, q) * real * transpose(real, 2, 3);
+    const Tensor can_mix = may_mix(n, causal, q) * real * transpose(real, 2, 3);
     return balanced(logits * (1 / options_.temperature), cast(can_mix.detach(), DType::u8), causal);
   }
 
@@ -157,16 +157,18 @@ class SinkhornAttention final : public MultiHeadAttention {
     const Tensor own = transpose(kept, 3, 4);  // [B or 1, 1, n, 1, b]
     Tensor sorted = expand(slice(own, 2, 0, 1), own.shape());
     if (causal) {
-      std::vector<float> later(static_cast<size_t>(n), 1);
-      later[0] = 0;
-      sorted = sorted * constant_table<float>(later, Shape{1, 1, n, 1, 1}, q.device(), q.dtype());
+      std::vector<float> has_earlier_block(static_cast<size_t>(n), 1);
+      has_earlier_block[0] = 0;
+      sorted = sorted * constant_table<float>(has_earlier_block, Shape{1, 1, n, 1, 1}, q.device(), q.dtype());
     }
     Tensor visible = concat(std::vector<Tensor>{sorted, own}, 4);
     if (causal) {
-      std::vector<float> before(static_cast<size_t>(2 * b * b), 1);
-      for (int64_t i = 0; i < b * b; ++i)
-        before[static_cast<size_t>(i / b * 2 * b + b + i % b)] = i % b <= i / b ? 1 : 0;
-      visible = visible * constant_table<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
+      std::vector<float> is_not_later(static_cast<size_t>(2 * b * b),
+                                      1);  // [b, 2 b]: sorted keys, then own ones
+      for (int64_t i = 0; i < b; ++i)
+        for (int64_t j = i + 1; j < b; ++j) is_not_later[static_cast<size_t>(i * 2 * b + b + j)] = 0;
+      visible =
+          visible * constant_table<float>(is_not_later, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
     }
     const Tensor bias = where(cast(visible, DType::u8), Tensor::zeros(visible.shape(), q.dtype(), q.device()),
                               -std::numeric_limits<double>::infinity());
@@ -185,9 +187,8 @@ Variant variant::sinkhorn() {
   return describe<SinkhornAttention, SinkhornOptions>(
       {.name = "sinkhorn",
        .paper = "Tay et al. 2020",
-       .summary =
-           "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one sorted "
-           "to it.",
+       .summary = "A doubly stochastic matrix sorts blocks; a query attends to its own block and the one "
+                  "sorted to it.",
        .time = {.length = 1.5, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,

@@ -15,6 +15,8 @@
 //
 // Parameters: samples [m], fixed: positions between 0 and 1, times the length, of the queries' and the keys'
 // samples, for all heads and sequences.
+#include <numeric>
+
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/support/gaussian_kernel.h"
 #include "heed/attention/support/iterated_inverse.h"
@@ -25,11 +27,9 @@ namespace heed {
 namespace {
 
 struct SkyformerOptions {
-  enum class Init { exact, original };
-
   int64_t features = 128, iterations = 6;
   double gamma = 0.1;
-  Init init = Init::exact;
+  InverseInit init = InverseInit::exact;
   bool redraw = false;
   double scale = 0;
   void fields(Fields& f) {
@@ -73,21 +73,20 @@ class SkyformerAttention final : public MultiHeadAttention {
     const Tensor kept = input.mask.padding_mask(heads.k, 0);
     const Tensor centre = centre_of_keys(heads.k, input.mask);
     const Tensor q = heads.q - centre, k = heads.k - centre, v = kept ? heads.v * kept : heads.v;
-    Tensor real;  // [B, 1, m, 1]
+    Tensor real;  // 1 for samples that a sequence has: [B, 1, m, 1]
     const Tensor s = sampled_rows(q, k, input, real);
     const Tensor real_columns = real ? transpose(real, 2, 3) : Tensor();
     const auto kernel = [&](const Tensor& x) {  // K(x, S): [B, H, T, d] -> [B, H, T, m]
       const Tensor y = exp(log_gaussian(x, s, scale_ / 2));
       return real_columns ? y * real_columns : y;
     };
-    const Tensor from_q = kernel(q), from_k = kernel(k);
-    const Tensor of_samples = kernel(s);
-    const Tensor middle = regularised_inverse(real ? of_samples * real : of_samples, real);  // D Z D
+    const Tensor query_kernel = kernel(q), key_kernel = kernel(k), sample_kernel = kernel(s);
+    const Tensor inverse = regularised_inverse(real ? sample_kernel * real : sample_kernel, real);  // D Z D
     record_map(input, [&] {
-      const Tensor map = matmul(matmul(from_q, middle), transpose(from_k, 2, 3));
+      const Tensor map = matmul(matmul(query_kernel, inverse), transpose(key_kernel, 2, 3));
       return kept ? map * transpose(kept, 2, 3) : map;
     });
-    return matmul(from_q, matmul(middle, matmul(transpose(from_k, 2, 3), v)));
+    return matmul(query_kernel, matmul(inverse, matmul(transpose(key_kernel, 2, 3), v)));
   }
 
   /// The rows S of q and k: [B, H, m, d]. `real` receives 1 for each row that its sequence has.
@@ -126,25 +125,23 @@ class SkyformerAttention final : public MultiHeadAttention {
     // The product may round up to the length.
     const Tensor position = cast(minimum(u * length, length - 1.0), DType::i32);
     if (!lengths) return {.ids = position, .real = {}};
-    std::vector<float> numbers(static_cast<size_t>(m));
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
-    const Tensor before = constant_table<float>(numbers, Shape{1, 1, m}, x.device(), DType::f32);
-    const Tensor real = minimum(relu(length - before), 1.0);  // [B, 1, m]
+    std::vector<float> indices(static_cast<size_t>(m));
+    std::iota(indices.begin(), indices.end(), 0.0f);
+    const Tensor index = constant_table<float>(indices, Shape{1, 1, m}, x.device(), DType::f32);
+    const Tensor real = minimum(relu(length - index), 1.0);  // 1 for the first `length` samples: [B, 1, m]
     const Tensor ids = cast((cast(position, DType::f32) + 1.0) * real - 1.0, DType::i32);
     return {.ids = ids, .real = cast(reshape(real, Shape{real.extent(0), 1, m, 1}), x.dtype())};
   }
 
   /// D Z D from the samples' kernel [B, H, m, m], whose rows and columns of samples that are not real are 0.
   Tensor regularised_inverse(const Tensor& kernel, const Tensor& real) const {
-    const Tensor one = identity(kernel.extent(2), kernel);
-    // A sample that is not real gets 1 on the diagonal, apart from all others: it changes no column sum's
-    // maximum, since D M D has the eigenvalue 1.
-    const Tensor m = kernel + (real ? one * (affine(real, options_.gamma - 1, 1)) : one * options_.gamma);
-    const Tensor root = reciprocal(sqrt(sum(m, 3)));  // [B, H, m, 1]
-    const Tensor both = root * transpose(root, 2, 3), a = m * both;
-    Tensor largest = max(sum(a, 2), 3);  // [B, H, 1, 1]
-    if (options_.init == SkyformerOptions::Init::original) largest = max(max(largest, 0), 1);
-    return iterated_inverse(a, largest, options_.iterations) * both;
+    const Tensor unit = identity(kernel.extent(2), kernel);
+    // A sample that is not real gets 1 on the diagonal and 0 elsewhere. That does not change the largest
+    // column sum, which is at least 1 because D M D has the eigenvalue 1.
+    const Tensor m = kernel + (real ? unit * (affine(real, options_.gamma - 1, 1)) : unit * options_.gamma);
+    const Tensor root = reciprocal(sqrt(sum(m, 3)));                 // the diagonal of D: [B, H, m, 1]
+    const Tensor both = root * transpose(root, 2, 3), a = m * both;  // D M D
+    return iterated_inverse(a, options_.init, options_.iterations) * both;
   }
 
   SkyformerOptions options_;

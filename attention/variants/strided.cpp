@@ -58,12 +58,10 @@ class Strided final : public SparseTransformerAttention {
 Variant variant::strided() {
   return describe<Strided, StridedOptions>(
       like(sparse_pattern_traits,
-           {
-               .name = "strided",
-               .paper = "Child et al. 2019",
-               .summary = "The nearest l keys and every l-th of all: any two positions are two steps apart.",
-               .time = {.length = 1.4, .width = 1},  // n sqrt(n), plus linear terms
-           }));
+           {.name = "strided",
+            .paper = "Child et al. 2019",
+            .summary = "The nearest l keys and every l-th of all: any two positions are two steps apart.",
+            .time = {.length = 1.4, .width = 1}}));  // n sqrt(n), plus linear terms
 }
 
 }  // namespace heed

@@ -38,9 +38,10 @@ struct StructuredOptions {
   }
 };
 
-/// RowSums over keys of w v, and of |w|.
+/// Sums over the keys of each query, for weights w and values v.
 struct RowSums {
-  Tensor values, absolute;  ///< [B, H, Tq, dv], [1|B, H, Tq, 1]
+  Tensor values;    ///< sum_j w_ij v_j: [B, H, Tq, dv]
+  Tensor absolute;  ///< sum_j |w_ij|: [1|B, H, Tq, 1]
 };
 
 class Structured final : public MultiHeadAttention {
@@ -84,19 +85,19 @@ class Structured final : public MultiHeadAttention {
                              .causal = input.mask.is_causal()};
     check_max_length("structured", std::max(first + key_range.queries, total), max_length_);
     record_map(input, [&] {
-      // Rows of the identity matrix for the keys of this call, among all keys.
-      std::vector<float> unit(static_cast<size_t>(keys * total), 0.0f);
-      for (int64_t j = 0; j < keys; ++j) unit[static_cast<size_t>(j * total + total - keys + j)] = 1;
+      // Rows of the identity matrix [total, total] for the keys of this call, the last ones.
+      std::vector<float> unit_rows(static_cast<size_t>(keys * total), 0.0f);
+      for (int64_t j = 0; j < keys; ++j) unit_rows[static_cast<size_t>(j * total + total - keys + j)] = 1;
       const Tensor rows =
-          constant_table<float>(unit, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
-      return run(expand(rows, Shape{heads.v.extent(0), heads.v.extent(1), keys, total}), input.mask,
-                 key_range, nullptr);
+          constant_table<float>(unit_rows, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
+      return weighted_mean(expand(rows, Shape{heads.v.extent(0), heads.v.extent(1), keys, total}), input.mask,
+                           key_range, nullptr);
     });
-    return run(heads.v, input.mask, key_range, input.context.rng);
+    return weighted_mean(heads.v, input.mask, key_range, input.context.rng);
   }
 
   /// y for values v [B, H, keys, dv]: weighted sums, divided by the sums of absolute weights.
-  Tensor run(const Tensor& v, const Mask& mask, const KeyRange& key_range, Rng* rng) const {
+  Tensor weighted_mean(const Tensor& v, const Mask& mask, const KeyRange& key_range, Rng* rng) const {
     const Tensor kept = mask.padding_mask(v, key_range.first_key);
     const Tensor values = kept ? v * kept : v;
     const Tensor present =
@@ -104,9 +105,9 @@ class Structured final : public MultiHeadAttention {
              : Tensor::full(Shape{1, v.extent(1), key_range.keys, 1}, 1, v.dtype(), v.device());
     const auto dropped = [&](const Tensor& w) {  // dropout differs by sequence
       if (rng == nullptr || config().dropout == 0) return w;
-      Shape each = w.shape();
-      each[0] = v.extent(0);
-      return dropout(expand(w, each), config().dropout, rng);
+      Shape by_sequence = w.shape();
+      by_sequence[0] = v.extent(0);
+      return dropout(expand(w, by_sequence), config().dropout, rng);
     };
     RowSums sums = sums_of_structure(values, present, key_range, rng, dropped);
     if (error_ && !is_full_) add_errors(sums, values, present, key_range, dropped);
@@ -128,19 +129,20 @@ class Structured final : public MultiHeadAttention {
     const int64_t rows = key_range.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
     Tensor w = reshape(abs(slice(structure_, 1, key_range.first_query, key_range.first_query + rows)), shape);
-    const VisiblePositions visible = error_
-                                         ? visible_positions(*position_copy_.read(places_), max_length_,
-                                                             key_range, is_full_ ? max_length_ : width_, true)
-                                         : VisiblePositions();
+    const VisiblePositions visible =
+        error_ ? visible_positions(*position_copy_.read(places_), max_length_, key_range,
+                                   is_full_ ? max_length_ : width_, BandSide::inside)
+               : VisiblePositions();
     if (!visible.indices.empty()) {
-      std::vector<int32_t> cells;
+      std::vector<int32_t> entries;  // entries of the stored rows of P
       for (size_t n = 0; n < visible.indices.size(); ++n) {
         const int64_t i = key_range.first_query + visible.queries[n],
                       j = key_range.first_key + visible.keys[n];
-        cells.push_back(static_cast<int32_t>(visible.queries[n] * columns + (is_full_ ? j : j - i + width_)));
+        entries.push_back(
+            static_cast<int32_t>(visible.queries[n] * columns + (is_full_ ? j : j - i + width_)));
       }
       w = w +
-          reshape(scatter_add_rows(errors(visible), row_indices(cells, w.device()), rows * columns), shape);
+          reshape(scatter_add_rows(errors(visible), row_indices(entries, w.device()), rows * columns), shape);
     }
     if (is_full_) {
       w = slice(w, 3, 0, key_range.keys);
@@ -161,7 +163,7 @@ class Structured final : public MultiHeadAttention {
   void add_errors(RowSums& sums, const Tensor& values, const Tensor& present, const KeyRange& key_range,
                   const Dropped& dropped) const {
     const VisiblePositions visible =
-        visible_positions(*position_copy_.read(places_), max_length_, key_range, width_, false);
+        visible_positions(*position_copy_.read(places_), max_length_, key_range, width_, BandSide::outside);
     if (visible.indices.empty()) return;
     const Tensor queries = row_indices(visible.queries, values.device()),
                  keys = row_indices(visible.keys, values.device());

@@ -122,8 +122,7 @@ class SynthesizerAttention final : public ScoredAttention {
         (is_rotary(m.position) || m.qk_norm != QkNorm::none)) {
       fail(
           "attention 'synthesizer': its dense modes use queries without rope and qk_norm, so these cannot "
-          "act on "
-          "the dot product alone. Set them to none, or choose mode=random.");
+          "act on the dot product alone. Set them to none, or choose mode=random.");
     }
   }
 

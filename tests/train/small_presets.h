@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "heed/attention/spec.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/config/config.h"
 
 namespace heed {

@@ -8,6 +8,7 @@
 #include "heed/autograd/autocast.h"
 #include "heed/core/io/files.h"
 #include "heed/core/operation_count.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/bench/attention_layer.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/machine_peaks.h"

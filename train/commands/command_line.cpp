@@ -7,13 +7,13 @@
 #include <new>
 #include <thread>
 
-#include "heed/attention/spec.h"
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/settings_in_errors.h"
 #include "heed/core/version.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/run/program_name.h"

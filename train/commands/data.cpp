@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "heed/attention/spec.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/data/download/download.h"
@@ -13,6 +12,7 @@
 #include "heed/data/synthetic/long_documents.h"
 #include "heed/data/synthetic/pathfinder.h"
 #include "heed/data/text/parallel_corpus.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/progress/progress.h"

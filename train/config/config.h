@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "heed/attention/spec.h"
 #include "heed/core/matmul_precision.h"
 #include "heed/nn/seq2seq.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/optim/schedule.h"
 

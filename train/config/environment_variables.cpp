@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "heed/attention/spec.h"
 #include "heed/core/io/ascii.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/registry.h"
 

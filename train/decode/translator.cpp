@@ -170,7 +170,7 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
                                       const MapParts& parts) {
   MapRecorder recorder = recorder_for(parts);
   std::optional<NoGrad> no_grad;
-  refuse_gradients(no_grad, parts);
+  turn_gradients_off(no_grad, parts);
   const Translated one =
       translated(model, sentence, source, target, max_length, options, {.recorder = &recorder});
   const Tensor hidden = model.decode(one.read, one.states, one.source.lengths, {.recorder = &recorder});

@@ -6,11 +6,11 @@
 #include <iterator>
 #include <string_view>
 
-#include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/error.h"
 #include "heed/core/io/embedded_files.h"
 #include "heed/core/io/json.h"
+#include "heed/nn/set_option.h"
 
 namespace heed {
 namespace {

@@ -92,7 +92,7 @@ std::string folded_recipe(const PageInput& input, const PublishedColumn& column)
     const std::string toml = to_toml(recipe);
     std::string settings;
     for (const std::string_view line : split_lines(toml))  // docs/reference/settings.md has the comments
-      settings += picture::line_without_blanks(line.substr(0, line.find("  #")));
+      settings += picture::trimmed_line(line.substr(0, line.find("  #")));
     return text("<details><summary>All settings of the recipe of ", planned->result.name,
                 "</summary>\n\n```toml\n", settings, "```\n\n</details>\n\n");
   }

@@ -9,6 +9,7 @@
 #include "heed/core/constant_table.h"
 #include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/inspect/head_ablation.h"
 #include "heed/train/tasks/example_provider.h"
 

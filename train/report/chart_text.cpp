@@ -67,8 +67,8 @@ std::string chart_text(const Chart& chart, int64_t columns, int64_t rows) {
     const std::string label = row == 0                   ? tick_text(up.high)
                               : row + 1 == canvas.size() ? tick_text(up.low)
                                                          : std::string();
-    out += picture::line_without_blanks(picture::padded(label, label_width, picture::Align::right) + " |" +
-                                        canvas[row]);
+    out += picture::trimmed_line(picture::padded(label, label_width, picture::Align::right) + " |" +
+                                 canvas[row]);
   }
   const auto value = [&](double x) { return tick_text(chart.logarithmic_x ? std::pow(10.0, x) : x); };
   const std::string first = value(across.low), last = value(across.high);

@@ -65,8 +65,8 @@ std::string remarks_of(const std::vector<AnalysedHead>& heads, const std::string
   int64_t below = 0, count = 0, maps = 0;
   for (const AnalysedHead& one : heads) {
     if (one.map != map) continue;
-    min_row = std::min(min_row, one.structure.least_row);
-    max_row = std::max(max_row, one.structure.greatest_row);
+    min_row = std::min(min_row, one.structure.min_row_sum);
+    max_row = std::max(max_row, one.structure.max_row_sum);
     maps = one.num_maps;
     ++count;
     below += one.structure.of("uniform").entrywise < one.structure.nearest() ? 1 : 0;
@@ -191,7 +191,7 @@ Json structure_json(const std::vector<AnalysedHead>& heads, const StructureOptio
     Json distances = Json::object();
     for (const ComparedMatrix& m : s.matrices) {
       distances.append(m.name, Json::object({{"entrywise", m.entrywise},
-                                             {"mean", m.mean},
+                                             {"mean", m.mean_error},
                                              {"frobenius", m.frobenius},
                                              {"spectral", m.spectral},
                                              {"rank", m.rank},
@@ -204,8 +204,8 @@ Json structure_json(const std::vector<AnalysedHead>& heads, const StructureOptio
                             {"maps", one.num_maps},
                             {"tokens", s.size},
                             {"mass", s.mass},
-                            {"least_row_sum", s.least_row},
-                            {"greatest_row_sum", s.greatest_row},
+                            {"least_row_sum", s.min_row_sum},
+                            {"greatest_row_sum", s.max_row_sum},
                             {"frobenius", s.frobenius},
                             {"spectral", s.spectral},
                             {"rank", s.rank},

@@ -6,13 +6,13 @@
 #include <ctime>
 #include <thread>
 
-#include "heed/attention/spec.h"
 #include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/settings_in_errors.h"
 #include "heed/core/version.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/program_name.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <charconv>
 
-#include "heed/attention/spec.h"
 #include "heed/core/gpu_info.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/run/program_name.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "heed/attention/spec.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/registry.h"
 #include "heed/train/tasks/task.h"

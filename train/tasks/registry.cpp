@@ -1,7 +1,7 @@
 // Lists, registers and makes tasks.
 #include "heed/train/tasks/registry.h"
 
-#include "heed/attention/spec.h"
+#include "heed/nn/set_option.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/tasks/task_declarations.h"
 

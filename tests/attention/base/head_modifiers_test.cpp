@@ -1,6 +1,7 @@
 // Tests attention/base/head_modifiers.h: positions in attention, shared keys, caps and sinks, against known
 // results.
 #include "heed/attention/base/head_modifiers.h"
+#include "heed/attention/base/grouped_query.h"
 
 #include <algorithm>
 #include <cmath>
@@ -344,7 +345,7 @@ TEST_CASE("modified: given heads may share keys too") {
                v = random(Shape{1, 2, 6, 3}, 3);
   const auto few = multi_head(*attention).on_heads({.q = q, .k = k, .v = v}, {}).to_doubles(),
              many = multi_head(*attention)
-                        .on_heads({.q = q, .k = repeated(k, 4), .v = repeated(v, 4)}, {})
+                        .on_heads({.q = q, .k = repeat_heads(k, 4), .v = repeat_heads(v, 4)}, {})
                         .to_doubles();
   REQUIRE(few.size() == 60);
   for (size_t i = 0; i < few.size(); ++i) CHECK(few[i] == Approx(many[i]).margin(1e-12));

@@ -1,4 +1,5 @@
-// A captured and replayed training step of every attention is bit-identical on a device.
+// A training step of every attention, captured as a CUDA graph and replayed, gives the bits of the step
+// itself.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -15,48 +16,49 @@ using battery::Host;
 using battery::Report;
 using battery::Setting;
 
-/// A step of training on inputs of one length, which lie at fixed places.
+/// A training step on inputs of one length, in buffers that every step reuses, as a graph needs.
 class Step {
  public:
-  Step(const Setting& setting, Host& host, Rng& noise, int64_t queries, int64_t keys)
-      : host_(host), noise_(noise), length_(queries) {
+  Step(const Setting& setting, Host& host, Rng& rng, int64_t queries, int64_t keys)
+      : host_(host), rng_(rng), length_(queries) {
     const int64_t width = host.queries.extent(2);
     queries_ = leaf(Tensor::zeros(Shape{2, queries, width}, DType::f32, setting.device));
     keys_ =
         host.crosses() ? leaf(Tensor::zeros(Shape{2, keys, width}, DType::f32, setting.device)) : queries_;
   }
 
-  /// The inputs of a step of that number.
-  void feed(uint64_t number) {
+  /// Fills the input buffers with the random numbers of a step.
+  void set_inputs(uint64_t step_number) {
     launch<kernel::Copy>(queries_.device(),
-                         battery::numbers(queries_.shape(), 2 * number, DType::f32, queries_.device()),
+                         battery::numbers(queries_.shape(), 2 * step_number, DType::f32, queries_.device()),
                          queries_.detach());
     if (host_.crosses())
       launch<kernel::Copy>(keys_.device(),
-                           battery::numbers(keys_.shape(), 2 * number + 1, DType::f32, keys_.device()),
+                           battery::numbers(keys_.shape(), 2 * step_number + 1, DType::f32, keys_.device()),
                            keys_.detach());
   }
   void run() {
     host_.queries = queries_;
     host_.keys = keys_;
     host_.clear_gradients();
-    AuxiliaryLosses terms;
-    const Tensor y = host_.forward({.rng = &noise_, .losses = &terms});
+    AuxiliaryLosses losses;
+    const Tensor y = host_.forward({.rng = &rng_, .losses = &losses});
     Tensor loss = mean(square(y));
-    if (terms.waiting.empty() && !terms.list.empty()) loss = loss + terms.sum();
+    if (losses.waiting.empty() && !losses.list.empty()) loss = loss + losses.sum();
     backward(loss);
-    // Recorded steps share their memory: what is to be read after other steps lies elsewhere.
-    std::vector<Tensor> found{y.detach()};
-    for (const auto& [name, tensor] : host_.leaves()) found.push_back(grad_of(tensor));
-    results_.resize(found.size());
-    for (size_t n = 0; n < found.size(); ++n) {
-      if (!found[n]) continue;
-      if (!results_[n]) results_[n] = Tensor::zeros(found[n].shape(), found[n].dtype(), found[n].device());
-      launch<kernel::Copy>(found[n].device(), found[n], results_[n]);
+    // Captured steps share their memory, so results to be read after other steps are copied out of it.
+    std::vector<Tensor> computed{y.detach()};
+    for (const auto& [name, tensor] : host_.leaves()) computed.push_back(grad_of(tensor));
+    results_.resize(computed.size());
+    for (size_t n = 0; n < computed.size(); ++n) {
+      const Tensor& tensor = computed[n];
+      if (!tensor) continue;
+      if (!results_[n]) results_[n] = Tensor::zeros(tensor.shape(), tensor.dtype(), tensor.device());
+      launch<kernel::Copy>(tensor.device(), tensor, results_[n]);
     }
     host_.clear_gradients();
   }
-  void record() {
+  void capture() {
     if constexpr (built_with_cuda) {
       cuda::Capture capture;
       run();
@@ -66,12 +68,13 @@ class Step {
   void replay() {
     if constexpr (built_with_cuda) graph_->launch();
   }
+  /// The output and all gradients of the last step.
   const std::vector<Tensor>& results() const { return results_; }
   int64_t length() const { return length_; }
 
  private:
   Host& host_;
-  Rng& noise_;
+  Rng& rng_;
   int64_t length_;
   Tensor queries_, keys_;
   std::vector<Tensor> results_;
@@ -81,50 +84,53 @@ class Step {
 /// An attention that learns from steps of two lengths in turn, the shorter ones first.
 struct Learner {
   Host host;
-  Rng noise;
+  Rng rng;
   Step small, large;
 
   explicit Learner(const Setting& setting)
       : host(battery::host_of(setting, {.queries = 37, .keys = 41, .dropout = 0.1})),
-        noise(3, setting.device),
-        small(setting, host, noise, 6, 9),
-        large(setting, host, noise, 37, 41) {}
+        rng(3, setting.device),
+        small(setting, host, rng, 6, 9),
+        large(setting, host, rng, 37, 41) {}
 
-  template <class How>
-  void take(Step& step, uint64_t number, const How& how) {
-    step.feed(number);
-    how(step);
-    noise.advance();
+  /// Takes a step by run(step): computed, or captured and replayed.
+  template <class Run>
+  void take(Step& step, uint64_t step_number, const Run& run) {
+    step.set_inputs(step_number);
+    run(step);
+    rng.advance();
   }
 };
 
-/// Why a step is not recorded, or what differs where it is.
+/// Compares steps that are captured and replayed to steps that are computed: two computed ones of each
+/// length, one that is captured, and one replayed after the graph of the other length was captured.
 Report replayed(const Setting& setting) {
   if (setting.device == Device::cpu) return {};
-  const DefaultDevice here(setting.device);
+  const DefaultDevice default_device(setting.device);
   Report report;
-  Learner plain(setting), again(setting);
-  uint64_t number = 0;
-  const auto both = [&](Step Learner::*step, const auto& how) {
-    plain.take(plain.*step, ++number, [](Step& one) { one.run(); });
-    again.take(again.*step, number, how);
-    const auto &wanted = (plain.*step).results(), &found = (again.*step).results();
-    for (size_t n = 0; n < wanted.size(); ++n) {
-      if (!wanted[n] && !found[n]) continue;
-      if (!wanted[n] || !found[n] || !battery::same_bits(wanted[n], found[n])) {
-        battery::note(report, "step ", number, " of length ", (plain.*step).length(), ": ",
+  Learner computing(setting), replaying(setting);
+  uint64_t step_number = 0;
+  const auto compare = [&](Step Learner::*step, const auto& run) {
+    computing.take(computing.*step, ++step_number, [](Step& computed) { computed.run(); });
+    replaying.take(replaying.*step, step_number, run);
+    const auto &expected = (computing.*step).results(), &found = (replaying.*step).results();
+    for (size_t n = 0; n < expected.size(); ++n) {
+      if (!expected[n] && !found[n]) continue;
+      if (!expected[n] || !found[n] || !battery::same_bits(expected[n], found[n])) {
+        battery::note(report, "step ", step_number, " of length ", (computing.*step).length(), ": ",
                       n == 0 ? text("the output") : text("gradient ", n), " is another");
       }
     }
   };
   for (const auto step : {&Learner::small, &Learner::large}) {
-    for (int turn = 0; turn < 2; ++turn) both(step, [](Step& one) { one.run(); });
-    both(step, [](Step& one) {
-      one.record();
-      one.replay();
+    for (int repeat = 0; repeat < 2; ++repeat) compare(step, [](Step& computed) { computed.run(); });
+    compare(step, [](Step& captured) {
+      captured.capture();
+      captured.replay();
     });
   }
-  for (const auto step : {&Learner::small, &Learner::large}) both(step, [](Step& one) { one.replay(); });
+  for (const auto step : {&Learner::small, &Learner::large})
+    compare(step, [](Step& captured) { captured.replay(); });
   return report;
 }
 
@@ -134,7 +140,7 @@ bool no_device() {
   return true;
 }
 
-/// What is decided on the host anew, in each step or whenever so many steps have passed.
+/// Attentions whose steps cannot be captured, each with what the host reads in a step, as the error names it.
 const std::map<std::string, std::string>& reasons() {
   static const std::string step = "the number of the step";
   static const std::map<std::string, std::string> all{
@@ -142,15 +148,17 @@ const std::map<std::string, std::string>& reasons() {
   return all;
 }
 
-/// Settings on the device: of each variant one, with a mask if it can have one; or the others.
-void every_attention(bool others) {
+enum class Modes { main, others };
+
+/// Checks every variant on the device, in its main mode (causal if it supports that) or in its others.
+void check_every_attention(Modes modes) {
   for (const Variant& variant : variants()) {
-    bool first = true;
+    bool is_main = true;
     std::vector<Setting> all = battery::settings(variant);
     std::stable_partition(all.begin(), all.end(),
-                          [](const Setting& one) { return one.mode == battery::Mode::causal; });
+                          [](const Setting& setting) { return setting.mode == battery::Mode::causal; });
     for (const Setting& setting : all) {
-      if (setting.device == Device::cpu || std::exchange(first, false) == others) continue;
+      if (setting.device == Device::cpu || std::exchange(is_main, false) != (modes == Modes::main)) continue;
       CAPTURE(variant.traits.name, to_string(setting.mode));
       std::string report;
       try {
@@ -171,11 +179,11 @@ void every_attention(bool others) {
 }  // namespace
 
 TEST_CASE("replay: a training step of every attention is recorded, and replayed with the same bits") {
-  if (!no_device()) every_attention(false);
+  if (!no_device()) check_every_attention(Modes::main);
 }
 
 TEST_CASE("replay: so is one of every attention in its other uses", "[slow]") {
-  if (!no_device()) every_attention(true);
+  if (!no_device()) check_every_attention(Modes::others);
 }
 
 TEST_CASE("replay: steps of attentions with other options are recorded") {
@@ -197,14 +205,14 @@ TEST_CASE("replay: steps with each position, norm, cap and sink are recorded") {
     for (const PositionKind position :
          {PositionKind::rope, PositionKind::rope_interleaved, PositionKind::alibi, PositionKind::t5,
           PositionKind::shaw, PositionKind::shaw_keys}) {
-      const bool turns = !by_distance(position);
-      if (turns && std::string(name) == "additive") continue;
+      const bool rotates = !by_distance(position);
+      if (rotates && std::string(name) == "additive") continue;
       for (Setting setting : battery::settings(battery::with_options(name))) {
         if (setting.mode != battery::Mode::causal || setting.device == Device::cpu) continue;
         setting.modifiers = {.position = position,
                              .position_buckets = 8,
                              .position_span = 8,
-                             .qk_norm = turns ? QkNorm::rms : QkNorm::none,
+                             .qk_norm = rotates ? QkNorm::rms : QkNorm::none,
                              .softcap = 5,
                              .sink = Sink::learned};
         CAPTURE(name, static_cast<int>(position), to_string(setting.mode));

@@ -1,6 +1,5 @@
 // The battery finds faults: each attention broken on purpose fails the expected properties and no other.
 #include <algorithm>
-#include <cmath>
 
 #include "heed/attention/base/scored_attention.h"
 #include "heed/tests/attention/battery/battery.h"
@@ -11,26 +10,28 @@ namespace {
 
 enum class Flaw {
   none,
-  leaks_future,
+  sees_future,
   sees_padding,
-  lying_map,
+  records_wrong_map,
   wrong_gradient,
-  forgets_a_key,
-  loses_history,
-  unlisted_parameter,
-  keeps_tensors,
-  unseeded,
-  draws_when_seen,
-  deaf_to_bias,
-  deaf_to_modifiers,
+  forgets_a_key,       // the cache drops its first key when it has more than 4
+  loses_history,       // cached keys and values have no gradient
+  unlisted_parameter,  // fields() does not name it
+  keeps_tensors,       // maps outlive their step
+  unseeded,            // outputs change from call to call
+  draws_when_recorded,
+  ignores_bias,
+  ignores_modifiers,
 };
 
+/// 2 x, with a gradient that is too large by a thousandth.
 Tensor wrongly_doubled(const Tensor& x) {
   const Tensor y = affine(x.detach(), 2, 0);
   return record("wrongly_doubled", y, {&x},
                 [](const Tensor& dy) -> Gradients { return {affine(dy, 2.002, 0)}; });
 }
 
+/// softmax(exp(temperature) q . k) v with one flaw.
 template <Flaw flaw>
 class Flawed final : public ScoredAttention {
  public:
@@ -48,12 +49,12 @@ class Flawed final : public ScoredAttention {
   }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    AttentionInput seen = input;
-    seen.mask = Mask::none();
-    if (input.mask.is_causal() && flaw != Flaw::leaks_future) seen.mask = Mask::causal();
+    AttentionInput obeyed = input;  // with the masks that this attention obeys
+    obeyed.mask = Mask::none();
+    if (input.mask.is_causal() && flaw != Flaw::sees_future) obeyed.mask = Mask::causal();
     if (input.mask.key_lengths() && flaw != Flaw::sees_padding)
-      seen.mask = seen.mask & Mask::lengths(input.mask.key_lengths());
-    if (input.mask.bias() && flaw != Flaw::deaf_to_bias) seen.mask = seen.mask.with(input.mask.bias());
+      obeyed.mask = obeyed.mask & Mask::lengths(input.mask.key_lengths());
+    if (input.mask.bias() && flaw != Flaw::ignores_bias) obeyed.mask = obeyed.mask.with(input.mask.bias());
     const bool had_keys = static_cast<bool>(heads.k);
     int64_t first = read_cache(heads, input);
     if (flaw == Flaw::forgets_a_key && input.cache != nullptr && heads.k.extent(2) > 4) {
@@ -67,27 +68,28 @@ class Flawed final : public ScoredAttention {
       cache.values = cache.values.detach();
     }
     Tensor map =
-        flaw == Flaw::deaf_to_modifiers ? unmodified(heads, seen, first) : weights(heads, seen, first);
+        flaw == Flaw::ignores_modifiers ? unmodified(heads, obeyed, first) : weights(heads, obeyed, first);
     if (flaw == Flaw::unseeded) {
       static int calls = 0;
       map = map * (1 + 1e-3 * ++calls);
     }
-    if (flaw == Flaw::keeps_tensors) kept().push_back(map.detach());
+    if (flaw == Flaw::keeps_tensors) kept_maps().push_back(map.detach());
     if (input.context.recorder != nullptr) {
-      if (flaw == Flaw::draws_when_seen && input.context.training()) input.context.rng->next();
-      input.context.recorder->record(*this, flaw == Flaw::lying_map ? softmax(map) : map);
+      if (flaw == Flaw::draws_when_recorded && input.context.training()) input.context.rng->next();
+      input.context.recorder->record(*this, flaw == Flaw::records_wrong_map ? softmax(map) : map);
     }
-    if (flaw != Flaw::deaf_to_modifiers) return apply_map(map, heads, input, first);
+    if (flaw != Flaw::ignores_modifiers) return apply_map(map, heads, input, first);
     return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 
+  /// The map without the modifiers.
   Tensor unmodified(const Heads& heads, const AttentionInput& input, int64_t first) const {
     const Tensor scores = score(heads.q, heads.k, input);
     const Tensor mask = input.mask.dense(scores, first);
     return softmax(mask ? scores + mask : scores);
   }
 
-  static std::vector<Tensor>& kept() {
+  static std::vector<Tensor>& kept_maps() {
     static std::vector<Tensor> all;
     return all;
   }
@@ -102,7 +104,8 @@ constexpr Traits honest{.name = "flawed",
                         .steps = true,
                         .map = MapKind::exact};
 
-/// The names of the properties that find something; without that on modifiers, which repeats others.
+/// Names of the properties that find something. Leaves out `modifiers`, which repeats others, and `cost`,
+/// which takes long, unless with_cost is set.
 std::vector<std::string> findings(const Variant& variant, bool with_cost = false) {
   std::vector<std::string> out;
   for (const battery::Property& property : battery::properties()) {
@@ -118,10 +121,11 @@ std::vector<std::string> findings() {
   return findings(describe<Flawed<flaw>>(honest));
 }
 
-/// The mean of the values that are not padding, which are multiplied by zero: 0 times infinity is no number.
-class Cancels final : public Attention {
+/// The mean of the values, after those of padding were multiplied by 0. That fails to hide them: 0 times
+/// infinity is NaN.
+class MultipliesPaddingByZero final : public Attention {
  public:
-  Cancels(const AttentionConfig& config, const NoOptions&, Rng& rng)
+  MultipliesPaddingByZero(const AttentionConfig& config, const NoOptions&, Rng& rng)
       : value_(config.d_model, config.d_model, rng) {}
   void fields(Fields& f) override { f("value", value_); }
   Tensor forward(const AttentionInput& input) override {
@@ -138,6 +142,7 @@ class Cancels final : public Attention {
 
 using Names = std::vector<std::string>;
 
+/// What the property `name` finds.
 battery::Report finding(const Variant& variant, const std::string& name) {
   for (const battery::Property& property : battery::properties()) {
     if (property.name == name) return battery::over_all_settings(variant, property.holds);
@@ -152,8 +157,8 @@ TEST_CASE("bites: nothing is found where nothing is wrong", "[battery]") {
 }
 
 TEST_CASE("bites: a decoder that sees the future", "[battery]") {
-  CHECK(findings<Flaw::leaks_future>() == Names{"causality", "steps", "cache", "map"});
-  CHECK_THAT(finding(describe<Flawed<Flaw::leaks_future>>(honest), "causality"),
+  CHECK(findings<Flaw::sees_future>() == Names{"causality", "steps", "cache", "map"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::sees_future>>(honest), "causality"),
              containing("when later inputs change"));
 }
 
@@ -164,19 +169,19 @@ TEST_CASE("bites: padding that is looked at", "[battery]") {
 }
 
 TEST_CASE("bites: padding that a factor of zero is to cancel", "[battery]") {
-  const Variant variant = describe<Cancels>({.name = "cancels",
-                                             .paper = "nobody 2024",
-                                             .time = {.length = 1, .width = 2},
-                                             .memory = {.length = 1, .width = 0},
-                                             .map = MapKind::none});
+  const Variant variant = describe<MultipliesPaddingByZero>({.name = "cancels",
+                                                             .paper = "nobody 2024",
+                                                             .time = {.length = 1, .width = 2},
+                                                             .memory = {.length = 1, .width = 0},
+                                                             .map = MapKind::none});
   const battery::Report found = finding(variant, "padding");
   CHECK_THAT(found, containing("garbage of size inf") && containing("garbage of size nan"));
   CHECK_THAT(found, !containing("garbage of size 1e+15"));
 }
 
 TEST_CASE("bites: a map that is not the output's", "[battery]") {
-  CHECK(findings<Flaw::lying_map>() == Names{"map"});
-  CHECK_THAT(finding(describe<Flawed<Flaw::lying_map>>(honest), "map"),
+  CHECK(findings<Flaw::records_wrong_map>() == Names{"map"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::records_wrong_map>>(honest), "map"),
              containing("map times values differs"));
 }
 
@@ -191,15 +196,16 @@ TEST_CASE("bites: a memory that forgets a key", "[battery]") {
 TEST_CASE("bites: a memory that loses its history", "[battery]") {
   CHECK(findings<Flaw::loses_history>() == Names{"cache"});
   CHECK_THAT(finding(describe<Flawed<Flaw::loses_history>>(honest), "cache"),
-             containing("through a memory the gradient of"));
+             containing("through a cache the gradient of"));
 }
 
 TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
-  Names told{"gradient", "steps", "cache", "round trip", "last row"};
-  if (devices().size() > 1)  // it stays behind when the others go to a device, and nothing works there
-    told = {"gradient", "causality", "padding", "steps",      "cache",
-            "map",      "leaks",     "devices", "round trip", "last row"};
-  CHECK(findings<Flaw::unlisted_parameter>() == told);
+  Names expected{"gradient", "steps", "cache", "round trip", "last row"};
+  if (devices().size() >
+      1)  // it stays on the CPU when the others move to a device, so every call there fails
+    expected = {"gradient", "causality", "padding", "steps",      "cache",
+                "map",      "leaks",     "devices", "round trip", "last row"};
+  CHECK(findings<Flaw::unlisted_parameter>() == expected);
   CHECK_THAT(finding(describe<Flawed<Flaw::unlisted_parameter>>(honest), "round trip"),
              containing("loaded into another"));
 }
@@ -214,20 +220,20 @@ TEST_CASE("bites: numbers that no seed decides", "[battery]") {
 }
 
 TEST_CASE("bites: a probe that changes the random numbers", "[battery]") {
-  CHECK(findings<Flaw::draws_when_seen>() == Names{"map"});
+  CHECK(findings<Flaw::draws_when_recorded>() == Names{"map"});
 }
 
 TEST_CASE("bites: modifiers that are taken and ignored", "[battery]") {
-  CHECK(findings<Flaw::deaf_to_modifiers>() == Names{});
+  CHECK(findings<Flaw::ignores_modifiers>() == Names{});
   for (const char* ignored : {"alibi", "t5", "shaw", "softcap", "sink zero", "sink learned"}) {
-    CHECK_THAT(finding(describe<Flawed<Flaw::deaf_to_modifiers>>(honest), "modifiers"),
+    CHECK_THAT(finding(describe<Flawed<Flaw::ignores_modifiers>>(honest), "modifiers"),
                containing(text(ignored, ": ")));
   }
   CHECK_THAT(finding(describe<Flawed<Flaw::forgets_a_key>>(honest), "modifiers"), containing("kv_heads: "));
 }
 
 TEST_CASE("bites: a bias that is ignored", "[battery]") {
-  CHECK(findings<Flaw::deaf_to_bias>() == Names{"refusal"});
+  CHECK(findings<Flaw::ignores_bias>() == Names{"refusal"});
 }
 
 TEST_CASE("bites: costs that were declared too low", "[battery]") {

@@ -10,24 +10,25 @@
 namespace heed::battery {
 namespace {
 
-void compare(Report& report, const char* what, const char* doubled, double counted, double declared) {
+/// Reports a counted exponent that makes a doubled size cost more than 10 % more or less than declared.
+void compare(Report& report, const char* cost, const char* size, double counted, double declared) {
   if (!(std::abs(std::pow(2.0, counted - declared) - 1) <= 0.1)) {
-    note(report, what, " grow ", std::pow(2.0, counted), " times when the ", doubled, " doubles; ",
+    note(report, cost, " grow ", std::pow(2.0, counted), " times when the ", size, " doubles; ",
          std::pow(2.0, declared), " times is declared");
   }
 }
 
-/// While it lives, an emulated device computes nothing: kernels are counted where they are asked for.
+/// Keeps an emulated device from running kernels while it lives: operations are counted at the launch.
 class CountingOnly {
 #if HEED_CUDA_EMULATED
  public:
-  CountingOnly() : before_(emulated::order_streams(emulated::StreamOrder::never)) {}
-  ~CountingOnly() { emulated::order_streams(before_); }
+  CountingOnly() : previous_order_(emulated::order_streams(emulated::StreamOrder::never)) {}
+  ~CountingOnly() { emulated::order_streams(previous_order_); }
   CountingOnly(const CountingOnly&) = delete;
   CountingOnly& operator=(const CountingOnly&) = delete;
 
  private:
-  emulated::StreamOrder before_;
+  emulated::StreamOrder previous_order_;
 #endif
 };
 
@@ -45,11 +46,11 @@ Report cost(const Setting& setting) {
         return count_step(*host.attention, host.mask(), host.queries, host.keys);
       });
   Report report;
-  for (const auto& [what, found, declared] :
+  for (const auto& [cost, growth, declared] :
        {std::tuple{"operations", counted.time, setting.variant.traits.time},
         {"bytes", counted.memory, setting.variant.traits.memory}}) {
-    compare(report, what, "length", found.length, declared.length);
-    compare(report, what, "width", found.width, declared.width);
+    compare(report, cost, "length", growth.length, declared.length);
+    compare(report, cost, "width", growth.width, declared.width);
   }
   return report;
 }

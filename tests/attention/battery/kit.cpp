@@ -1,5 +1,7 @@
-// Hosts, inputs and comparisons of the battery.
+// Attentions with their inputs, random numbers and comparisons of the battery.
 #include "heed/tests/attention/battery/kit.h"
+
+#include "heed/attention/counted_cost.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +32,11 @@ std::vector<Setting> settings(const Variant& variant) {
   return out;
 }
 
+Sizes with_keys_of_mode(Sizes sizes, const Setting& setting) {
+  if (setting.mode != Mode::cross) sizes.keys = sizes.queries;
+  return sizes;
+}
+
 AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
   return {.d_model = sizes.width,
           .heads = sizes.heads,
@@ -43,10 +50,7 @@ AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
 }
 
 Tensor numbers(const Shape& shape, uint64_t seed, DType dtype, Device device) {
-  Rng rng(seed, device);
-  const Tensor x(shape, dtype, device);
-  fill_normal(x, 0, 1, rng);
-  return x;
+  return normal_tensor(shape, seed, device, dtype);
 }
 
 Tensor lengths_of(const std::vector<int32_t>& lengths, Device device) {
@@ -59,9 +63,9 @@ Mask Host::mask() const {
 }
 
 Tensor Host::forward(const ForwardContext& context) const {
-  AttentionInput now = input();
-  now.context = context;
-  return attention->forward(now);
+  AttentionInput call = input();
+  call.context = context;
+  return attention->forward(call);
 }
 
 void Host::make_leaves() {
@@ -83,12 +87,9 @@ void Host::clear_gradients() const {
 
 Host host_of(const Setting& setting, const Sizes& sizes, DType dtype, uint64_t seed) {
   Rng rng(seed);
-  Host host{
-      setting,
-      make_attention(setting.variant, {setting.variant.traits.name, {}}, config_of(setting, sizes), rng),
-      {},
-      {},
-      {}};
+  const Spec defaults{setting.variant.traits.name, {}};
+  Host host{.setting = setting,
+            .attention = make_attention(setting.variant, defaults, config_of(setting, sizes), rng)};
   if (dtype != DType::f32) convert(*host.attention, dtype);
   if (setting.device != Device::cpu) move_to(*host.attention, setting.device);
   host.queries = numbers(Shape{sizes.batch, sizes.queries, sizes.width}, 100 + seed, dtype, setting.device);
@@ -96,6 +97,23 @@ Host host_of(const Setting& setting, const Sizes& sizes, DType dtype, uint64_t s
                   ? numbers(Shape{sizes.batch, sizes.keys, sizes.width}, 200 + seed, dtype, setting.device)
                   : host.queries;
   return host;
+}
+
+void check_gradients(Report& report, Host& host, GradcheckOptions options, Dropout dropout) {
+  check_listed(*host.attention, sum(host.forward()));
+  host.make_leaves();
+  const auto leaves = host.leaves();
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
+  const auto forward = [&] {
+    Rng rng(9, host.setting.device);  // each call draws the same numbers
+    return host.forward({.rng = dropout == Dropout::on ? &rng : nullptr});
+  };
+  options.tolerance = 1e-6 * host.setting.variant.traits.tolerance;
+  const GradcheckReport found = gradcheck(forward, tensors, options);
+  if (found.passed) return;
+  const std::string name = found.input >= 0 ? leaves[static_cast<size_t>(found.input)].first : "nothing";
+  note(report, "the gradient of ", name, ": ", to_string(found));
 }
 
 double distance(const Tensor& found, const Tensor& expected) {
@@ -129,18 +147,36 @@ Tensor positions(const Tensor& x, int64_t begin, int64_t end) {
   return view::slice(x.detach(), 1, begin, end);
 }
 
-Tensor with_garbage(const Tensor& x, int64_t b, int64_t begin, double value) {
-  const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
+Tensor with_garbage(const Tensor& x, int64_t b, int64_t begin, double size) {
+  const int64_t length = x.extent(1), width = x.extent(2);
   const std::vector<double> random = numbers(x.shape(), 999).to_doubles();
-  std::vector<double> all = x.to_doubles();
-  for (int64_t i = 0; i < batch * length * width; ++i) {
-    if (i / width / length == b && i / width % length >= begin) {
-      all[static_cast<size_t>(i)] = value * random[static_cast<size_t>(i)];
+  std::vector<double> values = x.to_doubles();
+  const auto first = static_cast<size_t>((b * length + begin) * width),
+             end = static_cast<size_t>((b + 1) * length * width);
+  for (size_t i = first; i < end; ++i) values[i] = size * random[i];
+  if (x.dtype() == DType::f64) return Tensor::of<double>(values, x.shape(), x.device());
+  return Tensor::of<float>(std::vector<float>(values.begin(), values.end()), x.shape(), x.device());
+}
+
+Variant with_options(const std::string& text) {
+  const Spec new_defaults = parse_spec(text);
+  Variant variant = variant_named(new_defaults.name);
+  const auto with_defaults = [new_defaults](Spec spec) {
+    for (const auto& [key, value] : new_defaults.options) {
+      const bool is_given = std::any_of(spec.options.begin(), spec.options.end(),
+                                        [&key = key](const auto& option) { return option.first == key; });
+      if (!is_given) spec.options.emplace_back(key, value);
     }
-  }
-  if (x.dtype() == DType::f64) return Tensor::of<double>(all, x.shape(), x.device());
-  const std::vector<float> narrow(all.begin(), all.end());
-  return Tensor::of<float>(narrow, x.shape(), x.device());
+    return spec;
+  };
+  variant.make = [make = variant.make, with_defaults](const AttentionConfig& config, const Spec& spec,
+                                                      Rng& rng) {
+    return make(config, with_defaults(spec), rng);
+  };
+  variant.options = [options = variant.options, with_defaults](const Spec& spec) {
+    return options(with_defaults(spec));
+  };
+  return variant;
 }
 
 }  // namespace heed::battery

@@ -5,9 +5,9 @@
 namespace heed::battery {
 namespace {
 
-Tensor last_of(const Tensor& y) { return positions(y, y.extent(1) - 1, y.extent(1)); }
+Tensor last_position(const Tensor& y) { return positions(y, y.extent(1) - 1, y.extent(1)); }
 
-/// The last output, asked for one position after the other.
+/// The last output of decoding step by step with a cache.
 Tensor last_step(const Host& host) {
   const auto cache = host.attention->new_cache();
   Tensor y;
@@ -23,23 +23,23 @@ Tensor last_step(const Host& host) {
 Report last_row(const Setting& setting) {
   const Traits& traits = setting.variant.traits;
   if (setting.mode != Mode::causal || !traits.bidirectional || !traits.last_row) return {};
-  Setting open = setting;
-  open.mode = Mode::self;
+  Setting bidirectional = setting;
+  bidirectional.mode = Mode::self;
   Report report;
-  const NoGrad quiet;
+  const NoGrad no_grad;
   const double max_error = 1e-9 * traits.tolerance;
   for (const double scale : {1, 3, 10, 30, 100}) {
     const Sizes sizes{.queries = 64, .keys = 64, .width = 32};
-    Host causal = host_of(setting, sizes, DType::f64), both = host_of(open, sizes, DType::f64);
-    causal.queries = causal.keys = both.queries = both.keys = causal.queries * scale;
-    const Tensor wanted = last_of(both.forward());
-    const double off = distance(last_of(causal.forward()), wanted);
-    if (off > max_error)
-      note(report, "at inputs of ", scale, " the last causal output differs by ", off,
+    Host causal = host_of(setting, sizes, DType::f64), two_sided = host_of(bidirectional, sizes, DType::f64);
+    causal.queries = causal.keys = two_sided.queries = two_sided.keys = causal.queries * scale;
+    const Tensor expected = last_position(two_sided.forward());
+    const double error = distance(last_position(causal.forward()), expected);
+    if (error > max_error)
+      note(report, "at inputs of ", scale, " the last causal output differs by ", error,
            " from the two-sided one");
-    const double stepped = traits.steps ? distance(last_step(causal), wanted) : 0;
-    if (stepped > max_error)
-      note(report, "at inputs of ", scale, " the last step differs by ", stepped,
+    const double step_error = traits.steps ? distance(last_step(causal), expected) : 0;
+    if (step_error > max_error)
+      note(report, "at inputs of ", scale, " the last step differs by ", step_error,
            " from the two-sided output");
   }
   return report;

@@ -1,11 +1,11 @@
 // Battery: each modifier is rejected or has its effect.
 #include "heed/attention/base/multi_head_attention.h"
-#include "heed/autograd/gradcheck.h"
 #include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 namespace {
 
+/// One modifier, set in an attention that otherwise has none.
 struct Modification {
   const char* name;
   int64_t kv_heads = 0, head_dim = 0;
@@ -29,54 +29,44 @@ std::vector<Modification> modifications() {
       {.name = "sink learned", .modifiers = {.sink = Sink::learned}}};
 }
 
-/// Parameters of the same name and shape become those of the other.
-void take_over(Module& to, Module& from) {
-  const std::vector<Named> theirs = tensors(from);
-  for (const Named& mine : tensors(to)) {
-    for (const Named& other : theirs) {
-      if (mine.name == other.name && mine.tensor->shape() == other.tensor->shape())
-        *mine.tensor = *other.tensor;
+/// Lets `target` share those tensors of `source` that have equal names and shapes in both.
+void share_tensors(Module& target, Module& source) {
+  const std::vector<Named> shared = tensors(source);
+  for (const Named& own : tensors(target)) {
+    for (const Named& named : shared) {
+      if (own.name == named.name && own.tensor->shape() == named.tensor->shape()) *own.tensor = *named.tensor;
     }
   }
 }
 
+/// Compares gradients of 6 elements of each input and parameter to central differences, on the CPU.
 void check_gradient(Report& report, const Setting& setting) {
   if (setting.device != Device::cpu) return;
   Host host = host_of(setting, {.queries = 5, .keys = 7}, DType::f64);
-  const int64_t keys = host.keys.extent(1);
-  if (setting.variant.traits.padding)
-    host.lengths = lengths_of({static_cast<int32_t>(keys), static_cast<int32_t>(keys - 2)}, setting.device);
-  check_listed(*host.attention, sum(host.forward()));
-  host.make_leaves();
-  const auto leaves = host.leaves();
-  std::vector<Tensor> inputs;
-  for (const auto& [name, tensor] : leaves) inputs.push_back(tensor);
-  const GradcheckReport check =
-      gradcheck([&] { return host.forward(); }, inputs,
-                {.step = 1e-5, .tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = 6});
-  if (check.passed) return;
-  note(report, "the gradient of ",
-       check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ", to_string(check));
+  const auto keys = static_cast<int32_t>(host.keys.extent(1));
+  if (setting.variant.traits.padding) host.lengths = lengths_of({keys, keys - 2}, setting.device);
+  check_gradients(report, host, {.step = 1e-5, .samples = 6});
 }
 
-/// Weights made by the other's parameters, so that only the modifier can make the difference.
+/// Checks that a modifier acts: head_dim and kv_heads on shapes, every other one on the output. Both
+/// attentions share their parameters, so that only the modifier can change the output.
 void check_obeyed(Report& report, const Setting& setting, const Setting& plain) {
-  const NoGrad quiet;
+  const NoGrad no_grad;
   const Host host = host_of(setting, {.queries = 9, .keys = 7}),
-             other = host_of(plain, {.queries = 9, .keys = 7});
-  take_over(*host.attention, *other.attention);
+             plain_host = host_of(plain, {.queries = 9, .keys = 7});
+  share_tensors(*host.attention, *plain_host.attention);
   if (setting.head_dim != 0) {
     const Tensor y = host.forward();
     if (y.shape() != host.queries.shape()) note(report, "the output is ", y.shape());
     for (const Named& named : tensors(*host.attention)) {
-      const int64_t columns = named.tensor->extent(-1), inner = 2 * setting.head_dim;
-      if (named.name == "output.weight" && columns != inner)
+      const int64_t columns = named.tensor->extent(-1), joined_width = 2 * setting.head_dim;
+      if (named.name == "output.weight" && columns != joined_width)
         note(report, "two heads of width ", setting.head_dim, " are joined from ", columns, " columns");
     }
     return;
   }
   if (setting.kv_heads == 0) {
-    if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
+    if (same_bits(host.forward(), plain_host.forward())) note(report, "it is neither refused nor obeyed");
     return;
   }
   const auto* layer = dynamic_cast<const MultiHeadAttention*>(host.attention.get());
@@ -88,17 +78,17 @@ void check_obeyed(Report& report, const Setting& setting, const Setting& plain) 
 
 Report modifiers(const Setting& plain) {
   Report report;
-  for (const Modification& one : modifications()) {
+  for (const Modification& modification : modifications()) {
     Setting setting = plain;
-    setting.kv_heads = one.kv_heads;
-    setting.head_dim = one.head_dim;
-    setting.modifiers = one.modifiers;
+    setting.kv_heads = modification.kv_heads;
+    setting.head_dim = modification.head_dim;
+    setting.modifiers = modification.modifiers;
     Report found;
     try {
       host_of(setting, {});
     } catch (const Error& error) {
       if (std::string(error.what()).size() < 50)
-        note(report, one.name, " is refused without saying why: ", error.what());
+        note(report, modification.name, " is refused without saying why: ", error.what());
       continue;
     }
     try {
@@ -108,7 +98,7 @@ Report modifiers(const Setting& plain) {
     } catch (const Error& error) {
       note(found, "an Error: ", error.what());
     }
-    if (!found.empty()) note(report, one.name, ": ", found);
+    if (!found.empty()) note(report, modification.name, ": ", found);
   }
   return report;
 }

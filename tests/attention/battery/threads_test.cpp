@@ -20,16 +20,16 @@ using battery::Report;
 using battery::Setting;
 
 constexpr int rounds = 6;
-constexpr int64_t longest = 96;
-/// One length a thread, so that each wants other patterns and tables.
-constexpr std::array<int64_t, 4> lengths{11, 40, 71, longest};
+constexpr int64_t max_length = 96;
+/// The length that each thread computes: different ones, so that threads need different patterns and tables.
+constexpr std::array<int64_t, 4> lengths{11, 40, 71, max_length};
 
-/// What one thread asks: all positions in one call, then one after the other.
-std::vector<Tensor> asked(Attention& attention, const Setting& setting, int64_t length) {
+/// The outputs of one thread's calls: all positions in one call, then one after the other with a cache.
+std::vector<Tensor> outputs_of(Attention& attention, const Setting& setting, int64_t length) {
   const NoGrad no_grad;
   const auto seed = static_cast<uint64_t>(length);
-  Host host{setting, nullptr, battery::numbers(Shape{2, length, 8}, seed), {}, {}};
-  host.keys = host.crosses() ? battery::numbers(Shape{2, longest, 8}, seed + 1) : host.queries;
+  Host host{.setting = setting, .attention = nullptr, .queries = battery::numbers(Shape{2, length, 8}, seed)};
+  host.keys = host.crosses() ? battery::numbers(Shape{2, max_length, 8}, seed + 1) : host.queries;
   if (setting.variant.traits.padding)
     host.lengths = battery::lengths_of(
         {static_cast<int32_t>(host.keys.extent(1)), static_cast<int32_t>(length / 2)}, Device::cpu);
@@ -47,13 +47,13 @@ std::vector<Tensor> asked(Attention& attention, const Setting& setting, int64_t 
   return out;
 }
 
-/// Runs job(0) up to job(count - 1) in a thread each, which begin together; rethrows what one has thrown.
-void at_once(size_t count, const std::function<void(size_t)>& job) {
+/// Runs job(0) to job(count - 1) in a thread each, which start together; rethrows the first error.
+void run_at_once(size_t count, const std::function<void(size_t)>& job) {
   std::vector<std::exception_ptr> errors(count);
   std::atomic<size_t> ready = 0;
-  std::vector<std::thread> all;
+  std::vector<std::thread> threads;
   for (size_t i = 0; i < count; ++i) {
-    all.emplace_back([&, i] {
+    threads.emplace_back([&, i] {
       for (++ready; ready < count;) std::this_thread::yield();
       try {
         job(i);
@@ -62,21 +62,25 @@ void at_once(size_t count, const std::function<void(size_t)>& job) {
       }
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
 }
 
+using Outputs = std::array<std::vector<Tensor>, lengths.size()>;  // tensors of the calls of each thread
+
+/// Compares threads that share one attention to calls of one thread alone.
 Report shared(const Setting& setting) {
-  const battery::Sizes sizes{.batch = 2, .queries = longest, .keys = longest};
+  const battery::Sizes sizes{.batch = 2, .queries = max_length, .keys = max_length};
   const Host alone = battery::host_of(setting, sizes);
-  std::array<std::vector<Tensor>, lengths.size()> expected, found;
-  for (size_t i = 0; i < lengths.size(); ++i) expected[i] = asked(*alone.attention, setting, lengths[i]);
+  Outputs expected, found;
+  for (size_t i = 0; i < lengths.size(); ++i) expected[i] = outputs_of(*alone.attention, setting, lengths[i]);
   Report report;
   for (int round = 0; round < rounds; ++round) {
-    const Host together = battery::host_of(setting, sizes);  // nothing is computed yet
-    at_once(lengths.size(), [&](size_t i) { found[i] = asked(*together.attention, setting, lengths[i]); });
+    const Host together = battery::host_of(setting, sizes);  // its patterns and tables are not computed yet
+    run_at_once(lengths.size(),
+                [&](size_t i) { found[i] = outputs_of(*together.attention, setting, lengths[i]); });
     for (size_t i = 0; i < lengths.size(); ++i) {
       for (size_t n = 0; n < expected[i].size(); ++n) {
         if (!battery::same_bits(found[i].at(n), expected[i][n]))
@@ -104,7 +108,7 @@ void check_shared(const Variant& variant) {
   }
 }
 
-/// Logits of each step: `state` decodes this many tokens, which depend on `seed`.
+/// The logits of each decoding step: `steps` tokens, which depend on `seed`, from `state` on.
 std::vector<Tensor> decoded(const AutoregressiveModel& model, Decoding state, int64_t steps, int32_t seed) {
   std::vector<Tensor> out;
   for (int32_t t = 0; t < steps; ++t) {
@@ -130,20 +134,29 @@ std::vector<Tensor> translated(const TranslationModel& model, int64_t length) {
   return out;
 }
 
-void check_translations(const TranslationModel& alone, const TranslationModel& together) {
-  std::array<std::vector<Tensor>, lengths.size()> expected, found;
-  for (size_t i = 0; i < lengths.size(); ++i) expected[i] = translated(alone, lengths[i]);
-  at_once(lengths.size(), [&](size_t i) { found[i] = translated(together, lengths[i]); });
+/// The outputs of a model for inputs of one length.
+using OutputsOfLength = std::function<std::vector<Tensor>(int64_t length)>;
+
+/// Compares threads that share the model of `together` to one thread with the equal model of `alone`.
+void check_sharing(const OutputsOfLength& alone, const OutputsOfLength& together) {
+  Outputs found;
+  run_at_once(lengths.size(), [&](size_t i) { found[i] = together(lengths[i]); });
   for (size_t i = 0; i < lengths.size(); ++i) {
-    for (size_t n = 0; n < expected[i].size(); ++n) {
+    const std::vector<Tensor> expected = alone(lengths[i]);
+    for (size_t n = 0; n < expected.size(); ++n) {
       CAPTURE(lengths[i], n);
-      CHECK(battery::same_bits(found[i].at(n), expected[i][n]));
+      CHECK(battery::same_bits(found[i].at(n), expected[n]));
     }
   }
 }
 
+void check_translations(const TranslationModel& alone, const TranslationModel& together) {
+  check_sharing([&](int64_t length) { return translated(alone, length); },
+                [&](int64_t length) { return translated(together, length); });
+}
+
 TransformerConfig small(PositionKind position) {
-  return {.d_model = 16, .heads = 2, .d_ff = 32, .layers = 2, .max_length = longest, .position = position};
+  return {.d_model = 16, .heads = 2, .d_ff = 32, .layers = 2, .max_length = max_length, .position = position};
 }
 
 }  // namespace
@@ -189,12 +202,8 @@ TEST_CASE("threads: a language model continues several texts at once", "[threads
       const NoGrad no_grad;
       return decoded(model, model.start(), length, static_cast<int32_t>(length));
     };
-    std::array<std::vector<Tensor>, lengths.size()> found;
-    at_once(lengths.size(), [&](size_t i) { found[i] = continued(together, lengths[i]); });
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      const std::vector<Tensor> expected = continued(alone, lengths[i]);
-      for (size_t n = 0; n < expected.size(); ++n) CHECK(battery::same_bits(found[i].at(n), expected[n]));
-    }
+    check_sharing([&](int64_t length) { return continued(alone, length); },
+                  [&](int64_t length) { return continued(together, length); });
   }
 }
 

@@ -76,13 +76,13 @@ TEST_CASE("head structure: a map beside its nearest members and trivial matrices
   CHECK(found.mass == Approx(8));
   CHECK(found.rank == 1);
   CHECK(found.spectral == Approx(1));
-  CHECK(found.least_row == Approx(1));
+  CHECK(found.min_row_sum == Approx(1));
   CHECK(found.of("uniform").entrywise == 0);
   CHECK(found.of("zero").entrywise == Approx(8));
   CHECK(found.of("diagonal").entrywise == Approx(7));
   CHECK(found.of("bars").entrywise == Approx(7));
   CHECK(found.of("identity").entrywise == Approx(14));
-  CHECK(found.of("band").mean == Approx(found.sweep[2] / 64));
+  CHECK(found.of("band").mean_error == Approx(found.sweep[2] / 64));
   CHECK(found.nearest() == Approx(found.sweep[2]));
   CHECK(found.of("search").entrywise > found.nearest());
   CHECK(found.sweep.size() == 8);

@@ -102,7 +102,7 @@ std::vector<ValidationPart> ClassificationTask::validation_cost(Module& model) c
 std::vector<MapView> ClassificationTask::maps_with(Module& model, const std::string& given,
                                                    const MapParts& parts, std::string& caption) const {
   std::optional<NoGrad> no_grad;
-  refuse_gradients(no_grad, parts);
+  turn_gradients_off(no_grad, parts);
   const int64_t number = example_number(given, test_examples(), example_name());
   const ExampleTokens tokens = tokens_of(number);
   MapRecorder recorder = recorder_for(parts);

@@ -134,7 +134,7 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   std::vector<MapView> maps_with(Module& module, const std::string& given, const MapParts& parts,
                                  std::string& caption) const override {
     std::optional<NoGrad> no_grad;
-    refuse_gradients(no_grad, parts);
+    turn_gradients_off(no_grad, parts);
     auto& model = dynamic_cast<DecoderOnly&>(module);
     const std::vector<int32_t> ids = ids_of(given, parts.max_tokens);
     caption = text_of(ids);

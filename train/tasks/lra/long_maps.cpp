@@ -17,7 +17,7 @@ constexpr int64_t default_max_read = 1024;  // tokens
 std::vector<MapView> LongTask::maps_with(Module& module, const std::string& given, const MapParts& parts,
                                          std::string& caption) const {
   std::optional<NoGrad> no_grad;
-  refuse_gradients(no_grad, parts);
+  turn_gradients_off(no_grad, parts);
   const int64_t max_read = parts.longest > 0 ? parts.longest : default_max_read,
                 max_shown = parts.longest > 0 ? parts.longest : default_max_shown;
   const Sequences& set = splits_.test;

@@ -1,4 +1,4 @@
-// Checks of calls that several attentions share, and the default scale of scores.
+// Checks of calls that several attentions share, and the scale of their scores.
 #pragma once
 
 #include "heed/nn/attention.h"
@@ -7,12 +7,12 @@ namespace heed {
 
 /// The factor of dot products of width d: `scale`, or 1 / sqrt(d) where `scale` is 0.
 double attention_scale(double scale, int64_t d);
-/// Fails when the call has an additive bias. `what` is the subject of the message: "a sparse pattern".
-void refuse_bias(const AttentionInput& input, const char* what);
+/// Fails when the call has an additive bias. `mechanism` is the subject of the message: "a sparse pattern".
+void refuse_bias(const AttentionInput& input, const char* mechanism);
 /// Fails when a call with a cache records a map, for caches that keep sums over keys instead of the keys.
 void refuse_map_of_cached_call(const AttentionInput& input);
-/// Fails when the numbers of queries and of keys differ. `why` ends the message.
-void check_equal_lengths(const char* name, int64_t queries, int64_t keys, const char* why);
+/// Fails when the numbers of queries and of keys differ. `advice` ends the message.
+void check_equal_lengths(const char* name, int64_t queries, int64_t keys, const char* advice);
 /// Fails because a call has no keys and its cache is empty.
 [[noreturn]] void fail_without_keys();
 

@@ -1,5 +1,5 @@
 // Checks of calls that several attentions share.
-#include "heed/attention/base/checks.h"
+#include "heed/attention/base/call_checks.h"
 
 #include <cmath>
 
@@ -9,21 +9,20 @@ double attention_scale(double scale, int64_t d) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(d));
 }
 
-void refuse_bias(const AttentionInput& input, const char* what) {
+void refuse_bias(const AttentionInput& input, const char* mechanism) {
   if (input.mask.bias())
-    fail("attention: ", what, " takes no bias on its scores. Leave the bias out, or use softmax.");
+    fail("attention: ", mechanism, " takes no bias on its scores. Leave the bias out, or use softmax.");
 }
 
 void refuse_map_of_cached_call(const AttentionInput& input) {
   if (input.cache == nullptr || input.context.recorder == nullptr) return;
   fail(
       "attention: the cache holds sums, which do not tell single keys apart, so a call with a cache has no "
-      "map. "
-      "Record a call with all keys.");
+      "map. Record a call with all keys.");
 }
 
-void check_equal_lengths(const char* name, int64_t queries, int64_t keys, const char* why) {
-  if (queries != keys) fail("attention '", name, "': ", queries, " queries for ", keys, " keys. ", why);
+void check_equal_lengths(const char* name, int64_t queries, int64_t keys, const char* advice) {
+  if (queries != keys) fail("attention '", name, "': ", queries, " queries for ", keys, " keys. ", advice);
 }
 
 void fail_without_keys() {
