@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "heed/core/io/number_text.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -180,6 +181,10 @@ Growth counted_time(const Spec& spec, const Growth& declared) {
   Traits traits = variant.traits;
   traits.time = declared;
   return growth_of(traits, Device::cpu, steps_of(variant, spec), Counted::operations);
+}
+
+std::string counted_growth_text(const Growth& growth) {
+  return formatted("n^%.2f d^%.2f", growth.length, growth.width);
 }
 
 }  // namespace heed

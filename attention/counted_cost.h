@@ -26,6 +26,9 @@ Tensor normal_tensor(const Shape& shape, uint64_t seed, Device device, DType dty
 /// device; for self-attention they are the same tensor.
 StepCost count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys);
 
+/// "n^1.98 d^1.02": the exponents of length and width.
+std::string counted_growth_text(const Growth& growth);
+
 /// Exponents of a variant's time and memory.
 struct CountedGrowth {
   Growth time;    ///< exponents of the operations

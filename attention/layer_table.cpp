@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heed/attention/counted_cost.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/number_text.h"
 #include "heed/core/io/table_text.h"
@@ -11,11 +12,6 @@ namespace heed {
 namespace {
 
 std::string two_decimals(double value) { return formatted("%.2f", value); }
-
-/// "n^1.00 d^1.98"
-std::string counted_growth_text(const Growth& growth) {
-  return "n^" + two_decimals(growth.length) + " d^" + two_decimals(growth.width);
-}
 
 /// The layers until all positions are connected: "5 to 6 layers", "1 layer", "not in n layers".
 std::string num_layers_text(const LayerCounts& counts) {

@@ -9,11 +9,11 @@ namespace heed {
 namespace {
 
 /// Whether the positions that an attention connects depend on the numbers in them, and so differ by layer.
-enum class Connections { fixed, by_contents };
+enum class ConnectionRule { fixed, by_contents };
 
 LayerType attention_layer(const std::string& name, const std::string& spec, const std::string& complexity,
                           const std::string& sequential, const std::string& path,
-                          Connections connections = Connections::fixed) {
+                          ConnectionRule connections = ConnectionRule::fixed) {
   const Variant& variant = variant_named(parse_spec(spec).name);
   return {.name = name,
           .attention = spec,
@@ -28,7 +28,7 @@ LayerType attention_layer(const std::string& name, const std::string& spec, cons
                 make_attention(spec, {.d_model = width, .max_length = length}, rng);
             return [attention](const Tensor& x) { return attention->forward({.queries = x, .keys = x}); };
           },
-          .same_at_any_depth = connections == Connections::fixed};
+          .same_at_any_depth = connections == ConnectionRule::fixed};
 }
 
 /// Opens the second gate, which keeps the state (f of an LSTM, z of a GRU): with gates about half open, a
@@ -117,9 +117,9 @@ const std::vector<LayerType>& layer_types() {
       attention_layer("window and global tokens", "longformer:window=8", "r n d", "1", "2"),
       attention_layer("window, global and random blocks", "bigbird:block=8", "c n d", "1", "2"),
       attention_layer("hashing", "reformer:chunk=8", "c n d + n log n", "1", "log n",
-                      Connections::by_contents),
-      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n", Connections::by_contents),
-      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n", Connections::by_contents),
+                      ConnectionRule::by_contents),
+      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n", ConnectionRule::by_contents),
+      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n", ConnectionRule::by_contents),
       attention_layer("projected keys", "linformer", "m n d", "1", "1"),
       attention_layer("landmarks", "nystromformer", "m n d", "1", "1"),
       attention_layer("sampled queries", "informer", "n log n d", "1", "1"),

@@ -2,7 +2,7 @@
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
-#include "heed/core/settings_source.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {

@@ -71,9 +71,6 @@ std::string names_of(const std::vector<OwnTensor>& tensors) {
   return out;
 }
 
-/// "n^1.98 d^1.02"
-std::string counted_growth_text(const Growth& g) { return formatted("n^%.2f d^%.2f", g.length, g.width); }
-
 std::span<const Variant> listed_variants(const Listing& listing) {
   return listing.only != nullptr ? std::span(listing.only, 1) : variants();
 }

@@ -34,6 +34,9 @@ struct Philox {
   }
 };
 
+/// Maximum number of draws of one tick: the counter has 24 bits for them, as Draw::high() says.
+inline constexpr int64_t max_draws = (int64_t{1} << 24) - 1;
+
 /// The random numbers of one op: Philox with key `seed` at counters that depend on `stream` and the tick. The
 /// tick is in device memory, so that a step replayed as a CUDA graph draws new numbers each time.
 struct Draw {

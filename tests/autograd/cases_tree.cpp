@@ -38,7 +38,7 @@ kernel::TreeParams tree_for(const Tensor& q, const Tensor& k, bool causal, bool 
   }
   visible.key_lengths = visible.key_lengths.to(q.device());
   return {.scale = 0.5,
-          .counted = counted,
+          .counts_leaves = counted,
           .visible = visible,
           .buds = Tensor::of<int32_t>(buds, Shape{B, Tq, (Tk + 3) / 4}, q.device())};
 }

@@ -113,7 +113,7 @@ void take_runs_on_file(const PublishedTable& table, const ReproductionOptions& o
   if (!planned.plans.empty()) {
     settings_of_cell = setting_facts(options, planned);
   } else {
-    const auto finished = std::ranges::find_if(runs, has_scores);
+    const auto finished = std::ranges::find_if(runs, [](const FiledRun& run) { return has_scores(run); });
     settings_of_cell = (finished != runs.end() ? *finished : runs.front()).facts;
     const std::string changed = fact_of(settings_of_cell, "changed");
     planned.result.changed = changed == "nothing" ? "" : changed;

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_rows = 64;  // limit of a batch: more are not faster
+constexpr int64_t max_batch_rows = 64;  // limit of a batch: more are not faster
 
 /// The bytes of all recorded maps.
 int64_t bytes_of(const MapRecorder& recorder) {
@@ -95,7 +95,7 @@ int64_t for_each_mapped_example(const Task& task, Module& model, const MapSource
       }
       count += static_cast<int64_t>(end - begin);
       const int64_t row_bytes = std::max<int64_t>(bytes_of(recorder) / static_cast<int64_t>(end - begin), 1);
-      rows = static_cast<size_t>(std::clamp<int64_t>(options.max_bytes / row_bytes, 1, max_rows));
+      rows = static_cast<size_t>(std::clamp<int64_t>(options.max_bytes / row_bytes, 1, max_batch_rows));
       begin = end;
     }
   }

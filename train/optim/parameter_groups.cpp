@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "heed/attention/spec.h"
+#include "heed/nn/set_option.h"
 #include "heed/core/io/number_text.h"
 
 namespace heed {

@@ -6,12 +6,12 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/random.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t max_steps = int64_t{1} << 40;
-constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // Draw::high has 24 bits for them
 
 /// Reads a whole number from 0 to `max_value`.
 int64_t read_integer(const Json& json, const char* key, int64_t max_value) {

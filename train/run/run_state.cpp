@@ -5,12 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "heed/core/random.h"
 #include "heed/nn/options.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // limit of a step; Draw::high has 24 bits for them
 constexpr double max_seconds = 1e10;                   // 300 years
 
 [[noreturn]] void refuse(const char* key, const Json& value, const std::string& legal) {

@@ -16,7 +16,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view file_prefix = "events.out.tfevents.";
+constexpr std::string_view event_file_prefix = "events.out.tfevents.";
 constexpr std::string_view file_version = "brain.Event:2";
 constexpr uint64_t event_wall_time = 1, event_step = 2, event_file_version = 3, event_summary = 5;
 constexpr uint64_t summary_value = 1, value_tag = 1, value_simple_value = 2;
@@ -172,7 +172,7 @@ std::vector<Path> event_files(const Path& folder) {
   io::check_directory(folder);
   std::vector<Path> found;
   for (const Path& name : io::list(folder)) {
-    if (!name.string().starts_with(file_prefix)) continue;
+    if (!name.string().starts_with(event_file_prefix)) continue;
     io::check_regular(folder / name);
     found.push_back(folder / name);
   }
@@ -224,7 +224,7 @@ void TensorBoard::open() {
     return;
   }
   const double time = seconds_since_1970();
-  file_.emplace(folder_ / text(file_prefix, static_cast<int64_t>(time), ".heed"));
+  file_.emplace(folder_ / text(event_file_prefix, static_cast<int64_t>(time), ".heed"));
   std::string message = encode_event(time, 0);
   append_bytes(message, event_file_version, file_version);
   file_->raw(tf_record(message));

@@ -19,7 +19,8 @@
 namespace heed::kernel {
 namespace {
 
-tiles::Left left_operand(const float* a, Layout layout) {
+/// The left operand in the terms of the kernels for f32, which not every instruction set has.
+[[maybe_unused]] tiles::Left left_operand(const float* a, Layout layout) {
   return {a, layout.transposed ? 1 : layout.step, layout.transposed ? layout.step : 1};
 }
 
