@@ -36,8 +36,8 @@ struct Node : NonCopyable {
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 
-  /// The storages that the op read and wrote, and their versions: a change before backward() is an error. Does
-  /// not keep the numbers alive.
+  /// The storages that the op read and wrote, and their versions: a change before backward() is an error.
+  /// Does not keep the numbers alive.
   std::vector<std::pair<std::weak_ptr<Storage>, uint64_t>> seen;
 };
 

@@ -59,7 +59,8 @@ std::string font_size(double size) { return text("font-size=\"", trimmed(size, 3
 std::string paper_svg(const MapView& original, int64_t head, const PaperOptions& options) {
   check_head("paper_svg", original, head);
   const MapView map = pooled(original, options.limit);
-  const std::vector<std::string> queries = printed_labels(map.query_tokens), keys = printed_labels(map.key_tokens);
+  const std::vector<std::string> queries = printed_labels(map.query_tokens),
+                                 keys = printed_labels(map.key_tokens);
   const auto rows = static_cast<double>(map.queries), columns = static_cast<double>(map.keys);
   const double scale_width = 9.5;  // width of the scale with its numbers; lengths here are in millimetres
   // The font shrinks until a cell is as tall as a line, which again leaves more room for the cells.

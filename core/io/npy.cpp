@@ -7,8 +7,6 @@
 #include <optional>
 
 #include "heed/core/io/files.h"
-#include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -145,7 +143,7 @@ constexpr std::array<TypeCode, 7> codes = {{{"<f4", "f32"},
                                             {"<u1", "u8"},
                                             {"|b1", "u8"}}};
 
-std::string dtype_of_descr(const std::string& descr, std::string_view name) {
+std::string dtype_of(const std::string& descr, std::string_view name) {
   for (const TypeCode& code : codes) {
     if (code.npy == descr) return std::string(code.dtype);
   }
@@ -199,7 +197,7 @@ Array decode_npy(std::string_view bytes, std::string_view name) {
          " in all, and at most 65536 are accepted.");
   }
   Header header = HeaderParser(bytes.substr(start, length), name).parse();
-  Array array{.dtype = dtype_of_descr(header.descr, name), .shape = std::move(header.shape), .bytes = {}};
+  Array array{.dtype = dtype_of(header.descr, name), .shape = std::move(header.shape), .bytes = {}};
   const std::string_view rest = bytes.substr(start + length);
   const int64_t item = array_item_bytes(array.dtype);
   const int64_t needed = array_bytes(array.shape, item);
@@ -253,35 +251,5 @@ std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape
 Array read_npy(const Path& path) { return decode_npy(io::read_input(path), path.string()); }
 
 void write_npy(const Path& path, const Array& array) { io::write(path, encode_npy(array)); }
-
-Tensor read_npy_tensor(const Path& path, Device device) {
-  const Array array = read_npy(path);
-  Shape shape;
-  if (static_cast<int64_t>(array.shape.size()) > Shape::max_rank)
-    fail(Fault::data, path, ": holds ", array.shape.size(), " dimensions; a tensor has at most ",
-         Shape::max_rank, ".");
-  for (const int64_t extent : array.shape) shape.push_back(extent);
-  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
-    if (array.dtype != to_string(dtype)) continue;
-    const Tensor x(shape, dtype, Device::cpu);
-    if (!array.bytes.empty()) std::memcpy(x.raw(), array.bytes.data(), array.bytes.size());
-    return x.to(device);
-  }
-  fail(Fault::data, path, ": holds ", array.dtype, ", which no tensor has.");
-}
-
-void write_npy(const Path& path, const Tensor& x) {
-  if (x.dtype() == DType::bf16)
-    fail("write_npy: bf16 is no type of this format. Convert with cast(x, DType::f32).");
-  Tensor dense = x.detach();
-  if (!x.contiguous()) {
-    dense = empty_like(x);
-    launch<kernel::Copy>(x.device(), x.detach(), dense);
-  }
-  dense = dense.to(Device::cpu);
-  io::write(path,
-            encode_npy(to_string(x.dtype()), std::vector<int64_t>(x.shape().begin(), x.shape().end()),
-                       {static_cast<const std::byte*>(dense.raw()), static_cast<size_t>(dense.bytes())}));
-}
 
 }  // namespace heed

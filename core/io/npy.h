@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "heed/core/io/array.h"
-#include "heed/core/tensor.h"
 
 namespace heed {
 
@@ -26,10 +25,5 @@ std::string encode_npy(std::string_view dtype, const std::vector<int64_t>& shape
 Array read_npy(const Path& path);  ///< decode_npy() of a file; Fault::file where it cannot be read
 /// Writes the file atomically.
 void write_npy(const Path& path, const Array& array);
-
-/// The array of a .npy file as a tensor on `device`; fails as read_npy() does.
-Tensor read_npy_tensor(const Path& path, Device device = default_device);
-/// Writes the numbers of a tensor, of any dtype but bf16, as a .npy file, atomically.
-void write_npy(const Path& path, const Tensor& x);
 
 }  // namespace heed

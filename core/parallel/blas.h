@@ -8,7 +8,7 @@ namespace heed::blas {
 /// A factor of a matrix product: stored row by row, or column by column where it is transposed.
 template <class T>
 struct Factor {
-  const T* data;
+  const T* data;    ///< the first element
   int64_t ld;       ///< elements from row to row, or from column to column where transposed
   bool transposed;  ///< whether the matrix is stored column by column
 };

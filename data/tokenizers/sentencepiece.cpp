@@ -146,7 +146,7 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
       {"model_type", options.model == SubwordModel::unigram ? "unigram" : "bpe"},
       {"vocab_size", std::to_string(options.size)},
       {"hard_vocab_limit", "false"},
-      {"character_coverage", "1.0"},
+      {"character_coverage", "1"},
       {"num_threads", std::to_string(options.threads)},
       {"max_sentence_length", std::to_string(max_bytes + 1)},
       {"unk_id", "0"},

@@ -2,10 +2,6 @@
 // Usage: ops_judge FOLDER SEED
 #include <heed/heed.h>
 
-#include "heed/autograd/comparisons.h"
-#include "heed/autograd/losses.h"
-#include "heed/nn/convolution_2d.h"
-
 using namespace heed;
 
 namespace {
@@ -15,7 +11,7 @@ class Judge {
  public:
   Judge(Path folder, uint64_t seed) : folder_(std::move(folder)), rng_(seed) {}
 
-  int64_t extent(int64_t most = 7) { return 1 + rng_.below(most); }
+  int64_t extent(int64_t max_extent = 7) { return 1 + rng_.below(max_extent); }
   Tensor normal(const Shape& shape) {
     const Tensor x(shape, DType::f64);
     fill_normal(x, 0, 1, rng_);

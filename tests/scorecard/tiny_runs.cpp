@@ -228,6 +228,7 @@ Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64
   const Ended end = run(scene.heed({"list", "presets"}));
   for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
     const size_t begin = end.out.find_first_not_of(' ', at);
+    if (begin - at != end.out.find_first_not_of(' ')) continue;  // a folded description goes on
     Recipe recipe{
         .preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}, .steps = short_steps};
     if (!scene.whole && !in_short.contains(recipe.preset)) continue;

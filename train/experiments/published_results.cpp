@@ -127,10 +127,10 @@ const MeasureTraits& traits_of(Measure measure) { return measure_traits[static_c
 std::string unit_text(const PublishedTable& table) {
   if (table.measure == Measure::loss && !table.metric.empty())
     return "losses of the validation split in nats";
-  constexpr std::string_view placeholder = "FIRST";
+  constexpr std::string_view first_row_word = "FIRST";
   std::string unit = traits_of(table.measure).unit;
-  if (const size_t place = unit.find(placeholder); place != unit.npos)
-    unit.replace(place, placeholder.size(), table.rows.front().name);
+  if (const size_t place = unit.find(first_row_word); place != unit.npos)
+    unit.replace(place, first_row_word.size(), table.rows.front().name);
   return unit;
 }
 

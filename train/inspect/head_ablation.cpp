@@ -254,6 +254,7 @@ PassCounts max_passes(int64_t num_heads, int64_t num_groups, const AblationOptio
 
 bool writes_outputs(const Task& task, Module& model, const DecodeOptions& decode) {
   const std::vector<int64_t> first{0};
+  const WorkScope no_progress([](const WorkDone&) {});
   return !example_provider(task).test_outputs(model, first, decode, nullptr).empty();
 }
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "heed/nn/set_option.h"
 #include "heed/core/io/number_text.h"
+#include "heed/nn/set_option.h"
 
 namespace heed {
 namespace {

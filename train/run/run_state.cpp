@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr double max_seconds = 1e10;                   // 300 years
+constexpr double max_seconds = 1e10;  // 300 years
 
 [[noreturn]] void refuse(const char* key, const Json& value, const std::string& legal) {
   fail(Fault::data, key, " is ", shown(value.dump()), ". It must be ", legal, ".");

@@ -44,7 +44,7 @@ std::vector<ScalarEvent> decode_events(std::string_view bytes);
 /// missing.
 class TensorBoard {
  public:
-  explicit TensorBoard(const Path& folder);
+  explicit TensorBoard(const Path& folder);  ///< touches nothing before the first write()
   /// Appends one record and hands it to the system.
   void write(int64_t step, std::span<const Scalar> scalars);
   /// Flushes to disk.
