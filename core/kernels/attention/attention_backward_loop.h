@@ -231,12 +231,17 @@ class BackwardLoop {
     start(queries);
     int64_t flops = 0;
     tiles_.each_key_tile(queries, key_begin_, key_end_, tile_pair_, [&](const TileRows& keys) {
+      // The tile adds pair (i, j), counted within tiles, to diagonals[i - j]; diagonals_[Tk - 1] is that of i
+      // = j in the whole head.
       T* diagonals = diagonals_ == nullptr
                          ? nullptr
                          : diagonals_ + rows.first - (key_begin_ + keys.first) + call_.Tk - 1;
-      k_.zero_sums_before(keys[keys.count - 1] + 1);
-      v_.zero_sums_before(keys[keys.count - 1] + 1);
-      const bool sums_in_place = is_read_in_place<T>(keys.gap, std::max(k_.sums.ld, v_.sums.ld));
+      const int64_t keys_end = keys[keys.count - 1] + 1;  // they ascend
+      k_.zero_sums_before(keys_end);
+      v_.zero_sums_before(keys_end);
+      // Sums go to the rows of the run in place, else to tiles of their own, which scatter_rows() adds and
+      // clears.
+      const bool sums_in_place = is_used_in_place<T>(keys.gap, std::max(k_.sums.ld, v_.sums.ld));
       const auto tile_sums = [&](SumRows<T> run_sums, int64_t width, T* gathered) {
         return sums_in_place ? SumRows<T>{run_sums.row(keys.first), keys.gap * run_sums.ld}
                              : SumRows<T>{gathered, simd::padded<T>(width)};

@@ -43,15 +43,15 @@ void gather_rows(Rows<T> x, const TileRows& rows, int64_t width, T* gathered) {
 /// True where rows `gap` apart are better read in place than gathered. Rows further apart would compete for
 /// the same sets of the cache.
 template <class T>
-bool is_read_in_place(int64_t gap, int64_t ld) {
+bool is_used_in_place(int64_t gap, int64_t ld) {
   constexpr int64_t max_bytes_apart = 1024;
   return gap == 1 || (gap > 1 && gap * ld * static_cast<int64_t>(sizeof(T)) <= max_bytes_apart);
 }
 
-/// x[rows]: in place where is_read_in_place(), else gathered into `copy` [64, padded width].
+/// x[rows]: in place where is_used_in_place(), else gathered into `copy` [64, padded width].
 template <class T>
 Rows<T> rows_of(Rows<T> x, const TileRows& rows, int64_t width, T* copy) {
-  if (is_read_in_place<T>(rows.gap, x.ld)) return {x.row(rows.first), rows.gap * x.ld};
+  if (is_used_in_place<T>(rows.gap, x.ld)) return {x.row(rows.first), rows.gap * x.ld};
   gather_rows(x, rows, width, copy);
   return {copy, simd::padded<T>(width)};
 }

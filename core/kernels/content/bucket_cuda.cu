@@ -161,9 +161,10 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// ids and bias [heads, N, R, E] of each token i: for every round the keys of the tile with this token as a
-/// query and its row of the bias, -1 and -inf where it is in no tile. One warp per (head, i, r); lanes are
-/// keys.
+/// ids and bias [heads, N, R, E], E = keys_per_tile. In round r token i is a query of at most one tile, whose
+/// keys are copied with the query's row of tile_bias; -1 and -inf where it is of none. slots [heads, R, N]
+/// has the token's index among the queries of all tiles of its head, -1 for none. One warp per (head, i, r);
+/// lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     list_keys(BucketListShape shape, const int32_t* keys, const int32_t* slots, const T* tile_bias,

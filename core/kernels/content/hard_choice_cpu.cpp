@@ -43,7 +43,7 @@ void HardChoice::cpu<target_isa>(const Tensor& weights, const Draw& draw, const 
   const int64_t width = weights.extent(-1);
   if (weights.size() == 0) return;
   const bool is_drawn = static_cast<bool>(draw.tick);
-  const uint64_t rows_of_other_processes = skipped_draws(weights.size() / width);
+  const uint64_t rows_of_earlier_processes = skipped_draws(weights.size() / width);
   const uint64_t high = is_drawn ? Draw::high(draw.stream, *draw.tick.data<int64_t>()) : 0;
   visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
     parallel_rows(weights.size() / width, light_grain / width + 1, [&](int64_t begin, int64_t end) {
@@ -53,7 +53,7 @@ void HardChoice::cpu<target_isa>(const Tensor& weights, const Draw& draw, const 
         int64_t chosen = -1;
         if (is_drawn) {
           const Philox random =
-              Philox::at(draw.seed, rows_of_other_processes + static_cast<uint64_t>(row), high);
+              Philox::at(draw.seed, rows_of_earlier_processes + static_cast<uint64_t>(row), high);
           chosen = sample_weight(row_weights, width, static_cast<double>(random.word[0]) * 0x1p-32);
         } else {
           chosen = largest_weight(row_weights, width);

@@ -51,11 +51,12 @@ __device__ int64_t sample_weight(const T* weights, int64_t n, double u) {
 }
 
 /// picked[row, j] = 1 for one j of the row: the first of largest weight, or with a tick one drawn with
-/// probability weight_j / sum. One warp per row. `rows_of_other_processes` precede row 0 in the whole batch.
+/// probability weight_j / sum. One warp per row. `rows_of_earlier_processes` precede row 0 in the whole
+/// batch.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     pick(const T* weights, int64_t num_rows, int64_t width, uint64_t seed, uint64_t stream,
-         const int64_t* tick, uint64_t rows_of_other_processes, uint8_t* picked) {
+         const int64_t* tick, uint64_t rows_of_earlier_processes, uint8_t* picked) {
   const int64_t row = cuda::grid_warp();
   if (row >= num_rows) return;
   int64_t chosen = -1;
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(cuda::block)
     chosen = largest_weight(weights + row * width, width);
   } else {
     const Philox random =
-        Philox::at(seed, rows_of_other_processes + static_cast<uint64_t>(row), Draw::high(stream, *tick));
+        Philox::at(seed, rows_of_earlier_processes + static_cast<uint64_t>(row), Draw::high(stream, *tick));
     chosen = sample_weight(weights + row * width, width, static_cast<double>(random.word[0]) * 0x1p-32);
   }
   for (int64_t j = cuda::lane(); j < width; j += cuda::lanes)

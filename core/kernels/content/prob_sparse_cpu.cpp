@@ -160,7 +160,7 @@ void CausalTopQueries::cpu<target_isa>(const Tensor& measure, const Tensor& leng
 template <>
 void PrefixBias::cpu<target_isa>(const Tensor& which, const Tensor& bias) {
   const int64_t M = bias.extent(3);
-  visit_float("look_back", bias.dtype(), [&]<class T>(Type<T>) {
+  visit_float("prefix_bias", bias.dtype(), [&]<class T>(Type<T>) {
     parallel_rows(which.size(), light_grain / (M + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t num_visible = std::min<int64_t>(which.data<int32_t>()[row] + 1, M);

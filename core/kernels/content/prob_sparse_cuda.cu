@@ -179,7 +179,7 @@ void CausalTopQueries::cuda(const Tensor& measure, const Tensor& lengths, int64_
 /// Computes bias with one warp per row.
 void PrefixBias::cuda(const Tensor& which, const Tensor& bias) {
   const int64_t keys = bias.extent(3);
-  visit_float("look_back", bias.dtype(), [&]<class T>(Type<T>) {
+  visit_float("prefix_bias", bias.dtype(), [&]<class T>(Type<T>) {
     cuda::run(prefix_bias<T>, cuda::warp_per_row(which.size()),
               static_cast<const int32_t*>(which.data<int32_t>()), which.size(), keys, bias.data<T>());
   });

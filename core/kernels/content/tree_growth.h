@@ -167,13 +167,15 @@ class BudGrowth {
 template <class Make>
 void grow_all_buds(const BudParams& params, int64_t flops_per_query, const Tensor& buds, Make&& make_masses) {
   const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);
-  const auto queries_of_other_processes = static_cast<int64_t>(skipped_draws(batch * queries));
+  // The first query of this process is so far into the whole batch.
+  const auto queries_of_earlier_processes = static_cast<int64_t>(skipped_draws(batch * queries));
   parallel_rows(batch * queries, flops_per_task / flops_per_query, [&](int64_t begin, int64_t end) {
     BudGrowth growth(make_masses(), params);
     for (int64_t query = begin; query < end; ++query) {
       int32_t* next = buds.data<int32_t>() + query * capacity;
       int32_t* const row_end = next + capacity;
-      for (const Bud& bud : growth.grow(query / queries, query % queries, queries_of_other_processes + query))
+      for (const Bud& bud :
+           growth.grow(query / queries, query % queries, queries_of_earlier_processes + query))
         *next++ = static_cast<int32_t>(bud.node.row());
       std::fill(next, row_end, -1);
     }

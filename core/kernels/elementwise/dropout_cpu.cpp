@@ -39,12 +39,12 @@ void Dropout::cpu<target_isa>(const Tensor& x, double p, const Draw& draw, const
     const simd::KeepBits bits(draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()),
                               dropout_threshold(p));
     const T scale = static_cast<T>(dropout_scale(p));
-    const uint64_t elements_of_other_processes = skipped_draws(x.size());
+    const uint64_t elements_of_earlier_processes = skipped_draws(x.size());
     simd::Counters lane = {};  // 0, 1, 2, ...
     for (uint64_t i = 0; i < simd::KeepBits::lanes; ++i) lane[i] = i;
     parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end;) {
-        const uint64_t element = static_cast<uint64_t>(i) + elements_of_other_processes;
+        const uint64_t element = static_cast<uint64_t>(i) + elements_of_earlier_processes;
         const simd::Counters masks = bits.keep_masks(lane + element / block);
         auto offset = static_cast<int64_t>(element % block);  // first element in a block
         for (int b = 0; b < simd::KeepBits::lanes && i < end; ++b, offset = 0) {

@@ -242,17 +242,20 @@ void run(const PolynomialInputs& in, const PolynomialParams& params, const Tenso
     keys = map_rows(x, in.k, TokenRole::key);
     call.k = keys.rows.template data<T>();
   }
-  // States [B, H, segments, features, dv + 1] before each segment; without keys the start alone.
+  // States [B, H, segments, features, dv + 1] before each segment, in place of one segment of all queries;
+  // without keys the start alone.
   Tensor states;
   if (in.k && !dense) {
+    call.segment = polynomial_segment_length(x);
     states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
     call.state_ld = x.state_width();
     call.states = states ? states.data<T>() : nullptr;
-  } else if (!dense) {
+  } else if (!in.k) {
     call.states = in.start.data<T>();
     call.state_ld = x.dv + 1;
   }
   const int64_t keys_per_query = dense ? x.keys : std::min(call.segment, x.keys);
+  // A dense call has no features.
   Count::add(2 * x.B * x.H * x.queries *
              (x.table.num_features * (x.dv + 1) +
               (x.causal ? (keys_per_query + 1) / 2 : keys_per_query) * (x.d + x.dv)));

@@ -110,12 +110,13 @@ class FactoredBackward {
   }
 
   /// From the first chunk to the last: dq from the state over earlier keys, to which the chunk's keys are
-  /// then added. Leaves dq of the mapped queries in the place of dq.
+  /// then added. Leaves dq of the mapped queries in the place of dq. Pairs within the chunk are left to
+  /// sweep_backward(), except with dropout of monomials: add_query_grads_by_spans() takes them, and the keys.
   void sweep_forward(PolynomialBackChunk<T>& chunk, const Segment& segment, T* key_state) const {
     const PolynomialHead<T> x = call_.head(segment.head);
     const PolynomialGradients<T> grads = grads_.head(x.batch, x.index % call_.H);
     const int64_t C = plan_.chunk;
-    bool is_nonzero = call_.start_of(segment.head) != nullptr || segment.begin > 0;
+    bool state_is_nonzero = call_.start_of(segment.head) != nullptr || segment.begin > 0;
     for (int64_t t = segment.begin; t < segment.end; t += C) {
       const int64_t count = std::min(C, segment.end - t);
       const int64_t visible = plan_.visible_keys(call_.lengths, x.batch, t, count);
@@ -126,12 +127,12 @@ class FactoredBackward {
       if (dropout_.drops_monomials() && visible > 0) {
         chunk.load_keys(x, t, visible);
         chunk.add_query_grads_by_spans(
-            {.state = key_state, .is_nonzero = is_nonzero, .is_needed_later = !is_last});
-      } else if (is_nonzero) {
+            {.state = key_state, .is_nonzero = state_is_nonzero, .is_needed_later = !is_last});
+      } else if (state_is_nonzero) {
         chunk.add_query_grads(key_state);
       }
       chunk.save_mapped_dq(grads, t);
-      is_nonzero = is_nonzero || visible > 0;
+      state_is_nonzero = state_is_nonzero || visible > 0;
       if (dropout_.drops_monomials() || visible == 0 || is_last) continue;
       chunk.load_keys(x, t, visible);
       chunk.add_keys(key_state);

@@ -198,6 +198,7 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
     call.state_ld = x.dv + 1;
     sum_queries(balanced_segment_length(x, x.queries));
   } else if (!dense) {
+    call.segment = polynomial_segment_length(x);
     key_states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
     call.state_ld = x.state_width();
     call.key_states = key_states ? key_states.data<T>() : nullptr;

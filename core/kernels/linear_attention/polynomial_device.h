@@ -137,8 +137,8 @@ struct MappedRows {
 };
 
 /// rows[b h t, :] = [prescale (feature map of tokens[b, h, t, :]) after dropout, 1, 0, ...], row_width
-/// numbers, by one warp per row; `undropped` are the rows before dropout; inverse_divisors[b h t] = 1 /
-/// divisor of the feature map.
+/// numbers, by one warp per row; keys have a prescale of 1. `undropped` are the rows before dropout;
+/// inverse_divisors[b h t] = 1 / divisor of the feature map.
 template <class T>
 __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> tokens, TokenRole role, T* rows,
                                   T* undropped, T* inverse_divisors) {
@@ -152,13 +152,13 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> tokens
   T mean = T(0), divisor = T(1);
   const bool is_centred = x.prepare == FeatureMap::standard;
   if (is_centred || x.prepare == FeatureMap::unit) {
-    T sum = T(0), square = T(0);
+    T sum = T(0), square_sum = T(0);
     for (int64_t c = lane; is_centred && c < x.d; c += cuda::lanes) sum += token[c];
     mean = cuda::warp_sum(sum) / static_cast<T>(x.d);
-    for (int64_t c = lane; c < x.d; c += cuda::lanes) square += (token[c] - mean) * (token[c] - mean);
-    square = cuda::warp_sum(square);
+    for (int64_t c = lane; c < x.d; c += cuda::lanes) square_sum += (token[c] - mean) * (token[c] - mean);
+    square_sum = cuda::warp_sum(square_sum);
     const T e = x.prepare_epsilon;
-    divisor = sqrt(is_centred ? square / static_cast<T>(x.d) + e : square + e * e);
+    divisor = sqrt(is_centred ? square_sum / static_cast<T>(x.d) + e : square_sum + e * e);
   }
   if (lane == 0) inverse_divisors[row] = T(1) / divisor;
   for (int64_t c = lane; c < x.row_width; c += cuda::lanes) {
@@ -168,7 +168,8 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> tokens
       if (x.prepare == FeatureMap::positive) {
         y = y > T(0) ? y + T(1) : exp2(y * static_cast<T>(log2_e));
       } else if (x.prepare != FeatureMap::none) {
-        // A unit vector of one number is exactly 1 or -1, so that 1 + s can be exactly 0.
+        // Times 1 / divisor would round twice: a vector of one number would not become 1 or -1, and its
+        // weight 1 + q . k not 0.
         y = is_centred ? (y - mean) * (T(1) / divisor) : y / divisor;
       }
       y *= prescale;

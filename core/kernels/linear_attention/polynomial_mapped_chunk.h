@@ -215,7 +215,8 @@ class MappedChunk {
       simd::store(inverse_divisors_ + c, inverse);
       for (int64_t a = 0; a < plan_.d; ++a) {
         T* entry = x + a * plan_.chunk + c;
-        // A unit vector of one number is exactly 1 or -1, so that 1 + s can be exactly 0.
+        // Times 1 / divisor would round twice: a vector of one number would not become 1 or -1, and its
+        // weight 1 + q . k not 0.
         simd::store(entry, is_centred ? (simd::load(entry) - mean) * inverse : simd::load(entry) / divisor);
       }
     }

@@ -158,8 +158,7 @@ Tensor new_states(const PolynomialShape<T>& x, int64_t segments, const Tensor& l
 /// of segments. Empty where one segment holds all keys and there is no start.
 template <class T>
 Tensor polynomial_prefixes(const PolynomialShape<T>& x, const MappedRows<T>& keys, const Tensor& v,
-                           const Tensor& start, int64_t& segment) {
-  segment = polynomial_segment_length(x);
+                           const Tensor& start, int64_t segment) {
   const int64_t segments = ceil_div(x.keys, segment);
   if (segments <= 1 && !start) return {};
   const Tensor states = new_states(x, segments, v);

@@ -40,7 +40,7 @@ TEST_CASE("afterwork: an attention that learns but cannot go step by step keeps 
       train(shell, {"lm", "--attention", "fastmax:p=9", "--steps", "2", "--name", "nine"}, {});
   CAPTURE(result.err);
   REQUIRE(result.code == 0);
-  CHECK_THAT(result.err, containing("no sample of text: fastmax_sums: degree 9"));
+  CHECK_THAT(result.err, containing("no sample of text: polynomial_sums: degree 9"));
   CHECK(io::exists(shell.scratch / "runs/nine/scores.json"));
   CHECK(io::exists(shell.scratch / "runs/nine/report.html"));
   CHECK(shell.run({"evaluate", "runs/nine"}).code == 0);
