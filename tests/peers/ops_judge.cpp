@@ -2,6 +2,8 @@
 // Usage: ops_judge FOLDER SEED
 #include <heed/heed.h>
 
+#include <filesystem>
+
 using namespace heed;
 
 namespace {
@@ -11,6 +13,10 @@ class Judge {
  public:
   Judge(Path folder, uint64_t seed) : folder_(std::move(folder)), rng_(seed) {}
 
+  Path new_folder(const std::string& name) const {
+    std::filesystem::create_directories(folder_ / name);
+    return folder_ / name;
+  }
   int64_t extent(int64_t max_extent = 7) { return 1 + rng_.below(max_extent); }
   Tensor normal(const Shape& shape) {
     const Tensor x(shape, DType::f64);
@@ -25,7 +31,7 @@ class Judge {
   /// The result of f and, where it is differentiable, the gradients of sum(result * direction).
   template <class F>
   void add(const std::string& name, std::vector<Tensor> inputs, F f) {
-    const Path folder = folder_ / name;
+    const Path folder = new_folder(name);
     for (size_t i = 0; i < inputs.size(); ++i) {
       write_npy(folder / text("x", i, ".npy"), inputs[i]);
       if (is_float(inputs[i].dtype())) inputs[i] = leaf(inputs[i]);
@@ -37,9 +43,9 @@ class Judge {
     write_npy(folder / "direction.npy", direction);
     backward(y, direction);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (grad_of(inputs[i])) write_npy(folder / text("g", i, ".npy"), grad_of(inputs[i]));
+      if (inputs[i].node() && grad_of(inputs[i]))
+        write_npy(folder / text("g", i, ".npy"), grad_of(inputs[i]));
   }
-  const Path& folder() const { return folder_; }
 
  private:
   Path folder_;
@@ -110,7 +116,7 @@ void judge_optimizer(Judge& judge, OptimizerKind kind, const std::string& name) 
   model.weight = leaf(judge.normal({3, 4}));
   model.bias = leaf(judge.normal({3}));
   const Tensor x = judge.normal({8, 4}), target = judge.normal({8, 3});
-  const Path folder = judge.folder() / name;
+  const Path folder = judge.new_folder(name);
   write_npy(folder / "weight.npy", model.weight.detach());
   write_npy(folder / "bias.npy", model.bias.detach());
   write_npy(folder / "x.npy", x);
