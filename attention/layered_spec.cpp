@@ -86,7 +86,7 @@ LayeredSpec parse_layered_spec(std::string_view text) {
 
 std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers) {
   if (layers.empty()) return spec;
-  parse_layers(layers);  // fails on another text
+  parse_layers(layers);  // fails where `layers` is malformed
   if (spec.find(';') != std::string::npos)
     fail("attention '", spec, "' names layers itself, and so does ", layers, ". Give layers in one place.");
   return text + ";" + layers + "=" + spec;

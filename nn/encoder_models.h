@@ -16,7 +16,7 @@ enum class Pairing { none, concat, products };
 /// part that pretraining passes on.
 class EncoderModel : public Module {
  public:
-  /// The form of the inputs.
+  /// The kind of inputs, the token before them, and whether the encoder is causal.
   struct Options {
     int64_t vocabulary = 0;  ///< number of token ids; 0: the inputs are vectors
     int64_t features = 0;    ///< extent of input vectors

@@ -1,4 +1,4 @@
-// Copies the weights of one model into another whose attentions differ.
+// Copies the weights of one model into another, whose attention layers may differ.
 #pragma once
 
 #include <string>

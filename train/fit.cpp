@@ -31,7 +31,7 @@ class ModuleView final : public Module {
   Module& module_;
 };
 
-/// Batches of a loader, a loss and metrics as a Task.
+/// Makes a Task of a loader, a loss and metrics.
 class LoaderTask final : public Task {
  public:
   LoaderTask(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options)

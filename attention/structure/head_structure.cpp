@@ -31,7 +31,7 @@ bool bars_fit(const SquareMatrix& map, const StructureOptions& options) {
   return options.width >= 1 && options.num_pos >= 1 && options.num_pos * options.width <= map.size;
 }
 
-/// Adds the nearest member of each family; of bars only where they fit.
+/// Adds the matrix nearest to the map from each family; bars only where they fit.
 void add_families(const SquareMatrix& map, const StructureOptions& options, HeadStructure& out) {
   for (const MapFamily family : {MapFamily::diagonal, MapFamily::band, MapFamily::bars}) {
     if (family == MapFamily::bars && !bars_fit(map, options)) continue;

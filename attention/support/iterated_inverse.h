@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// The largest column sum by which the iteration divides its start.
+/// Which largest column sum divides the Z that the iteration starts from.
 enum class InverseInit {
   exact,    ///< that of each map
   original  ///< that of all maps of the batch, as in the authors' code: outputs depend on other sequences

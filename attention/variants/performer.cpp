@@ -122,7 +122,7 @@ class PerformerAttention final : public ExponentialAttention {
   /// they are at most 1.
   Tensor key_features(const Exponents& a, const Tensor& largest) const {
     Tensor offset = a.half + largest.detach();
-    if (a.kept) offset = maximum(offset, a.kept * -1e30);  // at least 0 at padding
+    if (a.kept) offset = maximum(offset, a.kept * -1e30);  // at padding at least 0
     const Tensor phi = exp(a.projected - offset);
     if (options_.epsilon == 0) return phi;
     return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, phi.dtype(), phi.device()));

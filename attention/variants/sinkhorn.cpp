@@ -136,10 +136,13 @@ class SinkhornAttention final : public MultiHeadAttention {
     return balanced(logits * (1 / options_.temperature), cast(can_mix.detach(), DType::u8), causal);
   }
 
-  /// exp(logits) after dividing rows and columns by their sums, alternately; 0 where `can_mix` is 0.
+  /// exp(logits) after dividing rows by their sums (over axis 3) and columns by theirs (over axis 2),
+  /// alternately; 0 where `can_mix` is 0.
   Tensor balanced(Tensor logits, const Tensor& can_mix, bool causal) const {
     constexpr double min_sum = 1e-30;
     const auto masked = [&] { return where(can_mix, logits, -std::numeric_limits<double>::infinity()); };
+    // Less the maximum of each row, exp() cannot overflow; the first division by sums of rows cancels it. A
+    // row may have no block to mix, whose maximum must be finite.
     logits = logits - max(where(can_mix, logits, -1e30), 3).detach();
     for (int64_t i = 0; i < options_.iterations; ++i) {
       logits = logits - log(maximum(sum(exp(masked()), 3), min_sum));
@@ -149,11 +152,11 @@ class SinkhornAttention final : public MultiHeadAttention {
     return exp(masked());
   }
 
-  /// 0 or -inf for the keys of each block: [1 or B H, n, 1 or b, 2 b].
+  /// 0 or -inf for the keys of each block: [1 or B H, n, 1 or b, 2 b], B H if padded, b queries if causal.
   Tensor block_bias(const Tensor& kept, const Tensor& q, bool causal, bool padded) const {
     const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), b = q.extent(3);
     // A sorted key exists if any block has a token at its place in the block; the first block has the most
-    // tokens. When causal it exists if there is an earlier block, which is always full.
+    // tokens. When causal, block 0 has none, and a later block that holds a token comes after full ones.
     const Tensor own = transpose(kept, 3, 4);  // [B or 1, 1, n, 1, b]
     Tensor sorted = expand(slice(own, 2, 0, 1), own.shape());
     if (causal) {

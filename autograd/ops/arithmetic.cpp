@@ -47,7 +47,7 @@ Tensor operator+(const Tensor& a, const Tensor& b) { return sum_of<Add>("add", a
 Tensor operator-(const Tensor& a, const Tensor& b) { return sum_of<Subtract>("subtract", a, b, -1); }
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
-  // Only the factor that the other's gradient needs is kept.
+  // a is kept only where b needs a gradient, and b only where a does.
   return record("multiply", zip<Multiply>("multiply", a, b), {&a, &b},
                 [a = wants_gradient(b) ? a.detach() : Tensor(), b = wants_gradient(a) ? b.detach() : Tensor(),
                  sa = a.shape(), sb = b.shape()](const Tensor& dy) -> Gradients {

@@ -40,8 +40,8 @@ Tensor product(const Tensor& a, const Tensor& b, Rounding rounding) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  // Only the factor that the other's gradient needs is kept.
   const Rounding rounding = product_rounding();
+  // a is kept only where b needs a gradient, and b only where a does.
   return record("matmul", product(a, b, rounding), {&a, &b},
                 [a = b.node() ? a.detach() : Tensor(), b = a.node() ? b.detach() : Tensor(), sa = a.shape(),
                  sb = b.shape(), rounding](const Tensor& dy) -> Gradients {

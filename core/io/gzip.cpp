@@ -27,7 +27,8 @@ void feed(z_stream& stream, std::string_view& rest) {
 struct Bounds {
   int64_t cap = 0;    ///< more is an Error
   int64_t ratio = 0;  ///< more than this many times the packed bytes read so far is an Error; 0: unbounded
-  size_t start = std::numeric_limits<size_t>::max();  ///< inflating stops here without an Error
+  size_t start =
+      std::numeric_limits<size_t>::max();  ///< only so many bytes are inflated; to stop there is no Error
 };
 
 constexpr int64_t min_checked_bytes = 1 << 20;  // `ratio` does not bound less

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// The width of lines that nothing limits.
+/// A number of columns that stands for lines of any width.
 inline constexpr int64_t unlimited_columns = std::numeric_limits<int64_t>::max();
 
 /// The words of `text` in lines of at most `columns` columns, each of them ended; every line after the first

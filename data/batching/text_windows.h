@@ -34,8 +34,8 @@ class TextWindows {
 
   /// A batch of windows with random starts: a pure function of (seed, step).
   WindowBatch random(int64_t step) const;
-  /// Number of batches that cover the text once: every id but the first is scored once. A rest shorter than a
-  /// stride is a batch of its own.
+  /// Number of batches that cover the text once: every id but the first is scored once. A remainder shorter
+  /// than a stride is a batch of its own.
   int64_t batches() const;
   /// One of batches(); the last may have fewer rows, or one row with fewer columns.
   WindowBatch in_order(int64_t batch) const;

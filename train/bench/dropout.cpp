@@ -72,7 +72,7 @@ DropoutPlan dropout_plan(const ParsedArguments& arguments) {
   return plan;
 }
 
-/// Measures an attention and adds its row, unless it cannot have this mask.
+/// Times an attention and adds a row to the table; skips one that does not support the mask.
 void add_row(const std::string& spec, bool causal, int64_t width, int64_t length, const DropoutPlan& plan,
              Table& table) {
   const Traits& traits = variant_named(parse_spec(spec).name).traits;

@@ -162,7 +162,7 @@ void reset_resident_peak() {
   try {
     const std::string_view peak_is_now = "5";  // resets the peak in the kernel
     io::write_plain("/proc/self/clear_refs", {&peak_is_now, 1});
-  } catch (const Error&) {  // no /proc: the peak stays that of the process's life
+  } catch (const Error&) {  // without /proc the peak is that of the whole process
   }
 }
 

@@ -49,7 +49,7 @@ Config config_of(const ParsedArguments& arguments) {
   return config;
 }
 
-/// Fails at options that do not go together: one of them would be ignored without notice.
+/// Fails for options that cannot be combined, where one would be ignored without notice.
 void check_modes(const ParsedArguments& arguments) {
   if (arguments.has("json") && !arguments.has("dry-run")) fail("train: --json is for --dry-run.");
   for (const auto& [one, other] : {std::pair{"fast-dev-run", "overfit"},

@@ -48,7 +48,7 @@ std::pair<double, double> range_over_angles(double theta, const F& f) {
 Claim equation_3() {
   const double b = 0.99;
   const int l = 100, s = 20, t = 40;
-  double sum = 0;
+  double sum = 0;  // position p has the weight b^(l - 1 - p)
   for (int k = l - t - 1; k <= l - s - 1; ++k) sum += std::pow(b, k);
   const double published = (std::pow(b, l - s - 1) - std::pow(b, l - t)) / (1 - b);
   return {"equation 3, mass of positions 20 to 40 of 100 by decay 0.99", picture::fixed(published, 3),

@@ -191,7 +191,7 @@ CountedTokens counted_tokens_of_lines(const Task& task, Module& model, const Map
   return out;
 }
 
-/// Collects all heads over the examples of a report.
+/// Adds up the measures of every head over the examples of a report.
 class Collector {
  public:
   Collector(const HeadReportOptions& options, CountedTokens token_counts)

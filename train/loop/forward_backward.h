@@ -42,9 +42,8 @@ class ForwardBackward {
   virtual void share_buffers() {}
 
  protected:
-  /// Moves the random numbers to the range of this batch: each batch of a step has a range of its own among
-  /// the 2^24 draws of a tick, so that a process without rows of one batch draws the same numbers in the
-  /// next.
+  /// Skips the generator to the draws of this batch. The 2^24 draws of a step are divided among its batches,
+  /// so a process that has no rows of one batch still draws what the others draw in the next.
   void begin_draws(int64_t batch, int64_t batches);
 
   Config& config_;                   ///< settings and task of the run

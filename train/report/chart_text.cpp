@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t label_width = 8;
 
-/// A range that values are mapped from, to 0 .. cells - 1.
+/// Maps values from low .. high to cells 0 .. cells - 1.
 struct Scale {
   double low = INFINITY, high = -INFINITY;
   int64_t cells = 1;

@@ -16,7 +16,7 @@ struct TrainingState {
   Module& model;                   ///< model, whose weights and buffers are saved
   Optimizer* optimizer = nullptr;  ///< optimizer, whose moments and step count are saved
   DataLoader* loader = nullptr;    ///< loader of the training data, whose position is saved
-  Rng* rng = nullptr;              ///< random numbers, whose tick and draws are saved
+  Rng* rng = nullptr;              ///< random number generator, whose tick and draws are saved
   int64_t step = 0;                ///< steps taken
 };
 

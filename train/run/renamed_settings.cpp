@@ -80,6 +80,7 @@ std::string option_now(std::string_view old_option) {
   std::string old_key(old_option);
   std::replace(old_key.begin(), old_key.end(), '-', '_');
   const std::string_view key = key_now(old_key);
+  // An option with a group is the key of the setting itself: --train.rate is --train.learning_rate now.
   if (old_option.find('.') != old_option.npos) return std::string(key);
   std::string out(without_group(key));
   std::replace(out.begin(), out.end(), '_', '-');

@@ -20,8 +20,8 @@ std::span<const RenamedSetting> renamed_settings();
 /// lack its group ("rate"). Empty for a key that has not changed or never existed.
 std::string_view key_now(std::string_view old_key);
 
-/// The present option for one of heed 0.1, both without dashes: "lr" for "rate", "checkpoint" for "ckpt",
-/// "train.learning_rate" for "train.rate". Empty for an option that has not changed or never existed.
+/// The present option for one of heed 0.1, both without the leading dashes: "lr" for "rate", "checkpoint" for
+/// "ckpt", "train.learning_rate" for "train.rate". Empty for an option that has not changed or never existed.
 std::string option_now(std::string_view old_option);
 
 /// The present name of a series in the metrics.jsonl of heed 0.1: `name` where it has not changed.

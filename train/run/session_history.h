@@ -35,8 +35,8 @@ std::vector<std::string> differences(const SessionTraits& previous, const Sessio
 /// The properties in one line: "heed 0.1.0 (source 1f2e3d4c5b6a), instruction set avx512, ...".
 std::string to_string(const SessionTraits& traits);
 
-/// The warning for a session that resumes after `step` steps where its bit_traits() differ from those of the
-/// session that computed the last of them; empty where they agree.
+/// A warning where the bit_traits() of `session`, which resumes after step `step`, differ from those of the
+/// session that computed that step; empty where they agree.
 std::string resume_warning(const std::vector<Json>& earlier_sessions, const Json& session, int64_t step);
 
 }  // namespace heed

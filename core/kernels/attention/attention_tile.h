@@ -142,7 +142,7 @@ class ForwardTile {
     if (!is_first_step_) rescale_sums();
     is_first_step_ = false;
     // output_sum [queries, dv] += weights v.
-    const T* weights = scores_;  // replaced in place
+    const T* weights = scores_;  // scores_to_weights() wrote them in place
     const Rows<T> values = whole_rows(v, ldv, tile_mask.key_end(), dv_, values_);
     tile_mask.each_by_queries([&](const TileMask::Rectangle& r) {
       flops += small_gemm(Left::transposed, r.query_end - r.query_begin, padded_dv_, r.key_end - r.key_begin,

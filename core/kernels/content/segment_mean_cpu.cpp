@@ -10,8 +10,8 @@
 namespace heed::kernel {
 namespace {
 
-/// Calls f(b, h, s, range) for each of the m segments s of each head of x [B, H, T, d], or of a tensor of its
-/// shape. One task is some segments (b, h, s).
+/// Calls f(b, h, s, range) for each of the m segments s of each head. Only the shape of x [B, H, T, d]
+/// matters. Threads divide the segments (b, h, s) among them.
 template <class F>
 void each_segment(const Tensor& x, int64_t m, const Tensor& lengths, const Tensor& max_segments, F&& f) {
   const SegmentBounds bounds(x, m, lengths, max_segments);

@@ -10,7 +10,8 @@
 namespace heed::kernel {
 namespace {
 
-/// Masses of buds by moments, for one query after another; used by BudGrowth.
+/// Computes masses of buds from the mean and variance of their scores, for the query of set_query(); used by
+/// BudGrowth.
 template <class T>
 class MomentMasses {
  public:

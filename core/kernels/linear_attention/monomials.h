@@ -99,12 +99,13 @@ class MonomialFeatures {
   void backpropagate_masked(const Monomial<T>* next, int64_t count, bool weighted,
                             const MonomialMask<T>& mask, const T* feature_grads) {
     for (int64_t n = 0; n < count; ++n, ++next, feature_grads += chunk_) {
-      close(next->degree);
+      close(next->degree);  // those of this degree or more are no ancestors of `next`
       const T weight = weighted ? next->weight * mask.keep_scale : mask.keep_scale;
-      if (next->degree < degree_) {
+      if (next->degree < degree_) {  // it may have children
         const T *parent = parent_of(*next), *variable = variable_row(next->variable);
         open_degree_ = next->degree;
         open_monomials_[static_cast<size_t>(open_degree_)] = *next;
+        // Keeps the product for its children, and its own gradient, to which theirs are added until close().
         T *product = open_product(open_degree_), *grad = open_grad(open_degree_);
         for (int64_t c = 0; c < padded_count_; c += lanes) {
           simd::store(product + c, simd::load(parent + c) * simd::load(variable + c));

@@ -32,7 +32,8 @@ class PolynomialDropoutDraws {
   bool drops_tokens() const { return drops_tokens_; }
   bool is_on() const { return is_on_; }
 
-  /// The first Philox block of token t of a head. Keys draw from the upper half of the counters.
+  /// The first Philox block of token t of a head. Those of keys begin at 2^58, so keys share none with
+  /// queries.
   uint64_t first_block(TokenRole role, int64_t head, int64_t t) const {
     const bool is_key = role == TokenRole::key;
     const int64_t row = (skipped_heads_ + head) * (is_key ? keys_ : queries_) + t;

@@ -46,16 +46,17 @@ class MappedChunk {
   }
 
   /// Loads `count` tokens [count, d], which are those of a head from token t on: applies the feature map, and
-  /// the dropout of entries or whole rows.
+  /// the dropout of entries or whole tokens.
   void load(Rows<T> tokens, int64_t count, int64_t head, int64_t t) {
     count_ = count;
     padded_count_ = simd::padded<T>(count);
     first_block_ = dropout_.first_block(role_, head, t);
+    // Only features of queries have weights: degree 0 here, degree 1 by prescale, others in make_features().
     std::fill_n(low_degree_rows_, plan_.chunk, is_query() ? plan_.coefficients[0] : T(1));
     load_tokens(tokens.data, tokens.ld, mutable_variables());
     apply_feature_map(mutable_variables());
     if (is_query() && plan_.prescale != T(1)) scale(mutable_variables(), plan_.prescale);
-    if (undropped_ == nullptr) return;
+    if (!plan_.has_row_dropout()) return;
     std::copy_n(variables(), plan_.d * plan_.chunk, undropped_);
     drop_rows(mutable_variables());
   }

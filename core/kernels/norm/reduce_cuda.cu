@@ -154,7 +154,8 @@ struct MaxAndIndex {
   int64_t index;  ///< -1: of no element
 };
 
-/// The larger of two candidates, the first of equal ones; a NaN counts as larger than every number.
+/// The larger of two candidates, of equal ones that with the smaller index; a NaN counts as larger than every
+/// number.
 template <class T>
 HEED_BOTH MaxAndIndex<T> larger(const MaxAndIndex<T>& a, const MaxAndIndex<T>& b) {
   if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;

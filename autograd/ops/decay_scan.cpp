@@ -1,10 +1,9 @@
-// Decaying scans (gated linear attention), and rotary embedding.
+// Decaying scans of gated linear attention.
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
-#include "heed/core/kernels/attention/rotary.h"
 #include "heed/core/launch.h"
 
 namespace heed {
@@ -60,22 +59,6 @@ Tensor decay_scan(const kernel::DecayInputs& given, bool keep_end) {
         launch<kernel::DecayScanBack>(x.v.device(), x, rest, out_of(dy), end_of(dy), dx);
         return {dx.q, dx.k, dx.v, dx.log_decay, dx.beta, dx.start};
       });
-}
-
-Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs) {
-  agree("rotary", x, table);
-  if (x.rank() != 4 || table.rank() != 2 || table.extent(0) != x.extent(2) || table.extent(1) % 2 != 0 ||
-      table.extent(1) > x.extent(3)) {
-    fail("rotary: a table ", table.shape(), " for x ", x.shape(),
-         ". It must be [T, n]: cosines and sines of n / 2 angles, n even and at most d.");
-  }
-  const auto turned = [angles = contiguous(table.detach()), pairs](const Tensor& from, bool back) {
-    const Tensor to = heads_like(from, from.extent(2), from.extent(3));
-    launch<kernel::Rotary>(from.device(), rows(from), angles, pairs, back, to);
-    return to;
-  };
-  return record("rotary", turned(x, false), {&x},
-                [turned](const Tensor& dy) -> Gradients { return {turned(dy, true)}; });
 }
 
 }  // namespace heed
