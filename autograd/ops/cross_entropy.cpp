@@ -1,6 +1,6 @@
 // Cross entropy of logits.
-#include "heed/autograd/ops.h"
 #include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/autograd/ops.h"
 #include "heed/core/launch.h"
 
 namespace heed {
