@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <string>
 
 #include "heed/core/error.h"
@@ -13,54 +12,82 @@ namespace heed {
 
 namespace {
 
-struct InstructionSet {
-  const char* name;
-  const char* expansion;  ///< text of a macro that compilers define as 1 where they may use the set
-};
-#define HEED_TEXT(macro) #macro
-#define HEED_INSTRUCTION_SET(name, macro) \
-  InstructionSet { name, HEED_TEXT(macro) }
-constexpr InstructionSet instruction_sets[] = {
-    HEED_INSTRUCTION_SET("ssse3", __SSSE3__),
-    HEED_INSTRUCTION_SET("sse4.1", __SSE4_1__),
-    HEED_INSTRUCTION_SET("sse4.2", __SSE4_2__),
-    HEED_INSTRUCTION_SET("popcnt", __POPCNT__),
-    HEED_INSTRUCTION_SET("avx", __AVX__),
-    HEED_INSTRUCTION_SET("avx2", __AVX2__),
-    HEED_INSTRUCTION_SET("fma", __FMA__),
-    HEED_INSTRUCTION_SET("bmi", __BMI__),
-    HEED_INSTRUCTION_SET("bmi2", __BMI2__),
-    HEED_INSTRUCTION_SET("fma4", __FMA4__),
-    HEED_INSTRUCTION_SET("xop", __XOP__),
-    HEED_INSTRUCTION_SET("avx512f", __AVX512F__),
-    HEED_INSTRUCTION_SET("avx512cd", __AVX512CD__),
-    HEED_INSTRUCTION_SET("avx512bw", __AVX512BW__),
-    HEED_INSTRUCTION_SET("avx512dq", __AVX512DQ__),
-    HEED_INSTRUCTION_SET("avx512vl", __AVX512VL__),
-    HEED_INSTRUCTION_SET("avx512ifma", __AVX512IFMA__),
-    HEED_INSTRUCTION_SET("avx512vbmi", __AVX512VBMI__),
-    HEED_INSTRUCTION_SET("avx512vbmi2", __AVX512VBMI2__),
-    HEED_INSTRUCTION_SET("avx512vpopcntdq", __AVX512VPOPCNTDQ__),
-    HEED_INSTRUCTION_SET("avx512bitalg", __AVX512BITALG__),
-    HEED_INSTRUCTION_SET("avx512vnni", __AVX512VNNI__),
-    HEED_INSTRUCTION_SET("avx512bf16", __AVX512BF16__),
-};
-#undef HEED_INSTRUCTION_SET
-#undef HEED_TEXT
-
-/// Names of the sets that the compiler may have used, then nulls.
-constexpr auto enabled_sets = [] {
-  std::array<const char*, std::size(instruction_sets) + 1> names{};
-  size_t count = 0;
-  for (const InstructionSet& set : instruction_sets) {
-    if (set.expansion[0] == '1') names[count++] = set.name;
-  }
-  return names;
-}();
+/// Names of the sets that the compiler may have used, then a null.
+const char* const enabled_sets[] = {
+#ifdef __SSSE3__
+    "ssse3",
+#endif
+#ifdef __SSE4_1__
+    "sse4.1",
+#endif
+#ifdef __SSE4_2__
+    "sse4.2",
+#endif
+#ifdef __POPCNT__
+    "popcnt",
+#endif
+#ifdef __AVX__
+    "avx",
+#endif
+#ifdef __AVX2__
+    "avx2",
+#endif
+#ifdef __FMA__
+    "fma",
+#endif
+#ifdef __BMI__
+    "bmi",
+#endif
+#ifdef __BMI2__
+    "bmi2",
+#endif
+#ifdef __FMA4__
+    "fma4",
+#endif
+#ifdef __XOP__
+    "xop",
+#endif
+#ifdef __AVX512F__
+    "avx512f",
+#endif
+#ifdef __AVX512CD__
+    "avx512cd",
+#endif
+#ifdef __AVX512BW__
+    "avx512bw",
+#endif
+#ifdef __AVX512DQ__
+    "avx512dq",
+#endif
+#ifdef __AVX512VL__
+    "avx512vl",
+#endif
+#ifdef __AVX512IFMA__
+    "avx512ifma",
+#endif
+#ifdef __AVX512VBMI__
+    "avx512vbmi",
+#endif
+#ifdef __AVX512VBMI2__
+    "avx512vbmi2",
+#endif
+#ifdef __AVX512VPOPCNTDQ__
+    "avx512vpopcntdq",
+#endif
+#ifdef __AVX512BITALG__
+    "avx512bitalg",
+#endif
+#ifdef __AVX512VNNI__
+    "avx512vnni",
+#endif
+#ifdef __AVX512BF16__
+    "avx512bf16",
+#endif
+    nullptr};
 
 }  // namespace
 
-const char* const* const needed_instructions = enabled_sets.data();
+const char* const* const needed_instructions = enabled_sets;
 
 namespace {
 

@@ -224,8 +224,8 @@ END
     ;;
   defines)
     # CUDA's own words are macros for the host's compiler, in one place
-    sources | grep -vx core/cuda/emulator/cuda_keywords.h | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|HEED_VERSION(_[A-Z]+)?|HEED_TEXT|HEED_INSTRUCTION_SET|VARIANT|TASK|COMMAND)([( ]|$)' |
-      verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, HEED_VERSION, VARIANT, TASK, COMMAND, and in core/isa.cpp those that read the compiler's: use a function, a constant or a template."
+    sources | grep -vx core/cuda/emulator/cuda_keywords.h | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|HEED_VERSION(_[A-Z]+)?|VARIANT|TASK|COMMAND)([( ]|$)' |
+      verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, HEED_VERSION, VARIANT, TASK and COMMAND: use a function, a constant or a template."
     ;;
   types) # clang-format puts namespaces, and the types they hold, at column 0
     find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' | sort | xargs awk '

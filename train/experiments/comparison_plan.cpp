@@ -69,7 +69,7 @@ bool show_steps(Progress& progress, const Path& run, double seconds_each, int64_
 /// Shows how much of the expected time of scoring the test, which began at the second `began`, has passed.
 void show_test(Progress& progress, const Path& run, double began) {
   const double expected = expected_test_seconds(run), spent = seconds_now() - began;
-  const bool is_known = expected > spent;  // an expectation that has proved too low says nothing
+  const bool is_known = expected > spent;  // else the test takes longer than expected, and its end is unknown
   progress.work({.label = "test",
                  .share = is_known ? spent / expected : -1,
                  .seconds_left = expected - spent,
