@@ -91,7 +91,7 @@ void Table::row(const Json& row) {
   const Json* interrupted = row.find("interruptions_per_s");
   if (interrupted != nullptr && interrupted->real() > max_interruptions) {
     const std::string name = cell(row.find(columns_[0].key), 0);
-    if (!disturbed_.ends_with(name)) disturbed_ += (disturbed_.empty() ? "" : ", ") + name;
+    if (disturbed_.empty() || disturbed_.back() != name) disturbed_.push_back(name);
   }
   if (json_) {
     io::print_data(row.dump() + "\n");
@@ -135,8 +135,10 @@ void Table::row(const Json& row) {
 
 Table::~Table() {
   if (json_ || disturbed_.empty()) return;
+  std::string names;
+  for (const std::string& name : disturbed_) names += (names.empty() ? "" : ", ") + name;
   io::printf("\nOther programs were at work on this machine during: %s. Measure these again.\n",
-             disturbed_.c_str());
+             names.c_str());
 }
 
 Json with_machine_metadata(Json row) {

@@ -54,7 +54,7 @@ class Table {
   std::vector<Column> columns_;
   bool json_;
   bool begun_ = false;
-  std::string disturbed_;
+  std::vector<std::string> disturbed_;  // names of rows, without neighbours that are equal
 };
 
 /// Adds device, threads, instruction set and OpenBLAS core, on which all numbers depend, to a row.
