@@ -15,7 +15,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ('csv_classifier', 'own_attention', 'reversal_maps', 'own_program', 'translate')
+PROGRAMS = ('csv_classifier', 'own_attention', 'reversal_maps', 'own_program', 'translate', 'own_op', 'vision_transformer',
+            'llama', 'two_towers', 'heads_of_own_model')
 TORCH = ['-isystem', '/usr/include/torch/csrc/api/include'], ['-ltorch', '-ltorch_cpu', '-lc10']
 
 
@@ -49,13 +50,17 @@ def bytes_of(program):
 
 
 def run_torch(work):
-    """Runs each program of libtorch, own_attention on the README, and prints what it says."""
+    """Runs each program of libtorch and prints what it says: own_attention and llama on the README or TEXT,
+    vision_transformer on the folder MNIST, two_towers on the lines "English<tab>Italian" of PAIRS."""
     output('g++', *TORCH[0], f'{ROOT}/tests/peers/libtorch/copying_model.cpp', '-o', work + '/copying_model', *TORCH[1])
     output(work + '/copying_model', work)
     learned = ('own_attention', 'run', os.environ.get('TEXT', ROOT + '/README.md'))
+    extra = [(name, *words, os.environ[given]) for name, given, *words in (('vision_transformer', 'MNIST', 'seen'),
+                                                                           ('two_towers', 'PAIRS')) if given in os.environ]
     for name, *words in (('csv_classifier', ROOT + '/tests/example/plants.csv'), learned, learned,
                          ('reversal_maps', 'cross.svg'), ('own_program', 'train', 'letters', '--steps', '200'),
-                         ('own_program', 'evaluate', 'letters'), ('own_program', 'count', 'abba'), ('translate', work)):
+                         ('own_program', 'evaluate', 'letters'), ('own_program', 'count', 'abba'), ('translate', work),
+                         ('own_op',), ('llama', learned[2]), *extra, ('heads_of_own_model',)):
         began = time.monotonic()
         said = subprocess.run([f'{work}/torch_{name}', *words], cwd=work, text=True, capture_output=True,
                               input='Anna reads books.\n')
