@@ -59,5 +59,24 @@ case $name in
     ! "$program" nowhere <lines 2>why || fault "a folder that is no run is accepted"
     grep -q 'there is no run nowhere' why || fault "it says '$(cat why)'"
     ;;
+  own_op)
+    said=$("$program")
+    echo "$said" | grep -q '^gradcheck: passed;.* 60 elements compared' || fault "its gradient is not checked: $said"
+    echo "$said" | grep -q 'step 300  loss 0[.][0-4]' || fault "it does not learn which digit is marked: $said"
+    ;;
+  vision_transformer)
+    said=$("$program" run)
+    at_least "$said" 0.9
+    [ "$("$program" run)" = "$said" ] || fault "called again, it does not say '$said'"
+    ;;
+  llama)
+    said=$("$program")
+    echo "$said" | grep -q 'step 400  loss [01][.]' || fault "it does not come to a loss below 2: $said"
+    echo "$said" | tail -n 2 | grep -q '^The .\{20\}' || fault "it writes no text: $said"
+    ;;
+  two_towers)
+    said=$("$program")
+    at_least "$said" 0.6
+    ;;
   *) fault "there is no such example" ;;
 esac
