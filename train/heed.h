@@ -38,6 +38,7 @@
 #include "heed/nn/norm.h"
 #include "heed/nn/seq2seq.h"
 #include "heed/nn/transformer.h"
+#include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/load_translator.h"
 #include "heed/train/decode/sampling.h"
