@@ -30,7 +30,7 @@ struct TwoLayers final : Module {
 int main() {
   Rng rng(1);
   TwoLayers model(rng);
-  const auto loss = [&](const Tensor& ids, const ForwardContext& context) {  // of the repetition
+  const auto loss = [&](const Tensor& ids, const ForwardContext& context) {  // mean over the repetition
     const int64_t half = ids.extent(1) / 2;
     return cross_entropy(slice(model(ids, context), 1, half - 1, 2 * half - 1),
                          slice(ids, 1, half, 2 * half));

@@ -130,7 +130,7 @@ std::vector<Hypothesis> beam_search_batch(const AutoregressiveModel& model,
     searches[i].row = i;
     searches[i].live = {Hypothesis{}};
   }
-  if (std::ranges::count(limits, 0) > 0) return out;  // of all, or of none
+  if (std::ranges::count(limits, 0) > 0) return out;  // then all limits are 0
   // One candidate of each beam may end by each stop token; these leave enough that continue.
   const int64_t num_candidates = options.beam_size * (1 + static_cast<int64_t>(options.stop_tokens.size()));
   while (!searches.empty()) {

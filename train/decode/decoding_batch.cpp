@@ -91,7 +91,7 @@ Tensor DecodingBatch::read() {
     state_ = model_.start();
     num_read_ = 0;
   }
-  size_t end = std::numeric_limits<size_t>::max();  // of the tokens that every row has
+  size_t end = std::numeric_limits<size_t>::max();  // every row has the tokens before it
   for (const std::vector<int32_t>& row : tokens_) end = std::min(end, row.size());
   const auto begin = static_cast<size_t>(num_read_);
   std::vector<int32_t> ids;

@@ -49,7 +49,7 @@ class DecodingBatch {
 
   std::string function_;
   const AutoregressiveModel& model_;
-  std::vector<std::vector<int32_t>> tokens_;  // of each row
+  std::vector<std::vector<int32_t>> tokens_;  // one list per row
   std::vector<int32_t> stop_tokens_;          // without negative ones
   Decoding state_;
   bool restarts_;

@@ -27,7 +27,7 @@ std::vector<Hypothesis> greedy_batch(const AutoregressiveModel& model,
   std::vector<Hypothesis> out(prompts.size());
   std::vector<size_t> active(prompts.size());  // output of each row of the batch
   std::iota(active.begin(), active.end(), size_t{0});
-  if (std::ranges::count(limits, 0) > 0) return out;  // of all, or of none
+  if (std::ranges::count(limits, 0) > 0) return out;  // then all limits are 0
   while (!active.empty()) {
     const NextTokenScores next(batch.read(), options.forbidden_tokens);
     std::vector<size_t> unfinished;

@@ -85,7 +85,7 @@ std::vector<std::vector<int32_t>> sample_batch(const AutoregressiveModel& model,
   const std::vector<int64_t> limits = batch.limits(options.max_new_tokens, {});
   std::vector<std::vector<int32_t>> out(prompts.size());
   if (options.max_new_tokens == 0) return out;
-  std::vector<Rng> draws;      // of each prompt
+  std::vector<Rng> draws;      // one generator per prompt
   std::vector<size_t> active;  // output of each row of the batch
   for (size_t i = 0; i < prompts.size(); ++i) {
     draws.emplace_back(options.seed + i);

@@ -50,7 +50,7 @@ class OwnModel final : public AutoregressiveModel {
 
   Embedding tokens;
   Position positions;
-  Linear convolution;  // of the inputs at t and t - 1
+  Linear convolution;  // reads the inputs at t and t - 1
   std::unique_ptr<Attention> attention;
   Linear output;
 
