@@ -11,16 +11,17 @@ class Reorder final : public Fields {
   explicit Reorder(const Tensor& order) : order_(order) {}
 
  private:
-  void on(const char*, Tensor& tensor) override {
-    Shape shape = tensor.shape();
-    shape[0] = order_.size();
-    const Tensor rows = reshape(tensor, Shape{tensor.extent(0), -1});
-    tensor = reshape(embedding(rows, order_.to(tensor.device())), shape);
-  }
+  void on(const char*, Tensor& tensor) override { tensor = rows_in_order(tensor, order_); }
   Tensor order_;
 };
 
 }  // namespace
+
+Tensor rows_in_order(const Tensor& x, const Tensor& order) {
+  Shape shape = x.shape();
+  shape[0] = order.size();
+  return reshape(embedding(reshape(x, Shape{x.extent(0), -1}), order.to(x.device())), shape);
+}
 
 void reorder(AttentionCache& cache, const Tensor& order) {
   if (order.dtype() != DType::i32 || order.rank() != 1) {

@@ -14,6 +14,9 @@ struct AttentionCache {
   virtual void fields(Fields& f) = 0;  ///< names every tensor whose rows are sequences, [B, ...]
 };
 
+/// The rows order[i] of x [B, ...] -> [B', ...], for a state between the steps of decoding. order: i32 [B'].
+Tensor rows_in_order(const Tensor& x, const Tensor& order);
+
 /// Sets row i of every cached tensor to its row order[i], as beam search reorders hypotheses. order: i32
 /// [B'].
 void reorder(AttentionCache& cache, const Tensor& order);

@@ -22,8 +22,8 @@ struct BlockOptions {
 
 /// The caches of one decoder block.
 struct BlockCache {
-  std::unique_ptr<AttentionCache> self;   ///< cache of self-attention
-  std::unique_ptr<AttentionCache> cross;  ///< cache of cross-attention; null without one
+  std::unique_ptr<AttentionCache> self = {};   ///< cache of self-attention
+  std::unique_ptr<AttentionCache> cross = {};  ///< cache of cross-attention; null without one
 };
 
 /// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.

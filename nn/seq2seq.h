@@ -82,6 +82,7 @@ class Seq2Seq final : public TranslationModel {
                 const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
+  using TranslationModel::start;
   Tensor next(const Tensor& ids, Decoding& state) const override;
   void fields(Fields& f) override;
 

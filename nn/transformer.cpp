@@ -217,19 +217,25 @@ void TransformerStack::fields(Fields& f) {
 void Decoding::reorder(const std::vector<int32_t>& order) {
   const Tensor index = Tensor::of<int32_t>(order, Shape{static_cast<int64_t>(order.size())});
   for (BlockCache& block : cache) {
-    heed::reorder(*block.self, index);
-    if (block.cross) heed::reorder(*block.cross, index);
+    for (AttentionCache* of_attention : {block.self.get(), block.cross.get()})
+      if (of_attention != nullptr) heed::reorder(*of_attention, index);
   }
-  if (encoded) {
-    const Tensor rows = embedding(reshape(encoded, Shape{encoded.extent(0), -1}), index.to(encoded.device()));
-    encoded = reshape(rows, Shape{index.size(), encoded.extent(1), encoded.extent(2)});
-  }
+  for (Tensor& tensor : tensors)
+    if (tensor) tensor = rows_in_order(tensor, index);
+  if (encoded) encoded = rows_in_order(encoded, index);
   if (source.key_lengths()) {
     std::vector<int32_t> lengths;
     const std::vector<double> old = source.key_lengths().to_doubles();
     for (int32_t i : order) lengths.push_back(static_cast<int32_t>(old.at(static_cast<size_t>(i))));
     source = Mask::lengths(Tensor::of<int32_t>(lengths, index.shape(), source.key_lengths().device()));
   }
+}
+
+Decoding AutoregressiveModel::start() const {
+  fail(
+      "start(): this model has no state of its own to start from. Give one, such as start(encoded, lengths) "
+      "of "
+      "a translator; a model of your own overrides start().");
 }
 
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
@@ -263,7 +269,8 @@ EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_v
       target(target_vocabulary, config, rng),
       encoder(config, {}, attentions.encoder, {}, rng),
       decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng),
-      output(tie_tables(config, source, target, rng)) {}
+      output(tie_tables(config, source, target, rng)),
+      max_length_(config.max_length) {}
 
 Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
   return encoder(source(ids, 0, context.rng), Mask::lengths(lengths), {}, {}, nullptr, context);
@@ -309,7 +316,8 @@ DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
                          const AttentionFactory& attention, Rng& rng)
     : embedder(vocabulary, config, rng),
       decoder(config, {.causal = true}, attention, {}, rng),
-      output(tie_tables(config, embedder, embedder, rng)) {}
+      output(tie_tables(config, embedder, embedder, rng)),
+      max_length_(config.max_length) {}
 
 Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
   const Tensor hidden = decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);

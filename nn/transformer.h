@@ -89,22 +89,33 @@ class TransformerStack final : public Module {
   std::unique_ptr<LayerNorm> norm;             ///< behind the last block; null where norms are post
 };
 
-/// The state of decoding step by step: one cache per block, and the position of the next token.
+/// The state of decoding step by step. A model of your own fills what its blocks need in start(), such as
+/// `state.cache.push_back({attention->new_cache()})` for each attention; next() gives it to the attention as
+/// AttentionInput::cache.
 struct Decoding {
-  std::vector<BlockCache> cache;  ///< one per block; of a recurrent model a single one with its state
-  Mask source;                    ///< mask of the encoder's output in cross-attention
-  Tensor encoded;                 ///< the encoder's output, for the first step only; cached afterwards
-  int64_t length = 0;             ///< the position of the next token
-  HeadEditor* editor = nullptr;   ///< edits the heads of every step; may be null
-  /// Hypothesis i becomes a copy of hypothesis order[i]; lengths follow.
+  /// One per block, in an order that the model chooses; of a recurrent model a single one with its state.
+  std::vector<BlockCache> cache = {};
+  /// State of other blocks, each [B, ...]: the last inputs of a convolution. Empty ones are allowed.
+  std::vector<Tensor> tensors = {};
+  Mask source = {};              ///< mask of the encoder's output in cross-attention
+  Tensor encoded = {};           ///< the encoder's output, for the first step only; cached afterwards
+  int64_t length = 0;            ///< the position of the next token; next() adds the tokens that it has read
+  HeadEditor* editor = nullptr;  ///< edits the heads of every step; may be null
+  /// Hypothesis i becomes a copy of hypothesis order[i]: rows of caches, tensors and lengths follow.
   void reorder(const std::vector<int32_t>& order);
 };
 
-/// The interface of models that predict the next token, for decoding.
+/// The interface of models that predict the next token, for sample(), greedy() and beam_search()
+/// (train/decode/).
 class AutoregressiveModel : public Module {
  public:
   /// Appends ids i32 [B, T] to the decoded sequences; returns the logits [B, V] of the last position.
   virtual Tensor next(const Tensor& ids, Decoding& state) const = 0;
+  /// The state before the first token. Fails for a model whose state needs more than itself: translators have
+  /// start(encoded, lengths).
+  virtual Decoding start() const;
+  /// The largest number of tokens that the model reads in a sequence; 0: no limit.
+  virtual int64_t max_length() const { return 0; }
 };
 
 /// The interface of models from source to target tokens, for translation.
@@ -119,6 +130,7 @@ class TranslationModel : public AutoregressiveModel {
   virtual Tensor logits(const Tensor& hidden) const = 0;
   /// The state before the first target token, for encoded [B, S, width] with source lengths i32 [B].
   virtual Decoding start(const Tensor& encoded, const Tensor& lengths) const = 0;
+  using AutoregressiveModel::start;
 };
 
 /// Ties the embeddings by config.tie_embeddings and returns the output layer; null when the target embedding
@@ -148,7 +160,9 @@ class EncoderDecoder final : public TranslationModel {
                 const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
+  using TranslationModel::start;
   Tensor next(const Tensor& ids, Decoding& state) const override;
+  int64_t max_length() const override { return max_length_; }
   /// The logits [B, T, V] that each layer of the decoder would predict (nostalgebraist 2020, "interpreting
   /// GPT: the logit lens"): final norm and output layer on the embeddings, then on each block's output. The
   /// arguments are those of decode(); the last logits are logits(decode(...)).
@@ -160,6 +174,9 @@ class EncoderDecoder final : public TranslationModel {
   TransformerStack encoder;        ///< over source embeddings
   TransformerStack decoder;        ///< over target embeddings, with cross-attention
   std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
+
+ private:
+  int64_t max_length_;
 };
 
 /// A causal language model.
@@ -170,9 +187,9 @@ class DecoderOnly final : public AutoregressiveModel {
               Rng& rng);
   /// ids i32 [B, T] -> logits [B, T, V].
   Tensor operator()(const Tensor& ids, const ForwardContext& context) const;
-  /// The state before the first token.
-  Decoding start() const;
+  Decoding start() const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
+  int64_t max_length() const override { return max_length_; }
   /// The logits [B, T, V] that each layer would predict for ids i32 [B, T], by the logit lens of
   /// EncoderDecoder::layer_logits(); the last ones equal operator().
   std::vector<Tensor> layer_logits(const Tensor& ids) const;
@@ -181,6 +198,9 @@ class DecoderOnly final : public AutoregressiveModel {
   Embedder embedder;               ///< ids to vectors
   TransformerStack decoder;        ///< causal blocks
   std::unique_ptr<Linear> output;  ///< null when tied to the embedding
+
+ private:
+  int64_t max_length_;
 };
 
 }  // namespace heed

@@ -9,17 +9,6 @@ namespace {
 
 constexpr const char* advice_on_outputs = " Edit the outputs of its heads instead (edit_heads()).";
 
-/// `original` with the chosen heads of `replacement`, both [B, H, ...].
-Tensor with_heads_replaced(const Tensor& original, const Tensor& replacement,
-                           const std::vector<int64_t>& chosen) {
-  std::vector<Tensor> heads;
-  for (int64_t head = 0; head < original.extent(1); ++head) {
-    const bool is_chosen = std::find(chosen.begin(), chosen.end(), head) != chosen.end();
-    heads.push_back(slice(is_chosen ? replacement : original, 1, head, head + 1));
-  }
-  return concat(heads, 1);
-}
-
 /// Fails where the map times the values differs from the output `y`: then editing the map is meaningless.
 void check_product(const Tensor& product, const Tensor& y) {
   const std::vector<double> of_map = contiguous(product.detach()).to_doubles(),
@@ -35,6 +24,16 @@ void check_product(const Tensor& product, const Tensor& y) {
 }
 
 }  // namespace
+
+Tensor with_heads_replaced(const Tensor& original, const Tensor& replacement,
+                           const std::vector<int64_t>& chosen) {
+  std::vector<Tensor> heads;
+  for (int64_t head = 0; head < original.extent(1); ++head) {
+    const bool is_chosen = std::find(chosen.begin(), chosen.end(), head) != chosen.end();
+    heads.push_back(slice(is_chosen ? replacement : original, 1, head, head + 1));
+  }
+  return concat(heads, 1);
+}
 
 Tensor edited_heads(const Module& attention, const AttentionInput& input,
                     const std::function<Tensor(const AttentionInput&)>& attend,

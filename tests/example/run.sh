@@ -48,6 +48,17 @@ case $name in
     echo "$said" | sed -n 's/^ *\([-0-9]*\) %  /\1 /p' | sort -rn | head -n 1 | grep -qE '^([3-9][0-9]|[1-9][0-9][0-9]) .*cross' ||
       fault "no head of the cross-attention brings back most, and 30 %: $said"
     ;;
+  heads_of_own_model)
+    said=$("$program")
+    echo "$said" | awk '
+      $2 == "induction" { heads++; if ($1 ~ /^layers.1/ && $3 > 0.5) induction++; if ($1 ~ /^layers.0/ && $3 > 0.1) wrong++ }
+      $1 ~ /^layers.0/ && $5 > 0.5 { previous++; if ($9 < 0.5) wrong++ } # the loss is greater without it
+      { loss[$0 ~ /not/ ? "not" : "all", $0 ~ /ablated|patched/ ? "edited" : "whole"] = $NF }
+      END {
+        exit !(heads == 8 && induction > 0 && previous > 0 && !wrong && loss["all", "whole"] < 1 && loss["all", "edited"] > 2 &&
+               loss["not", "whole"] > 3 && loss["not", "edited"] < 1)
+      }' || fault "no induction heads that carry the repetition: $said"
+    ;;
   translate)
     "$heed" train translate --quiet --name tiny --steps 4 --set data.num_examples=300 --set data.validation=12 \
       --set data.test_size=8 --set data.bleu_pairs=2 --set model.d_model=16 --set model.heads=2 --set model.d_ff=16 \

@@ -4,7 +4,6 @@
 #include <heed/heed.h>
 
 #include <cstdio>
-#include <map>
 
 using namespace heed;
 
@@ -24,21 +23,6 @@ struct FiveDigits final : Dataset {
     out.push_back(end);
     return {ids(digits), ids(in), ids(out)};
   }
-};
-
-/// Keeps what every head gives; in a later run it puts one head's output back.
-struct Patch final : HeadEditor {
-  Tensor edit_heads(const Module& attention, const Tensor& heads, const AttentionInput&) override {
-    if (!from) return kept[&attention] = heads;
-    if (&attention != from) return heads;
-    std::vector<Tensor> parts;
-    for (int64_t h = 0; h < heads.extent(1); ++h)
-      parts.push_back(slice(h == head ? kept.at(from) : heads, 1, h, h + 1));
-    return concat(parts, 1);
-  }
-  std::map<const Module*, Tensor> kept;  // [B, H, Tq, d] of each attention
-  const Module* from = nullptr;          // whose head is put back; null: keep all
-  int64_t head = 0;
 };
 
 int main() {
@@ -71,13 +55,16 @@ int main() {
     const std::vector<double> last = logits(source, written, {.editor = editor}).to_doubles();
     return last[2 * 12 + 4] - last[2 * 12 + 9];
   };
-  Patch patch;
-  const double with_4 = prefers_4(clean, &patch), with_9 = prefers_4(other, nullptr);
+  MapRecorder recorder;
+  recorder.keep_heads = true;
+  logits(clean, written, {.recorder = &recorder});
+  HeadPatch patch(recorder);
+  const double with_4 = prefers_4(clean, nullptr), with_9 = prefers_4(other, nullptr);
   std::printf("4 before 9: %.1f where 4 was read, %.1f where 9 was\n", with_4, with_9);
-  for (const auto& [attention, unused] : patch.kept) {
-    patch.from = attention;
-    for (patch.head = 0; patch.head < config.heads; ++patch.head)
-      std::printf("%4.0f %%  %s, head %lld\n", 100 * (prefers_4(other, &patch) - with_9) / (with_4 - with_9),
-                  name_of(model, attention).c_str(), static_cast<long long>(patch.head));
+  const ForwardPass read = [&](const ForwardContext& context) { logits(clean, written, context); };
+  for (const ModelHead& head : heads_of_model(model, read)) {
+    patch.replace({head});
+    std::printf("%4.0f %%  %s, head %d\n", 100 * (prefers_4(other, &patch) - with_9) / (with_4 - with_9),
+                head.layer.c_str(), static_cast<int>(head.head));
   }
 }

@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t source_tokens = 30, translated = 40, beam_size = 4;
 constexpr int32_t start_id = 2;
-constexpr int32_t never = -1;  // no end token, so all outputs have the same length
 
 /// A model and its inputs.
 struct Decoder {
@@ -46,8 +45,7 @@ struct Decoder {
   std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
     const NoGrad no_grad;
     const Bf16Weights::Used used(narrow);
-    const std::vector<int64_t> longest(static_cast<size_t>(batch), tokens);
-    Decoding state;
+    std::optional<Decoding> state;  // a language model makes its own
     if (translator != nullptr) {
       std::vector<int32_t> ids, lengths(static_cast<size_t>(batch), static_cast<int32_t>(source.size()));
       for (int64_t i = 0; i < batch; ++i) ids.insert(ids.end(), source.begin(), source.end());
@@ -56,13 +54,13 @@ struct Decoder {
           translator->encode(Tensor::of<int32_t>(ids, Shape{batch, static_cast<int64_t>(source.size())}),
                              many, {}),
           many);
-    } else {
-      state = language_model->start();
     }
     const auto& model = dynamic_cast<const AutoregressiveModel&>(*work.model);
-    const DecodeIds ids{.start = start_id, .end = never, .forbidden = {}};
-    return beam == 1 ? greedy(model, std::move(state), longest, ids)
-                     : beam_search(model, std::move(state), longest, ids, {.beam_size = beam});
+    // Without stop tokens, all outputs have the same length.
+    const std::vector<std::vector<int32_t>> prompts(static_cast<size_t>(batch), {start_id});
+    return beam == 1 ? greedy_batch(model, prompts, {.max_new_tokens = tokens}, std::move(state))
+                     : beam_search_batch(model, prompts, {.beam_size = beam, .max_new_tokens = tokens},
+                                         std::move(state));
   }
 };
 

@@ -47,7 +47,7 @@ std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
 
 int run_generate(const ParsedArguments& arguments) {
   apply_machine(arguments);
-  const SampleOptions options = sample_options(arguments);
+  SampleOptions options = sample_options(arguments);
   const int64_t samples = arguments.integer("num-samples", 1, 1);
   const int64_t seed = arguments.integer("seed", 1, 0, INT64_MAX);
   LoadedRun run = load_run(arguments.positional[0],
@@ -62,6 +62,7 @@ int run_generate(const ParsedArguments& arguments) {
   const Bf16Weights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
+  if (!ends_line) options.stop_tokens = {end};  // the end of the document
   bool first = true;
   const auto generate = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
     for (int64_t i = 0; i < samples; ++i) {
@@ -72,14 +73,14 @@ int run_generate(const ParsedArguments& arguments) {
         continue;
       }
       io::print_data(as_utf8(prompt));
-      Rng rng(static_cast<uint64_t>(seed + i));
       StreamedText streamed(*tokenizer, ids);
-      sample(*model, ids, run.config.model.max_length, options, rng, [&](int32_t id) {
-        if (id == end && !ends_line) return false;  // the end of the document
+      options.seed = static_cast<uint64_t>(seed + i);
+      options.on_token = [&](int32_t id) {
         io::print_data(as_utf8(streamed.add(id)));
         io::flush_output();
         return true;
-      });
+      };
+      sample(*model, ids, options);
       io::print_data(as_utf8(streamed.rest()) + "\n");
     }
   };

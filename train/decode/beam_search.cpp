@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/train/decode/decoding_batch.h"
 
 namespace heed {
 namespace {
@@ -74,8 +75,8 @@ std::vector<Candidate> best_candidates(const Search& search, const NextTokenScor
 
 /// Continues the hypotheses of a search by candidates, best first. Returns, for each new live hypothesis, the
 /// index of the one it continues.
-std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candidates, const DecodeIds& ids,
-                            const DecodeOptions& options, int64_t max_length) {
+std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candidates,
+                            const DecodingBatch& batch, const BeamOptions& options, int64_t max_length) {
   std::vector<Hypothesis> next;
   std::vector<int32_t> parents;
   const auto finish = [&](const std::vector<int32_t>& tokens, double log_p, int64_t length) {
@@ -87,7 +88,7 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
     if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam_size) break;
     const Hypothesis& parent = search.live[static_cast<size_t>(candidate.beam)];
     const auto length = static_cast<int64_t>(parent.ids.size()) + 1;
-    if (candidate.id == ids.end) {
+    if (batch.is_stop(candidate.id)) {
       finish(parent.ids, candidate.score, length);
       continue;
     }
@@ -112,34 +113,45 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
 
 }  // namespace
 
-std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding state,
-                                    const std::vector<int64_t>& max_lengths, const DecodeIds& ids,
-                                    const DecodeOptions& options) {
+std::vector<Hypothesis> beam_search_batch(const AutoregressiveModel& model,
+                                          const std::vector<std::vector<int32_t>>& prompts,
+                                          const BeamOptions& options, std::optional<Decoding> state) {
   if (options.beam_size < 1 || options.beam_size > 1000)
-    fail("decode.beam_size = ", options.beam_size, ". It must be 1 to 1000.");
+    fail("beam_search: beam_size = ", options.beam_size, ". It must be 1 to 1000.");
+  if (!std::isfinite(options.length_penalty))
+    fail("beam_search: length_penalty = ", options.length_penalty, ". It must be finite.");
   const NoGrad no_grad;
-  std::vector<Hypothesis> out(max_lengths.size());
-  std::vector<Search> searches(max_lengths.size());
+  DecodingBatch batch("beam_search", model, prompts, options.stop_tokens, std::move(state),
+                      DecodingBatch::WhenFull::stop);
+  const std::vector<int64_t> limits = batch.limits(options.max_new_tokens, options.max_new_tokens_of_each);
+  std::vector<Hypothesis> out(prompts.size());
+  std::vector<Search> searches(prompts.size());
   for (size_t i = 0; i < searches.size(); ++i) {
     searches[i].row = i;
     searches[i].live = {Hypothesis{}};
   }
+  if (std::ranges::count(limits, 0) > 0) return out;  // then all limits are 0
+  // One candidate of each beam may end by each stop token; these leave enough that continue.
+  const int64_t num_candidates = options.beam_size * (1 + static_cast<int64_t>(options.stop_tokens.size()));
   while (!searches.empty()) {
-    std::vector<int32_t> last_tokens;  // newest tokens of all live hypotheses, the rows of the batch
-    std::vector<int64_t> first_rows;   // row of each search's first hypothesis
+    const NextTokenScores next(batch.read(), options.forbidden_tokens);
+    std::vector<size_t> first_rows;  // row of each search's first hypothesis
+    size_t num_rows = 0;
     for (const Search& search : searches) {
-      first_rows.push_back(static_cast<int64_t>(last_tokens.size()));
-      for (const Hypothesis& live : search.live)
-        last_tokens.push_back(live.ids.empty() ? ids.start : live.ids.back());
+      first_rows.push_back(num_rows);
+      num_rows += search.live.size();
     }
-    const NextTokenScores next(model, last_tokens, state, ids);
     std::vector<std::vector<int32_t>> parents(searches.size());
     parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t index) {
       const auto s = static_cast<size_t>(index);
       Search& search = searches[s];
-      // At most one candidate of each beam ends, so twice as many leave enough that continue.
-      const auto candidates = best_candidates(search, next, first_rows[s], 2 * options.beam_size);
-      parents[s] = extend(search, candidates, ids, options, max_lengths[search.row]);
+      if (batch.is_given(first_rows[s])) {  // its prompt is not read to the end
+        parents[s] = {0};
+        return;
+      }
+      const auto candidates =
+          best_candidates(search, next, static_cast<int64_t>(first_rows[s]), num_candidates);
+      parents[s] = extend(search, candidates, batch, options, limits[search.row]);
     });
     std::vector<int32_t> order;  // row that each row of the next step continues
     std::vector<Search> unfinished;
@@ -152,9 +164,20 @@ std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding s
       unfinished.push_back(std::move(searches[s]));
     }
     searches = std::move(unfinished);
-    if (!searches.empty()) state.reorder(order);
+    batch.reorder(order);
+    size_t row = 0;
+    for (const Search& search : searches)
+      for (const Hypothesis& live : search.live) {
+        if (!live.ids.empty()) batch.append(row, live.ids.back());
+        ++row;
+      }
   }
   return out;
+}
+
+std::vector<int32_t> beam_search(const AutoregressiveModel& model, const std::vector<int32_t>& prompt,
+                                 const BeamOptions& options, std::optional<Decoding> state) {
+  return beam_search_batch(model, {prompt}, options, std::move(state))[0].ids;
 }
 
 }  // namespace heed

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "heed/train/decode/decoding_batch.h"
+
 namespace heed {
 namespace {
 
@@ -15,34 +17,44 @@ int32_t index_of_largest(const float* x, int64_t count) {
 
 }  // namespace
 
-std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
-                               const std::vector<int64_t>& max_lengths, const DecodeIds& ids) {
+std::vector<Hypothesis> greedy_batch(const AutoregressiveModel& model,
+                                     const std::vector<std::vector<int32_t>>& prompts,
+                                     const GreedyOptions& options, std::optional<Decoding> state) {
   const NoGrad no_grad;
-  std::vector<Hypothesis> out(max_lengths.size());
-  std::vector<size_t> active(max_lengths.size());  // output of each row of the batch
+  DecodingBatch batch("greedy", model, prompts, options.stop_tokens, std::move(state),
+                      DecodingBatch::WhenFull::restart);
+  const std::vector<int64_t> limits = batch.limits(options.max_new_tokens, options.max_new_tokens_of_each);
+  std::vector<Hypothesis> out(prompts.size());
+  std::vector<size_t> active(prompts.size());  // output of each row of the batch
   std::iota(active.begin(), active.end(), size_t{0});
-  std::vector<int32_t> last_tokens(max_lengths.size(), ids.start);
+  if (std::ranges::count(limits, 0) > 0) return out;  // then all limits are 0
   while (!active.empty()) {
-    const NextTokenScores next(model, last_tokens, state, ids);
+    const NextTokenScores next(batch.read(), options.forbidden_tokens);
     std::vector<size_t> unfinished;
     std::vector<int32_t> unfinished_rows;
-    last_tokens.clear();
     for (size_t row = 0; row < active.size(); ++row) {
-      const auto index = static_cast<int64_t>(row);
-      const int32_t best = index_of_largest(next.logits(index), next.vocabulary);
-      Hypothesis& hypothesis = out[active[row]];
-      hypothesis.score += next.log(index)[best];
-      if (best == ids.end) continue;
-      hypothesis.ids.push_back(best);
-      if (static_cast<int64_t>(hypothesis.ids.size()) >= max_lengths[active[row]]) continue;
+      if (!batch.is_given(row)) {
+        const auto index = static_cast<int64_t>(row);
+        const int32_t best = index_of_largest(next.logits(index), next.vocabulary);
+        Hypothesis& hypothesis = out[active[row]];
+        hypothesis.score += next.log(index)[best];
+        if (batch.is_stop(best)) continue;
+        hypothesis.ids.push_back(best);
+        if (static_cast<int64_t>(hypothesis.ids.size()) >= limits[active[row]]) continue;
+        batch.append(row, best);
+      }
       unfinished.push_back(active[row]);
       unfinished_rows.push_back(static_cast<int32_t>(row));
-      last_tokens.push_back(best);
     }
-    if (unfinished_rows.size() < active.size() && !unfinished_rows.empty()) state.reorder(unfinished_rows);
+    batch.reorder(unfinished_rows);
     active = std::move(unfinished);
   }
   return out;
+}
+
+std::vector<int32_t> greedy(const AutoregressiveModel& model, const std::vector<int32_t>& prompt,
+                            const GreedyOptions& options, std::optional<Decoding> state) {
+  return greedy_batch(model, {prompt}, options, std::move(state))[0].ids;
 }
 
 }  // namespace heed

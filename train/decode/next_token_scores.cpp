@@ -1,4 +1,4 @@
-// Runs the model for one token and copies its scores to the host.
+// Copies the scores of the next token to the host.
 #include "heed/train/decode/next_token_scores.h"
 
 #include <algorithm>
@@ -9,11 +9,6 @@
 namespace heed {
 namespace {
 
-/// Token ids as a batch i32 [rows, 1].
-Tensor column(const std::vector<int32_t>& ids) {
-  return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
-}
-
 /// The tensor as f32 on the host; copied only if it is not that.
 Tensor on_host(const Tensor& x) {
   if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
@@ -22,11 +17,10 @@ Tensor on_host(const Tensor& x) {
 
 }  // namespace
 
-NextTokenScores::NextTokenScores(const AutoregressiveModel& model, const std::vector<int32_t>& last_tokens,
-                                 Decoding& state, const DecodeIds& ids) {
-  const Tensor logits = contiguous(model.next(column(last_tokens), state));
+NextTokenScores::NextTokenScores(const Tensor& model_logits, const std::vector<int32_t>& forbidden) {
+  const Tensor logits = contiguous(model_logits);
   vocabulary = logits.extent(1);
-  for (const int32_t id : ids.forbidden) {
+  for (const int32_t id : forbidden) {
     if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has no such token
     launch<kernel::Fill>(logits.device(), view::slice(logits, 1, id, id + 1), impossible);
   }

@@ -9,17 +9,10 @@
 
 namespace heed {
 
-/// Token ids that decoding needs.
-struct DecodeIds {
-  int32_t start = 2;               ///< token before the first token of an output
-  int32_t end = 3;                 ///< token that ends an output
-  std::vector<int32_t> forbidden;  ///< tokens that are never generated: padding, unknown
-};
-
-/// One output sequence without start and end tokens, and its log probability (for beams divided by the length
-/// penalty).
+/// One output sequence without its prompt and the token that ended it, and its log probability (for beams
+/// divided by the length penalty).
 struct Hypothesis {
-  std::vector<int32_t> ids;  ///< tokens without start and end
+  std::vector<int32_t> ids;  ///< new tokens
   double score = 0;          ///< log probability in nats
 };
 
@@ -29,9 +22,8 @@ constexpr float impossible = -std::numeric_limits<float>::infinity();
 /// Logits and log probabilities [rows, V] of the next token, on the host; forbidden tokens have -inf.
 class NextTokenScores {
  public:
-  /// Runs the model on the newest token of each row of `state`, and adds it to the state.
-  NextTokenScores(const AutoregressiveModel& model, const std::vector<int32_t>& last_tokens, Decoding& state,
-                  const DecodeIds& ids);
+  /// From the logits [rows, V] of a model. Forbidden ids outside of 0 <= id < V are none.
+  NextTokenScores(const Tensor& model_logits, const std::vector<int32_t>& forbidden);
   /// [vocabulary] logits of a row.
   const float* logits(int64_t row) const { return logits_.data<float>() + row * vocabulary; }
   /// [vocabulary] log probabilities of a row, in nats.

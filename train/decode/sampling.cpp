@@ -5,31 +5,40 @@
 #include <cmath>
 #include <numeric>
 
+#include "heed/core/settings_in_errors.h"
+#include "heed/train/decode/decoding_batch.h"
+
 namespace heed {
 
 void SampleOptions::check() const {
-  const auto refuse = [](const char* name, double value, const char* legal) {
-    fail("generate: --", name, " = ", value, ". It must be ", legal, ".");
+  const auto refuse = [](const char* option, const char* field, double value, const char* legal) {
+    fail(advice("generate: --", "sample: "), advice(option, field), " = ", value, ". It must be ", legal,
+         ".");
   };
-  if (!(temperature >= 0) || std::isinf(temperature)) refuse("temperature", temperature, "at least 0");
-  if (top_k < 0) refuse("top-k", static_cast<double>(top_k), "at least 0");
-  if (!(top_p > 0 && top_p <= 1)) refuse("top-p", top_p, "above 0 and at most 1");
+  if (!(temperature >= 0) || std::isinf(temperature))
+    refuse("temperature", "temperature", temperature, "at least 0");
+  if (top_k < 0) refuse("top-k", "top_k", static_cast<double>(top_k), "at least 0");
+  if (!(top_p > 0 && top_p <= 1)) refuse("top-p", "top_p", top_p, "above 0 and at most 1");
   if (!(repetition_penalty > 0) || std::isinf(repetition_penalty))
-    refuse("repetition-penalty", repetition_penalty, "above 0; 1 is none");
-  if (max_new_tokens < 0) refuse("max-new-tokens", static_cast<double>(max_new_tokens), "at least 0");
+    refuse("repetition-penalty", "repetition_penalty", repetition_penalty, "above 0; 1 is none");
+  if (max_new_tokens < 0)
+    refuse("max-new-tokens", "max_new_tokens", static_cast<double>(max_new_tokens), "at least 0");
 }
 
 int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
                    Rng& rng) {
   for (const float logit : logits) {
     if (std::isnan(logit))
-      fail(Fault::numeric,
-           "generate: the model's scores are not numbers. Take an earlier checkpoint: --checkpoint.");
+      fail(Fault::numeric, advice("generate", "sample"), ": the model's logits are not numbers. ",
+           advice("Take an earlier checkpoint: --checkpoint.", "Take an earlier checkpoint."));
   }
   if (options.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(options.repetition_penalty);
     std::vector<bool> seen(logits.size());
     for (const int32_t id : context) {
+      if (id < 0 || id >= std::ssize(logits))
+        fail("sample: the context has the id ", id, ", and the model has a vocabulary of ", logits.size(),
+             ". Use ids below it.");
       if (seen[static_cast<size_t>(id)]) continue;
       seen[static_cast<size_t>(id)] = true;
       float& logit = logits[static_cast<size_t>(id)];
@@ -63,30 +72,53 @@ int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::s
   return order[std::min(static_cast<size_t>(drawn), cumulative.size() - 1)];
 }
 
-void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
-            const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out) {
-  if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
+std::vector<std::vector<int32_t>> sample_batch(const AutoregressiveModel& model,
+                                               const std::vector<std::vector<int32_t>>& prompts,
+                                               const SampleOptions& options, std::optional<Decoding> state) {
   options.check();
+  if (options.on_token && prompts.size() > 1)
+    fail("sample: on_token is for one prompt, and there are ", prompts.size(),
+         ". Leave it out, or sample one prompt after the other.");
   const NoGrad no_grad;
-  std::vector<int32_t> context = std::move(prompt);
-  Decoding state;
-  std::vector<int32_t> unread;  // tokens that the model has not read
-  for (int64_t num_new = 0; num_new < options.max_new_tokens; ++num_new) {
-    if (num_new == 0 || static_cast<int64_t>(context.size()) > max_length) {
-      const int64_t max_context = num_new == 0 ? max_length : std::max<int64_t>(max_length / 2, 1);
-      if (static_cast<int64_t>(context.size()) > max_context)
-        context.erase(context.begin(), context.end() - max_context);
-      state = model.start();
-      unread = context;
-    }
-    std::vector<float> logits =
-        model.next(Tensor::of<int32_t>(unread, Shape{1, static_cast<int64_t>(unread.size())}), state)
-            .to_host();
-    const int32_t chosen = draw_token(logits, options, context, rng);
-    context.push_back(chosen);
-    unread = {chosen};
-    if (!out(chosen)) return;
+  DecodingBatch batch("sample", model, prompts, options.stop_tokens, std::move(state),
+                      DecodingBatch::WhenFull::restart);
+  const std::vector<int64_t> limits = batch.limits(options.max_new_tokens, {});
+  std::vector<std::vector<int32_t>> out(prompts.size());
+  if (options.max_new_tokens == 0) return out;
+  std::vector<Rng> draws;      // one generator per prompt
+  std::vector<size_t> active;  // output of each row of the batch
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    draws.emplace_back(options.seed + i);
+    active.push_back(i);
   }
+  while (!active.empty()) {
+    std::vector<float> logits = batch.read().to_host();
+    const size_t vocabulary = logits.size() / active.size();
+    std::vector<size_t> unfinished;
+    std::vector<int32_t> unfinished_rows;
+    for (size_t row = 0; row < active.size(); ++row) {
+      const size_t i = active[row];
+      if (!batch.is_given(row)) {
+        const int32_t chosen = draw_token(std::span(logits).subspan(row * vocabulary, vocabulary), options,
+                                          batch.tokens(row), draws[i]);
+        if (batch.is_stop(chosen)) continue;
+        out[i].push_back(chosen);
+        const bool goes_on = !options.on_token || options.on_token(chosen);
+        if (!goes_on || std::ssize(out[i]) >= limits[i]) continue;
+        batch.append(row, chosen);
+      }
+      unfinished.push_back(i);
+      unfinished_rows.push_back(static_cast<int32_t>(row));
+    }
+    batch.reorder(unfinished_rows);
+    active = std::move(unfinished);
+  }
+  return out;
+}
+
+std::vector<int32_t> sample(const AutoregressiveModel& model, const std::vector<int32_t>& prompt,
+                            const SampleOptions& options, std::optional<Decoding> state) {
+  return sample_batch(model, {prompt}, options, std::move(state))[0];
 }
 
 }  // namespace heed

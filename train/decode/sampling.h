@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,8 +19,12 @@ struct SampleOptions {
   double top_p = 1;          ///< sample from the smallest set of most probable tokens with this total; 1: all
   /// Divides positive logits of tokens in the context, multiplies negative ones; 1: none.
   double repetition_penalty = 1;
-  int64_t max_new_tokens = 500;  ///< the text may end earlier, at the end token
-  /// Names all five, with their help.
+  int64_t max_new_tokens = 500;           ///< maximum number of tokens that are made
+  uint64_t seed = 1;                      ///< seed of the draws; prompt i of a batch has seed + i
+  std::vector<int32_t> stop_tokens = {};  ///< tokens that end an output, and are no part of it
+  /// Called with each new token as it is made; the output ends where it returns false. For one prompt only.
+  std::function<bool(int32_t)> on_token = {};
+  /// Names the five numbers that are settings of `heed generate`, with their help.
   void fields(Fields& f) {
     f("temperature", temperature, "divides the logits; 0: always the most probable token");
     f("top_k", top_k, "draw among this many most probable tokens; 0: all");
@@ -39,9 +44,17 @@ struct SampleOptions {
 int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
                    Rng& rng);
 
-/// Continues a prompt by sampling; calls `out` with each new token, and stops when it returns false. When the
-/// context has `max_length` tokens, it is cut to the newest half.
-void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
-            const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out);
+/// Continues a prompt by sampling, and returns the new tokens. Any model that implements AutoregressiveModel
+/// will do. Without `state` it begins at model.start(), and a sequence that outgrows model.max_length() is
+/// cut to its newest half; with one, such as model.start(encoded, lengths) of a translator, it ends there.
+/// Negative stop tokens are none. Fails for an empty prompt, illegal options and ids outside the vocabulary.
+std::vector<int32_t> sample(const AutoregressiveModel& model, const std::vector<int32_t>& prompt,
+                            const SampleOptions& options = {}, std::optional<Decoding> state = {});
+
+/// sample() for several prompts at once, which may differ in length.
+std::vector<std::vector<int32_t>> sample_batch(const AutoregressiveModel& model,
+                                               const std::vector<std::vector<int32_t>>& prompts,
+                                               const SampleOptions& options = {},
+                                               std::optional<Decoding> state = {});
 
 }  // namespace heed

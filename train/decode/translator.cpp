@@ -24,11 +24,32 @@ std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sente
   return ids;
 }
 
-/// The token ids of decoding: padding and start are forbidden, and unknown unless it is allowed.
-DecodeIds decode_ids(const Tokenizer& target, const DecodeOptions& options) {
-  DecodeIds ids{.start = target.start(), .end = target.end(), .forbidden = {target.pad(), target.start()}};
-  if (!options.allow_unknown) ids.forbidden.push_back(target.unknown());
-  return ids;
+/// Tokens that are never written: padding and start, and unknown unless it is allowed.
+std::vector<int32_t> forbidden_tokens(const Tokenizer& target, const DecodeOptions& options) {
+  std::vector<int32_t> out{target.pad(), target.start()};
+  if (!options.allow_unknown) out.push_back(target.unknown());
+  return out;
+}
+
+/// Translates by greedy decoding, or by beam search where options.beam_size is above 1. max_lengths: the
+/// maximum number of tokens of each output.
+std::vector<Hypothesis> decoded(const TranslationModel& model, Decoding start,
+                                const std::vector<int64_t>& max_lengths, const Tokenizer& target,
+                                const DecodeOptions& options) {
+  const std::vector<std::vector<int32_t>> prompts(max_lengths.size(), {target.start()});
+  const std::vector<int32_t> forbidden = forbidden_tokens(target, options), stop{target.end()};
+  if (options.beam_size == 1)
+    return greedy_batch(
+        model, prompts,
+        {.stop_tokens = stop, .forbidden_tokens = forbidden, .max_new_tokens_of_each = max_lengths},
+        std::move(start));
+  return beam_search_batch(model, prompts,
+                           {.beam_size = options.beam_size,
+                            .length_penalty = options.length_penalty,
+                            .stop_tokens = stop,
+                            .forbidden_tokens = forbidden,
+                            .max_new_tokens_of_each = max_lengths},
+                           std::move(start));
 }
 
 constexpr std::string_view target_mark = " ||| ";  // between a sentence and the target that is given for it
@@ -84,9 +105,10 @@ Translated translated(TranslationModel& model, const std::string& sentence, cons
       std::min<int64_t>(static_cast<int64_t>(out.ids.size()) + options.max_extra_tokens, max_length - 1);
   if (bar == std::string::npos) {
     const NoGrad decoding;
+    DecodeOptions greedily = options;
+    greedily.beam_size = 1;
     out.written =
-        greedy(model, model.start(out.states, out.source.lengths), {room}, decode_ids(target, options))[0]
-            .ids;
+        decoded(model, model.start(out.states, out.source.lengths), {room}, target, greedily)[0].ids;
   } else {
     out.written = target.encode(sentence.substr(bar + target_mark.size()));
     out.written.resize(std::min(out.written.size(), static_cast<size_t>(max_length - 1)));
@@ -152,10 +174,7 @@ std::vector<std::string> translate_all(const TranslationModel& model,
     const Tensor states = model.encode(batch.ids, batch.lengths, {.editor = editor});
     Decoding start = model.start(states, batch.lengths);
     start.editor = editor;
-    const std::vector<Hypothesis> found =
-        options.beam_size == 1
-            ? greedy(model, std::move(start), max_lengths, decode_ids(target, options))
-            : beam_search(model, std::move(start), max_lengths, decode_ids(target, options), options);
+    const std::vector<Hypothesis> found = decoded(model, std::move(start), max_lengths, target, options);
     for (size_t i = begin; i < end; ++i) {
       out[order[i]] = target.decode(found[i - begin].ids);
       work.add(static_cast<double>(rows[i - begin].size()));

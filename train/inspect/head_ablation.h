@@ -1,69 +1,22 @@
 // Replaces attention heads, one at a time or many, and measures how the scores on a test set change.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "heed/attention/inspect/head_replacement.h"
 #include "heed/core/io/json.h"
 #include "heed/train/inspect/map_source.h"
 
 namespace heed {
 
-/// A head of a model: an attention and the number of the head in it.
-struct ModelHead {
-  std::string name{};              ///< "cross.0.3": kind, layer, head
-  std::string layer;               ///< "cross.0"
-  const Module* module = nullptr;  ///< the attention
-  int64_t head = 0;                ///< number of the head, from 0
-};
-
-/// The heads of a model, in the order of a forward pass. Fails when its attentions have none that can be
-/// edited.
+/// The heads of a task's model as heads_of_model() of its first test example finds them, named "cross.0.3" by
+/// kind, layer and head.
 std::vector<ModelHead> heads_of_model(const Task& task, Module& model);
 
-/// The heads in a list such as "encoder.0.3,cross.0" of heads and layers; a layer stands for all of its
-/// heads. A usage error that lists the heads of the model where a name is none of them.
-std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std::string& list);
-
-/// The output or map that replaces that of a head.
-struct HeadReplacement {
-  /// zero: an output of zeros; mean: the head's mean output over the examples; uniform: equal weights on all
-  /// visible keys; identity: all weight on the query's own position (in cross-attention on the key of the
-  /// same number, or on the last visible key); band: the head's weights within |i - j| <= width, scaled to
-  /// the sum of the whole row.
-  enum class Kind { zero, mean, uniform, identity, band };
-  Kind kind = Kind::zero;  ///< kind of the replacement
-  int64_t width = 3;       ///< largest |i - j| of a band
-  /// Parses "zero", "band:w=3" and so on; a usage error for anything else.
-  static HeadReplacement parse(const std::string& spec);
-  std::string name() const;  ///< the spec that parse() reads
-};
-
-/// Mean outputs of heads, [H, d] of each attention.
-using MeanOutputs = std::map<const Module*, std::vector<float>>;
 /// The mean output of every head over all positions of the first test examples.
 MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens);
-
-/// Replaces chosen heads in the forward passes that it edits.
-class HeadAblation final : public HeadEditor {
- public:
-  /// `means` is read for HeadReplacement::Kind::mean only, and must outlive the ablation.
-  explicit HeadAblation(const HeadReplacement& by, const MeanOutputs* means = nullptr)
-      : by_(by), means_(means) {}
-  void replace(const std::vector<ModelHead>& heads);  ///< sets the heads to replace from now on
-  std::vector<int64_t> mapped_heads(const Module& module) const override;
-  Tensor edit_map(const Module& module, const Tensor& map, const AttentionInput& input) override;
-  Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput& input) override;
-
- private:
-  std::vector<int64_t> replaced_heads(const Module& module) const;
-  HeadReplacement by_;
-  const MeanOutputs* means_;
-  std::map<const Module*, std::set<int64_t>> replaced_;
-};
 
 /// A mean over examples with its standard error.
 struct MeanChange {

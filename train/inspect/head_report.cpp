@@ -9,6 +9,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/transformer.h"
+#include "heed/train/inspect/induction_scores.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/tasks/example_provider.h"
 
@@ -16,7 +17,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t max_example_tiles = 48;  // a side
-constexpr int64_t repeated_tokens = 50, repeated_sequences = 8;
+constexpr int64_t repeated_tokens = 50, num_repeated_sequences = 8;
 
 /// A measure by which examples are chosen for heads of some roles.
 struct ExampleMeasure {
@@ -290,30 +291,13 @@ std::vector<std::vector<RepeatScores>> repeat_scores_of_model(Module& module, in
   auto* model = dynamic_cast<DecoderOnly*>(&module);
   if (model == nullptr || period < 2) return {};
   const NoGrad no_grad;
-  const int64_t vocabulary = model->embedder.tokens.weight.extent(0);
-  std::vector<int32_t> ids;
-  for (int64_t row = 0; row < sequences; ++row)
-    for (int64_t i = 0; i < 2 * period; ++i)
-      ids.push_back(static_cast<int32_t>(
-          counter_below(seed, static_cast<uint64_t>(row), static_cast<uint64_t>(i % period), vocabulary)));
   MapRecorder recorder;
-  (*model)(Tensor::of<int32_t>(ids, Shape{sequences, 2 * period}), {.recorder = &recorder});
-  const ExampleTokens tokens{.input = std::vector<std::string>(static_cast<size_t>(2 * period))};
-  std::vector<std::vector<RepeatScores>> out;
-  for (int64_t row = 0; row < sequences; ++row) {
-    const std::vector<MapView> views = map_views(module, recorder, tokens, row);
-    out.resize(views.size());
-    for (size_t map = 0; map < views.size(); ++map) {
-      out[map].resize(static_cast<size_t>(views[map].heads));
-      for (int64_t head = 0; head < views[map].heads; ++head) {
-        const RepeatScores scores = repeat_scores(views[map], head, period);
-        RepeatScores& mean = out[map][static_cast<size_t>(head)];
-        mean.induction += scores.induction / static_cast<double>(sequences);
-        mean.previous += scores.previous / static_cast<double>(sequences);
-      }
-    }
-  }
-  return out;
+  (*model)(repeated_sequences({.vocabulary = model->embedder.tokens.weight.extent(0),
+                               .period = period,
+                               .sequences = sequences,
+                               .seed = seed}),
+           {.recorder = &recorder});
+  return mean_repeat_scores(recorder, period);
 }
 
 HeadReport head_report(const Task& task, Module& model, const HeadReportOptions& options) {
@@ -337,7 +321,8 @@ HeadReport head_report(const Task& task, Module& model, const HeadReportOptions&
   if (!by_line && dynamic_cast<DecoderOnly*>(&model) != nullptr) {
     constexpr uint64_t seed = 1;
     const int64_t max_period = example_provider(task).test_lengths(0, options.source.max_tokens)[0] / 2;
-    repeats = repeat_scores_of_model(model, std::min(repeated_tokens, max_period), repeated_sequences, seed);
+    repeats =
+        repeat_scores_of_model(model, std::min(repeated_tokens, max_period), num_repeated_sequences, seed);
   }
   HeadReport out = collector.result(repeats);
   out.examples = count;

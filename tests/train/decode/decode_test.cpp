@@ -17,7 +17,8 @@ using namespace heed;
 namespace {
 
 constexpr int64_t vocabulary = 6;  // 0 unknown, 1 pad, 2 start, 3 end, 4 and 5 words
-const DecodeIds with_all{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
+constexpr int32_t start_id = 2, end_id = 3;
+const std::vector<int32_t> no_words{0, 1, 2};  // forbidden
 
 TransformerConfig tiny() {
   TransformerConfig config;
@@ -49,14 +50,14 @@ struct Fixture {
   /// Log probabilities of what follows `prefix` for a row, by one full decode; forbidden ids have none.
   std::vector<double> after(int64_t row, const std::vector<int32_t>& prefix) const {
     const NoGrad no_grad;
-    std::vector<int32_t> read{with_all.start};
+    std::vector<int32_t> read{start_id};
     read.insert(read.end(), prefix.begin(), prefix.end());
     const auto count = static_cast<int64_t>(read.size());
     const Tensor hidden =
         model.decode(Tensor::of<int32_t>(read, Shape{1, count}), view::slice(encoded, 0, row, row + 1),
                      view::slice(lengths, 0, row, row + 1), {});
     std::vector<double> logits = model.logits(slice(hidden, 1, count - 1, count)).to_doubles();
-    for (const int32_t id : with_all.forbidden) logits[static_cast<size_t>(id)] = -INFINITY;
+    for (const int32_t id : no_words) logits[static_cast<size_t>(id)] = -INFINITY;
     double total = 0;
     for (const double x : logits) total += std::exp(x);
     for (double& x : logits) x -= std::log(total);
@@ -67,13 +68,36 @@ struct Fixture {
   Tensor ids, lengths, encoded;
 };
 
+/// Greedy decoding of the first rows of a fixture, or from another state.
+std::vector<Hypothesis> greedily(const Fixture& f, const std::vector<int64_t>& longest,
+                                 std::optional<Decoding> state = {},
+                                 const std::vector<int32_t>& forbidden = no_words) {
+  return greedy_batch(
+      f.model, std::vector<std::vector<int32_t>>(longest.size(), {start_id}),
+      {.stop_tokens = {end_id}, .forbidden_tokens = forbidden, .max_new_tokens_of_each = longest},
+      state ? std::move(state) : f.start());
+}
+
+/// Beam search of the first rows of a fixture, or from another state.
+std::vector<Hypothesis> beams_of(const Fixture& f, const std::vector<int64_t>& longest, int64_t beam_size,
+                                 double alpha = 1, std::optional<Decoding> state = {},
+                                 const std::vector<int32_t>& forbidden = no_words) {
+  return beam_search_batch(f.model, std::vector<std::vector<int32_t>>(longest.size(), {start_id}),
+                           {.beam_size = beam_size,
+                            .length_penalty = alpha,
+                            .stop_tokens = {end_id},
+                            .forbidden_tokens = forbidden,
+                            .max_new_tokens_of_each = longest},
+                           state ? std::move(state) : f.start());
+}
+
 Hypothesis plain_greedy(const Fixture& f, int64_t row, int64_t longest) {
   Hypothesis out;
   while (static_cast<int64_t>(out.ids.size()) < longest) {
     const std::vector<double> scores = f.after(row, out.ids);
     const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
     out.score += scores[static_cast<size_t>(best)];
-    if (best == with_all.end) break;
+    if (best == end_id) break;
     out.ids.push_back(static_cast<int32_t>(best));
   }
   return out;
@@ -109,7 +133,7 @@ TEST_CASE("decode: greedy takes the most probable token of a full decode at ever
   for (const uint64_t seed : {1, 2, 3, 4}) {
     const Fixture f(seed);
     const std::vector<int64_t> longest{8, 5, 7};
-    const std::vector<Hypothesis> found = greedy(f.model, f.start(), longest, with_all);
+    const std::vector<Hypothesis> found = greedily(f, longest);
     REQUIRE(found.size() == 3);
     for (int64_t row = 0; row < 3; ++row) {
       const auto at = static_cast<size_t>(row);
@@ -125,9 +149,8 @@ TEST_CASE("decode: greedy takes the most probable token of a full decode at ever
 TEST_CASE("decode: a beam of one without length penalty is greedy") {
   for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const Fixture f(seed);
-    const auto one = greedy(f.model, f.start(), {6, 6, 6}, with_all);
-    const auto other =
-        beam_search(f.model, f.start(), {6, 6, 6}, with_all, {.beam_size = 1, .length_penalty = 0});
+    const auto one = greedily(f, {6, 6, 6});
+    const auto other = beams_of(f, {6, 6, 6}, 1, 0);
     for (size_t row = 0; row < 3; ++row) CHECK(one[row].ids == other[row].ids);
   }
 }
@@ -138,8 +161,7 @@ TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
     for (const double alpha : {0.0, 1.0}) {
       const Fixture f(seed);
       const std::vector<int64_t> longest{4, 3, 4};
-      const auto found =
-          beam_search(f.model, f.start(), longest, with_all, {.beam_size = 40, .length_penalty = alpha});
+      const auto found = beams_of(f, longest, 40, alpha);
       for (int64_t row = 0; row < 3; ++row) {
         const auto at = static_cast<size_t>(row);
         CAPTURE(seed, alpha, row);
@@ -154,36 +176,32 @@ TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
 
 TEST_CASE("decode: a wider beam is never less probable where only the sum counts, at full width") {
   const Fixture f(7);
-  const auto narrow =
-      beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam_size = 2, .length_penalty = 0});
-  const auto wide =
-      beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam_size = 64, .length_penalty = 0});
+  const auto narrow = beams_of(f, {5, 5, 5}, 2, 0);
+  const auto wide = beams_of(f, {5, 5, 5}, 64, 0);
   for (size_t row = 0; row < 3; ++row) CHECK(wide[row].score >= narrow[row].score - 1e-5);
 }
 
 TEST_CASE("decode: rows that leave the batch do not change the others") {
   const Fixture f(5, 12);
-  const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
-  const auto together = greedy(f.model, f.start(), {1, 9, 4}, ids);
-  const auto beams = beam_search(f.model, f.start(), {1, 9, 4}, ids, {.beam_size = 3});
+  const auto together = greedily(f, {1, 9, 4});
+  const auto beams = beams_of(f, {1, 9, 4}, 3);
   for (const size_t row : {0, 1, 2}) {
     CAPTURE(row);
     const auto at = static_cast<int64_t>(row);
     const int64_t longest = std::vector<int64_t>{1, 9, 4}[row];
     const Tensor states = view::slice(f.encoded, 0, at, at + 1),
                  lengths = view::slice(f.lengths, 0, at, at + 1);
-    CHECK(greedy(f.model, f.model.start(states, lengths), {longest}, ids)[0].ids == together[row].ids);
-    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam_size = 3})[0].ids ==
-          beams[row].ids);
+    CHECK(greedily(f, {longest}, f.model.start(states, lengths))[0].ids == together[row].ids);
+    CHECK(beams_of(f, {longest}, 3, 1, f.model.start(states, lengths))[0].ids == beams[row].ids);
   }
 }
 
 TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary forbid nothing") {
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     const Fixture f(seed, 12);
-    const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2, 3, 7, 8, -1, 12, 1000}};
-    for (const auto& found : {greedy(f.model, f.start(), {9, 9, 9}, ids),
-                              beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam_size = 4})}) {
+    const std::vector<int32_t> forbidden{0, 1, 2, 3, 7, 8, -1, 12, 1000};
+    for (const auto& found :
+         {greedily(f, {9, 9, 9}, {}, forbidden), beams_of(f, {9, 9, 9}, 4, 1, {}, forbidden)}) {
       for (const Hypothesis& one : found) {
         CHECK(one.ids.size() == 9);  // the end is forbidden too
         for (const int32_t id : one.ids) CHECK((id >= 4 && id < 12 && id != 7 && id != 8));
@@ -194,8 +212,9 @@ TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary 
 
 TEST_CASE("decode: a width that makes no sense is refused") {
   const Fixture f(1);
-  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam_size = 0}),
-                    containing("decode.beam_size = 0"));
+  for (const int64_t size : {0, 1001})
+    CHECK_THROWS_WITH(beams_of(f, {3, 3, 3}, size),
+                      containing(text("beam_search: beam_size = ", size, ". It must be 1 to 1000")));
 }
 
 namespace {
@@ -206,15 +225,10 @@ struct Language {
       if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1, rng);
     }
   }
-  std::vector<int32_t> drawn(const SampleOptions& options, uint64_t seed = 1,
-                             std::vector<int32_t> prompt = {4, 5}) const {
-    Rng draws(seed);
-    std::vector<int32_t> out;
-    sample(model, std::move(prompt), 12, options, draws, [&](int32_t id) {
-      out.push_back(id);
-      return true;
-    });
-    return out;
+  std::vector<int32_t> drawn(SampleOptions options, uint64_t seed = 1,
+                             const std::vector<int32_t>& prompt = {4, 5}) const {
+    options.seed = seed;
+    return sample(model, prompt, options);
   }
   Rng rng;
   DecoderOnly model;
@@ -313,13 +327,13 @@ TEST_CASE("decode: the repetition penalty divides what is positive and multiplie
 TEST_CASE("decode: ways of drawing that cannot be are refused") {
   const Language language;
   for (const auto& [options, said] : std::vector<std::pair<SampleOptions, const char*>>{
-           {{.top_k = -1}, "--top-k = -1"},
-           {{.top_p = 0}, "--top-p = 0"},
-           {{.top_p = 1.5}, "--top-p = 1.5"},
-           {{.top_p = NAN}, "--top-p = "},
-           {{.repetition_penalty = 0}, "--repetition-penalty = 0"},
-           {{.temperature = INFINITY}, "--temperature = "},
-           {{.max_new_tokens = -2}, "--max-new-tokens = -2"}}) {
+           {{.top_k = -1}, "sample: top_k = -1"},
+           {{.top_p = 0}, "sample: top_p = 0"},
+           {{.top_p = 1.5}, "sample: top_p = 1.5"},
+           {{.top_p = NAN}, "sample: top_p = "},
+           {{.repetition_penalty = 0}, "sample: repetition_penalty = 0"},
+           {{.temperature = INFINITY}, "sample: temperature = "},
+           {{.max_new_tokens = -2}, "sample: max_new_tokens = -2"}}) {
     CHECK_THROWS_WITH(language.drawn(options), containing(said));
   }
   std::vector<float> logits{1, NAN};
@@ -334,9 +348,10 @@ TEST_CASE("decode: sampling goes on past the longest context and starts from pro
         30);
   CHECK(language.drawn({.temperature = 1, .max_new_tokens = 0}).empty());
   CHECK_THROWS_WITH(language.drawn({.max_new_tokens = 5}, 1, {}), containing("prompt is empty"));
-  CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("--temperature = -1"));
-  Rng draws(1);
+  CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("sample: temperature = -1"));
   int made = 0;
-  sample(language.model, {4}, 12, {.max_new_tokens = 50}, draws, [&](int32_t) { return ++made < 7; });
+  const auto seven =
+      sample(language.model, {4}, {.max_new_tokens = 50, .on_token = [&](int32_t) { return ++made < 7; }});
   CHECK(made == 7);
+  CHECK(seven.size() == 7);
 }

@@ -201,16 +201,15 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   /// Tokens that the model writes. `why_none` gets the reason where it cannot: some attentions can train but
   /// not decode.
   std::vector<int32_t> sample_text(Module& model, int64_t count, std::string* why_none = nullptr) const {
-    Rng rng(1);
     std::vector<int32_t> made;
     CountedWork work(static_cast<double>(count));
     try {
-      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.max_new_tokens = count},
-             rng, [&](int32_t id) {
-               made.push_back(id);
-               work.add();
-               return true;
-             });
+      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]},
+             {.max_new_tokens = count, .on_token = [&](int32_t id) {
+                made.push_back(id);
+                work.add();
+                return true;
+              }});
     } catch (const Error& error) {
       if (why_none != nullptr) *why_none = error.what();
     }

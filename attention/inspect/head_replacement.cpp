@@ -1,17 +1,16 @@
-// Finds the heads of a model, and edits their maps or outputs.
+// Edits maps or outputs of heads, and averages outputs.
+#include "heed/attention/inspect/head_replacement.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "heed/attention/inspect/text_escapes.h"
 #include "heed/attention/spec.h"
 #include "heed/core/constant_table.h"
-#include "heed/core/counted_work.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/nn/set_option.h"
-#include "heed/train/inspect/head_ablation.h"
-#include "heed/train/tasks/example_provider.h"
 
 namespace heed {
 namespace {
@@ -23,44 +22,6 @@ constexpr std::array<std::string_view, 5> replacement_names{"zero", "mean", "uni
 Tensor tensor_like(const Tensor& other, std::span<const float> values, const Shape& shape) {
   return constant_table<float>(values, shape, other.device(), other.dtype());
 }
-
-/// Lists every attention that has heads to edit. Edits nothing.
-class HeadFinder final : public HeadEditor {
- public:
-  Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) override {
-    if (std::find(modules.begin(), modules.end(), &module) == modules.end()) {
-      modules.push_back(&module);
-      counts.push_back(heads.extent(1));
-    }
-    return heads;
-  }
-  std::vector<const Module*> modules;  ///< in the order of the forward pass
-  std::vector<int64_t> counts;         ///< number of heads of each
-};
-
-/// Sums the outputs of heads over examples and positions. Edits nothing.
-class MeanCollector final : public HeadEditor {
- public:
-  Tensor edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) override {
-    const Tensor batch_sums = sum(sum(heads.detach(), 0), 2);  // [1, H, 1, d]
-    const std::vector<double> addends = contiguous(batch_sums).to_doubles();
-    std::vector<double>& sums = sums_[&module];
-    sums.resize(addends.size());
-    for (size_t i = 0; i < addends.size(); ++i) sums[i] += addends[i];
-    rows_[&module] += static_cast<double>(heads.extent(0) * heads.extent(2));
-    return heads;
-  }
-  MeanOutputs means() const {
-    MeanOutputs out;
-    for (const auto& [module, sums] : sums_)
-      for (const double value : sums) out[module].push_back(static_cast<float>(value / rows_.at(module)));
-    return out;
-  }
-
- private:
-  std::map<const Module*, std::vector<double>> sums_;  // [H, d]
-  std::map<const Module*, double> rows_;               // number of positions
-};
 
 /// The keys that each query sees, and its own position among them; on the host.
 class VisibleKeys {
@@ -145,46 +106,20 @@ void set_identity(const MapRow& row, const VisibleKeys& keys) {
 
 }  // namespace
 
-std::vector<ModelHead> heads_of_model(const Task& task, Module& model) {
-  const NoGrad no_grad;
-  HeadFinder finder;
-  const std::vector<int64_t> first_example{0};
-  constexpr int64_t max_tokens = 64;  // a short input passes through every attention, too
-  task.loss(model, example_provider(task).test_batch(first_example, max_tokens).batch, {.editor = &finder});
-  if (finder.modules.empty()) fail("the attentions of this model have no heads that can be edited.");
-  std::vector<ModelHead> out;
-  for (size_t i = 0; i < finder.modules.size(); ++i) {
-    const std::string layer = place_of(name_of(model, finder.modules[i])).name();
-    for (int64_t head = 0; head < finder.counts[i]; ++head)
-      out.push_back(
-          {.name = text(layer, ".", head), .layer = layer, .module = finder.modules[i], .head = head});
-  }
-  return out;
+Tensor MeanOutputCollector::edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) {
+  const Tensor batch_sums = sum(sum(heads.detach(), 0), 2);  // [1, H, 1, d]
+  const std::vector<double> addends = contiguous(batch_sums).to_doubles();
+  std::vector<double>& sums = sums_[&module];
+  sums.resize(addends.size());
+  for (size_t i = 0; i < addends.size(); ++i) sums[i] += addends[i];
+  rows_[&module] += static_cast<double>(heads.extent(0) * heads.extent(2));
+  return heads;
 }
 
-std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std::string& list) {
-  std::vector<ModelHead> out;
-  std::set<std::string> taken, layers;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
-    begin = end + 1;
-    bool found = false;
-    for (const ModelHead& head : all) {
-      layers.insert(head.layer);
-      if (head.name != name && head.layer != name) continue;
-      found = true;
-      if (taken.insert(head.name).second) out.push_back(head);
-    }
-    if (found) continue;
-    const std::string known = picture::joined(layers, ", ", [&](const std::string& layer) {
-      const auto count =
-          std::count_if(all.begin(), all.end(), [&](const ModelHead& head) { return head.layer == layer; });
-      return text(layer, ".0 to ", layer, ".", count - 1);
-    });
-    fail("--heads: there is no head '", name, "'. There are: ", known,
-         "; a layer's name means all its heads.");
-  }
+MeanOutputs MeanOutputCollector::means() const {
+  MeanOutputs out;
+  for (const auto& [module, sums] : sums_)
+    for (const double value : sums) out[module].push_back(static_cast<float>(value / rows_.at(module)));
   return out;
 }
 
@@ -193,13 +128,14 @@ HeadReplacement HeadReplacement::parse(const std::string& spec) {
   const auto found = std::find(replacement_names.begin(), replacement_names.end(), parsed.name);
   if (found == replacement_names.end()) {
     const std::vector<std::string> known(replacement_names.begin(), replacement_names.end());
-    fail("--by '", spec, "' is unknown.", suggestion(parsed.name, known));
+    fail(advice("--by", "HeadReplacement"), " '", spec, "' is unknown.", suggestion(parsed.name, known));
   }
   HeadReplacement out{.kind = static_cast<Kind>(found - replacement_names.begin())};
   for (const auto& [key, value] : parsed.options) {
     const std::optional<int64_t> width = parsed_integer(value);
     if (out.kind != Kind::band || key != "w" || !width || *width < 0 || *width >= 1'000'000)
-      fail("--by '", spec, "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
+      fail(advice("--by", "HeadReplacement"), " '", spec,
+           "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
     out.width = *width;
   }
   return out;
@@ -209,22 +145,13 @@ std::string HeadReplacement::name() const {
   return text(replacement_names[static_cast<size_t>(kind)], kind == Kind::band ? text(":w=", width) : "");
 }
 
-MeanOutputs mean_outputs(const Task& task, Module& model, int64_t examples, int64_t max_tokens) {
-  const NoGrad no_grad;
-  MeanCollector collector;
-  constexpr int64_t max_rows = 64;
-  const auto batches = batches_of_equal_lengths(task, examples, max_tokens, max_rows);
-  CountedWork work(static_cast<double>(batches.size()));
-  for (const auto& numbers : batches) {
-    task.loss(model, example_provider(task).test_batch(numbers, max_tokens).batch, {.editor = &collector});
-    work.add();
-  }
-  return collector.means();
-}
-
 void HeadAblation::replace(const std::vector<ModelHead>& heads) {
   replaced_.clear();
-  for (const ModelHead& head : heads) replaced_[head.module].insert(head.head);
+  for (const ModelHead& head : heads) {
+    if (head.module == nullptr)
+      fail("HeadAblation: head ", head.head, " has no attention. Take heads of heads_of_model().");
+    replaced_[head.module].insert(head.head);
+  }
 }
 
 std::vector<int64_t> HeadAblation::replaced_heads(const Module& module) const {
@@ -263,18 +190,35 @@ Tensor HeadAblation::edit_map(const Module& module, const Tensor& map, const Att
   return tensor_like(map, weights, map.shape());
 }
 
+std::vector<float> HeadAblation::mean_output(const Module& module, const Tensor& heads) const {
+  if (means_ == nullptr) {
+    MeanOutputCollector of_call;
+    of_call.edit_heads(module, heads, {});
+    return of_call.means()[&module];
+  }
+  const auto found = means_->find(&module);
+  if (found == means_->end())
+    fail(
+        "HeadAblation: there is no mean output of an attention whose heads are replaced. Give the means of a "
+        "forward pass that calls it.");
+  return found->second;
+}
+
 Tensor HeadAblation::edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) {
   const bool by_mean = by_.kind == HeadReplacement::Kind::mean;
   if (!by_mean && by_.kind != HeadReplacement::Kind::zero) return heads;
   const std::vector<int64_t> replaced = replaced_heads(module);
   if (replaced.empty()) return heads;
   const int64_t count = heads.extent(1), width = heads.extent(3);
+  if (replaced.front() < 0 || replaced.back() >= count)
+    fail("HeadAblation: there is no head ", replaced.front() < 0 ? replaced.front() : replaced.back(),
+         "; heads of this attention are 0 to ", count - 1, ".");
+  const std::vector<float> means = by_mean ? mean_output(module, heads) : std::vector<float>();
   std::vector<float> factors(static_cast<size_t>(count), 1);          // 0 for a replaced head
   std::vector<float> outputs(static_cast<size_t>(count * width), 0);  // means of replaced heads
   for (const int64_t head : replaced) {
     factors[static_cast<size_t>(head)] = 0;
     if (!by_mean) continue;
-    const std::vector<float>& means = means_->at(&module);
     std::copy_n(means.begin() + head * width, width, outputs.begin() + head * width);
   }
   const Tensor kept = heads * tensor_like(heads, factors, Shape{1, count, 1, 1});
