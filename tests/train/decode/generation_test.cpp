@@ -188,6 +188,12 @@ TEST_CASE(
 TEST_CASE("generation: outputs end before a stop token, and a negative one is none") {
   for (const auto& to : {decoder_only(), own_model()}) {
     const Ids all = sample(*to.model, {4, 5}, {.temperature = 1, .max_new_tokens = 40});
+    for (int32_t one = 0; one < num_tokens; ++one) {
+      for (int32_t other = 0; other < num_tokens; ++other)
+        CHECK(sample(*to.model, {4, 5},
+                     {.temperature = 1, .max_new_tokens = 40, .stop_tokens = {one, other}}) ==
+              before(all, {one, other}));
+    }
     const Ids stop{all[7], all[20]};
     Ids streamed;
     CHECK(sample(*to.model, {4, 5},
