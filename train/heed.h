@@ -37,6 +37,7 @@
 #include "heed/nn/linear.h"
 #include "heed/nn/norm.h"
 #include "heed/nn/seq2seq.h"
+#include "heed/nn/short_convolution.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/load_translator.h"
