@@ -1,9 +1,12 @@
 // Parsing of specs that differ by layer.
 #include "heed/attention/layered_spec.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "heed/core/error.h"
+#include "heed/core/io/number_text.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 namespace {
@@ -51,16 +54,23 @@ const std::string& LayeredSpec::of(int64_t layer) const {
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (part->layers.first <= layer && layer <= part->layers.last) return part->spec;
   }
-  return base;
+  return turns[static_cast<size_t>(layer) % turns.size()];
 }
 
 std::vector<std::string> LayeredSpec::all() const {
-  std::vector<std::string> out{base};
+  std::vector<std::string> out;
+  for (const std::string& turn : turns) {
+    if (std::find(out.begin(), out.end(), turn) == out.end()) out.push_back(turn);
+  }
   for (const Part& part : parts) out.push_back(part.spec);
   return out;
 }
 
 void LayeredSpec::check_layers(int64_t layers) const {
+  if (static_cast<int64_t>(turns.size()) > layers) {
+    fail("attention '", shown(base), "' names ", turns.size(), " layers in turn, but the model has ", layers,
+         ". Give model.layers at least ", turns.size(), ", or name fewer.");
+  }
   for (const Part& part : parts) {
     if (part.layers.last < layers) continue;
     fail("attention '", part.spec, "' is for the layers ", part.layers.first, " to ", part.layers.last,
@@ -68,18 +78,71 @@ void LayeredSpec::check_layers(int64_t layers) const {
   }
 }
 
+std::vector<std::string> split_spec_list(std::string_view list) {
+  std::vector<std::string> specs;
+  int depth = 0;
+  std::string piece;
+  const auto end_piece = [&] {
+    const size_t equals = piece.find('=');
+    const bool is_option = equals != piece.npos && equals < piece.find_first_of(":;(");
+    if (is_option && !specs.empty())
+      specs.back() += "," + piece;
+    else
+      specs.push_back(piece);
+    piece.clear();
+  };
+  for (const char c : list) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth <= 0)
+      end_piece();
+    else
+      piece += c;
+  }
+  end_piece();
+  return specs;
+}
+
+namespace {
+
+/// Adds the layers of one turn, SPEC or SPEC*N, to `turns`; `text` is named in errors.
+void add_turn(const std::string& turn, std::string_view text, std::vector<std::string>& turns) {
+  size_t star = turn.rfind('*');
+  if (star != turn.npos && turn.find_first_of(",:=", star) != turn.npos)
+    star = turn.npos;  // within an option
+  int64_t count = 1;
+  if (star != turn.npos) {
+    const std::optional<int64_t> given = parsed_integer(turn.substr(star + 1));
+    const int64_t max_count = max_layers - static_cast<int64_t>(turns.size());
+    if (!given || *given < 1 || *given > max_count)
+      fail("attention '", shown(std::string(text)), "': '", shown(turn.substr(star + 1)),
+           "' behind '*' is no number of layers. Write SPEC*N with N from 1 to ", max_count,
+           ", as in gla*3,softmax.");
+    count = *given;
+  }
+  turns.insert(turns.end(), static_cast<size_t>(count), turn.substr(0, star));
+}
+
+}  // namespace
+
 LayeredSpec parse_layered_spec(std::string_view text) {
   LayeredSpec out;
   const std::vector<std::string_view> pieces = pieces_of(text, ';');
   out.base = std::string(pieces[0]);
+  for (const std::string& turn : split_spec_list(pieces[0])) add_turn(turn, text, out.turns);
   for (size_t i = 1; i < pieces.size(); ++i) {
     const size_t equals = pieces[i].find('=');
     if (equals == std::string_view::npos || equals + 1 == pieces[i].size()) {
       fail("attention '", shown(std::string(text)), "': '", shown(std::string(pieces[i])),
            "' is not LAYERS=SPEC. Write it as in softmax;1-11=casinoformer:exponent=0.5.");
     }
+    const std::string spec(pieces[i].substr(equals + 1));
+    if (split_spec_list(spec).size() > 1 || spec.find('*') != spec.npos) {
+      fail("attention '", shown(std::string(text)), "': '", shown(spec),
+           "' is more than one attention for the layers ", std::string(pieces[i].substr(0, equals)),
+           ". Give one SPEC there; several in turn come first, as in gla*3,softmax;0=softmax.");
+    }
     for (const LayerRange& range : parse_layers(pieces[i].substr(0, equals)))
-      out.parts.push_back({range, std::string(pieces[i].substr(equals + 1))});
+      out.parts.push_back({range, spec});
   }
   return out;
 }
@@ -87,7 +150,7 @@ LayeredSpec parse_layered_spec(std::string_view text) {
 std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers) {
   if (layers.empty()) return spec;
   parse_layers(layers);  // fails where `layers` is malformed
-  if (spec.find(';') != std::string::npos)
+  if (spec.find(';') != std::string::npos || parse_layered_spec(spec).turns.size() > 1)
     fail("attention '", spec, "' names layers itself, and so does ", layers, ". Give layers in one place.");
   return text + ";" + layers + "=" + spec;
 }

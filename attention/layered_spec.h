@@ -17,27 +17,41 @@ struct LayerRange {
 /// Parses "2", "1-11" or "0,4-6". Fails on any other text and on a range that runs backwards.
 std::vector<LayerRange> parse_layers(std::string_view text);
 
-/// The attention of each layer: one for all layers, and others for some:
-/// "softmax;1-11=casinoformer:exponent=0.5". A later part wins over an earlier one. attention_factory()
-/// (attention/variant.h) takes the text.
+/// The specs of a list with commas between: "gla:rank=4,scale=1,softmax" has two, since options have
+/// commas, too. A piece between two commas continues the options of the spec before it where it has a '='
+/// that no ':' or ';' precedes; every other piece begins a spec. Commas within parentheses separate nothing.
+std::vector<std::string> split_spec_list(std::string_view list);
+
+/// The attention of each layer: one for all layers, or several in turn, and others for some layers:
+/// "softmax;1-11=casinoformer:exponent=0.5", "gla*3,softmax" (layers 0 to 2 gla, 3 softmax, 4 to 6 gla, ...).
+///
+///     text   := turns (';' LAYERS '=' SPEC)*      a later part wins over an earlier one
+///     turns  := turn (',' turn)*                  repeated over the layers, as split_spec_list() cuts them
+///     turn   := SPEC ('*' N)?                     N layers in a row; N from 1 on
+///
+/// A '*' and digits at the end of a turn are its N, also behind an option: "gla:rank=4*3,softmax" is three
+/// layers of rank 4. attention_factory() (attention/variant.h) takes the text.
 struct LayeredSpec {
   /// The attention of one range of layers.
   struct Part {
     LayerRange layers;  ///< the layers that use it
     std::string spec;   ///< name:key=value,...
   };
-  std::string base;         ///< spec of the layers that no part names
+  std::string base;  ///< the turns as written: the layers that no part names
+  std::vector<std::string>
+      turns;                ///< spec of layer i is turns[i modulo their number], unless a part names it
   std::vector<Part> parts;  ///< in the order written
 
   /// The spec of a layer.
   const std::string& of(int64_t layer) const;
-  /// All specs, the base first.
+  /// All specs, those of the turns first, each of them once.
   std::vector<std::string> all() const;
-  /// Fails where a part names a layer that a model of `layers` layers does not have.
+  /// Fails for a model of `layers` layers where a part names a layer that it does not have, and where the
+  /// turns are more than its layers.
   void check_layers(int64_t layers) const;
 };
 
-/// Parses "SPEC" or "SPEC;LAYERS=SPEC;..." without checking the names of attentions.
+/// Parses such a text without checking the names of attentions.
 LayeredSpec parse_layered_spec(std::string_view text);
 /// Fails where a spec of such a text is not legal for its attention, or its attention is unknown.
 void check_attention(const std::string& text);

@@ -130,6 +130,9 @@ Tensor log_softmax(const Tensor& x);  ///< log softmax over the last axis
 /// gain (x - mean) / deviation + bias over the last axis; bias may be empty.
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon = 1e-5,
                   kernel::NormScale scale = kernel::NormScale::variance);
+/// gain x / sqrt(mean of x^2 + epsilon) over the last axis: layer_norm() without mean and bias (Zhang and
+/// Sennrich 2019, arXiv 1910.07467).
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon = 1e-5);
 /// Mean cross entropy of logits [..., V] at targets (i32, [...]) in nats, with label smoothing; targets equal
 /// to `ignore` do not count.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing = 0, int32_t ignore = -1);
@@ -150,6 +153,11 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);
+
+/// y[b, t, c] = sum_j weight[c, j] x[b, t + j - before, c], each channel by its own k taps along the
+/// sequence: x [B, T, C], weight [C, k] -> [B, T, C]. `before` is k - 1 if `causal`, so that the last tap is
+/// at the position itself, and (k - 1) / 2 rounded down otherwise. Positions beyond the ends are zeros.
+Tensor depthwise_convolution(const Tensor& x, const Tensor& weight, bool causal);
 
 // Recurrence. Shapes as in core/kernels/elementwise/recurrent_cell.h: gates from the input and from the
 // state, [N, 4|3 D], and a state [2|1, N, D]; where `lengths` (i32 [N]) is not above `position`, the state

@@ -114,7 +114,9 @@ struct AttentionConfig {
   int64_t layer = 0;         ///< index of the layer, from 0
   int64_t layers = 1;        ///< number of layers
   double dropout = 0;        ///< on the attention weights
-  bool input_bias = false;   ///< the query, key and value projections add a bias
+  bool query_bias = false;   ///< the query projection adds a bias, and so does a gate of the queries' input
+  bool key_bias = false;     ///< the key projection adds a bias
+  bool value_bias = false;   ///< the value projection adds a bias
   bool output_bias = false;  ///< the output projection adds a bias
   Init init = Init::xavier;  ///< initialisation of the projections' weights
   double output_gain = 1;    ///< multiplies the output projection's initial weights

@@ -11,6 +11,10 @@ Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self_attent
       attention_norm(options.width, options.norm),
       forward_norm(options.width, options.norm),
       cross_norm(cross ? std::make_unique<LayerNorm>(options.width, options.norm) : nullptr),
+      short_convolution(options.short_convolution > 0
+                            ? std::make_unique<ShortConvolution>(options.width, options.short_convolution,
+                                                                 options.causal, rng)
+                            : nullptr),
       options_(options) {}
 
 Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
@@ -22,7 +26,9 @@ Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& en
     const Tensor y = dropout(branch(pre ? norm(x) : x), options_.dropout, context.rng);
     return pre ? x + y : norm(x + y);
   };
-  Tensor x = residual(input, attention_norm, [&](const Tensor& h) {
+  Tensor x = residual(input, attention_norm, [&](const Tensor& given) {
+    AttentionCache* convolution_cache = cache != nullptr ? cache->convolution.get() : nullptr;
+    const Tensor h = short_convolution ? (*short_convolution)(given, mask, convolution_cache) : given;
     return attention->forward({h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
   });
   if (cross) {
@@ -35,8 +41,9 @@ Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& en
 }
 
 BlockCache Block::new_cache() const {
-  BlockCache cache{attention->new_cache(), cross ? cross->new_cache() : nullptr};
-  if (!cache.self || (cross && !cache.cross)) {
+  BlockCache cache{attention->new_cache(), cross ? cross->new_cache() : nullptr,
+                   short_convolution ? short_convolution->new_cache() : nullptr};
+  if (!cache.self || (cross && !cache.cross) || (short_convolution && !cache.convolution)) {
     fail(
         "decode: an attention of this model cannot decode step by step. `heed list attention` shows which "
         "can.");
@@ -45,6 +52,7 @@ BlockCache Block::new_cache() const {
 }
 
 void Block::fields(Fields& f) {
+  f("short_convolution", short_convolution);
   f("attention", attention);
   f("cross", cross);
   f("feed_forward", feed_forward);

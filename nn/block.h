@@ -4,6 +4,7 @@
 #include "heed/nn/attention.h"
 #include "heed/nn/feed_forward.h"
 #include "heed/nn/norm.h"
+#include "heed/nn/short_convolution.h"
 
 namespace heed {
 
@@ -18,12 +19,15 @@ struct BlockOptions {
   NormPlace norm_place = NormPlace::pre;  ///< before each branch, or behind each sum
   LayerNorm::Options norm = {};           ///< options of all norms of the block
   FeedForward::Options forward = {};      ///< options of the feed-forward network
+  int64_t short_convolution = 0;          ///< taps of the convolution on the input of self-attention; 0: none
+  bool causal = false;                    ///< part of a decoder: that convolution reads no later tokens
 };
 
 /// The caches of one decoder block.
 struct BlockCache {
-  std::unique_ptr<AttentionCache> self = {};   ///< cache of self-attention
-  std::unique_ptr<AttentionCache> cross = {};  ///< cache of cross-attention; null without one
+  std::unique_ptr<AttentionCache> self = {};         ///< cache of self-attention
+  std::unique_ptr<AttentionCache> cross = {};        ///< cache of cross-attention; null without one
+  std::unique_ptr<AttentionCache> convolution = {};  ///< cache of the short convolution; null without one
 };
 
 /// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.
@@ -47,6 +51,7 @@ class Block final : public Module {
   LayerNorm attention_norm;               ///< norm of the self-attention branch
   LayerNorm forward_norm;                 ///< norm of the feed-forward branch
   std::unique_ptr<LayerNorm> cross_norm;  ///< norm of the cross-attention branch; null without one
+  std::unique_ptr<ShortConvolution> short_convolution;  ///< before self-attention; null without one
 
  private:
   BlockOptions options_;

@@ -14,6 +14,7 @@ EncoderModel::EncoderModel(const TransformerConfig& config, const Options& optio
                            const AttentionFactory& attention, Rng& rng)
     : causal_(options.causal),
       dropout_(config.check().dropout),
+      logit_scale_(config.logit_scale),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),
       patches_(embedder_
@@ -140,7 +141,7 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
   }
   if (hidden_) x = relu((*hidden_)(x));
   if (second_) x = relu((*second_)(x));
-  return classes_(x);
+  return scaled(classes_(x));
 }
 
 void Classifier::fields(Fields& f) {
@@ -161,7 +162,7 @@ Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, cons
   const ModuleScope within(this);
   Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, context, positions);
   if (has_first()) x = slice(x, 1, 1, x.extent(1));
-  return tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows));
+  return scaled(tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows)));
 }
 
 void TokenPredictor::fields(Fields& f) {

@@ -41,12 +41,14 @@ class EncoderModel : public Module {
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
   const Embedder& embedder() const { return *embedder_; }  ///< embeds token ids; not to be called for vectors
+  /// Logits times config.logit_scale.
+  Tensor scaled(const Tensor& logits) const { return logit_scale_ == 1 ? logits : logits * logit_scale_; }
   /// True with the prepended token of Options::first.
   bool has_first() const { return static_cast<bool>(first_); }
 
  private:
   bool causal_;
-  double dropout_;
+  double dropout_, logit_scale_;
   std::unique_ptr<Embedder> embedder_;
   std::unique_ptr<Linear> patches_;
   Position position_;

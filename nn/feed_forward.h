@@ -5,31 +5,44 @@
 
 namespace heed {
 
-/// The nonlinearity of a feed-forward network; gelu_tanh is GELU's tanh approximation.
-enum class Activation { relu, gelu, gelu_tanh, silu };
+/// The nonlinearity of a feed-forward network; gelu_tanh is GELU's tanh approximation. swiglu and geglu are
+/// silu and gelu of a gate that multiplies the hidden units (Shazeer 2020, arXiv 2002.05202).
+enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
-/// Applies an activation elementwise.
+/// True for swiglu and geglu: the feed-forward network has a third layer, its gate.
+inline bool is_gated(Activation activation) {
+  return activation == Activation::swiglu || activation == Activation::geglu;
+}
+/// Applies an activation elementwise; a gated one to the gate, without the product.
 Tensor activate(Activation activation, const Tensor& x);
 
-/// down(dropout(activation(up(x)))): [..., width] -> [..., hidden] -> [..., width].
+/// down(dropout(activation(up(x)))): [..., width] -> [..., hidden] -> [..., width]. With a gated activation
+/// down(dropout(activation(gate(x)) up(x))), which has half as many weights again.
 class FeedForward final : public Module {
  public:
   /// Options besides the two widths; `dropout` is on the hidden units.
   struct Options {
-    Activation activation = Activation::relu;  ///< between the two layers
+    Activation activation = Activation::relu;  ///< activation of the hidden units
     double dropout = 0;                        ///< on hidden units, in training
-    bool bias = true;                          ///< both layers add a bias
-    Init init = Init::xavier;                  ///< initialisation of both weights
-    double out_gain = 1;                       ///< multiplies the second layer's initial weights
+    bool bias = true;                          ///< all layers add a bias
+    Init init = Init::xavier;                  ///< initialisation of all weights
+    double out_gain = 1;                       ///< multiplies the initial weights of `down`
   };
   /// `width` in and out, `hidden` units between.
   FeedForward(int64_t width, int64_t hidden, const Options& options, Rng& rng)
       : up(width, hidden, rng, {.bias = options.bias, .init = options.init}),
         down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
+        gate(is_gated(options.activation)
+                 ? Linear(width, hidden, rng, {.bias = options.bias, .init = options.init})
+                 : Linear()),
         options_(options) {}
   /// `rng` draws the dropout; null when evaluating.
   Tensor operator()(const Tensor& x, Rng* rng) const {
     const ModuleScope within(this);
+    if (is_gated(options_.activation)) {
+      const Tensor units = activate(options_.activation, gate(x)) * up(x);
+      return down(dropout(units, options_.dropout, rng));
+    }
     if (options_.activation != Activation::gelu_tanh)
       return down(dropout(activate(options_.activation, up(x)), options_.dropout, rng));
     if (options_.dropout == 0 || rng == nullptr)
@@ -39,10 +52,12 @@ class FeedForward final : public Module {
   void fields(Fields& f) override {
     f("up", up);
     f("down", down);
+    if (is_gated(options_.activation)) f("gate", gate);
   }
 
   Linear up;    ///< [hidden, width]
   Linear down;  ///< [width, hidden]
+  Linear gate;  ///< [hidden, width] with a gated activation; otherwise without tensors
 
  private:
   Options options_;
@@ -51,10 +66,12 @@ class FeedForward final : public Module {
 inline Tensor activate(Activation activation, const Tensor& x) {
   switch (activation) {
     case Activation::gelu:
+    case Activation::geglu:
       return gelu(x);
     case Activation::gelu_tanh:
       return gelu_tanh(x);
     case Activation::silu:
+    case Activation::swiglu:
       return silu(x);
     case Activation::relu:
       break;

@@ -1,4 +1,4 @@
-// Checks integer options against the ranges that fields() declares.
+// Words of options, and the check of integer options against the ranges that fields() declares.
 #include "heed/nn/options.h"
 
 #include <algorithm>
@@ -12,6 +12,37 @@ bool Choice::choose(const std::string& word) const {
   if (found == words_.end()) return false;
   set_(static_cast<int>(found - words_.begin()));
   return true;
+}
+
+std::vector<std::string> WordSet::words() const {
+  std::vector<std::string> out;
+  for (const Member& member : members_) out.emplace_back(member.word);
+  return out;
+}
+
+std::string WordSet::text() const {
+  std::string chosen;
+  bool all = true;
+  for (const Member& member : members_) {
+    if (member.is_on) chosen += (chosen.empty() ? "" : ",") + std::string(member.word);
+    all = all && member.is_on;
+  }
+  return all ? "true" : chosen.empty() ? "false" : chosen;
+}
+
+std::optional<std::string> WordSet::choose(const std::string& text) const {
+  std::vector<bool> chosen(members_.size(), text == "true");
+  size_t begin = 0;
+  while (text != "true" && text != "false" && begin <= text.size()) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, comma - begin);
+    const auto found = std::ranges::find(members_, word, &Member::word);
+    if (found == members_.end()) return word;
+    chosen[static_cast<size_t>(found - members_.begin())] = true;
+    begin = comma + 1;
+  }
+  for (size_t i = 0; i < members_.size(); ++i) members_[i].is_on = chosen[i];
+  return std::nullopt;
 }
 
 namespace {

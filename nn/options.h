@@ -38,6 +38,28 @@ class Choice {
   std::function<void(int)> set_;
 };
 
+/// An option that is some of a few words, each with a switch: `f("bias", WordSet({{"query", query}, {"key",
+/// key}}), "...")`. As text it is true for all of them, false for none, or the words with commas between.
+class WordSet {
+ public:
+  /// A word and the switch that it turns on, which must outlive the WordSet.
+  struct Member {
+    const char* word;  ///< its name in settings
+    bool& is_on;       ///< true if the word is among the chosen ones
+  };
+  /// `members` in the order in which text() lists them.
+  WordSet(std::initializer_list<Member> members) : members_(members) {}
+
+  std::vector<std::string> words() const;  ///< all legal words
+  std::string text() const;                ///< "true", "false", or the chosen words: "query,key"
+  /// Chooses the words of a text as text() gives it, in any order. Returns the first unknown word, and then
+  /// changes nothing; empty where there is none.
+  std::optional<std::string> choose(const std::string& text) const;
+
+ private:
+  std::vector<Member> members_;
+};
+
 /// Largest absolute value of an integer option without a range; products of two do not overflow. Seeds are
 /// exempt.
 constexpr int64_t max_integer = 1'000'000'000;
@@ -110,6 +132,8 @@ class Fields {
   }
   /// One of a few words, with its one-line help.
   void operator()(const char* name, Choice option, const char* help) { on(name, option, help); }
+  /// Some of a few words, with its one-line help.
+  void operator()(const char* name, WordSet option, const char* help) { on(name, option, help); }
   /// A group of options with its own fields(), named group.option.
   template <class Group>
   requires requires(Group& group, Fields& f) {
@@ -135,6 +159,7 @@ class Fields {
   virtual void on(const char*, bool&, const char*) {}         ///< a switch
   virtual void on(const char*, std::string&, const char*) {}  ///< a text
   virtual void on(const char*, Choice&, const char*) {}       ///< one of a few words
+  virtual void on(const char*, WordSet&, const char*) {}      ///< some of a few words
   virtual void enter(const char*) {}                          ///< a group of options begins; they come next
   virtual void leave() {}                                     ///< that group ends
 };

@@ -242,7 +242,8 @@ Seq2Seq::Seq2Seq(const TransformerConfig& config, const Seq2SeqOptions& options,
                .dropout = config.dropout},
               rng),
       decoder(config, options, cross, rng),
-      output(tie_tables(config, source, target, rng)) {}
+      output(tie_tables(config, source, target, rng)),
+      logit_scale_(config.logit_scale) {}
 
 Tensor Seq2Seq::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
   return encoder(source(ids, 0, context.rng), lengths, context.rng);
@@ -255,7 +256,9 @@ Tensor Seq2Seq::decode(const Tensor& ids, const Tensor& encoded, const Tensor& l
   return decoder(target(ids, 0, context.rng), *state, cache.get(), encoded, Mask::lengths(lengths), context);
 }
 
-Tensor Seq2Seq::logits(const Tensor& hidden) const { return output_logits(output, target, hidden); }
+Tensor Seq2Seq::logits(const Tensor& hidden) const {
+  return output_logits(output, target, hidden, logit_scale_);
+}
 
 Decoding Seq2Seq::start(const Tensor& encoded, const Tensor& lengths) const {
   Decoding state{.cache = {}, .source = Mask::lengths(lengths), .encoded = encoded};

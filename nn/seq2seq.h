@@ -91,6 +91,9 @@ class Seq2Seq final : public TranslationModel {
   Recurrent encoder;               ///< over source embeddings
   RecurrentDecoder decoder;        ///< over target embeddings, with the attention
   std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
+
+ private:
+  double logit_scale_;
 };
 
 }  // namespace heed

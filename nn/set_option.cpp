@@ -96,6 +96,8 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 
 namespace {
 
+const std::string true_or_false = "true or false";  // the kind of a switch, and the start of a WordSet's
+
 /// Lists all options under dotted names, with their values as text.
 class OptionList : public Fields {
  public:
@@ -119,7 +121,7 @@ class OptionList : public Fields {
                        option ? std::string() : path(followed.name)});
   }
   void on(const char* name, bool& option, const char* help) override {
-    options.push_back({path(name), text(option), "true or false", help});
+    options.push_back({path(name), text(option), true_or_false, help});
   }
   void on(const char* name, std::string& option, const char* help) override {
     options.push_back({path(name), option, "text", help});
@@ -129,6 +131,9 @@ class OptionList : public Fields {
     for (const char* word : option.words()) words += (words.empty() ? "" : "|") + std::string(word);
     options.push_back({path(name), option.word(), words, help});
   }
+  void on(const char* name, WordSet& option, const char* help) override {
+    options.push_back({path(name), option.text(), true_or_false + words_behind(option), help});
+  }
   void enter(const char* name) override { prefix_ += std::string(name) + "."; }
   void leave() override {
     prefix_.pop_back();
@@ -136,6 +141,11 @@ class OptionList : public Fields {
   }
 
  private:
+  static std::string words_behind(const WordSet& option) {
+    std::string words;
+    for (const std::string& word : option.words()) words += (words.empty() ? "" : ",") + word;
+    return ", or some of " + words;
+  }
   std::string prefix_;  // names of the enclosing groups, each with its dot: "model."
 };
 
@@ -202,11 +212,23 @@ class OptionSetter : public OptionList {
     std::vector<std::string> words(option.words().begin(), option.words().end());
     fail(where_, name_, " = '", shown(value_), "' is unknown.", suggestion(value_, words));
   }
+  void on(const char* name, WordSet& option, const char*) override {
+    if (!matches(name)) return;
+    const std::optional<std::string> unknown = option.choose(value_);
+    if (!unknown) return;
+    fail(where_, name_, " = '", shown(value_), "': '", shown(*unknown), "' is unknown.",
+         suggestion(*unknown, option.words()), " Give some of them with commas between, or true or false.");
+  }
 
   std::string name_, value_, where_;
 };
 
 }  // namespace
+
+bool is_bare_in_toml(const OptionText& option) {
+  if (option.kind == "integer" || option.kind == "number") return true;
+  return option.kind.starts_with(true_or_false) && (option.value == "true" || option.value == "false");
+}
 
 std::string takes(const OptionText& option) {
   if (!option.range) return option.kind;

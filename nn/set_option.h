@@ -27,6 +27,8 @@ struct OptionText {
   std::optional<IntRange> range = {};  ///< legal range of an integer option that declares one
 };
 
+/// True where TOML has the value without quotes: of numbers, true and false.
+bool is_bare_in_toml(const OptionText& option);
 /// The legal values of an option, for help: its kind, with the range of an integer.
 std::string takes(const OptionText& option);
 

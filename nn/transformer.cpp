@@ -6,6 +6,11 @@
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
+namespace {
+
+constexpr int64_t max_taps = 16;  // limit of model.short_convolution
+
+}  // namespace
 
 void TransformerConfig::fields(Fields& f) {
   f("d_model", d_model, {1, max_width}, "width of the model: of embeddings and of the outputs of all blocks");
@@ -20,11 +25,12 @@ void TransformerConfig::fields(Fields& f) {
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
   f("attention_dropout", attention_dropout, {"dropout", dropout},
     "on attention weights; unless set: dropout");
-  f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu"}),
-    "activation function of the feed-forward network");
+  f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu"}),
+    "activation function of the feed-forward network; swiglu and geglu add a gate, a third layer");
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
-  f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),
-    "divide by sqrt(variance + eps), or by sample deviation + eps");
+  f("norm_scale", Choice(norm_scale, {"variance", "deviation", "rms"}),
+    "divide by sqrt(variance + eps), or by sample deviation + eps; rms: by sqrt(mean of squares + eps), and "
+    "no mean is subtracted (RMS norm)");
   f("norm_epsilon", norm_epsilon, "epsilon inside the norm");
   f("position",
     Choice(position,
@@ -49,10 +55,19 @@ void TransformerConfig::fields(Fields& f) {
   f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");
   f("embedding_std", embedding_std, "standard deviation of the initial token embeddings; 0: as init says");
   f("position_deviation", position_deviation, "standard deviation of initial learned positions");
-  f("attention_bias", attention_bias, "bias on the attention projections");
+  f("attention_bias",
+    WordSet({{"query", attention_bias.query},
+             {"key", attention_bias.key},
+             {"value", attention_bias.value},
+             {"output", attention_bias.output}}),
+    "bias on the attention projections: true for all, or some, as query,key,value");
   f("feed_forward_bias", feed_forward_bias, "bias in the feed-forward network");
-  f("norm_bias", norm_bias, "bias in the norms");
+  f("norm_bias", norm_bias, "bias in the norms; no effect with norm_scale = rms, which has none");
   f("output_bias", output_bias, "bias of an output layer of its own");
+  f("logit_scale", logit_scale, "multiplies the logits; above 0");
+  f("short_convolution", short_convolution, {0, max_taps},
+    "taps of a depthwise convolution on the input of each self-attention, up to the token in decoders and "
+    "around it in encoders; 0: none");
 }
 
 const TransformerConfig& TransformerConfig::check() const {
@@ -89,6 +104,8 @@ const TransformerConfig& TransformerConfig::check() const {
   if (!(position_deviation >= 0 && position_deviation < 1e3))
     fail("model.position_deviation = ", position_deviation, ". It must be at least 0, such as 0.02 or 1.");
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
+  if (!(logit_scale > 0))
+    fail("model.logit_scale = ", logit_scale, ". It must be above 0; 1 changes nothing.");
   return *this;
 }
 
@@ -99,8 +116,10 @@ AttentionConfig TransformerConfig::attention_config() const {
           .head_dim = head_dim,
           .max_length = max_length,
           .dropout = dropout_of_weights(),
-          .input_bias = attention_bias,
-          .output_bias = attention_bias,
+          .query_bias = attention_bias.query,
+          .key_bias = attention_bias.key,
+          .value_bias = attention_bias.value,
+          .output_bias = attention_bias.output,
           .init = init,
           .modifiers = modifiers};
 }
@@ -108,10 +127,11 @@ AttentionConfig TransformerConfig::attention_config() const {
 namespace {
 
 LayerNorm::Options norm_options(const TransformerConfig& c) {
-  return {.bias = c.norm_bias, .epsilon = c.norm_epsilon, .scale = c.norm_scale};
+  const bool has_bias = c.norm_bias && c.norm_scale != kernel::NormScale::rms;
+  return {.bias = has_bias, .epsilon = c.norm_epsilon, .scale = c.norm_scale};
 }
 
-BlockOptions block_options(const TransformerConfig& c, double out_gain) {
+BlockOptions block_options(const TransformerConfig& c, double out_gain, bool causal) {
   return {.width = c.d_model,
           .feed_forward = c.d_ff,
           .dropout = c.dropout,
@@ -121,7 +141,9 @@ BlockOptions block_options(const TransformerConfig& c, double out_gain) {
                       .dropout = c.dropout,
                       .bias = c.feed_forward_bias,
                       .init = c.init,
-                      .out_gain = out_gain}};
+                      .out_gain = out_gain},
+          .short_convolution = c.short_convolution,
+          .causal = causal};
 }
 
 }  // namespace
@@ -173,8 +195,8 @@ TransformerStack::TransformerStack(const TransformerConfig& config, Role role, c
       set_identity_projections(*self_attention);
       if (cross_attention) set_identity_projections(*cross_attention);
     }
-    blocks.push_back(std::make_unique<Block>(block_options(config, out_gain), std::move(self_attention),
-                                             std::move(cross_attention), rng));
+    blocks.push_back(std::make_unique<Block>(block_options(config, out_gain, role.causal),
+                                             std::move(self_attention), std::move(cross_attention), rng));
   }
   if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.d_model, norm_options(config));
 }
@@ -217,8 +239,8 @@ void TransformerStack::fields(Fields& f) {
 void Decoding::reorder(const std::vector<int32_t>& order) {
   const Tensor index = Tensor::of<int32_t>(order, Shape{static_cast<int64_t>(order.size())});
   for (BlockCache& block : cache) {
-    for (AttentionCache* of_attention : {block.self.get(), block.cross.get()})
-      if (of_attention != nullptr) heed::reorder(*of_attention, index);
+    for (AttentionCache* one : {block.self.get(), block.cross.get(), block.convolution.get()})
+      if (one != nullptr) heed::reorder(*one, index);
   }
   for (Tensor& tensor : tensors)
     if (tensor) tensor = rows_in_order(tensor, index);
@@ -254,8 +276,10 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
                                   LinearOptions{.bias = config.output_bias, .init = config.init});
 }
 
-Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden) {
-  return output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
+Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden,
+                     double scale) {
+  const Tensor logits = output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
+  return scale == 1 ? logits : logits * scale;
 }
 
 Tensor last_position(const Tensor& hidden) {
@@ -270,7 +294,8 @@ EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_v
       encoder(config, {}, attentions.encoder, {}, rng),
       decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng),
       output(tie_tables(config, source, target, rng)),
-      max_length_(config.max_length) {}
+      max_length_(config.max_length),
+      logit_scale_(config.logit_scale) {}
 
 Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
   return encoder(source(ids, 0, context.rng), Mask::lengths(lengths), {}, {}, nullptr, context);
@@ -282,7 +307,9 @@ Tensor EncoderDecoder::decode(const Tensor& ids, const Tensor& encoded, const Te
                  context);
 }
 
-Tensor EncoderDecoder::logits(const Tensor& hidden) const { return output_logits(output, target, hidden); }
+Tensor EncoderDecoder::logits(const Tensor& hidden) const {
+  return output_logits(output, target, hidden, logit_scale_);
+}
 
 Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) const {
   return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = encoded};
@@ -317,16 +344,17 @@ DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
     : embedder(vocabulary, config, rng),
       decoder(config, {.causal = true}, attention, {}, rng),
       output(tie_tables(config, embedder, embedder, rng)),
-      max_length_(config.max_length) {}
+      max_length_(config.max_length),
+      logit_scale_(config.logit_scale) {}
 
 Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
   const Tensor hidden = decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);
-  return output_logits(output, embedder, hidden);
+  return output_logits(output, embedder, hidden, logit_scale_);
 }
 
 std::vector<Tensor> DecoderOnly::layer_logits(const Tensor& ids) const {
   std::vector<Tensor> out = decoder.outputs(embedder(ids, 0, nullptr), Mask::causal(), {}, {}, {});
-  for (Tensor& x : out) x = output_logits(output, embedder, x);
+  for (Tensor& x : out) x = output_logits(output, embedder, x, logit_scale_);
   return out;
 }
 
@@ -340,7 +368,7 @@ Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
   const Tensor hidden = decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache,
                                 {.editor = state.editor});
   state.length += ids.extent(1);
-  return output_logits(output, embedder, last_position(hidden));
+  return output_logits(output, embedder, last_position(hidden), logit_scale_);
 }
 
 void DecoderOnly::fields(Fields& f) {

@@ -11,6 +11,18 @@ namespace heed {
 /// embedding too.
 enum class Tie { none, output, all };
 
+/// Which projections of an attention add a bias. `true` stands for all of them, `false` for none.
+struct ProjectionBiases {
+  bool query = false;            ///< the query projection adds one
+  bool key = false;              ///< the key projection adds one
+  bool value = false;            ///< the value projection adds one
+  bool output = false;           ///< the output projection adds one
+  ProjectionBiases() = default;  ///< none
+  ProjectionBiases(bool all) : query(all), key(all), value(all), output(all) {}  ///< all or none
+  /// True where all projections add one.
+  explicit operator bool() const { return query && key && value && output; }
+};
+
 /// The configuration of a transformer; every field is a setting of the command line and of config.toml.
 struct TransformerConfig {
   int64_t d_model = 256;     ///< width of embeddings and of all blocks' outputs
@@ -29,16 +41,19 @@ struct TransformerConfig {
   PositionKind position = PositionKind::sinusoid;              ///< position encoding
   Modifiers modifiers = {};  ///< for all attentions; `position` replaces theirs, except in cross-attention
   Init init = Init::xavier;  ///< initialisation of all weights, but those that have a deviation of their own
-  Tie tie_embeddings = Tie::none;     ///< which matrices are shared
-  bool scale_embedding = true;        ///< multiply embeddings by sqrt(width)
-  bool identity_projections = false;  ///< W^Q, W^K and W^V of all attentions start as the identity matrix
-  double embedding_std = 0;           ///< standard deviation of initial token embeddings; 0: as `init`
-  double position_deviation = 0.02;   ///< standard deviation of initial learned positions
-  bool attention_bias = false;        ///< on query, key, value and output projections
-  bool feed_forward_bias = true;      ///< in both layers of the feed-forward network
-  bool norm_bias = true;              ///< in all norms
-  bool output_bias = true;            ///< an untied output layer adds a bias
-  void fields(Fields& f);             ///< names every field with its help: the [model] settings
+  Tie tie_embeddings = Tie::none;        ///< which matrices are shared
+  bool scale_embedding = true;           ///< multiply embeddings by sqrt(width)
+  bool identity_projections = false;     ///< W^Q, W^K and W^V of all attentions start as the identity matrix
+  double embedding_std = 0;              ///< standard deviation of initial token embeddings; 0: as `init`
+  double position_deviation = 0.02;      ///< standard deviation of initial learned positions
+  ProjectionBiases attention_bias = {};  ///< on projections of all attentions
+  bool feed_forward_bias = true;         ///< in both layers of the feed-forward network
+  bool norm_bias = true;                 ///< in all norms, but RMS norms have none
+  bool output_bias = true;               ///< an untied output layer adds a bias
+  double logit_scale = 1;                ///< multiplies the logits
+  /// Taps of a depthwise convolution on the input of each self-attention (nn/short_convolution.h); 0: none.
+  int64_t short_convolution = 0;
+  void fields(Fields& f);  ///< names every field with its help: the [model] settings
   /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// Returns *this. Fails on an illegal value, naming it and the legal ones.
@@ -137,8 +152,10 @@ class TranslationModel : public AutoregressiveModel {
 /// is the output layer. Fails when tied tables differ in size.
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng);
-/// Logits [..., V] of hidden states [..., width] by the output layer, or by the embedding where it is null.
-Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden);
+/// Logits [..., V] of hidden states [..., width] by the output layer, or by the embedding where it is null;
+/// times `scale`.
+Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden,
+                     double scale = 1);
 /// The hidden state of the last position: [B, T, width] -> [B, width].
 Tensor last_position(const Tensor& hidden);
 
@@ -177,6 +194,7 @@ class EncoderDecoder final : public TranslationModel {
 
  private:
   int64_t max_length_;
+  double logit_scale_;
 };
 
 /// A causal language model.
@@ -201,6 +219,7 @@ class DecoderOnly final : public AutoregressiveModel {
 
  private:
   int64_t max_length_;
+  double logit_scale_;
 };
 
 }  // namespace heed

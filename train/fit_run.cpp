@@ -79,8 +79,7 @@ std::string fit_settings_text(TrainOptions train) {
       "# A run of fit() by a program, which alone has its model and data, and resumes it.\ntask = \"fit\"\n"
       "\n[train]\n";
   for (const OptionText& option : options_of(train)) {
-    const bool bare = option.kind == "integer" || option.kind == "number" || option.kind == "true or false";
-    out += text(option.name, " = ", bare ? option.value : '"' + option.value + '"', "\n");
+    out += text(option.name, " = ", is_bare_in_toml(option) ? option.value : '"' + option.value + '"', "\n");
   }
   return out;
 }

@@ -39,6 +39,7 @@
 #include "heed/nn/linear.h"
 #include "heed/nn/norm.h"
 #include "heed/nn/seq2seq.h"
+#include "heed/nn/short_convolution.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/decode/beam_search.h"
 #include "heed/train/decode/greedy.h"

@@ -11,7 +11,7 @@ DecayAttention::DecayAttention(const AttentionConfig& config, const OutputOption
     : MultiHeadAttention(config, rng), output_options_(output_options) {
   if (output_options.gate) {
     gate_ = std::make_unique<Linear>(config.d_model, config.inner_width(), rng,
-                                     LinearOptions{.bias = config.input_bias, .init = config.init});
+                                     LinearOptions{.bias = config.query_bias, .init = config.init});
   }
 }
 

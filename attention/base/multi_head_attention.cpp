@@ -37,11 +37,11 @@ kernel::AttentionParams attention_params(const AttentionInput& input, double sca
 MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(project == Project::v ? Linear()
                                   : Linear(config.d_model, query_width(config), rng,
-                                           {.bias = config.input_bias, .init = config.init})),
+                                           {.bias = config.query_bias, .init = config.init})),
       key(project == Project::qkv ? Linear(config.d_model, key_value_width(config), rng,
-                                           {.bias = config.input_bias, .init = config.init})
+                                           {.bias = config.key_bias, .init = config.init})
                                   : Linear()),
-      value(config.d_model, key_value_width(config), rng, {.bias = config.input_bias, .init = config.init}),
+      value(config.d_model, key_value_width(config), rng, {.bias = config.value_bias, .init = config.init}),
       output(config.inner_width(), config.d_model, rng,
              {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
       config_(config),

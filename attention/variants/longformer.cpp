@@ -33,9 +33,9 @@ struct LongformerOptions {
   }
 };
 
-/// A layer with the weight of another one, and a bias of its own if inputs have one.
-Linear copy_of(const Linear& layer, const AttentionConfig& config, Rng& rng) {
-  Linear copy(layer.weight.extent(1), layer.weight.extent(0), rng, {.bias = config.input_bias});
+/// A layer with the weight of another one, and a bias of its own if that one has a bias.
+Linear copy_of(const Linear& layer, Rng& rng) {
+  Linear copy(layer.weight.extent(1), layer.weight.extent(0), rng, {.bias = bool(layer.bias)});
   launch<kernel::Copy>(copy.weight.device(), layer.weight.detach(), copy.weight.detach());
   return copy;
 }
@@ -50,9 +50,9 @@ class Longformer final : public PatternedAttention {
     }
     if (config.causal) options_.global = 0;
     if (options_.global == 0) return;
-    query_global = copy_of(query, config, rng);
-    key_global = copy_of(key, config, rng);
-    value_global = copy_of(value, config, rng);
+    query_global = copy_of(query, rng);
+    key_global = copy_of(key, rng);
+    value_global = copy_of(value, rng);
   }
   void fields(Fields& f) override {
     PatternedAttention::fields(f);

@@ -47,7 +47,7 @@ class LatentAttention final : public Attention {
         options_(with_defaults(options, config)),
         d_(config.width_of_head()),
         query_(config.d_model, config.heads * (d_ + options_.turned), rng,
-               {.bias = config.input_bias, .init = config.init}),
+               {.bias = config.query_bias, .init = config.init}),
         down_(config.d_model, options_.rank, rng, {.bias = false, .init = config.init}),
         up_key_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),
         up_value_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),

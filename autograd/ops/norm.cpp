@@ -1,19 +1,22 @@
-// Layer normalisation.
+// Layer normalisation and RMS norm.
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/launch.h"
 
 namespace heed {
 
-Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
-                  kernel::NormScale scale) {
+namespace {
+
+/// layer_norm(), recorded and refused under the name `op`.
+Tensor normalised_rows(const char* op, const Tensor& x, const Tensor& gain, const Tensor& bias,
+                       double epsilon, kernel::NormScale scale) {
   const int64_t width = x.extent(-1);
   if (!(gain.shape() == Shape{width}) || (bias && !(bias.shape() == Shape{width}))) {
-    fail("layer_norm: gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
-         "], and so must the bias.");
+    fail(op, ": gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
+         "], and so must a bias.");
   }
-  agree("layer_norm", x, gain);
-  if (bias) agree("layer_norm", x, bias);
+  agree(op, x, gain);
+  if (bias) agree(op, x, bias);
   const Tensor dense_gain = contiguous(gain.detach());
   const Tensor rows =
       view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});  // [N, d]
@@ -45,7 +48,18 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
         epsilon, scale);
     return {view::reshape(dx, from), dgain, dbias};
   };
-  return record("layer_norm", view::reshape(y, x.shape()), {&x, &gain, &bias}, vjp);
+  return record(op, view::reshape(y, x.shape()), {&x, &gain, &bias}, vjp);
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
+                  kernel::NormScale scale) {
+  return normalised_rows("layer_norm", x, gain, bias, epsilon, scale);
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon) {
+  return normalised_rows("rms_norm", x, gain, {}, epsilon, kernel::NormScale::rms);
 }
 
 }  // namespace heed

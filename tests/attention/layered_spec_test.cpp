@@ -19,10 +19,53 @@ TEST_CASE("layered spec: a later part wins, and layers that no part names have t
   CHECK(parse_layered_spec("linear:epsilon=1e-5").of(7) == "linear:epsilon=1e-5");
 }
 
+TEST_CASE("layered spec: attentions take turns over the layers") {
+  using List = std::vector<std::string>;
+  const auto turns = [](const char* text) { return parse_layered_spec(text).turns; };
+  CHECK(turns("softmax") == List{"softmax"});
+  CHECK(turns("gla*3,softmax") == List{"gla", "gla", "gla", "softmax"});
+  CHECK(turns("gla,softmax*2") == List{"gla", "softmax", "softmax"});
+  // Options have commas, too: a piece with '=' continues them, unless a ':' precedes it.
+  CHECK(turns("gla:a=1,b=2*3,softmax") == List{"gla:a=1,b=2", "gla:a=1,b=2", "gla:a=1,b=2", "softmax"});
+  CHECK(turns("gla:a=1,b=2,softmax:c=3,d=4,linear") == List{"gla:a=1,b=2", "softmax:c=3,d=4", "linear"});
+  CHECK(turns("gla:a=1*2,b=2").size() == 1);  // "1*2" is a value that options follow
+  CHECK(turns("softmax*1") == List{"softmax"});
+  const LayeredSpec spec = parse_layered_spec("gla*3,softmax;0,7=linear");
+  CHECK(spec.base == "gla*3,softmax");
+  CHECK(spec.of(0) == "linear");
+  CHECK(spec.of(2) == "gla");
+  CHECK(spec.of(3) == "softmax");
+  CHECK(spec.of(4) == "gla");
+  CHECK(spec.of(7) == "linear");
+  CHECK(spec.of(11) == "softmax");
+  CHECK(spec.all() == List{"gla", "softmax", "linear", "linear"});
+  spec.check_layers(8);
+  CHECK_THROWS_WITH(parse_layered_spec("gla*3,softmax").check_layers(3),
+                    containing("'gla*3,softmax' names 4 layers in turn, but the model has 3"));
+  for (const char* wrong :
+       {"gla*0,softmax", "gla*,softmax", "gla*-1", "gla*x", "gla*10001", "gla*9999,linear*2"})
+    CHECK_THROWS_WITH(parse_layered_spec(wrong), containing("is no number of layers"));
+  CHECK_THROWS_WITH(parse_layered_spec("softmax;1-4=gla,linear"), containing("more than one attention"));
+  CHECK_THROWS_WITH(parse_layered_spec("softmax;1-4=gla*2"), containing("more than one attention"));
+  CHECK_THROWS_WITH(check_attention("gla*3,sofmax"), containing("Did you mean 'softmax'?"));
+  CHECK_THROWS_WITH(check_attention("gla,,softmax"), containing("'' has no name"));
+  check_attention("gla:rank=4*3,softmax");
+}
+
+TEST_CASE("layered spec: a list is cut at specs, but not within parentheses") {
+  using List = std::vector<std::string>;
+  CHECK(split_spec_list("a:x=1,y=2,b") == List{"a:x=1,y=2", "b"});
+  CHECK(split_spec_list("(a:x=1,y=2*3,b),c,(d)") == List{"(a:x=1,y=2*3,b)", "c", "(d)"});
+  CHECK(split_spec_list("a;1=b:x=1,y=2,c") == List{"a;1=b:x=1,y=2", "c"});
+}
+
 TEST_CASE("layered spec: layers are put into a text") {
   CHECK(with_layers("softmax", "linear", "") == "linear");
   CHECK(with_layers("softmax", "linear", "0,2-3") == "softmax;0,2-3=linear");
   CHECK_THROWS_WITH(with_layers("softmax", "linear;1=dot", "2"), containing("Give layers in one place"));
+  CHECK_THROWS_WITH(with_layers("softmax", "linear*2,dot", "2"), containing("Give layers in one place"));
+  CHECK(with_layers("softmax", "linear*2,dot", "") == "linear*2,dot");
+  CHECK(parse_layered_spec(with_layers("linear*2,dot", "softmax", "1")).of(1) == "softmax");
   CHECK_THROWS_WITH(with_layers("softmax", "linear", "some"), containing("'some' is no layer"));
 }
 
@@ -50,4 +93,11 @@ TEST_CASE("layered spec: a factory makes each layer its attention, and refuses l
   CHECK(kind(1));
   CHECK_THROWS_WITH(make({.d_model = 8, .heads = 2, .layer = 0, .layers = 1}, rng),
                     containing("the model has 1: 0 to 0"));
+  const AttentionFactory in_turn = attention_factory("linear*2,softmax");
+  for (int64_t layer = 0; layer < 6; ++layer) {
+    const AttentionConfig config{.d_model = 8, .heads = 2, .layer = layer, .layers = 6};
+    CHECK(typeid(*in_turn(config, rng)) ==
+          typeid(*make_attention(layer % 3 == 2 ? "softmax" : "linear", config, rng)));
+  }
+  CHECK_THROWS_WITH(in_turn({.d_model = 8, .heads = 2, .layers = 2}, rng), containing("3 layers in turn"));
 }

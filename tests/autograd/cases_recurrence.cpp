@@ -1,4 +1,4 @@
-// Op table: cells of recurrent networks.
+// Op table: cells of recurrent networks, and the depthwise convolution.
 #include <cmath>
 
 #include "heed/tests/autograd/op_case.h"
@@ -59,10 +59,28 @@ std::vector<Shapes> shapes_of(int64_t gates, int64_t parts) {
   return {call(3, 5), call(1, 1), call(5, 1), call(2, 17), call(0, 3)};
 }
 
+/// x = {sequences [B, T, C], taps [C, k]}.
+Plain convolved(const Plains& x, bool causal) {
+  const int64_t T = x[0].extent(1), C = x[0].extent(2), k = x[1].extent(1);
+  const int64_t before = causal ? k - 1 : (k - 1) / 2;
+  Plain y(x[0].shape);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t c = i % C, t = i / C % T;
+    for (int64_t j = 0; j < k; ++j) {
+      const int64_t place = t + j - before;
+      if (place >= 0 && place < T) y[i] += x[1][c * k + j] * x[0][i + (place - t) * C];
+    }
+  }
+  return y;
+}
+
 }  // namespace
 
 std::vector<OpCase> recurrence_cases() {
   const char* lstm_name = "lstm_cell(from_input, from_state, state, lengths, position)";
+  const std::vector<Shapes> convolution_shapes = {{{2, 5, 3}, {3, 4}}, {{1, 2, 3}, {3, 3}},
+                                                  {{2, 3, 1}, {1, 1}}, {{1, 1, 2}, {2, 16}},
+                                                  {{0, 4, 3}, {3, 2}}, {{2, 0, 3}, {3, 4}}};
   const char* gru_name = "gru_cell(from_input, from_state, state, lengths, position)";
   return {{.op = lstm_name,
            .shapes = shapes_of(4, 2),
@@ -85,7 +103,21 @@ std::vector<OpCase> recurrence_cases() {
            .shapes = shapes_of(3, 1),
            .large = {{300, 3 * 67}, {300, 3 * 67}, {1, 300, 67}},
            .apply = [](Inputs x) { return gru_cell(x[0], x[1], x[2], lengths_for(x[2]), 1); },
-           .reference = [](const Plains& x) { return gru(x, true); }}};
+           .reference = [](const Plains& x) { return gru(x, true); }},
+          {.op = "depthwise_convolution(x, weight, causal)",
+           .note = "causal",
+           .shapes = convolution_shapes,
+           .large = {{5, 403, 70}, {70, 4}},
+           .apply = [](Inputs x) { return depthwise_convolution(x[0], x[1], true); },
+           .reference = [](const Plains& x) { return convolved(x, true); },
+           .looser_gradient = 10},
+          {.op = "depthwise_convolution(x, weight, causal)",
+           .note = "around each position",
+           .shapes = convolution_shapes,
+           .large = {{5, 403, 70}, {70, 5}},
+           .apply = [](Inputs x) { return depthwise_convolution(x[0], x[1], false); },
+           .reference = [](const Plains& x) { return convolved(x, false); },
+           .looser_gradient = 10}};
 }
 
 }  // namespace heed::plain

@@ -25,8 +25,9 @@ Plain normed(const Plains& x, double epsilon, kernel::NormScale scale) {
   for (int64_t row = 0; row < rows(x[0]); ++row) {
     double mean = 0, squares = 0;
     for (int64_t i = 0; i < d; ++i) mean += x[0][row * d + i] / static_cast<double>(d);
+    if (scale == kernel::NormScale::rms) mean = 0;
     for (int64_t i = 0; i < d; ++i) squares += std::pow(x[0][row * d + i] - mean, 2);
-    const double deviation = scale == kernel::NormScale::variance
+    const double deviation = scale != kernel::NormScale::deviation
                                  ? std::sqrt(squares / static_cast<double>(d) + epsilon)
                                  : std::sqrt(squares / static_cast<double>(d - 1)) + epsilon;
     for (int64_t i = 0; i < d; ++i) {
@@ -127,6 +128,21 @@ std::vector<OpCase> row_cases() {
        .large = {{909, 64}, {64}, {64}},
        .apply = [](Inputs x) { return layer_norm(x[0], x[1], x[2], 0.1, kernel::NormScale::deviation); },
        .reference = [](const Plains& x) { return normed(x, 0.1, kernel::NormScale::deviation); },
+       .looser = 4,
+       .looser_gradient = 40},
+      {.op = "layer_norm(x, gain, bias, epsilon, scale)",
+       .note = "by the root mean square, with a bias",
+       .shapes = {{{3, 6}, {6}, {6}}},
+       .large = {{909, 64}, {64}, {64}},
+       .apply = [](Inputs x) { return layer_norm(x[0], x[1], x[2], 1e-3, kernel::NormScale::rms); },
+       .reference = [](const Plains& x) { return normed(x, 1e-3, kernel::NormScale::rms); },
+       .looser = 4,
+       .looser_gradient = 40},
+      {.op = "rms_norm(x, gain, epsilon)",
+       .shapes = {{{2, 3, 5}, {5}}, {{7}, {7}}, {{4, 1}, {1}}, {{3, 17}, {17}}, {{0, 3}, {3}}},
+       .large = {{9, 101, 130}, {130}},
+       .apply = [](Inputs x) { return rms_norm(x[0], x[1], 1e-3); },
+       .reference = [](const Plains& x) { return normed(x, 1e-3, kernel::NormScale::rms); },
        .looser = 4,
        .looser_gradient = 40},
       {.op = "cross_entropy(logits, targets, smoothing, ignore)",

@@ -54,6 +54,9 @@ TEST_CASE("ops: axes and extents that are not there are refused") {
   CHECK_THROWS_WITH(layer_norm(scalar, ones({1}), Tensor()), containing("axis -1 of []"));
   CHECK_THROWS_WITH(layer_norm(a, ones({2}), Tensor()),
                     containing("layer_norm: gain [2] over an input [2, 3]"));
+  CHECK_THROWS_WITH(rms_norm(a, ones({2})), containing("rms_norm: gain [2] over an input [2, 3]"));
+  CHECK_THROWS_WITH(depthwise_convolution(ones({1, 4, 3}), ones({2, 4}), true),
+                    containing("depthwise_convolution: a weight [2, 4] for x [1, 4, 3]"));
   CHECK_THROWS_WITH(layer_norm(a, ones({3}), ones({3}, DType::f64)),
                     containing("layer_norm: f32 [2, 3] with f64 [3]"));
 }

@@ -1,6 +1,7 @@
 // tests nn/init.h, nn/linear.h, nn/embedding.h, nn/norm.h, nn/feed_forward.h
 #include <cmath>
 
+#include "heed/autograd/gradcheck.h"
 #include "heed/autograd/node.h"
 #include "heed/nn/embedding.h"
 #include "heed/nn/feed_forward.h"
@@ -131,6 +132,75 @@ TEST_CASE("layer norm: both scales against the formula") {
   LayerNorm bare(4, {.bias = false});
   CHECK_FALSE(bare.bias);
   CHECK(count_parameters(bare) == 4);
+}
+
+TEST_CASE("rms norm: against the formula, in double precision, with gradients, as module and as scale") {
+  const std::vector<double> x{1, 2, 4, 9, -3, 0, 0.5, 1e-3}, gain{1, 2, 3, -4};
+  RMSNorm norm(4, 1e-3);
+  CHECK(count_parameters(norm) == 4);
+  norm.gain = leaf(Tensor::of<double>(gain, Shape{4}));
+  const Tensor input = leaf(Tensor::of<double>(x, Shape{2, 4}));
+  const std::vector<double> y = norm(input).to_doubles();
+  for (size_t row = 0; row < 2; ++row) {
+    double squares = 0;
+    for (size_t i = 0; i < 4; ++i) squares += x[4 * row + i] * x[4 * row + i];
+    for (size_t i = 0; i < 4; ++i)
+      CHECK(y[4 * row + i] ==
+            Approx(gain[i] * x[4 * row + i] / std::sqrt(squares / 4 + 1e-3)).epsilon(1e-12));
+  }
+  const std::vector<Tensor> leaves{input, norm.gain};
+  const Tensor weights = Tensor::of<double>(std::vector<double>{3, 1, -2, 1, 0.5, 2, 1, -1}, Shape{2, 4});
+  CHECK(gradcheck([&] { return sum(norm(input) * weights); }, leaves, {}).passed);
+  LayerNorm by_scale(4, {.bias = false, .epsilon = 1e-3, .scale = kernel::NormScale::rms});
+  by_scale.gain = norm.gain;
+  CHECK(by_scale(input).to_doubles() == y);
+}
+
+TEST_CASE("feed forward: a gate multiplies the hidden units") {
+  for (const auto activation : {Activation::swiglu, Activation::geglu}) {
+    Rng rng(2);
+    FeedForward network(3, 5, {.activation = activation, .dropout = 0.5}, rng);
+    CHECK(count_parameters(network) == 2 * (3 * 5 + 5) + 5 * 3 + 3);
+    CHECK(parameters(network).back().name == "gate.bias");
+    convert(network, DType::f64);
+    for (const Named& named : parameters(network)) fill_normal(named.tensor->detach(), 0, 1, rng);
+    const std::vector<double> x{1, -2, 0.5, 3, 1, -1};
+    const Tensor input = leaf(Tensor::of<double>(x, Shape{2, 3}));
+    const auto layer = [](const Linear& linear, const double* in) {
+      std::vector<double> out = linear.bias.to_doubles();
+      const std::vector<double> w = linear.weight.to_doubles();
+      const size_t width = w.size() / out.size();
+      for (size_t o = 0; o < out.size(); ++o) {
+        for (size_t i = 0; i < width; ++i) out[o] += w[o * width + i] * in[i];
+      }
+      return out;
+    };
+    const std::vector<double> y = network(input, nullptr).to_doubles();
+    for (size_t row = 0; row < 2; ++row) {
+      std::vector<double> hidden = layer(network.up, x.data() + 3 * row);
+      const std::vector<double> gates = layer(network.gate, x.data() + 3 * row);
+      for (size_t i = 0; i < hidden.size(); ++i) {
+        const double g = gates[i];
+        hidden[i] *= activation == Activation::swiglu ? g / (1 + std::exp(-g))
+                                                      : g * 0.5 * std::erfc(-g / std::sqrt(2.0));
+      }
+      const std::vector<double> expected = layer(network.down, hidden.data());
+      for (size_t i = 0; i < 3; ++i) CHECK(y[3 * row + i] == Approx(expected[i]).epsilon(1e-10));
+    }
+    std::vector<Tensor> leaves{input};
+    for (const Named& named : parameters(network)) leaves.push_back(*named.tensor);
+    CHECK(gradcheck([&] { return sum(square(network(input, nullptr))); }, leaves, {}).passed);
+    Rng noise(1);
+    CHECK(network(input, &noise).to_doubles() != y);
+    // A gate is drawn last, so that the other layers start as they do without one.
+    Rng one(2), other(2);
+    const FeedForward plain(3, 5, {}, one), gated(3, 5, {.activation = activation}, other);
+    CHECK(plain.down.weight.to_host() == gated.down.weight.to_host());
+    CHECK_FALSE(plain.gate.weight);
+    CHECK(parameters(*std::make_unique<FeedForward>(
+                         3, 5, FeedForward::Options{.activation = activation, .bias = false}, rng))
+              .size() == 3);
+  }
 }
 
 TEST_CASE("feed forward: down(activation(up(x))), and dropout only with noise") {

@@ -40,6 +40,9 @@ struct Lister final : Fields {
   void on(const char* name, Choice& value, const char* help) override {
     add(name, help, "word ", value.word());
   }
+  void on(const char* name, WordSet& value, const char* help) override {
+    add(name, help, "words ", value.text());
+  }
   void enter(const char* name) override { group += std::string(name) + "."; }
   void leave() override { group.clear(); }
 };
@@ -80,10 +83,11 @@ TEST_CASE("fields: the options of a model, by name, kind and value") {
   CHECK(list.of("attention_dropout") == "number 0.25");  // follows
   CHECK(list.of("norm") == text("word ", config.norm == NormPlace::pre ? "pre" : "post"));
   CHECK(list.of("norm_bias") == text("truth ", config.norm_bias));
+  CHECK(list.of("attention_bias") == "words false");
   CHECK(list.of("length").empty());
   CHECK(list.of("head_dim") == text("integer ", config.head_dim));
   CHECK(list.of("position_deviation") == text("number ", config.position_deviation));
-  CHECK(list.found.size() == 30);
+  CHECK(list.found.size() == 32);
   CHECK(list.helped);
 }
 
@@ -97,7 +101,7 @@ TEST_CASE("fields: a visitor sets what it visits") {
   CHECK(config.output_bias != bias);
   Lister list;
   config.fields(list);
-  CHECK(list.of("activation") == "word silu");
+  CHECK(list.of("activation") == "word geglu");
   // the last word of each
   CHECK(list.of("position") == "word shaw_keys");
   CHECK(list.of("init") == "word xavier_fan_in");

@@ -17,9 +17,9 @@ class PlainAttention final : public Attention {
   };
 
   PlainAttention(const AttentionConfig& config, Rng& rng)
-      : query(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
-        key(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
-        value(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
+      : query(config.d_model, config.d_model, rng, {.bias = config.query_bias}),
+        key(config.d_model, config.d_model, rng, {.bias = config.key_bias}),
+        value(config.d_model, config.d_model, rng, {.bias = config.value_bias}),
         output(config.d_model, config.d_model, rng, {.bias = config.output_bias}),
         config_(config) {
     if (config.d_model % config.heads != 0)

@@ -31,6 +31,13 @@ struct Options {
   }
 };
 
+struct Biases {
+  bool query = false, key = false, output = false;
+  void fields(Fields& f) {
+    f("bias", WordSet({{"query", query}, {"key", key}, {"output", output}}), "which layers add one");
+  }
+};
+
 }  // namespace
 
 TEST_CASE("set_option: the nearest word within two edits") {
@@ -91,6 +98,32 @@ TEST_CASE("set_option: options of every kind, in groups") {
   CHECK(options.last == 1);
   for (const OptionText& option : options_of(options)) set_option(options, option.name, option.value, "");
   CHECK(options.inner.rate == 1e-5);
+}
+
+TEST_CASE("set_option: some of a few words") {
+  Biases biases;
+  const auto value = [&] { return options_of(biases).front().value; };
+  CHECK(value() == "false");
+  CHECK(options_of(biases).front().kind == "true or false, or some of query,key,output");
+  set_option(biases, "bias", "output,query", "");
+  CHECK(value() == "query,output");
+  CHECK((biases.query && !biases.key && biases.output));
+  CHECK_FALSE(is_bare_in_toml(options_of(biases).front()));
+  set_option(biases, "bias", "key", "");
+  CHECK(value() == "key");
+  set_option(biases, "bias", "true", "");
+  CHECK(value() == "true");
+  CHECK(is_bare_in_toml(options_of(biases).front()));
+  set_option(biases, "bias", "query,key,output", "");
+  CHECK(value() == "true");
+  for (const char* wrong : {"query,kye", "", "query,", "query, key", "true,query", "all"})
+    CHECK_THROWS_WITH(set_option(biases, "bias", wrong, "here: "),
+                      containing(text("here: bias = '", wrong, "'")) && containing("or true or false"));
+  CHECK_THROWS_WITH(set_option(biases, "bias", "query,kye", ""),
+                    containing("'kye' is unknown. Did you mean 'key'? Known: query, key, output."));
+  CHECK(value() == "true");  // a wrong text changes nothing
+  set_option(biases, "bias", "false", "");
+  CHECK(value() == "false");
 }
 
 TEST_CASE("set_option: wrong options name the value, the place and the legal ones") {

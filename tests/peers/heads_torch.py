@@ -66,7 +66,8 @@ class Model:
         for name, spec in self.config['attention'].items():
             if spec.split(':')[0] != 'softmax':
                 sys.exit(f'attention.{name} = {spec}: only plain softmax is known here')
-        if m['position'] not in ('sinusoid', 'learned', 'none') or m.get('kv_heads', 0) or m['norm_scale'] != 'variance':
+        if m['position'] not in ('sinusoid', 'learned', 'none') or m.get('kv_heads', 0) or m['norm_scale'] != 'variance' \
+                or m['activation'] in ('swiglu', 'geglu') or m.get('logit_scale', 1) != 1 or m.get('short_convolution', 0):
             sys.exit('this model has parts that are not known here')
         self.scale = math.sqrt(m['d_model']) if m['scale_embedding'] else 1.0
         self.activation = {'relu': F.relu, 'gelu': F.gelu, 'silu': F.silu,

@@ -67,6 +67,9 @@ class Model:
         for name in self.attentions:
             if config['attention'][name].split(':')[0] not in self.kinds or 'scale' in config['attention'][name]:
                 sys.exit(f'attention.{name} = {config["attention"][name]}: known here: {", ".join(self.kinds)}, without a scale')
+        if c['norm_scale'] == 'rms' or c['activation'] in ('swiglu', 'geglu') or c.get('logit_scale', 1) != 1 \
+                or c.get('short_convolution', 0):
+            sys.exit('this model has parts that are not known here')
         self.weights, self.config = weights, config
         self.width, self.heads, self.layers = c['d_model'], c['heads'], c['layers']
         self.pre, self.deviation, self.epsilon = c['norm'] == 'pre', c['norm_scale'] == 'deviation', c['norm_epsilon']

@@ -102,6 +102,25 @@ void judge_images(Judge& judge) {
   judge.add("avg_pool2d", {x}, [&](const std::vector<Tensor>& all) { return mean_pool_2d(all[0], window); });
 }
 
+void judge_blocks(Judge& judge) {
+  const int64_t length = judge.extent(), width = judge.extent(), taps = judge.extent(4);
+  const Tensor x = judge.normal({2, length, width});
+  using In = const std::vector<Tensor>&;
+  judge.add("rms_norm", {x, judge.normal({width})}, [](In in) { return rms_norm(in[0], in[1]); });
+  for (const bool causal : {true, false})
+    judge.add(causal ? "conv1d_causal" : "conv1d_same", {x, judge.normal({width, taps})},
+              [causal](In in) { return depthwise_convolution(in[0], in[1], causal); });
+  judge.add("swiglu", {x, judge.normal({7, width}), judge.normal({7, width}), judge.normal({width, 7})},
+            [&](In in) {
+              Rng rng(1);
+              FeedForward layer(width, 7, {.activation = Activation::swiglu, .bias = false}, rng);
+              layer.gate.weight = in[1];
+              layer.up.weight = in[2];
+              layer.down.weight = in[3];
+              return layer(in[0], nullptr);
+            });
+}
+
 struct Regression final : Module {
   Tensor weight, bias;
   void fields(Fields& f) override {
@@ -146,6 +165,7 @@ int main(int count, char** arguments) {
   judge_ops(judge);
   judge_losses(judge);
   judge_images(judge);
+  judge_blocks(judge);
   judge_optimizer(judge, OptimizerKind::adamw, "adamw");
   judge_optimizer(judge, OptimizerKind::adam, "adam");
   judge_optimizer(judge, OptimizerKind::sgd, "sgd");

@@ -18,6 +18,10 @@ def images(x):
     return x.permute(0, 3, 1, 2)
 
 
+def conv1d(x, taps, padding):
+    return F.conv1d(x.transpose(1, 2), taps[:, None], padding=padding, groups=taps.shape[0]).transpose(1, 2)
+
+
 def conv2d(x, weight, bias):
     channels = x.shape[3]
     kernel = weight.reshape(-1, 3, 3, channels).permute(0, 3, 1, 2)
@@ -45,6 +49,10 @@ OPS = {
     "kl": lambda x, y: F.kl_div(x, y, reduction="batchmean"),
     "cross_entropy": lambda x, y: F.cross_entropy(x, y.long(), label_smoothing=0.1, ignore_index=0, reduction="none"),
     "conv2d": conv2d,
+    "rms_norm": lambda x, gain: F.rms_norm(x, gain.shape, gain, 1e-5),
+    "conv1d_causal": lambda x, taps: conv1d(F.pad(x, (0, 0, taps.shape[1] - 1, 0)), taps, 0),
+    "conv1d_same": lambda x, taps: conv1d(x, taps, "same"),
+    "swiglu": lambda x, gate, up, down: F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down),
     "max_pool2d": lambda x: F.max_pool2d(images(x), 3, 2, 1).permute(0, 2, 3, 1),
     "avg_pool2d": lambda x: F.avg_pool2d(images(x), 3, 2, 1).permute(0, 2, 3, 1),
 }

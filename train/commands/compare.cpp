@@ -123,7 +123,8 @@ Command command::compare() {
           .max_positional = 1000,
           .options = with_machine_options(
               {recipe_option,
-               {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
+               {"attention", "A,B,C",
+                "train the preset with each of these; may be repeated; (gla*3,softmax) is one"},
                {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
                {"budget", "TIME",
                 "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same command "

@@ -374,9 +374,8 @@ std::string to_toml(Config& config) {
       group = option.name.substr(0, dot);
       out += "\n[" + group + "]\n";
     }
-    const bool bare = is_number(option.kind) || option.kind == "true or false";
-    std::string line =
-        option.name.substr(dot + 1) + " = " + (bare ? bare_text(option) : in_quotes(option.value));
+    std::string line = option.name.substr(dot + 1) + " = " +
+                       (is_bare_in_toml(option) ? bare_text(option) : in_quotes(option.value));
     constexpr size_t help_column = 32;
     line.resize(std::max(line.size(), help_column), ' ');
     out += line + "  # " + option.help + "\n";

@@ -53,7 +53,7 @@ void check_kind(const Config& config) {
            ": model.kind = seq2seq has no self-attention. Give --cross-attention only.");
   }
   for (const char* key : {"position", "norm", "norm_scale", "norm_epsilon", "norm_bias", "feed_forward",
-                          "feed_forward_bias", "activation", "identity_projections"}) {
+                          "feed_forward_bias", "activation", "identity_projections", "short_convolution"}) {
     if (config.is_on_command_line(text("model.", key)))
       fail("model.", key, " is of transformers, and model.kind = seq2seq has none. Take it out.");
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/attention/layered_spec.h"
 #include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
@@ -86,17 +87,13 @@ std::string scores_text(const ComparedRun& run) {
 }  // namespace
 
 std::vector<std::string> split_specs(const std::string& list) {
-  std::vector<std::string> specs;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string piece = list.substr(begin, end - begin);
-    const size_t equals = piece.find('=');
-    const bool is_option = equals != piece.npos && equals < piece.find_first_of(":;");  // no softmax;1=linear
-    if (is_option && !specs.empty())
-      specs.back() += "," + piece;
-    else
-      specs.push_back(piece);
-    begin = end + 1;
+  std::vector<std::string> specs = split_spec_list(list);
+  for (std::string& spec : specs) {
+    const bool is_grouped = spec.size() > 2 && spec.front() == '(' && spec.back() == ')';
+    if (!is_grouped && spec.find_first_of("()*") != spec.npos)
+      fail("--attention ", shown(list), ": '", shown(spec),
+           "' is not one attention. Put one whose layers differ in parentheses: '(gla*3,softmax),linear'.");
+    if (is_grouped) spec = spec.substr(1, spec.size() - 2);
   }
   return specs;
 }

@@ -22,7 +22,8 @@ struct PlannedRun {
   std::vector<std::string> changes{};  ///< settings that differ from those of the run `from`, as KEY=VALUE
 };
 
-/// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
+/// Splits "fastmax:p=1,softmax" into two specs, as split_spec_list() does. One whose layers take turns is in
+/// parentheses, "(gla*3,softmax),linear", which are taken off; fails where they are missing.
 std::vector<std::string> split_specs(const std::string& list);
 
 /// Words as part of a file's name: runs of characters other than letters, digits and '_' become one '-'.

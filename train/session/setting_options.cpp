@@ -132,7 +132,9 @@ std::vector<Setting> settings() {
 std::vector<CommandOption> options_beside_settings(const Command& command) {
   std::vector<CommandOption> out;
   if (command.attention) {
-    out.push_back({"attention", "SPEC", "self-attention of all layers: name or name:key=value,..."});
+    out.push_back(
+        {"attention", "SPEC",
+         "self-attention: name or name:key=value,...; by layer: gla*3,softmax or softmax;1-11=gla"});
     out.push_back({"cross-attention", "SPEC", "attention from decoder to encoder"});
   }
   out.push_back(

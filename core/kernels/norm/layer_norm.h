@@ -1,4 +1,5 @@
-// Layer normalisation in one pass. Ba et al. 2016, arXiv 1607.06450.
+// Layer normalisation in one pass, and RMS norm. Ba et al. 2016, arXiv 1607.06450; Zhang and Sennrich 2019,
+// arXiv 1910.07467.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -7,15 +8,16 @@
 namespace heed::kernel {
 
 /// Divisor of a row: `variance` is sqrt(population variance + epsilon), the usual layer norm; `deviation` is
-/// sample standard deviation + epsilon, as in the published opus_books recipe.
-enum class NormScale { variance, deviation };
+/// sample standard deviation + epsilon, as in the published opus_books recipe; `rms` subtracts no mean and
+/// divides by sqrt(mean of squares + epsilon).
+enum class NormScale { variance, deviation, rms };
 
 /// Tensors of LayerNorm.
 struct LayerNormTensors {
   Tensor x;           ///< [N, d]
   Tensor gain, bias;  ///< [d]; the bias may be empty
   Tensor y;           ///< written: [N, d]
-  Tensor mean, rstd;  ///< written: [N], for the gradient
+  Tensor mean, rstd;  ///< written: [N], for the gradient; the mean is 0 with NormScale::rms
 };
 
 /// y = gain (x - mean) rstd + bias over the last axis.

@@ -21,7 +21,7 @@ struct RowStatistics {
 template <class T>
 RowStatistics<T> row_statistics(const T* x, const LayerNormScaling& scaling) {
   const int64_t width = scaling.width;
-  const T mean = static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width));
+  const T mean = scaling.centre(static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width)));
   const T squares = lanes::sum_of<T>(
       width, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); },
       [&](int64_t i, lanes::vector<T>& to) {
@@ -100,7 +100,7 @@ void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilo
               lanes::load<T>(factor, gain + i);
               to *= factor;
             });
-        const T mean_g = sum_g / static_cast<T>(width);
+        const T mean_g = scaling.centre(sum_g / static_cast<T>(width));
         const T k = scaling.gradient_factor(sum_gh, rstd);
 #pragma GCC ivdep
         for (int64_t i = 0; i < width; ++i) {

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(cuda::block)
     value[j] = i < width ? x[i] : T(0);
     total += value[j];
   }
-  const T mean = cuda::warp_sum(total) / static_cast<T>(width);
+  const T mean = scaling.centre(cuda::warp_sum(total) / static_cast<T>(width));
   for (int j = 0; j < per_lane; ++j) {
     const T deviation = lane() + j * lanes < width ? value[j] - mean : T(0);
     squares += deviation * deviation;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(cuda::block)
   y += row * width;
   T total = 0, squares = 0;
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) total += x[i];
-  const T mean = cuda::block_sum(total, scratch) / static_cast<T>(width);
+  const T mean = scaling.centre(cuda::block_sum(total, scratch) / static_cast<T>(width));
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) squares += (x[i] - mean) * (x[i] - mean);
   const T rstd = scaling.rstd(cuda::block_sum(squares, scratch));
   if (threadIdx.x == 0) {
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(block_warps* lanes)
       dgain[j] += dy * h[j];
       dbias[j] += dy;
     }
-    const T mean_g = cuda::warp_sum(sum_g) / static_cast<T>(width);
+    const T mean_g = scaling.centre(cuda::warp_sum(sum_g) / static_cast<T>(width));
     const T k = scaling.gradient_factor(cuda::warp_sum(sum_gh), rstd);
     for (int j = 0; j < per_lane; ++j) {
       const int64_t i = lane() + j * lanes;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(cuda::block)
     sum_g += g;
     sum_gh += g * ((in.x[first + i] - mean) * rstd);
   }
-  const T mean_g = cuda::block_sum(sum_g, scratch) / static_cast<T>(width);
+  const T mean_g = scaling.centre(cuda::block_sum(sum_g, scratch) / static_cast<T>(width));
   const T k = scaling.gradient_factor(cuda::block_sum(sum_gh, scratch), rstd);
   for (int64_t i = threadIdx.x; i < width; i += cuda::block)
     dx[first + i] = rstd * (in.dy[first + i] * in.gain[i] - mean_g - (in.x[first + i] - mean) * rstd * k);

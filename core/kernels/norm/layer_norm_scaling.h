@@ -14,12 +14,18 @@ struct LayerNormScaling {
   NormScale scale;
   int64_t width;
 
+  /// `mean` of a row, or 0 where none is subtracted: the mean of x in y, and that of g in dx.
+  template <class T>
+  HEED_BOTH T centre(T mean) const {
+    return scale == NormScale::rms ? T(0) : mean;
+  }
+
   /// rstd = 1 / sqrt(squares / width + epsilon), or with NormScale::deviation 1 / (sqrt(squares / (width -
   /// 1)) + epsilon), where squares = sum (x - mean)^2.
   template <class T>
   HEED_BOTH T rstd(T squares) const {
     const auto total = static_cast<double>(squares);
-    if (scale == NormScale::variance)
+    if (scale != NormScale::deviation)
       return static_cast<T>(1 / std::sqrt(total / static_cast<double>(width) + epsilon));
     const double deviation = width > 1 ? std::sqrt(total / static_cast<double>(width - 1)) : 0;
     return static_cast<T>(1 / (deviation + epsilon));
@@ -30,7 +36,7 @@ struct LayerNormScaling {
   template <class T>
   HEED_BOTH T gradient_factor(T sum_gh, T rstd) const {
     const auto total = static_cast<double>(sum_gh);
-    if (scale == NormScale::variance) return static_cast<T>(total / static_cast<double>(width));
+    if (scale != NormScale::deviation) return static_cast<T>(total / static_cast<double>(width));
     const double deviation_rstd = 1 - epsilon * static_cast<double>(rstd);
     return width > 1 && deviation_rstd > 0
                ? static_cast<T>(total / (static_cast<double>(width - 1) * deviation_rstd))

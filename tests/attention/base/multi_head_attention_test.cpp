@@ -35,11 +35,16 @@ Tensor random(const Shape& shape, uint64_t seed) {
 TEST_CASE("layer: biases where the host wants them") {
   const auto bare = made({.d_model = 6, .heads = 3});
   CHECK(count_parameters(*bare) == 4 * 36);
-  const auto input = made({.d_model = 6, .heads = 3, .input_bias = true});
+  const auto input =
+      made({.d_model = 6, .heads = 3, .query_bias = true, .key_bias = true, .value_bias = true});
   CHECK(count_parameters(*input) == 4 * 36 + 3 * 6);
   CHECK_FALSE(multi_head(*input).output.bias);
-  CHECK(count_parameters(*made({.d_model = 6, .heads = 3, .input_bias = true, .output_bias = true})) ==
-        4 * 36 + 4 * 6);
+  const auto some = made({.d_model = 6, .heads = 3, .query_bias = true, .output_bias = true});
+  CHECK(count_parameters(*some) == 4 * 36 + 2 * 6);
+  CHECK(multi_head(*some).query.bias);
+  CHECK_FALSE(multi_head(*some).key.bias);
+  CHECK_FALSE(multi_head(*some).value.bias);
+  CHECK(multi_head(*some).output.bias);
 }
 
 TEST_CASE("layer: initial weights as the host wants them") {

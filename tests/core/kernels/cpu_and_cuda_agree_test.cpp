@@ -8,6 +8,7 @@
 #include "heed/core/kernels/content/prob_sparse.h"
 #include "heed/core/kernels/content/segment_mean.h"
 #include "heed/core/kernels/content/sort.h"
+#include "heed/core/kernels/elementwise/depthwise_convolution.h"
 #include "heed/core/kernels/norm/cross_entropy.h"
 #include "heed/core/kernels/norm/layer_norm.h"
 #include "heed/core/launch.h"
@@ -107,9 +108,24 @@ TEST_CASE("twins: rows are added to tables of any size") {
                                 random_tensor(Shape{2, 2, count, width}, dtype, 2), y);
 }
 
+TEST_CASE("twins: depthwise convolutions and the gradients of their taps") {
+  const DType dtype = any_float();
+  const int64_t taps = GENERATE(1, 4, 16), length = GENERATE(1, 5, 700), channels = GENERATE(1, 33, 300);
+  const Shape shape{3, length, channels};
+  const Tensor x = random_tensor(shape, dtype), dy = random_tensor(shape, dtype, 2),
+               weight = random_tensor(Shape{taps, channels}, dtype, 3);
+  const Tensor y = empty_like(x), dtaps = empty_like(weight);
+  for (const kernel::TapPlaces places :
+       {kernel::TapPlaces{.first = 1 - taps}, {.first = taps - 1, .step = -1}, {.first = -(taps / 2)}}) {
+    agree<kernel::DepthwiseConvolution>(tolerance(dtype), {y}, x, weight, places, y);
+    agree<kernel::DepthwiseConvolutionTaps>(50 * tolerance(dtype), {dtaps}, x, dy, places, dtaps);
+  }
+}
+
 TEST_CASE("twins: layers of any width are normalised") {
   const DType dtype = any_float();
-  const auto scale = GENERATE(kernel::NormScale::variance, kernel::NormScale::deviation);
+  const auto scale =
+      GENERATE(kernel::NormScale::variance, kernel::NormScale::deviation, kernel::NormScale::rms);
   const int64_t width = GENERATE(1, 128, 129, 300, 1000, 1024, 1025, 3000);
   const int64_t rows = width > 500 ? 70 : 5000;
   const Shape shape{rows, width};

@@ -72,6 +72,11 @@ TEST_CASE("comparison: a comma begins a spec unless an option follows it") {
   CHECK(split_specs("softmax,fastmax:p=1,linear") == List{"softmax", "fastmax:p=1", "linear"});
   CHECK(split_specs("linear:features=elu,scale=2,window:left=2,right=2") ==
         List{"linear:features=elu,scale=2", "window:left=2,right=2"});
+  CHECK(split_specs("(gla:rank=4*3,softmax),linear,(softmax*2,linear)") ==
+        List{"gla:rank=4*3,softmax", "linear", "softmax*2,linear"});
+  CHECK_THROWS_WITH(split_specs("gla*3,softmax"),
+                    containing("'gla*3' is not one attention") && containing("'(gla*3,softmax),linear'"));
+  CHECK_THROWS_WITH(split_specs("(gla,softmax"), containing("parentheses"));
   CHECK(split_specs("softmax,,linear") == List{"softmax", "", "linear"});  // refused later, as '' by its name
 }
 

@@ -72,6 +72,10 @@ void LongTask::check_settings(const Config& config) const {
     fail(
         "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
         "use model.position = learned or sinusoid, or data.pixel_zero = token.");
+  if (tokens().drop_zeros && config.model.short_convolution > 0)
+    fail("model.short_convolution = ", config.model.short_convolution,
+         ": data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than its taps. "
+         "Use data.pixel_zero = token.");
   if (options_.mean_over == LongOptions::MeanOver::all && !tokens().fixed)
     fail("data.mean_over = all: inputs of the task ", config.task_name,
          " differ in length, so the padding of a batch would count. Use real or padded.");

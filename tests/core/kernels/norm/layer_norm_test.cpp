@@ -1,4 +1,4 @@
-// Layer norm by variance and by sample deviation, against plain loops and central differences.
+// Layer norm by variance and by sample deviation, and RMS norm, against plain loops and central differences.
 #include "heed/core/kernels/norm/layer_norm.h"
 #include "heed/core/launch.h"
 
@@ -17,8 +17,9 @@ std::vector<double> exact(const std::vector<double>& x, const std::vector<double
   for (size_t row = 0; row < x.size(); row += width) {
     double mean = 0, squares = 0;
     for (size_t i = 0; i < width; ++i) mean += x[row + i] / static_cast<double>(width);
+    if (scale == NormScale::rms) mean = 0;
     for (size_t i = 0; i < width; ++i) squares += (x[row + i] - mean) * (x[row + i] - mean);
-    const double divisor = scale == NormScale::variance
+    const double divisor = scale != NormScale::deviation
                                ? std::sqrt(squares / static_cast<double>(width) + epsilon)
                                : std::sqrt(squares / static_cast<double>(width - 1)) + epsilon;
     for (size_t i = 0; i < width; ++i) {
@@ -33,7 +34,7 @@ std::vector<double> exact(const std::vector<double>& x, const std::vector<double
 TEST_CASE("layer_norm: values, with and without a bias") {
   const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
-  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
+  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation, NormScale::rms);
   const int64_t width = GENERATE(2, 7, 16, 128, 500);
   const int64_t rows = 45;
   const Tensor x = random_tensor(Shape{rows, width}, dtype, 1, 2, 5);
@@ -52,7 +53,7 @@ TEST_CASE("layer_norm: values, with and without a bias") {
 
 TEST_CASE("layer_norm: gradients by central differences") {
   const OnEachDevice here;
-  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
+  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation, NormScale::rms);
   const int64_t width = GENERATE(2, 5, 19, 40);
   const double epsilon = GENERATE(1e-5, 0.3);
   const int64_t rows = 6;
@@ -101,7 +102,7 @@ TEST_CASE("layer_norm: gradients by central differences") {
 
 TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias gets none") {
   const OnEachDevice here;
-  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
+  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation, NormScale::rms);
   const int64_t rows = 300, width = 200;
   const auto run = [&](DType dtype, bool with_bias) {
     const Tensor x = random_tensor(Shape{rows, width}, dtype, 1),
