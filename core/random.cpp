@@ -50,10 +50,12 @@ void Rng::restore(int64_t tick, int64_t draws) {
 }
 
 void fill_normal(const Tensor& x, double mean, double deviation, Rng& rng) {
+  ++x.storage()->version;
   launch<kernel::FillNormal>(x.device(), x, mean, deviation, rng.next());
 }
 
 void fill_uniform(const Tensor& x, double low, double high, Rng& rng) {
+  ++x.storage()->version;
   launch<kernel::FillUniform>(x.device(), x, low, high, rng.next());
 }
 

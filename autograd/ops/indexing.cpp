@@ -107,7 +107,11 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
 
 Tensor dropout(const Tensor& x, double p, Rng* rng) {
   if (p < 0 || p >= 1) fail("dropout: p = ", p, ". It must be at least 0 and below 1.");
-  if (rng == nullptr || p == 0) return x;
+  if (p == 0) return x;
+  if (rng == nullptr) {
+    if (recording() && x.node() && !x.node()->leaf) x.node()->omitted_dropout = p;
+    return x;
+  }
   const auto drop = [p, draw = rng->next()](const Tensor& from) {
     const Tensor to = empty_like(from);
     launch<kernel::Dropout>(from.device(), contiguous(from.detach()), p, draw, to);

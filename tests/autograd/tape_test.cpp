@@ -210,6 +210,10 @@ TEST_CASE("tape: what cannot be swept is refused kindly") {
   backward(loss);
   CHECK_THROWS_WITH(backward(loss), containing("sum_to was already swept. Compute the loss anew"));
   CHECK(grad_of(p).to_host() == Floats{2, 2});
+  CHECK_THROWS_WITH(
+      backward(sum(square(grad_of(p)))),
+      containing("nothing was recorded") &&
+          containing("What grad_of() gives is a constant: second derivatives are not supported."));
 }
 
 TEST_CASE("tape: a loss built on a swept part is refused before any gradient moves") {
