@@ -7,7 +7,7 @@ namespace heed {
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
                   kernel::NormScale scale) {
-  const int64_t width = x.extent(-1);
+  const int64_t width = x.extent(axis_of("layer_norm", x, -1));
   if (!(gain.shape() == Shape{width}) || (bias && !(bias.shape() == Shape{width}))) {
     fail("layer_norm: gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
          "], and so must the bias.");

@@ -52,6 +52,10 @@ TEST_CASE("in place: each change of what an op has read is found before its grad
         Rng rng(1);
         fill_normal(x, 0, 1, rng);
       }};
+  Rng rng(1);
+  const Tensor gaps = view::slice(Tensor::zeros(Shape{2, 3}), 1, 0, 1);
+  CHECK_THROWS_WITH(fill_uniform(gaps, 0, 1, rng), containing("fill_uniform: x [2, 1] is a view with gaps"));
+  CHECK_THROWS_WITH(fill_normal(gaps, 0, 1, rng), containing("fill_normal: x [2, 1] is a view with gaps"));
   for (const auto& change : changes) {
     const Tensor x = leaf(Tensor::from({1, 2}));
     const Tensor kept = sum(square(x));
