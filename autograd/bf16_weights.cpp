@@ -20,6 +20,7 @@ Bf16Weights::Bf16Weights(std::span<const Tensor> weights) {
     entry->second = Tensor(weight.shape(), DType::bf16, weight.device());
     launch<kernel::Copy>(weight.device(), original, entry->second);
     launch<kernel::Copy>(weight.device(), entry->second, original);
+    ++original.storage()->version;
   }
 }
 

@@ -33,6 +33,8 @@ struct Node : NonCopyable {
   bool leaf = false;             ///< made by leaf(): the gradient stays after backward()
   bool in_arena = false;  ///< the gradient of this leaf is a part of an optimizer's buffer, never replaced
   bool fresh = false;  ///< in_arena: a gradient overwrites the buffer and clears this; later ones are added
+  /// The rate of a dropout() of this result that had no random numbers and so changed nothing; 0: none.
+  double omitted_dropout = 0;
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 

@@ -28,16 +28,16 @@ Tensor maximum(const Tensor& a, const Tensor& b);  ///< where equal, the gradien
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
 Tensor maximum(const Tensor& x, double limit);     ///< max(x, limit); where equal, x gets the gradient
 Tensor minimum(const Tensor& x, double limit);     ///< min(x, limit); where equal, x gets the gradient
-Tensor affine(const Tensor& x, double scale, double shift);                         ///< scale x + shift
-inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }               ///< -x
-inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }      ///< x + c
-inline Tensor operator-(const Tensor& x, double c) { return affine(x, 1, -c); }     ///< x - c
-inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }      ///< c x
-inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }      ///< c x
-inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }  ///< x times 1 / c
-inline Tensor operator+(double c, const Tensor& x) { return affine(x, 1, c); }      ///< c + x
-inline Tensor operator-(double c, const Tensor& x) { return affine(x, -1, c); }     ///< c - x
-Tensor operator/(double c, const Tensor& x);                                        ///< c / x
+Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
+Tensor operator-(const Tensor& x);                           ///< -x
+Tensor operator+(const Tensor& x, double c);                 ///< x + c
+Tensor operator-(const Tensor& x, double c);                 ///< x - c
+Tensor operator*(const Tensor& x, double c);                 ///< c x
+Tensor operator*(double c, const Tensor& x);                 ///< c x
+Tensor operator/(const Tensor& x, double c);                 ///< x times 1 / c
+Tensor operator+(double c, const Tensor& x);                 ///< c + x
+Tensor operator-(double c, const Tensor& x);                 ///< c - x
+Tensor operator/(double c, const Tensor& x);                 ///< c / x
 /// x^exponent; NaN for a negative x and an exponent that is not whole.
 Tensor pow(const Tensor& x, double exponent);
 /// x where `mask` (u8, broadcast) is not zero, `otherwise` elsewhere.

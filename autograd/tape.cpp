@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "heed/autograd/backward_findings.h"
 #include "heed/autograd/gradient_hooks.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -301,6 +302,7 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
   add_to(*y.node(), dy.detach());
   while (!order.empty()) {
     Node& node = *order.back();
+    detail::find_omitted_dropout(node);
     if (Tensor gradient = std::move(node.grad)) {
       node.grad = Tensor();
       Gradients gradients = gradients_of(node, gradient);
@@ -310,6 +312,7 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
         check_gradient(node, i, gradients[i]);
         if (!traces.empty()) check_finite("a gradient of ", node.op, gradients[i], node.module);
         add_to(*node.inputs[i], std::move(gradients[i]));
+        detail::find_stray(node.inputs[i], node);
       }
     }
     pending_uses.gradients_added(node);
@@ -326,7 +329,7 @@ void backward(const Tensor& y, const Tensor& dy) {
   if (!y.node()) {
     fail(
         "backward: nothing was recorded. Compute the loss from a leaf or a module's parameters, outside "
-        "NoGrad.");
+        "NoGrad. What grad_of() gives is a constant: second derivatives are not supported.");
   }
   run_backward(y, dy, 0, {});
 }

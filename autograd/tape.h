@@ -14,7 +14,8 @@ namespace heed {
 
 /// Marks `x` as a leaf: gradients of what is computed from it are kept in grad_of(x).
 Tensor leaf(const Tensor& x);
-/// The gradient of a leaf after backward(); empty when none has reached it.
+/// The gradient of a leaf after backward(); empty when none has reached it. It is a constant: no gradient
+/// flows through it, since second derivatives are not supported.
 Tensor grad_of(const Tensor& x);
 
 /// Attaches a node to y that computes the gradients of `inputs`. Returns y unchanged when no input needs a

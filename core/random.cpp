@@ -49,11 +49,24 @@ void Rng::restore(int64_t tick, int64_t draws) {
   launch<kernel::Fill>(tick_.device(), tick_, static_cast<double>(tick));
 }
 
+namespace {
+
+/// Fails for a view with gaps, which random numbers would fill in other places; marks x as changed.
+void note_filled(const char* name, const Tensor& x) {
+  if (!x.contiguous())
+    fail(name, ": x ", x.shape(), " is a view with gaps. Fill a tensor of its own, and copy_() it there.");
+  ++x.storage()->version;
+}
+
+}  // namespace
+
 void fill_normal(const Tensor& x, double mean, double deviation, Rng& rng) {
+  note_filled("fill_normal", x);
   launch<kernel::FillNormal>(x.device(), x, mean, deviation, rng.next());
 }
 
 void fill_uniform(const Tensor& x, double low, double high, Rng& rng) {
+  note_filled("fill_uniform", x);
   launch<kernel::FillUniform>(x.device(), x, low, high, rng.next());
 }
 

@@ -175,7 +175,7 @@ Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
 
 Tensor permute(const Tensor& x, std::span<const int64_t> axes) {
   if (static_cast<int64_t>(axes.size()) != x.rank())
-    fail("permute: ", axes.size(), " axes for ", x.shape(), ".");
+    fail("permute: ", axes.size(), " axes for ", x.shape(), ". Name each axis once.");
   Shape shape;
   Strides strides;
   uint64_t seen = 0;

@@ -58,7 +58,7 @@ class Tensor {
   int64_t bytes() const { return size_ * bytes_of(dtype_); }
   bool contiguous() const;  ///< row major without gaps
 
-  /// Pointer to the first element; checks the dtype. A device pointer on CUDA.
+  /// Pointer to the first element; checks the dtype. Device memory on CUDA. The tape sees no writes to it.
   template <class T>
   T* data() const {
     if (dtype_ != dtype_of<T>) wrong_dtype(dtype_of<T>);

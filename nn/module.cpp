@@ -181,6 +181,7 @@ std::string summary(Module& module) {
 }
 
 std::string save_bytes(Module& module) {
+  check_names(module);
   std::vector<TensorBytes> list;
   std::vector<Tensor> kept;
   for (const Named& named : tensors(module)) {
@@ -216,6 +217,7 @@ void detail::overwrite(Tensor& x, std::span<const std::byte> bytes) {
 }
 
 void load_bytes(Module& module, const std::string& bytes, const std::string& name) {
+  check_names(module);
   const SafeTensors file = SafeTensors::parse(bytes, name);
   const std::vector<Named> all = tensors(module);
   std::set<std::string> wanted;
@@ -242,6 +244,23 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
   }
   for (const TensorEntry& entry : file.entries()) file.check_finite(entry);
   for (const Named& named : all) detail::overwrite(*named.tensor, file.bytes(*file.find(named.name)));
+}
+
+void check_names(Module& module) {
+  std::unordered_map<std::string, const Tensor*> tensors;
+  visit_tensors(module, [&](const std::string& name, Tensor& tensor) {
+    const auto [known, is_new] = tensors.emplace(name, &tensor);
+    if (!is_new && identity(*known->second) != identity(tensor))
+      fail("model: fields() names two tensors ", name, ", of shapes ", known->second->shape(), " and ",
+           tensor.shape(), ". Give each a name of its own.");
+  });
+  std::unordered_map<std::string, Module*> children;
+  visit_modules(module, [&](const std::string& name, Module& child) {
+    const auto [known, is_new] = children.emplace(name, &child);
+    if (!is_new && known->second != &child)
+      fail("model: fields() names two modules ", name, ", of ", count_parameters(*known->second), " and ",
+           count_parameters(child), " parameters. Give each a name of its own.");
+  });
 }
 
 void check_listed(Module& module, const Tensor& loss) {

@@ -74,6 +74,10 @@ void load_bytes(Module& module, const std::string& bytes, const std::string& nam
 /// mistakes in fields() or forward(). The trainer calls it before its first step.
 void check_listed(Module& module, const Tensor& loss);
 
+/// Fails where fields() gives one name to two tensors or to two children. The optimizer, save() and load()
+/// call it.
+void check_names(Module& module);
+
 /// Calls f(dotted name, tensor) for every tensor of a module; for a tied one once under each name.
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
 /// Calls f(dotted name, tensor) for every tensor and for every empty one, such as random numbers that a user

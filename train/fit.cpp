@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "heed/attention/spec.h"
+#include "heed/autograd/backward_findings.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/counted_work.h"
 #include "heed/core/io/files.h"
@@ -14,7 +15,9 @@
 #include "heed/core/settings_in_errors.h"
 #include "heed/data/text/text.h"
 #include "heed/train/distributed/processes.h"
+#include "heed/train/fit_end.h"
 #include "heed/train/fit_run.h"
+#include "heed/train/loop/stop_signals.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/resume_point.h"
 
@@ -187,9 +190,41 @@ FitOptions shortened(FitOptions options) {
   return options;
 }
 
+/// Warns once where the loss function gives the model no random numbers, so that dropout is left out.
+class OmittedDropoutWarning final : public Callback {
+ public:
+  void after_step(const TrainContext& context, const StepResult&) override {
+    const double rate = take_backward_findings().omitted_dropout;
+    if (rate == 0 || has_warned_ || !context.group.is_main()) return;
+    has_warned_ = true;
+    io::print_error(
+        text("fit: the loss function leaves out dropout = ", rate,
+             ", since it gives the model no random numbers.\nLet it pass its ForwardContext on, or "
+             "make the model with dropout = 0.\n"));
+  }
+
+ private:
+  bool has_warned_ = false;
+};
+
+FitEnd end_of(const TrainResult& done, const Trainer& trainer) {
+  if (done.stopped_by != 0) return FitEnd::signal;
+  if (!done.early) return FitEnd::steps;
+  return trainer.patience_exhausted() ? FitEnd::patience : FitEnd::time_limit;
+}
+
+/// "fit: resumes runs/mine at step 39 with FitOptions::epochs = 4, before 3"
+std::string describe_resume(const RunFolder& folder, int64_t step,
+                            const std::vector<ChangedOption>& changed) {
+  std::string words = text("fit: resumes ", folder.path(), " at step ", step);
+  for (const ChangedOption& one : changed)
+    words += (&one == changed.data() ? " with " : "; ") + to_string(one);
+  return words + "\n";
+}
+
 /// fit() in one of the processes of `group`, which all have the same arguments.
-TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader, const LossFunction& loss,
-                         const FitOptions& options) {
+FitResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader, const LossFunction& loss,
+                       const FitOptions& options) {
   std::optional<Config> config;
   FitData data;
   group.together([&] {
@@ -221,15 +256,30 @@ TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader,
                                    " examples"));
   }
   std::optional<Trainer> trainer;
-  group.together([&] { trainer.emplace(*config, folder, resume, progress, group, options.callbacks); });
-  if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
-  for (const ChangedOption& one : changed) progress.say("changed", to_string(one));
+  OmittedDropoutWarning omitted_dropout;
+  std::vector<Callback*> callbacks = options.callbacks;
+  if (options.overfit_batches == 0) callbacks.push_back(&omitted_dropout);
+  group.together([&] { trainer.emplace(*config, folder, resume, progress, group, std::move(callbacks)); });
+  if (resume && !progress.quiet) io::print_error(describe_resume(folder, resume->step, changed));
   const bool is_complete = trainer->step() >= trainer->total_steps() || trainer->patience_exhausted();
   group.together_on_main([&] {
     if (!folder.is_none() && !is_complete)
       begin_fit_session(folder, config->train, data, changed, group.size(), trainer->step());
   });
-  return trainer->run();
+  const TrainResult done = trainer->run();
+  const FitResult result{.end = end_of(done, *trainer),
+                         .step = done.step,
+                         .best_step = done.best_step,
+                         .best = done.best,
+                         .seconds = done.seconds,
+                         .early = done.early,
+                         .stopped_by = done.stopped_by};
+  if (!progress.quiet) {
+    FitOptions kept = options;
+    if (options.fast_dev_run) kept.folder.clear();
+    io::print_error(describe_end(result, kept, done.steps_taken));
+  }
+  return result;
 }
 
 }  // namespace
@@ -238,7 +288,7 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
                       const FitOptions& options) {
   const SettingsSourceScope source(SettingsSource::fit);
   ProcessGroup& group = options.processes != nullptr ? *options.processes : join_processes();
-  TrainResult done;
+  FitResult done;
   try {
     done = fit_in_group(group, model, loader, loss, options.fast_dev_run ? shortened(options) : options);
   } catch (const CollectiveError&) {
@@ -249,13 +299,8 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
   }
   const int64_t taken = options.overfit_batches > 0 ? 0 : done.step * options.grad_accumulation;
   loader.seek({taken / loader.batches(), taken % loader.batches()});
-  if (done.stopped_by != 0) std::raise(done.stopped_by);
-  return {.step = done.step,
-          .best_step = done.best_step,
-          .best = done.best,
-          .seconds = done.seconds,
-          .early = done.early,
-          .stopped_by = done.stopped_by};
+  if (done.stopped_by != 0 && !StopSignals::any_alive()) std::raise(done.stopped_by);
+  return done;
 }
 
 LearningRateCurve detail::find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,

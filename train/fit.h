@@ -59,14 +59,23 @@ struct FitOptions {
   int64_t overfit_batches = 0;
 };
 
+/// Why a call of fit() ended.
+enum class FitEnd {
+  steps,       ///< all steps of FitOptions::steps or epochs are taken
+  patience,    ///< FitOptions::patience validations in a row brought nothing better
+  time_limit,  ///< FitOptions::time_limit is over
+  signal,      ///< a signal came: FitResult::stopped_by
+};
+
 /// How a call of fit() ended.
 struct FitResult {
-  int64_t step = 0;       ///< steps taken, those before resuming included
-  int64_t best_step = 0;  ///< step of the best validation; 0: none
-  Scores best = {};       ///< scores of the best validation
-  double seconds = 0;     ///< seconds of training, validations included
-  bool early = false;     ///< patience or time limit ended it
-  int stopped_by = 0;     ///< a signal's number, or 0: see fit()
+  FitEnd end = FitEnd::steps;  ///< why it ended
+  int64_t step = 0;            ///< steps taken, those before resuming included
+  int64_t best_step = 0;       ///< step of the best validation; 0: none
+  Scores best = {};            ///< scores of the best validation
+  double seconds = 0;          ///< seconds of training, validations included
+  bool early = false;          ///< patience or time limit ended it: see `end`
+  int stopped_by = 0;          ///< a signal's number, or 0: see fit()
 };
 
 /// The loss of one batch: rank 0, a mean over it.
@@ -96,14 +105,17 @@ LossFunction bound(Model& model, Loss& loss) {
 /// batch's mean loss as a Tensor of rank 0, or a LossOutput where metrics need logits; it passes the context
 /// on to the model, for dropout. The model keeps the weights of the last step; the folder has the best ones.
 /// Model and batches are on the default device: DefaultDevice.
+/// Unless quiet, its last line on standard error says why it ended: FitResult::end.
 /// The same seeds give the same bits, for any number of threads. A signal such as that of Ctrl-C ends it
-/// after its step, saves where there is a folder, and is raised again: a program that handles it gets
-/// `stopped_by`. Fails for options out of range, for a folder of a run with other data or options
-/// (FitOptions::folder), and where numbers stop being finite.
-/// Several processes (docs/how-to/several-processes.md) call it with the same model, data and options: each
-/// computes its rows of every batch, the gradients are summed, and all end with the same weights. The main
-/// one validates, prints and writes. What fails for all of them is thrown in each; what fails in one alone is
-/// printed there, and ends all.
+/// after its step, and saves where there is a folder. Afterwards the program's own handlers are in force
+/// again, and the signal is raised again: it ends a program that does not handle it, and reaches a handler of
+/// the program once. Where the program has a StopSignals, it is not raised, a signal that came before the
+/// call ends fit() before its first step, and StopSignals::received() goes on telling it. Fails for options
+/// out of range, for a folder of a run with other data or options (FitOptions::folder), and where numbers
+/// stop being finite. Several processes (docs/how-to/several-processes.md) call it with the same model, data
+/// and options: each computes its rows of every batch, the gradients are summed, and all end with the same
+/// weights. The main one validates, prints and writes. What fails for all of them is thrown in each; what
+/// fails in one alone is printed there, and ends all.
 template <class Model, class Loss>
 FitResult fit(Model& model, DataLoader& loader, Loss loss, const FitOptions& options) {
   return detail::fit(model, loader, detail::bound(model, loss), options);

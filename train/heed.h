@@ -54,6 +54,7 @@
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/optim/schedule.h"
 #include "heed/train/program.h"
+#include "heed/train/run/load_best.h"
 #include "heed/train/run/own_loop_checkpoint.h"
 #include "heed/train/tasks/example_provider.h"
 #include "heed/train/tasks/map_provider.h"

@@ -1,6 +1,7 @@
 // Functions of one element: the derivative stands beside the function in
 // core/kernels/elementwise/functions.h.
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/launch.h"
 
@@ -13,6 +14,7 @@ enum class Keep { x, y };
 
 template <class F, Keep keep>
 Tensor map(const char* op, const Tensor& x) {
+  check_float(op, x);
   const Tensor y = empty_like(x);
   launch<kernel::Map<F>>(x.device(), x, y);
   return record(op, y, {&x}, [kept = keep == Keep::x ? x.detach() : y](const Tensor& dy) -> Gradients {

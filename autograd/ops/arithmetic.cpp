@@ -11,6 +11,7 @@ namespace {
 template <class F>
 Tensor zip(const char* op, const Tensor& a, const Tensor& b) {
   agree(op, a, b);
+  check_float(op, a);
   const Tensor out = empty_like(a, broadcast(op, a.shape(), b.shape()));
   launch<kernel::Zip<F>>(a.device(), view::expand(a, out.shape()), view::expand(b, out.shape()), out);
   return out;
@@ -69,22 +70,45 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<Maximum>("max
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<Minimum>("minimum", a, b, true); }
 
 Tensor minimum(const Tensor& x, double limit) {
+  check_float("minimum", x);
   return minimum(x, Tensor::full(Shape{}, limit, x.dtype(), x.device()));
 }
 
 Tensor maximum(const Tensor& x, double limit) {
+  check_float("maximum", x);
   return maximum(x, Tensor::full(Shape{}, limit, x.dtype(), x.device()));
 }
 
-Tensor affine(const Tensor& x, double scale, double shift) {
+namespace {
+
+/// affine() under the name of the operator that was written.
+Tensor affine_as(const char* op, const Tensor& x, double scale, double shift) {
+  check_float(op, x);
   const Tensor y = empty_like(x);
   launch<kernel::Affine>(x.device(), x, scale, shift, y);
-  return record("affine", y, {&x}, [scale](const Tensor& dy) -> Gradients { return {affine(dy, scale, 0)}; });
+  return record(op, y, {&x},
+                [op, scale](const Tensor& dy) -> Gradients { return {affine_as(op, dy, scale, 0)}; });
 }
 
-Tensor operator/(double c, const Tensor& x) { return Tensor::full(Shape{}, c, x.dtype(), x.device()) / x; }
+}  // namespace
+
+Tensor affine(const Tensor& x, double scale, double shift) { return affine_as("affine", x, scale, shift); }
+Tensor operator-(const Tensor& x) { return affine_as("negate", x, -1, 0); }
+Tensor operator+(const Tensor& x, double c) { return affine_as("add", x, 1, c); }
+Tensor operator-(const Tensor& x, double c) { return affine_as("subtract", x, 1, -c); }
+Tensor operator*(const Tensor& x, double c) { return affine_as("multiply", x, c, 0); }
+Tensor operator*(double c, const Tensor& x) { return affine_as("multiply", x, c, 0); }
+Tensor operator/(const Tensor& x, double c) { return affine_as("divide", x, 1 / c, 0); }
+Tensor operator+(double c, const Tensor& x) { return affine_as("add", x, 1, c); }
+Tensor operator-(double c, const Tensor& x) { return affine_as("subtract", x, -1, c); }
+
+Tensor operator/(double c, const Tensor& x) {
+  check_float("divide", x);
+  return Tensor::full(Shape{}, c, x.dtype(), x.device()) / x;
+}
 
 Tensor pow(const Tensor& x, double exponent) {
+  check_float("pow", x);
   const Tensor y = empty_like(x);
   launch<kernel::Power>(x.device(), x, exponent, y);
   return record("pow", y, {&x}, [x = x.detach(), exponent](const Tensor& dy) -> Gradients {
@@ -96,6 +120,7 @@ Tensor pow(const Tensor& x, double exponent) {
 namespace {
 
 void check_mask(const Tensor& mask) {
+  check_not_empty("where", mask);
   if (mask.dtype() != DType::u8)
     fail("where: the mask is ", mask.dtype(), "; it must be u8. Comparisons such as less(a, b) give one.");
 }
@@ -111,6 +136,9 @@ Tensor chosen(const Tensor& mask, const Tensor& x, double otherwise) {
 
 Tensor where(const Tensor& mask, const Tensor& x, double otherwise) {
   check_mask(mask);
+  check_float("where", x);
+  if (!(broadcast("where", mask.shape(), x.shape()) == x.shape()))
+    fail("where: a mask ", mask.shape(), " for x ", x.shape(), ". It must broadcast to x.");
   return record("where", chosen(mask, x, otherwise), {&x},
                 [mask = mask.detach()](const Tensor& dy) -> Gradients { return {chosen(mask, dy, 0)}; });
 }
@@ -118,6 +146,7 @@ Tensor where(const Tensor& mask, const Tensor& x, double otherwise) {
 Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {
   check_mask(mask);
   agree("where", x, y);
+  check_float("where", x);
   const Shape shape = broadcast("where", broadcast("where", x.shape(), y.shape()), mask.shape());
   const Tensor out = empty_like(x, shape);
   launch<kernel::Choose>(x.device(), view::expand(mask, shape), view::expand(x, shape),

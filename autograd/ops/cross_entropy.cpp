@@ -1,15 +1,17 @@
 // Cross entropy of logits.
 #include "heed/core/kernels/norm/cross_entropy.h"
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/launch.h"
 
 namespace heed {
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore) {
-  const int64_t classes = logits.extent(-1);
+  check_float("cross_entropy", logits);
+  const int64_t classes = logits.extent(axis_of("cross_entropy", logits, -1));
   if (targets.dtype() != DType::i32 || targets.size() * classes != logits.size()) {
     fail("cross_entropy: targets ", targets.dtype(), " ", targets.shape(), " for logits ", logits.shape(),
-         "; they must be i32 with one target a row.");
+         "; they must be i32 with one target a row.", index_advice("targets", targets));
   }
   if (smoothing < 0 || smoothing >= 1) {
     fail("cross_entropy: label smoothing ", smoothing, ". It must be at least 0 and below 1.");

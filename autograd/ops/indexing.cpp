@@ -10,8 +10,10 @@
 namespace heed {
 
 Tensor embedding(const Tensor& weight, const Tensor& ids) {
+  check_float("embedding", weight);
   if (weight.rank() != 2 || ids.dtype() != DType::i32) {
-    fail("embedding: a table ", weight.shape(), " at ids of ", ids.dtype(), "; it must be [V, d] at i32.");
+    fail("embedding: a table ", weight.shape(), " at ids of ", ids.dtype(), "; it must be [V, d] at i32.",
+         index_advice("ids", ids));
   }
   Shape shape = ids.shape();
   shape.push_back(weight.extent(1));
@@ -36,7 +38,7 @@ Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
                     (ids.extent(1) == 1 || ids.extent(1) == x.extent(1));
   if (!fits) {
     fail(op, ": rows ", x.shape(), " at ids of ", ids.dtype(), " ", ids.shape(),
-         "; they must be [B, H, T, d] at i32 [B or 1, H or 1, n].");
+         "; they must be [B, H, T, d] at i32 [B or 1, H or 1, n].", index_advice("ids", ids));
   }
   return view::expand(ids.detach(), Shape{x.extent(0), x.extent(1), ids.extent(2)});
 }
@@ -64,15 +66,32 @@ Tensor gather_rows(const Tensor& x, const Tensor& ids) {
       [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {scattered(dy, each, length)}; });
 }
 
+namespace {
+
+/// Fails unless each index (dense, i32) is -1 or one of the axis. On a GPU, gather_rows() finds it.
+void check_gathered(const char* op, const Tensor& index, int64_t axis, const Tensor& x) {
+  if (index.device() != Device::cpu) return;
+  const int32_t* all = index.data<int32_t>();
+  for (int64_t i = 0; i < index.size(); ++i) {
+    if (all[i] < -1 || all[i] >= x.extent(axis))
+      fail(op, ": index ", all[i], " is outside axis ", axis, " of x ", x.shape(), ". Indices are 0 to ",
+           x.extent(axis) - 1, ", or -1 for 0.");
+  }
+}
+
+}  // namespace
+
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
-  axis = x.shape().checked(axis);
+  check_float("gather", x);
+  axis = axis_of("gather", x, axis);
   Shape wanted = x.shape();
   if (index.rank() == x.rank()) wanted[axis] = index.extent(axis);
   if (index.dtype() != DType::i32 || !(index.shape() == wanted))
     fail("gather: index ", index.dtype(), " ", index.shape(), " for axis ", axis, " of x ", x.shape(),
-         "; it must be i32 [", wanted, "] with any extent along the axis.");
+         "; it must be i32 ", wanted, " with any extent along the axis.", index_advice("index", index));
   const auto with_axis_last = [&](const Tensor& from) { return contiguous(transpose(from, axis, -1)); };
   const Tensor last = with_axis_last(x), ids = with_axis_last(index);
+  check_gathered("gather", ids, axis, x);
   if (index.size() == 0) return reshape(slice(last, -1, 0, 0), index.shape());
   // Each row along the axis is a head of gather_rows(), whose rows are single numbers.
   const int64_t count = index.extent(axis), heads = index.size() / count;
@@ -107,7 +126,11 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
 
 Tensor dropout(const Tensor& x, double p, Rng* rng) {
   if (p < 0 || p >= 1) fail("dropout: p = ", p, ". It must be at least 0 and below 1.");
-  if (rng == nullptr || p == 0) return x;
+  if (p == 0) return x;
+  if (rng == nullptr) {
+    if (recording() && x.node() && !x.node()->leaf) x.node()->omitted_dropout = p;
+    return x;
+  }
   const auto drop = [p, draw = rng->next()](const Tensor& from) {
     const Tensor to = empty_like(from);
     launch<kernel::Dropout>(from.device(), contiguous(from.detach()), p, draw, to);

@@ -19,6 +19,7 @@ Tensor product(const Tensor& a, const Tensor& b, Rounding rounding) {
   if (a.extent(-1) != b.extent(-2))
     fail("matmul: inner extents differ, ", a.shape(), " times ", b.shape(), ".");
   agree("matmul", a, b);
+  if (!is_float(a.dtype())) check_float("matmul", a);
   const auto batch_of = [](const Tensor& x) {
     return Shape(std::span(x.shape().begin(), x.shape().end() - 2));
   };

@@ -10,7 +10,7 @@ namespace {
 /// layer_norm(), recorded and refused under the name `op`.
 Tensor normalised_rows(const char* op, const Tensor& x, const Tensor& gain, const Tensor& bias,
                        double epsilon, kernel::NormScale scale) {
-  const int64_t width = x.extent(-1);
+  const int64_t width = x.extent(axis_of(op, x, -1));
   if (!(gain.shape() == Shape{width}) || (bias && !(bias.shape() == Shape{width}))) {
     fail(op, ": gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
          "], and so must a bias.");

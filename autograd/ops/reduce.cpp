@@ -5,47 +5,68 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
+#include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
 #include "heed/core/launch.h"
 
 namespace heed {
 
-Tensor sum_to(const Tensor& x, const Shape& shape) {
+namespace {
+
+/// sum_to() under the name of the op that was called.
+Tensor summed(const char* op, const Tensor& x, const Shape& shape) {
+  check_not_empty(op, x);
   if (x.shape() == shape) return x;
+  check_float(op, x);
   Shape kept;  // `shape` with leading ones, so that the ranks agree
   for (int64_t i = shape.rank(); i < x.rank(); ++i) kept.push_back(1);
   for (int64_t extent : shape) kept.push_back(extent);
-  if (shape.rank() > x.rank() || !(broadcast("sum_to", kept, x.shape()) == x.shape())) {
-    fail("sum_to: ", x.shape(), " is not a broadcast of ", shape, ".");
+  if (shape.rank() > x.rank() || !(broadcast(op, kept, x.shape()) == x.shape())) {
+    fail(op, ": ", x.shape(), " is not a broadcast of ", shape, ".");
   }
   const Tensor y = empty_like(x, kept);
   launch<kernel::Sum>(x.device(), x, y);
-  return record("sum_to", view::reshape(y, shape), {&x},
-                [from = x.shape(), kept](const Tensor& dy) -> Gradients {
-                  return {view::expand(view::reshape(contiguous(dy), kept), from)};
-                });
+  return record(op, view::reshape(y, shape), {&x}, [from = x.shape(), kept](const Tensor& dy) -> Gradients {
+    return {view::expand(view::reshape(contiguous(dy), kept), from)};
+  });
 }
 
-Tensor sum(const Tensor& x) { return sum_to(x, Shape{}); }
+/// sum() over an axis under the name of the op that was called.
+Tensor summed(const char* op, const Tensor& x, int64_t axis) {
+  Shape shape = x.shape();
+  shape[axis_of(op, x, axis)] = 1;
+  return summed(op, x, shape);
+}
+
+/// Fails unless x is of f32 or f64 and has an element along the axis, which is returned as counted from 0.
+int64_t checked_axis(const char* op, const Tensor& x, int64_t axis) {
+  check_float(op, x);
+  const int64_t from_start = axis_of(op, x, axis);
+  if (x.extent(from_start) == 0) fail(op, ": axis ", axis, " of ", x.shape(), " has no element.");
+  return from_start;
+}
+
+}  // namespace
+
+Tensor sum_to(const Tensor& x, const Shape& shape) { return summed("sum_to", x, shape); }
+
+Tensor sum(const Tensor& x) { return summed("sum", x, Shape{}); }
 
 Tensor mean(const Tensor& x) {
+  check_float("mean", x);
   if (x.size() == 0) fail("mean: ", x.shape(), " has no element.");
-  return sum(x) / static_cast<double>(x.size());
+  return summed("mean", x, Shape{}) / static_cast<double>(x.size());
 }
 
-Tensor sum(const Tensor& x, int64_t axis) {
-  Shape shape = x.shape();
-  shape[axis] = 1;
-  return sum_to(x, shape);
-}
+Tensor sum(const Tensor& x, int64_t axis) { return summed("sum", x, axis); }
 
 Tensor mean(const Tensor& x, int64_t axis) {
-  if (x.extent(axis) == 0) fail("mean: axis ", axis, " of ", x.shape(), " has no element.");
-  return sum(x, axis) / static_cast<double>(x.extent(axis));
+  axis = checked_axis("mean", x, axis);
+  return summed("mean", x, axis) / static_cast<double>(x.extent(axis));
 }
 
 Tensor max(const Tensor& x, int64_t axis) {
-  if (x.extent(axis) == 0) fail("max: axis ", axis, " of ", x.shape(), " has no element.");
+  axis = checked_axis("max", x, axis);
   Shape shape = x.shape();
   shape[axis] = 1;
   const Tensor y = empty_like(x, shape);
@@ -59,12 +80,12 @@ Tensor max(const Tensor& x, int64_t axis) {
 }
 
 Tensor min(const Tensor& x, int64_t axis) {
-  if (x.extent(axis) == 0) fail("min: axis ", axis, " of ", x.shape(), " has no element.");
+  axis = checked_axis("min", x, axis);
   return -max(-x, axis);
 }
 
 Tensor log_sum_exp(const Tensor& x, int64_t axis) {
-  if (x.extent(axis) == 0) fail("log_sum_exp: axis ", axis, " of ", x.shape(), " has no element.");
+  axis = checked_axis("log_sum_exp", x, axis);
   const Tensor given = x.detach();
   // A shift of -inf would make NaN of a row of -inf, whose exponentials are 0 with any other.
   const Tensor shift = maximum(max(given, axis), -std::numeric_limits<float>::max());
@@ -89,7 +110,7 @@ Tensor cumulative_exp_sum(const Tensor& x, Tensor& running_max) {
 }
 
 Tensor cumulative_sum(const Tensor& x, int64_t axis) {
-  axis = x.shape().checked(axis);
+  axis = axis_of("cumulative_sum", x, axis);
   const auto scan = [axis](const Tensor& from, bool reverse) {
     const Tensor to = empty_like(from);
     launch<kernel::CumulativeSum>(from.device(), from, axis, reverse, to);

@@ -14,17 +14,21 @@ Tensor contiguous(const Tensor& x) {
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
+  check_not_empty("reshape", x);
   const Tensor dense = contiguous(x);
   return record("reshape", view::reshape(dense, shape), {&dense},
                 [from = x.shape()](const Tensor& dy) -> Gradients { return {reshape(dy, from)}; });
 }
 
 Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+  a = axis_of("transpose", x, a);
+  b = axis_of("transpose", x, b);
   return record("transpose", view::transpose(x, a, b), {&x},
                 [a, b](const Tensor& dy) -> Gradients { return {view::transpose(dy, a, b)}; });
 }
 
 Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes) {
+  for (const int64_t axis : axes) axis_of("permute", x, axis);
   std::vector<int64_t> back(axes.size());
   int64_t to = 0;
   const Tensor y = view::permute(x, std::span(axes.begin(), axes.size()));
@@ -34,6 +38,7 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes) {
 }
 
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  axis = axis_of("slice", x, axis);
   return record("slice", view::slice(x, axis, begin, end), {&x},
                 [shape = x.shape(), axis, begin, end](const Tensor& dy) -> Gradients {
                   const Tensor dx = Tensor::zeros(shape, dy.dtype(), dy.device());
@@ -47,25 +52,32 @@ Tensor expand(const Tensor& x, const Shape& shape) {
                 [from = x.shape()](const Tensor& dy) -> Gradients { return {sum_to(dy, from)}; });
 }
 
-Tensor select(const Tensor& x, int64_t axis, int64_t index) {
-  axis = x.shape().checked(axis);
+namespace {
+
+/// select() under the name that was written.
+Tensor selected(const char* op, const Tensor& x, int64_t axis, int64_t index) {
+  axis = axis_of(op, x, axis);
   const int64_t extent = x.extent(axis), i = index < 0 ? index + extent : index;
   if (i < 0 || i >= extent)
-    fail("select: index ", index, " of axis ", axis, " of ", x.shape(), ". It must be ", -extent, " to ",
+    fail(op, ": index ", index, " of axis ", axis, " of ", x.shape(), ". It must be ", -extent, " to ",
          extent - 1, ".");
   Shape shape = x.shape();
   Strides strides = x.strides();
   shape.erase(axis);
   strides.erase(axis);
   const Tensor y = x.seen_as(shape, strides, x.offset() + i * x.strides()[axis]);
-  return record("select", y, {&x}, [from = x.shape(), axis, i](const Tensor& dy) -> Gradients {
+  return record(op, y, {&x}, [from = x.shape(), axis, i](const Tensor& dy) -> Gradients {
     const Tensor dx = Tensor::zeros(from, dy.dtype(), dy.device());
     launch<kernel::Copy>(dy.device(), dy, select(dx, axis, i));
     return {dx};
   });
 }
 
-Tensor Tensor::operator[](int64_t index) const { return select(*this, 0, index); }
+}  // namespace
+
+Tensor select(const Tensor& x, int64_t axis, int64_t index) { return selected("select", x, axis, index); }
+
+Tensor Tensor::operator[](int64_t index) const { return selected("operator[]", *this, 0, index); }
 
 Tensor stack(std::span<const Tensor> parts, int64_t axis) {
   if (parts.empty()) fail("stack: nothing to join. Give at least one tensor.");
@@ -75,6 +87,7 @@ Tensor stack(std::span<const Tensor> parts, int64_t axis) {
   if (axis < 0) axis += rank;
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
+    agree("stack", parts[0], part);
     if (!(part.shape() == parts[0].shape()))
       fail("stack: ", part.shape(), " beside ", parts[0].shape(), ". All parts must have one shape.");
     Shape shape;
@@ -86,7 +99,7 @@ Tensor stack(std::span<const Tensor> parts, int64_t axis) {
 
 Tensor concat(std::span<const Tensor> parts, int64_t axis) {
   if (parts.empty()) fail("concat: nothing to join. Give at least one tensor.");
-  axis = parts[0].shape().checked(axis);
+  axis = axis_of("concat", parts[0], axis);
   Shape shape = parts[0].shape();
   shape[axis] = 0;
   for (const Tensor& part : parts) {
@@ -121,6 +134,7 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis) {
 }
 
 Tensor cast(const Tensor& x, DType dtype) {
+  check_not_empty("cast", x);
   if (x.dtype() == dtype) return x;
   const Tensor y(x.shape(), dtype, x.device());
   launch<kernel::Copy>(x.device(), x, y);

@@ -1,12 +1,43 @@
 // Checks of the arguments that several ops share.
 #pragma once
 
+#include <string>
+
 #include "heed/core/random.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// Fails unless a and b have the same dtype and device.
+/// Fails for an empty tensor.
+inline void check_not_empty(const char* op, const Tensor& x) {
+  if (!x) fail(op, ": a tensor is empty: it has no numbers. Give it some first, say with Tensor::zeros().");
+}
+
+/// Fails unless x has numbers of f32 or f64, in which ops compute.
+inline void check_float(const char* op, const Tensor& x) {
+  check_not_empty(op, x);
+  visit_float(op, x.dtype(), [](auto) {});
+}
+
+/// An axis counted from 0; negative ones count from the end. Fails where x has no such axis.
+inline int64_t axis_of(const char* op, const Tensor& x, int64_t axis) {
+  const int64_t rank = x.rank();
+  if (axis < -rank || axis >= rank)
+    fail(op, ": axis ", axis, " of ", x.shape(), ". ",
+         rank == 0 ? std::string("A single number has no axes.")
+                   : text("Axes are ", -rank, " to ", rank - 1, "."));
+  return axis < 0 ? axis + rank : axis;
+}
+
+/// How to make indices i32, as a sentence that begins with a space; empty where they are.
+inline std::string index_advice(const char* name, const Tensor& indices) {
+  return indices.dtype() == DType::i32 ? "" : text(" Convert with cast(", name, ", DType::i32).");
+}
+
+/// Fails unless a and b have numbers of the same dtype and device.
 inline void agree(const char* op, const Tensor& a, const Tensor& b) {
+  check_not_empty(op, a);
+  check_not_empty(op, b);
   if (a.dtype() != b.dtype()) {
     fail(op, ": ", a.dtype(), " ", a.shape(), " with ", b.dtype(), " ", b.shape(),
          ". Convert one with cast().");

@@ -2,6 +2,7 @@
 #include "heed/core/kernels/norm/softmax.h"
 
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/launch.h"
 
 namespace heed {
@@ -10,6 +11,7 @@ namespace {
 template <class Forward, class Backward>
 Tensor over_rows(const char* op, const Tensor& x) {
   if (x.rank() == 0) fail(op, ": a single number has no rows. Give it an axis with reshape.");
+  check_float(op, x);
   const Tensor y = empty_like(x);
   launch<Forward>(x.device(), contiguous(x.detach()), y);
   return record(op, y, {&x}, [y](const Tensor& dy) -> Gradients {

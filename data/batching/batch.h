@@ -13,7 +13,7 @@ namespace heed {
 struct Batch {
   std::vector<Tensor> tensors;  ///< in the order of the task, or of the examples of a Dataset
   double weight = 0;            ///< number of items that the loss averages over: target tokens or examples
-  int64_t tokens = 0;           ///< real tokens, for tokens per second
+  int64_t tokens = 0;           ///< real tokens, for tokens per second; 0: not sequences, so rows are counted
   double whole_weight = 0;      ///< in a shard: the weight of the whole batch; 0: this is the whole batch
   BatchRows rows = {};          ///< in a shard: its rows in the whole batch
 

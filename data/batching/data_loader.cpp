@@ -199,9 +199,7 @@ Batch DataLoader::make_batch(const std::vector<int64_t>& indices) const {
   for (const int64_t index : indices) examples.push_back(dataset_.read(index));
   Batch batch{.tensors = stack_examples(examples, indices, options_.pad)};
   batch.weight = static_cast<double>(indices.size());
-  batch.tokens = static_cast<int64_t>(indices.size());
   if (!options_.pad.empty()) {
-    batch.tokens = 0;
     for (const Example& example : examples)
       batch.tokens += example[static_cast<size_t>(options_.pad[0].tensor)].extent(0);
   }

@@ -34,5 +34,38 @@ TEST_CASE("in place: the result of a recorded op may not be changed, nor what a 
   CHECK_THROWS_WITH(backward(sum(y)), containing("multiply"));
 }
 
+TEST_CASE("in place: each change of what an op has read is found before its gradient is wrong") {
+  const DefaultDevice device(any_device());
+  const Tensor y = Tensor::from({3, 4});
+  const std::vector<std::function<void(const Tensor&)>> changes{
+      [&](const Tensor& x) { copy_(x, y); },
+      [](const Tensor& x) { fill_(x, 2); },
+      [&](const Tensor& x) { add_(x, y, 0.5); },
+      [](const Tensor& x) { scale_(x, 2); },
+      [](const Tensor& x) { fill_(x.detach(), 2); },
+      [](const Tensor& x) { fill_(view::slice(x, 0, 0, 1), 2); },
+      [](const Tensor& x) {
+        Rng rng(1);
+        fill_uniform(x, 0, 1, rng);
+      },
+      [](const Tensor& x) {
+        Rng rng(1);
+        fill_normal(x, 0, 1, rng);
+      }};
+  Rng rng(1);
+  const Tensor gaps = view::slice(Tensor::zeros(Shape{2, 3}), 1, 0, 1);
+  CHECK_THROWS_WITH(fill_uniform(gaps, 0, 1, rng), containing("fill_uniform: x [2, 1] is a view with gaps"));
+  CHECK_THROWS_WITH(fill_normal(gaps, 0, 1, rng), containing("fill_normal: x [2, 1] is a view with gaps"));
+  for (const auto& change : changes) {
+    const Tensor x = leaf(Tensor::from({1, 2}));
+    const Tensor kept = sum(square(x));
+    change(x);
+    CHECK_THROWS_WITH(backward(kept), containing("a tensor that square has read or made was overwritten"));
+    CHECK_FALSE(grad_of(x));
+    backward(sum(square(x)));  // what is computed after the change is right
+    CHECK(grad_of(x).to_host() == (x.detach() * 2.0).to_host());
+  }
+}
+
 }  // namespace
 }  // namespace heed

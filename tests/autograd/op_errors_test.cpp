@@ -1,6 +1,11 @@
 // Errors of ops: what they reject, and their messages.
+#include <cmath>
+#include <functional>
 #include <memory>
 
+#include "heed/autograd/comparisons.h"
+#include "heed/autograd/in_place.h"
+#include "heed/autograd/losses.h"
 #include "heed/autograd/ops.h"
 #include "heed/core/sparse_pattern.h"
 #include "heed/tests/device.h"
@@ -101,6 +106,150 @@ TEST_CASE("ops: attention that does not fit together is refused") {
                     containing("of 4 leaves for q"));
   const NoGrad no_grad;
   CHECK_NOTHROW(attention(q, k, v, {.bias = leaf(ones({1, 1, 3, 5}))}));
+}
+
+/// What an op says when it fails; empty where it does not.
+template <class F>
+std::string complaint(F&& op) {
+  try {
+    op();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("ops: an error names the op that was written, not those it is made of") {
+  const Tensor a = ones({2, 3}), b = ones({3, 2}), i = ones({2, 3}, DType::i32), d = ones({2, 3}, DType::f64),
+               u = ones({2, 3}, DType::u8), narrow = ones({2, 3}, DType::bf16), none,
+               ids = ones({2}, DType::i32);
+  const std::vector<int32_t> high = {0, 7};
+  const Tensor beyond = Tensor::of<int32_t>(high, Shape{2});
+  const auto names = [](const char* op, const std::function<void()>& call) {
+    CAPTURE(op);
+    CHECK_THAT(complaint(call), Catch::Matchers::StartsWith(text(op, ": ")));
+  };
+  // Element types.
+  names("add", [&] { i + i; });
+  names("add", [&] { i + 1; });
+  names("subtract", [&] { 1 - i; });
+  names("multiply", [&] { i * 2.0; });
+  names("multiply", [&] { 2.0 * i; });
+  names("divide", [&] { i / 2.0; });
+  names("divide", [&] { 2.0 / i; });
+  names("negate", [&] { -i; });
+  names("maximum", [&] { maximum(i, 1); });
+  names("minimum", [&] { minimum(i, i); });
+  names("exp", [&] { exp(i); });
+  names("square", [&] { square(i); });
+  names("relu", [&] { relu(i); });
+  names("matmul", [&] { matmul(i, transpose(i, 0, 1)); });
+  names("mean", [&] { mean(i); });
+  names("mean", [&] { mean(i, 0); });
+  names("min", [&] { min(i, 0); });
+  names("log_sum_exp", [&] { log_sum_exp(i, 0); });
+  names("argmax", [&] { argmax(i, 0); });
+  names("top_k", [&] { top_k(i, 1); });
+  names("embedding", [&] { embedding(i, ids); });
+  names("gather", [&] { gather(i, 1, reshape(ids, Shape{2, 1})); });
+  names("less", [&] { less(narrow, 1.0); });
+  names("stack", [&] { stack(std::vector{a, d}, 0); });
+  names("scale_", [&] { scale_(i, 2); });
+  names("cross_entropy_of_each", [&] { cross_entropy_of_each(i, ids); });
+  names("mse_loss", [&] { mse_loss(i, i); });
+  names("mse_loss", [&] { mse_loss(a, d); });
+  names("binary_cross_entropy_with_logits", [&] { binary_cross_entropy_with_logits(a, i); });
+  names("kl_divergence", [&] { kl_divergence(a, i); });
+  // Shapes.
+  names("where", [&] { where(u, b, 0); });
+  names("mse_loss", [&] { mse_loss(a, b); });
+  names("binary_cross_entropy_with_logits", [&] { binary_cross_entropy_with_logits(a, b); });
+  names("kl_divergence", [&] { kl_divergence(a, b); });
+  names("copy_", [&] { copy_(a, b); });
+  names("add_", [&] { add_(a, b); });
+  CHECK_THAT(complaint([&] { greater(a, b); }), containing("greater: [2, 3] and [3, 2] do not broadcast"));
+  CHECK_THAT(complaint([&] { greater_equal(a, d); }), containing("greater_equal: f32 [2, 3] with f64"));
+  // Axes.
+  names("transpose", [&] { transpose(a, 0, 5); });
+  names("permute", [&] { permute(a, {0, 3}); });
+  names("slice", [&] { slice(a, 4, 0, 1); });
+  names("select", [&] { select(a, 5, 0); });
+  names("operator[]", [&] { a[9]; });
+  names("operator[]", [&] { ones({})[0]; });
+  names("concat", [&] { concat({a, a}, 7); });
+  names("sum", [&] { sum(a, 4); });
+  names("mean", [&] { mean(a, 4); });
+  names("max", [&] { max(a, 4); });
+  names("min", [&] { min(a, 4); });
+  names("log_sum_exp", [&] { log_sum_exp(a, 4); });
+  names("cumulative_sum", [&] { cumulative_sum(a, 4); });
+  names("argmax", [&] { argmax(a, 4); });
+  names("gather", [&] { gather(a, 4, ids); });
+  names("layer_norm", [&] { layer_norm(ones({}), ones({1}), none); });
+  names("cross_entropy", [&] { cross_entropy(ones({}), ids); });
+  // Indices.
+  names("embedding", [&] { embedding(a, beyond); });
+  CHECK_THAT(complaint([&] {
+               gather(a, 1, reshape(beyond, Shape{2, 1}));
+             }),
+             containing("gather: index 7 is outside axis 1 of x [2, 3]. Indices are 0 to 2, or -1 for 0."));
+  CHECK_THAT(complaint([&] { cross_entropy_of_each(a, beyond); }),
+             containing("cross_entropy_of_each: target 7 of row 1 is none of the 3 classes."));
+  CHECK_THAT(complaint([&] { cross_entropy_of_each(a, ones({5}, DType::i32)); }),
+             containing("cross_entropy_of_each: targets i32 [5] for logits [2, 3]"));
+  // In the gradient, too.
+  const Tensor x = leaf(ones({2}));
+  const Tensor loss = sum(x * 2.0);
+  fill_(x, 1);
+  CHECK_THAT(complaint([&] { backward(loss); }), containing("a tensor that multiply has read or made"));
+}
+
+TEST_CASE("ops: empty tensors are refused by the op that was written") {
+  const Tensor a = ones({2, 3}), none, u = ones({2, 3}, DType::u8);
+  for (const auto& call : std::vector<std::function<void()>>{[&] { a + none; },
+                                                             [&] { none + a; },
+                                                             [&] { none * 2.0; },
+                                                             [&] { exp(none); },
+                                                             [&] { pow(none, 2); },
+                                                             [&] { sum(none); },
+                                                             [&] { mean(none); },
+                                                             [&] { max(none, 0); },
+                                                             [&] { where(none, a, 0); },
+                                                             [&] { where(u, none, 0); },
+                                                             [&] { where(u, none, a); },
+                                                             [&] { mse_loss(a, none); },
+                                                             [&] { less(a, none); },
+                                                             [&] { less(none, 1.0); },
+                                                             [&] { equal(none, none); },
+                                                             [&] { cast(none, DType::f64); },
+                                                             [&] { reshape(none, Shape{1}); },
+                                                             [&] { cross_entropy(none, a); },
+                                                             [&] { embedding(none, a); },
+                                                             [&] { copy_(none, a); },
+                                                             [&] { copy_(a, none); },
+                                                             [&] { fill_(none, 1); },
+                                                             [&] { add_(a, none); },
+                                                             [&] { scale_(none, 2); },
+                                                             [&] {
+                                                               stack(std::vector{a, none}, 0);
+                                                             },
+                                                             [&] { 1.0 / none; }})
+    CHECK_THAT(complaint(call), containing("a tensor is empty: it has no numbers"));
+}
+
+TEST_CASE("ops: indices of i64 are refused with the cast that converts them") {
+  const Tensor a = ones({2, 3}), labels = ones({2}, DType::i64);
+  const Tensor column = ones({2, 1}, DType::i64);
+  CHECK_THROWS_WITH(cross_entropy(a, labels),
+                    containing("targets i64 [2]") && containing("Convert with cast(targets, DType::i32)."));
+  CHECK_THROWS_WITH(cross_entropy_of_each(a, labels), containing("Convert with cast(targets, DType::i32)."));
+  CHECK_THROWS_WITH(embedding(a, labels), containing("Convert with cast(ids, DType::i32)."));
+  CHECK_THROWS_WITH(gather(a, 1, column), containing("it must be i32 [2, 1] with any extent along the axis. "
+                                                     "Convert with cast(index, DType::i32)."));
+  CHECK_THROWS_WITH(gather_rows(ones({1, 1, 2, 3}), ones({1, 1, 2}, DType::i64)),
+                    containing("Convert with cast(ids, DType::i32)."));
+  CHECK_THROWS_WITH(one_hot(labels, 3), containing("Convert with cast(ids, DType::i32)."));
+  CHECK(cross_entropy(a, cast(labels, DType::i32)).item() == Approx(std::log(3)));
 }
 
 TEST_CASE("ops: rows without anything to look at give zeros, and zero gradients") {

@@ -52,7 +52,9 @@ int main(int, char** argv) {
   const Tensor length = Tensor::of<int32_t>(std::vector<int32_t>{5}, Shape{1});
   const ForwardContext recording{.recorder = &recorder};
   model.decode(reversed, model.encode(digits, length, recording), length, recording);
-  const MapView map = map_view(model, recorder.maps.back(), "cross", 0, {"5", "1", "4", "1", "3", "end"},
-                               {"3", "1", "4", "1", "5"});
+  const MapView map = map_view(model, recorder.maps.back(),
+                               {.kind = "cross",
+                                .query_tokens = {"5", "1", "4", "1", "3", "end"},
+                                .key_tokens = {"3", "1", "4", "1", "5"}});
   io::write(argv[1], map_svg(map, 0));
 }

@@ -37,5 +37,6 @@ int main() {
   for (const int32_t id : line) tokens.push_back(tokenizer->piece(id));
   MapRecorder recorder;  // the attention maps [B, H, Tq, Tk] of a forward pass
   model(Tensor::of<int32_t>(line, Shape{1, 32}), {.recorder = &recorder});
-  io::write("map.svg", map_svg(map_view(model, recorder.maps[0], "self", 0, tokens, tokens), 0));
+  const MapView map = map_view(model, recorder.maps[0], {.query_tokens = tokens, .key_tokens = tokens});
+  io::write("map.svg", map_svg(map, 0));
 }

@@ -256,6 +256,47 @@ TEST_CASE("module: a parameter that is not used and a leaf that is not listed ar
                     containing("does not depend on the parameter named.weight"));
 }
 
+namespace {
+
+/// A module whose fields() names two things alike.
+struct NamesTwice final : Module {
+  explicit NamesTwice(Rng& rng) : one(2, 3, rng), other(4, 1, rng), buffer(Tensor::zeros(Shape{2})) {}
+  void fields(Fields& f) override {
+    f("layer", one);
+    if (children) f("layer", other);
+    f("mean", buffer);
+    if (tensors) f("mean", other.weight);
+    f("layer", one);  // the module itself again: no mistake
+  }
+  Linear one, other;
+  Tensor buffer;
+  bool children = false, tensors = false;
+};
+
+}  // namespace
+
+TEST_CASE("module: two tensors or two children of one name are refused when it is saved or loaded") {
+  const Scratch scratch;
+  Rng rng(1);
+  NamesTwice module(rng);
+  const std::string file = save_bytes(module);
+  load_bytes(module, file);
+  module.tensors = true;
+  const std::string words =
+      "model: fields() names two tensors mean, of shapes [2] and [1, 4]. Give each a name";
+  CHECK_THROWS_WITH(save(module, scratch / "model"), containing(words));
+  CHECK_THROWS_WITH(load_bytes(module, file), containing(words));
+  CHECK_THROWS_WITH(check_names(module), containing(words));
+  module.tensors = false;
+  module.children = true;
+  CHECK_THROWS_WITH(check_names(module),
+                    containing("model: fields() names two tensors layer.weight, of shapes [3, 2]"));
+  module.other.weight = module.one.weight;
+  module.other.bias = module.one.bias;
+  CHECK_THROWS_WITH(check_names(module),
+                    containing("model: fields() names two modules layer, of 9 and 9 parameters. Give each"));
+}
+
 TEST_CASE("module: a file holds the tensors, and is replaced as a whole") {
   const Scratch scratch;
   Rng rng(1);

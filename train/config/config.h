@@ -39,9 +39,6 @@ struct AttentionOptions {
   }
 };
 
-/// The reaction of a run to a step whose loss or gradient is not finite.
-enum class OnNan { stop, skip };
-
 /// The pre-training of a run: none, the prediction of masked tokens, or of each next token. See
 /// train/loop/pretraining.h.
 enum class Pretrain { none, masked, causal };

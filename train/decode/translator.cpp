@@ -202,12 +202,16 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
                                  fed = pieces(target, one.read_ids);
   for (size_t i = 0; i < recorder.maps.size(); ++i) {
     const std::string name = name_of(model, recorder.maps[i].module);
-    if (name.starts_with("encoder"))
-      views.push_back(map_view(model, recorder, i, "encoder self", block_of(name), in, in));
-    else if (name.find(".cross") != std::string::npos)
-      views.push_back(map_view(model, recorder, i, "cross", block_of(name), out, in));
-    else
-      views.push_back(map_view(model, recorder, i, "decoder self", block_of(name), fed, fed));
+    const bool is_encoder = name.starts_with("encoder"), is_cross = name.find(".cross") != std::string::npos;
+    views.push_back(map_view(model, recorder, i,
+                             {.kind = is_encoder ? "encoder self"
+                                      : is_cross ? "cross"
+                                                 : "decoder self",
+                              .layer = block_of(name),
+                              .query_tokens = is_encoder ? in
+                                              : is_cross ? out
+                                                         : fed,
+                              .key_tokens = is_encoder || is_cross ? in : fed}));
   }
   return views;
 }

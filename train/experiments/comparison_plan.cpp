@@ -52,6 +52,7 @@ bool show_steps(Progress& progress, const Path& run, double seconds_each, int64_
     if (series.name == "gradient_norm") now.norm = last;
     if (series.name.starts_with("valid_")) now.take_score(series.steps.back(), series.name.substr(6), last);
     if (series.name == "tokens_per_second") now.tokens_per_second = last;
+    if (series.name == "examples_per_second") now.examples_per_second = last;
     if (series.name == "seconds") seconds = last;
   }
   const auto logged_steps = static_cast<double>(now.step);

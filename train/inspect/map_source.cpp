@@ -55,7 +55,12 @@ std::vector<MapView> map_views(Module& model, const MapRecorder& recorder, const
     const bool reads_targets = place.kind == "decoder self" && !tokens.target_in.empty();
     const std::vector<std::string>& keys = reads_targets ? tokens.target_in : tokens.input;
     const std::vector<std::string>& queries = place.kind == "cross" ? tokens.target_out : keys;
-    views.push_back(map_view(model, map, place.kind, place.layer, queries, keys, row));
+    views.push_back(map_view(model, map,
+                             {.kind = place.kind,
+                              .layer = place.layer,
+                              .sequence = row,
+                              .query_tokens = queries,
+                              .key_tokens = keys}));
   }
   return views;
 }

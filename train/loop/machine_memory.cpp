@@ -13,6 +13,7 @@
 #include "heed/core/memory/heap_cap.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {
@@ -101,7 +102,8 @@ void cap_to_free_memory(const FreeMemory& free) {
   if (beside_blas <= 0)
     fail(Fault::memory, "memory of the machine: a limit on this process (ulimit -v or -d) leaves ",
          bytes_text(free_bytes()), ". Largest users: workspaces of matrix products, held by each of ",
-         threads(), " threads, 129 MiB. Try a higher limit, or fewer --threads.");
+         threads(), " threads, 129 MiB. Try a higher limit, or fewer ",
+         advice("--threads.", "threads: set_threads()."));
   cap(Device::cpu, std::min(free_bytes(), beside_blas) / free.sharing);
   if (default_device == Device::cuda) cap(Device::cuda, usable_gpu_bytes(gpu_free_bytes()));
 }

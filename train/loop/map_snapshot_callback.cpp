@@ -5,6 +5,7 @@
 
 #include "heed/autograd/tape.h"
 #include "heed/core/io/files.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/train/progress/progress.h"
 
 namespace heed {
@@ -24,8 +25,8 @@ void MapSnapshotCallback::before_training(const TrainContext& context) {
     const std::string input = read_map_snapshot(run_, step).input;
     if (input != options_.input)
       fail("train.maps_of: ", map_snapshots_folder(run_), " has maps of another input, '", shown(input, 200),
-           "' and not '", shown(options_.input, 200),
-           "'. Resume with that one (--maps-of), or remove the folder.");
+           "' and not '", shown(options_.input, 200), "'. Resume with that one (",
+           advice("--maps-of", "MapSnapshotCallback::Options::input"), "), or remove the folder.");
   }
   io::make_directories(run_);
   store_if_due(context);

@@ -11,12 +11,22 @@
 #include "heed/train/loop/prefetch.h"
 
 namespace heed {
+namespace {
+
+int64_t rows_of(const Batch& batch) {
+  return batch.tensors.empty() || batch.tensors[0].rank() == 0 ? 0 : batch.tensors[0].extent(0);
+}
+
+}  // namespace
 
 StepBatches::StepBatches(Prefetch& prefetch)
     : held_(prefetch.current().batches), is_held_(true), arriving_(&prefetch) {}
 
 StepBatches::StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make)
-    : weights_(std::move(weights)), tokens_(weights_.size()), make_(std::move(make)) {}
+    : weights_(std::move(weights)),
+      tokens_(weights_.size()),
+      examples_(weights_.size()),
+      make_(std::move(make)) {}
 
 std::vector<Batch>& StepBatches::all() {
   if (!is_held_) fail(Fault::internal, "step: its batches are made one by one, and all are asked for.");
@@ -33,6 +43,7 @@ Batch StepBatches::at(int64_t i) {
     fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[index],
          ".");
   tokens_[index] = batch.tokens;
+  examples_[index] = rows_of(batch);
   if (i == 0 && change_first_) change_first_(batch);
   return batch;
 }
@@ -53,6 +64,13 @@ int64_t StepBatches::tokens() const {
   int64_t sum = 0;
   for (const Batch& batch : held_) sum += batch.tokens;
   for (const int64_t tokens : tokens_) sum += tokens;
+  return sum;
+}
+
+int64_t StepBatches::examples() const {
+  int64_t sum = 0;
+  for (const Batch& batch : held_) sum += rows_of(batch);
+  for (const int64_t examples : examples_) sum += examples;
   return sum;
 }
 

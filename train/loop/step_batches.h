@@ -39,6 +39,8 @@ class StepBatches {
   double weight() const;
   /// Number of tokens of all batches that are held or were made so far.
   int64_t tokens() const;
+  /// Number of rows of all batches that are held or were made so far: extents of their first tensors.
+  int64_t examples() const;
   /// Copies batches that were made ahead into new tensors of the device.
   void to_device();
   /// Copies the held batches into the tensors of `to`, which have the same shapes.
@@ -51,7 +53,7 @@ class StepBatches {
   bool is_held_ = false;
   Prefetch* arriving_ = nullptr;  // source of the held batches until they are on the device
   std::vector<double> weights_;
-  std::vector<int64_t> tokens_;
+  std::vector<int64_t> tokens_, examples_;
   std::function<Batch(int64_t)> make_;
   std::function<void(Batch&)> change_first_;
 };

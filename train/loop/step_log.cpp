@@ -18,13 +18,14 @@ void StepLog::begin(int64_t total, const EvaluationTimes& evaluation) {
   log_every_ = std::clamp<int64_t>(total / 200, 1, 10);
   began_ = window_start_ = seconds_now();
   earlier_seconds_ = state_.seconds;
-  window_tokens_ = 0;
+  window_tokens_ = window_examples_ = 0;
   now_ = {.total = total};
 }
 
 void StepLog::step(const StepResult& result) {
   const double now = seconds_now();
   window_tokens_ += result.tokens;
+  window_examples_ += result.examples;
   now_.step = state_.step;
   if (!result.skipped) {
     state_.window_loss += result.loss;
@@ -32,16 +33,19 @@ void StepLog::step(const StepResult& result) {
     now_.loss = result.loss;
     now_.norm = result.norm;
   }
-  now_.tokens_per_second = window_tokens_ / std::max(now - window_start_, 1e-9);
+  const double window_seconds = std::max(now - window_start_, 1e-9);
+  now_.tokens_per_second = window_tokens_ / window_seconds;
+  now_.examples_per_second = window_examples_ / window_seconds;
   now_.seconds_left = seconds_left(now);
   state_.seconds = earlier_seconds_ + now - began_;
   if ((state_.step % log_every_ != 0 && state_.step != total_) || state_.window_steps == 0) return;
   log({{"loss", state_.window_loss / static_cast<double>(state_.window_steps)},
        {"learning_rate", result.rate},
        {"gradient_norm", now_.norm},
-       {"tokens_per_second", now_.tokens_per_second},
+       now_.examples_per_second > 0 ? Scalar("examples_per_second", now_.examples_per_second)
+                                    : Scalar("tokens_per_second", now_.tokens_per_second),
        {"seconds", state_.seconds}});
-  state_.window_loss = window_tokens_ = 0;
+  state_.window_loss = window_tokens_ = window_examples_ = 0;
   state_.window_steps = 0;
   window_start_ = now;
 }

@@ -30,7 +30,7 @@ class StepLog {
   void begin(int64_t total, const EvaluationTimes& evaluation);
   /// Logs the result of step number state.step.
   void step(const StepResult& result);
-  /// Logs the scores of a validation at the present step. Its `seconds` are left out of tokens per second.
+  /// Logs the scores of a validation at the present step. Its `seconds` are left out of the speed.
   void validation(const Scores& scores, double seconds);
   /// Shows the present state on the line of progress.
   void show() { progress_.step(now_); }
@@ -55,10 +55,11 @@ class StepLog {
   std::unique_ptr<MetricsLog> metrics_;  // log of the main process; null in others
   int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
   EvaluationTimes evaluation_ = {};
-  double began_ = 0, earlier_seconds_ = 0;       // start of this session, and seconds of previous sessions
-  double validation_seconds_ = 0;                // seconds of this session's validations
-  double window_start_ = 0, window_tokens_ = 0;  // start and tokens since the last line of metrics
-  Progress::Now now_ = {};                       // numbers of the line of progress
+  double began_ = 0, earlier_seconds_ = 0;          // start of this session, and seconds of previous sessions
+  double validation_seconds_ = 0;                   // seconds of this session's validations
+  double window_start_ = 0;                         // the time of the last line of metrics
+  double window_tokens_ = 0, window_examples_ = 0;  // numbers of tokens and rows since then
+  Progress::Now now_ = {};                          // numbers of the line of progress
 };
 
 }  // namespace heed

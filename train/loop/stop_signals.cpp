@@ -77,6 +77,11 @@ StopSignals::~StopSignals() {
 
 int StopSignals::received() { return stop_signal; }
 
+bool StopSignals::any_alive() {
+  const std::lock_guard lock(handlers_mutex);
+  return num_alive > 0;
+}
+
 void StopSignals::become_ordinary() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction action = {};

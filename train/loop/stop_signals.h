@@ -33,7 +33,8 @@ class SaveSignal {
 /// While it lives, SIGINT, SIGTERM, SIGHUP and SIGXCPU set a flag instead of ending the process, and SIGUSR1
 /// is a SaveSignal. A second SIGINT or SIGTERM ends the process at once; the others do not, since the system
 /// repeats them. Several objects may live at a time, in any order and in any threads: the first installs the
-/// handlers, the last restores the previous ones.
+/// handlers, the last restores the previous ones. A signal that has come stays received() until the last
+/// ends.
 class StopSignals {
  public:
   StopSignals();
@@ -41,6 +42,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   static int received();          ///< number of the signal that asked to stop, or 0
+  static bool any_alive();        ///< whether an object lives in any thread: then received() tells who asks
   static void become_ordinary();  ///< restores the default actions; called by a child process before exec
 };
 

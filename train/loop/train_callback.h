@@ -17,6 +17,7 @@ struct StepResult {
   double norm = 0;       ///< norm of the gradient, before clipping
   double rate = 0;       ///< learning rate
   double tokens = 0;     ///< number of tokens of its batches, over all processes
+  double examples = 0;   ///< number of rows of its batches, over all processes, where they have no tokens
   bool skipped = false;  ///< whether loss or gradient was not finite, so that weights did not change
 };
 

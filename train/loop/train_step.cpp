@@ -59,6 +59,10 @@ StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double
   passes_->share_buffers();
   for (const double tokens : group_.all_gather(static_cast<double>(batches.tokens())))
     result.tokens += tokens;
+  if (result.tokens == 0) {
+    for (const double examples : group_.all_gather(static_cast<double>(batches.examples())))
+      result.examples += examples;
+  }
   rng_.advance();
   callbacks_.call(&TrainCallback::after_step, context(), result);
   return result;

@@ -90,6 +90,8 @@ TrainResult Trainer::run() {
 }
 
 TrainResult Trainer::train() {
+  // A signal that came before, to StopSignals of the caller: then no step is taken.
+  const int signal_before = agree_on_stop(group_, {.signal = StopSignals::received()}).signal;
   const StopSignals signals;
   optimizer_->check_updates(*model_);
   checkpoints_.check_same_weights();
@@ -103,15 +105,15 @@ TrainResult Trainer::train() {
   if (config_.train.detect_anomaly) trace.emplace(names_in(*model_));
   const int64_t save_every =
       config_.train.checkpoint_every > 0 ? config_.train.checkpoint_every : validate_every_;
-  if (state_.step > 0 && validation_due() && state_.validated != state_.step) {
+  if (signal_before == 0 && state_.step > 0 && validation_due() && state_.validated != state_.step) {
     evaluate();  // a signal ended the last session between this step and its validation
     checkpoints_.save();
   }
 
   StopRequest request = stop_request();
   bool save_asked = request.save;  // SIGUSR1 may come before the first step
-  int stopped_by = 0;
-  while (state_.step < total_ && !stopping_.patience_exhausted()) {
+  int stopped_by = signal_before;
+  while (stopped_by == 0 && state_.step < total_ && !stopping_.patience_exhausted()) {
     // A session without a checkpoint takes one step before it stops for time.
     if (request.out_of_time && checkpoints_.saved() >= 0) break;
     log_.step(take_step());

@@ -95,6 +95,7 @@ std::vector<Grouped> grouped(const std::vector<Named>& parameters,
 }  // namespace
 
 Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
+  check_names(module);
   check_groups(options.groups);
   if (!options.groups.empty()) {
     check_used(tensors(module), options.groups);
@@ -179,6 +180,7 @@ void Optimizer::move(Module& module, const std::vector<const Named*>& parameters
     place.set_node(old.node());
     moved.emplace_back(old.node().get(), place);
     leaves_.push_back(place);
+    names_.push_back(one->name);
     at += padded(old.size());
   }
   // Tied parameters occur in several modules with one node: move all of them.
@@ -194,9 +196,26 @@ void Optimizer::move(Module& module, const std::vector<const Named*>& parameters
 }
 
 void Optimizer::step(double rate, std::span<const Tensor> losses) {
+  checks_.before_update(leaves_, names_);
   begin_step(rate);
-  update(losses);
+  measure(losses);
+  // The GPU is not waited for in each step: a step that is not finite changes nothing there, either.
+  constexpr int64_t steps_between_waits = 16;
+  if (values_.device() == Device::cpu || steps_ % steps_between_waits == 0) check_finite(rate);
+  apply();
   end_step();
+}
+
+void Optimizer::check_finite(double rate) {
+  if (options_.on_nan == OnNan::skip || std::isfinite(squared_norm().item())) return;
+  std::string bad;
+  for (size_t i = 0; i < leaves_.size() && bad.empty(); ++i)
+    bad = first_bad_value(leaves_[i].node()->grad, names_[i], "its gradient");
+  clear();
+  fail(Fault::numeric, "optimizer: step ", steps_ + 1,
+       " is not finite: ", bad.empty() ? "the loss, or the norm of the gradient" : bad,
+       ". No parameter was changed. Lower the learning rate (now ", rate,
+       "), find the op with a Trace, or leave such steps out: OptimizerOptions::on_nan = OnNan::skip.");
 }
 
 void Optimizer::begin_step(double rate, std::optional<double> momentum) {
@@ -219,7 +238,11 @@ void Optimizer::end_step() {
 }
 
 void Optimizer::update(std::span<const Tensor> losses) {
-  const NoGrad no_grad;
+  measure(losses);
+  apply();
+}
+
+void Optimizer::measure(std::span<const Tensor> losses) {
   const Device device = values_.device();
   for (const Tensor& leaf : leaves_) {
     // No gradient was computed: the buffer still holds that of an earlier step.
@@ -235,10 +258,14 @@ void Optimizer::update(std::span<const Tensor> losses) {
   }
   for (size_t i = 1; i < states_.size(); ++i)
     launch<kernel::Copy>(device, squares, view::slice(states_[i], 0, 2, 3));
+}
+
+void Optimizer::apply() {
+  const NoGrad no_grad;
   // Non-finite elements are already in the sum of squares, so they may be clipped now.
   if (options_.grad_clip_value > 0) clamp(gradients_, options_.grad_clip_value);
   for (const Range& range : ranges_) update(range);
-  if (average_) launch<kernel::MovingAverage>(device, values_, states_[0], options_.ema, average_);
+  if (average_) launch<kernel::MovingAverage>(values_.device(), values_, states_[0], options_.ema, average_);
 }
 
 void Optimizer::update(const Range& range) {

@@ -8,11 +8,15 @@
 
 #include "heed/nn/module.h"
 #include "heed/train/optim/parameter_groups.h"
+#include "heed/train/optim/step_checks.h"
 
 namespace heed {
 
 /// The update rule.
 enum class OptimizerKind { adamw, adam, sgd };
+
+/// The reaction to a step whose loss or gradient is not finite: an error, or the step is left out.
+enum class OnNan { stop, skip };
 
 /// AdamW: Loshchilov and Hutter 2019, arXiv 1711.05101. Adam: Kingma and Ba 2015, arXiv 1412.6980. The
 /// defaults are those of PyTorch, except that vectors do not decay. The presets of the program have values of
@@ -30,7 +34,10 @@ struct OptimizerOptions {
   double grad_clip_value = 0;  ///< clips each element of the gradient to +-grad_clip_value; 0: no clipping
   double ema = 0;              ///< decay of the moving average of weights that is kept beside them; 0: none
   std::vector<ParameterGroup> groups =
-      {};                  ///< parameters with a decay or rate of their own; clipped with all
+      {};  ///< parameters with a decay or rate of their own; clipped with all
+  /// What step() does with a gradient that is not finite. fit() and the trainer have their own
+  /// FitOptions::on_nan and TrainOptions::on_nan, and do not read this.
+  OnNan on_nan = OnNan::stop;
   void fields(Fields& f);  ///< names every field with its help: settings of [train]
   /// The weight decay in effect.
   double decay() const { return weight_decay.value_or(kind == OptimizerKind::adamw ? 0.01 : 0); }
@@ -43,13 +50,16 @@ struct OptimizerOptions {
 class Optimizer : NonCopyable {
  public:
   /// Moves the parameters; moments begin at 0. Freezes those of frozen groups: freeze(). Fails where another
-  /// optimizer has a parameter already, and for a group that chooses none.
+  /// optimizer has a parameter already, for a group that chooses none, and where fields() gives two tensors
+  /// or children one name.
   Optimizer(Module& module, const OptimizerOptions& options);
   ~Optimizer();  ///< gives the parameters free for another optimizer
 
-  /// Clips gradients, updates parameters with learning rate `rate`, clears gradients. Does not wait for the
-  /// device. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
-  /// gradient_norm() is not finite.
+  /// Clips gradients, updates parameters with learning rate `rate`, clears gradients: the step of a training
+  /// loop of one's own. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
+  /// gradient_norm() is not finite; with OnNan::stop it fails then (Fault::numeric), naming the parameter. On
+  /// a GPU it looks at one step in 16, since it waits for the device then. Fails where a parameter was
+  /// replaced after the optimizer was made; warns of other mistakes: see StepChecks.
   void step(double rate, std::span<const Tensor> losses = {});
   /// Begins a step, as step() does: writes what changes from step to step to the device, so that a CUDA graph
   /// can replay update(). `momentum` replaces beta1, or the momentum of SGD, in this step; empty: that of the
@@ -108,11 +118,19 @@ class Optimizer : NonCopyable {
   };
   void add_range(int64_t begin, int64_t end, double decay, double rate);
   void move(Module& module, const std::vector<const Named*>& parameters);
+  /// Writes the squared norm of the gradient, and whether `losses` are finite, to squared_norm().
+  void measure(std::span<const Tensor> losses);
+  /// Clips the gradients and updates the parameters, after measure().
+  void apply();
   void update(const Range& range);
+  /// Fails where measure() has found a number that is not finite.
+  void check_finite(double rate);
 
   OptimizerOptions options_;
-  std::vector<Tensor> leaves_;  // views of values_, in its order
-  int64_t decayed_ = 0;         // see decayed()
+  std::vector<Tensor> leaves_;      // views of values_, in its order
+  std::vector<std::string> names_;  // dotted names of leaves_
+  StepChecks checks_;
+  int64_t decayed_ = 0;  // see decayed()
   std::vector<Range> ranges_;
   Tensor values_, gradients_, first_, second_, average_;  // [n]
   // For each rate f64 [4] on the device: rate, steps done, sum of squares of the whole gradient, momentum.

@@ -121,6 +121,7 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   add(now.bleu >= 0, 4, formatted("  bleu %4.1f", now.bleu));
   add(now.validation >= 0 && now.validated != now.step, 5, " @" + std::to_string(now.validated));
   add(now.tokens_per_second > 0, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
+  add(now.examples_per_second > 0, 7, "  " + short_number(now.examples_per_second) + " examples/s");
   add(now.norm >= 0, 10, formatted("  grad %.2f", now.norm));
   add(true, 2, "  eta " + clock_text(now.seconds_left));
   const auto joined = [&] {

@@ -27,7 +27,8 @@ class Progress {
     double estimate = -1;          ///< loss on random batches of the last validation; below 0: none
     double accuracy = -1;          ///< accuracy of the last validation; below 0: none
     double bleu = -1;              ///< BLEU of the last validation; below 0: none
-    double tokens_per_second = 0;  ///< target tokens a second; 0: unknown
+    double tokens_per_second = 0;    ///< target tokens a second; 0: unknown
+    double examples_per_second = 0;  ///< rows a second, where they have no tokens; 0: unknown
     double seconds_left = 0;       ///< expected seconds until the run's end
     /// Records one score of the validation at `step_of_score`.
     void take_score(int64_t step_of_score, const std::string& name, double value);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heed/core/io/files.h"
+#include "heed/core/settings_in_errors.h"
 
 namespace heed {
 namespace {
@@ -32,10 +33,10 @@ Path find_data(const std::string& path) {
   const Path fetched = "data-" + path;  // made by `heed data get NAME`
   if (!path.empty() && path.find('/') == std::string::npos && io::exists(fetched)) return fetched;
   if (places.size() == 1)
-    fail(Fault::file, "data: ", path,
-         " does not exist. Give --data a file or folder that does, or name their folder in HEED_DATA.");
-  fail(Fault::file, "data: neither ", path, " nor ", places[1],
-       " exists. Give --data a file or folder that does.");
+    fail(Fault::file, "data: ", path, " does not exist. Give ", advice("--data", "data.path"),
+         " a file or folder that does, or name their folder in HEED_DATA.");
+  fail(Fault::file, "data: neither ", path, " nor ", places[1], " exists. Give ",
+       advice("--data", "data.path"), " a file or folder that does.");
 }
 
 }  // namespace heed

@@ -34,14 +34,26 @@ class MapProvider {
 /// Casts the task to its MapProvider. A usage error where the task is none.
 const MapProvider& map_provider(const Task& task);
 
-/// The map of sequence number `row` of a batch, with names, cut to the given tokens.
-MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
-                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
-                 int64_t row = 0);
-/// Map number `index` of a recorder with the optional parts that it kept, cut to the given tokens.
-MapView map_view(Module& model, const MapRecorder& recorder, size_t index, const std::string& kind,
-                 int64_t layer, const std::vector<std::string>& query_tokens,
-                 const std::vector<std::string>& key_tokens);
+/// What map_view() shows of a recorded map.
+struct MapViewOptions {
+  std::string kind = "decoder self";           ///< "encoder self", "decoder self" or "cross"
+  int64_t layer = 0;                           ///< layer that attends, from 0
+  int64_t sequence = 0;                        ///< sequence of the batch, from 0
+  std::vector<std::string> query_tokens = {};  ///< names of the first rows, which are shown
+  std::vector<std::string> key_tokens = {};    ///< names of the first columns, which are shown
+};
+/// A recorded map [B, H, Tq, Tk] of one sequence, with names, cut to the given tokens. Fails where the map
+/// has no such sequence, or fewer rows or columns than there are tokens.
+MapView map_view(Module& model, const MapRecorder::Map& map, const MapViewOptions& options);
+/// Map number `index` of a recorder, with the optional parts that it kept of sequence 0; a usage error for
+/// another sequence.
+MapView map_view(Module& model, const MapRecorder& recorder, size_t index, const MapViewOptions& options);
+/// map_view() with its options one after the other.
+inline MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
+                        const std::vector<std::string>& query_tokens,
+                        const std::vector<std::string>& key_tokens, int64_t sequence = 0) {
+  return map_view(model, map, {kind, layer, sequence, query_tokens, key_tokens});
+}
 /// All maps of a recorder, one for each layer of a stack that attends to itself: `kind` is "encoder self" or
 /// "decoder self", and `tokens` names queries and keys.
 std::vector<MapView> self_attention_views(Module& model, const MapRecorder& recorder, const std::string& kind,

@@ -35,7 +35,7 @@ void clear(IndexErrorRecord* all) { run(clear_records, Grid{.blocks = dim3(1), .
 [[noreturn]] void throw_error(IndexOp op, const IndexErrorRecord& error) {
   const auto place = static_cast<int64_t>(error.first >> 32);
   const auto value = static_cast<int32_t>(static_cast<uint32_t>(error.first));
-  const char* const name = op == IndexOp::gather        ? "gather"
+  const char* const name = op == IndexOp::gather        ? "embedding"
                            : op == IndexOp::scatter_add ? "scatter_add"
                            : op == IndexOp::gather_rows ? "gather_rows"
                                                         : "scatter_add_rows";

@@ -67,9 +67,9 @@ void scatter_add(const HeadIds& ids, int64_t num_heads, int64_t num_rows, int64_
 template <>
 void Gather::cpu<target_isa>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
-  check_ids("gather", ids, table.extent(0));
+  check_ids("embedding", ids, table.extent(0));
   const int32_t* id_list = ids.data<int32_t>();
-  visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
+  visit_float("embedding", table.dtype(), [&]<class T>(Type<T>) {
     const int64_t row_stride = table.strides()[0], column_stride = table.strides()[1];
     parallel_rows(ids.size(), light_grain / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

@@ -110,7 +110,7 @@ void scatter_add(const HeadIds& ids, const Tensor& rows, const Tensor& target, c
 
 /// Computes out with one warp per id.
 void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
-  visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
+  visit_float("embedding", table.dtype(), [&]<class T>(Type<T>) {
     cuda::run(gather_table<T>, cuda::warp_per_row(ids.size()), table.data<T>(), table.strides()[0],
               table.strides()[1], ids.data<int32_t>(), ids.size(), table.extent(-1),
               cuda::index_error_record(cuda::IndexOp::gather), valid_in_table(table.extent(0)),

@@ -7,6 +7,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/data/synthetic/language_model_text.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/byte_pair.h"
@@ -36,7 +37,10 @@ void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, boo
   fail(Fault::data, shortest.path.empty() ? "data" : shortest.path, ": the ", shortest.name,
        " text is too short: it has ", shortest.tokens, " of the ", block + 1,
        " tokens that a window of model.max_length = ", block, " and the one after it need. Give more text",
-       shortest.tokens > 1 && !fixed ? text(", or a --max-length below ", shortest.tokens) : "", ".");
+       shortest.tokens > 1 && !fixed
+           ? text(", or a ", advice("--max-length", "model.max_length"), " below ", shortest.tokens)
+           : "",
+       ".");
 }
 
 /// The ids of a text. The error for what the tokenizer lacks names its file, if it is of one.
@@ -122,8 +126,8 @@ void LanguageData::check_options(const Config& config) const {
   if (config.train.batch_size < 1)
     fail("train.batch_size = ", config.train.batch_size, ". The task lm counts windows: give at least 1.");
   if (options.path.empty() && !options.validation_path.empty())
-    fail("data.validation_path = ", shown(options.validation_path),
-         ", but data.path is empty. Give --data too.");
+    fail("data.validation_path = ", shown(options.validation_path), ", but data.path is empty. Give ",
+         advice("--data", "data.path"), " too.");
 }
 
 LanguageData::Texts LanguageData::read_texts(const std::function<void(const std::string&)>& log) {

@@ -7,6 +7,7 @@
 #include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/settings_in_errors.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/find_data.h"
@@ -84,7 +85,8 @@ void LongTask::check_settings(const Config& config) const {
          ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
   if (reads_vectors() && !predicts_classes())
     fail("data.predict is not class, but a token of the task ", config.task_name, " is a vector of ",
-         tokens().bytes, " pixels, which is no token of a vocabulary. Use --predict class, or --patch 1.");
+         tokens().bytes, " pixels, which is no token of a vocabulary. Use ",
+         advice("--predict class, or --patch 1.", "data.predict = class, or data.patch = 1."));
   check_causality(config);
   check_more(config);
 }
@@ -94,8 +96,8 @@ void LongTask::check_causality(const Config& config) const {
     fail("data.causal = true with model.pool = first: the token put first would see itself alone. Use ",
          "model.pool = last or mean.");
   if (options_.causal && options_.predict == LongOptions::Predict::masked)
-    fail("data.causal = true, but hidden tokens are predicted from both sides. Use --pretrain causal, or ",
-         "data.predict = causal.");
+    fail("data.causal = true, but hidden tokens are predicted from both sides. Use ",
+         advice("--pretrain causal", "train.pretrain = causal"), ", or data.predict = causal.");
   const bool causal = options_.causal || options_.predict == LongOptions::Predict::causal;
   check_encoder_attention(config, causal, options_.causal ? "data.causal = true" : "data.predict = causal");
 }

@@ -83,7 +83,8 @@ TEST_CASE("lra: attentions that only look back classify with data.causal, and ar
 
 TEST_CASE("lra: what does not go with data.causal is refused") {
   CHECK_THAT(refused({{"data.causal", "true"}, {"model.pool", "first"}}), containing("model.pool = first"));
-  CHECK_THAT(refused({{"data.causal", "true"}, {"data.predict", "masked"}}), containing("--pretrain causal"));
+  CHECK_THAT(refused({{"data.causal", "true"}, {"data.predict", "masked"}}),
+             containing("train.pretrain = causal"));
   CHECK_THAT(refused({{"data.causal", "true"}, {"attention.encoder", "softmax;1=linformer"}}),
              containing("'linformer' cannot look back only, which data.causal = true asks for"));
   CHECK(refused({{"attention.encoder", "delta"}, {"data.predict", "causal"}}) == "no error");
