@@ -93,7 +93,7 @@ int main() {
     const Tensor logits = model(Tensor::of<int32_t>(batch.input.ids, shape), nullptr, {.rng = &rng});
     const Tensor loss = cross_entropy(logits, Tensor::of<int32_t>(batch.target.ids, shape));
     backward(loss);
-    optimizer.step(schedule.rate(step, steps));
+    optimizer.step(schedule.at(step, steps, config.d_model));
     rng.advance();
     if (step % 100 == 0) std::printf("step %d  loss %.3f\n", static_cast<int>(step), loss.item());
   }
