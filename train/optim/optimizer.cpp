@@ -124,7 +124,7 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   }
   if (!options.groups.empty()) layout_ = static_cast<int64_t>(crc32c(names)) + 1;
   move(module, parameters);
-  take_backward_findings();  // of what was computed before
+  take_backward_findings();  // forgets what was computed before
 }
 
 Optimizer::~Optimizer() {
@@ -311,7 +311,7 @@ void Optimizer::reset() {
 }
 
 void Optimizer::clear() {
-  take_backward_findings();  // of gradients that are not used
+  take_backward_findings();  // forgets gradients that are not used
   forget_gradients();
 }
 
