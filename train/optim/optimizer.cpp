@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "heed/autograd/backward_findings.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/core/kernels/elementwise/apply.h"
@@ -45,10 +46,6 @@ void clamp(const Tensor& x, double bound) {
 
 // Every parameter starts on a cache line, so that rows stay aligned.
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
-
-}  // namespace
-
-namespace {
 
 /// Fails for a parameter that another optimizer has.
 void check_free(const Named& parameter) {
@@ -127,6 +124,7 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   }
   if (!options.groups.empty()) layout_ = static_cast<int64_t>(crc32c(names)) + 1;
   move(module, parameters);
+  take_backward_findings();  // forgets what was computed before
 }
 
 Optimizer::~Optimizer() {
@@ -234,7 +232,7 @@ void Optimizer::begin_step(double rate, std::optional<double> momentum) {
 void Optimizer::end_step() {
   ++values_.storage()->version;
   ++steps_;
-  clear();
+  forget_gradients();
 }
 
 void Optimizer::update(std::span<const Tensor> losses) {
@@ -313,6 +311,11 @@ void Optimizer::reset() {
 }
 
 void Optimizer::clear() {
+  take_backward_findings();  // forgets gradients that are not used
+  forget_gradients();
+}
+
+void Optimizer::forget_gradients() {
   for (const Tensor& leaf : leaves_) leaf.node()->fresh = true;
 }
 

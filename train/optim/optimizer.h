@@ -118,6 +118,8 @@ class Optimizer : NonCopyable {
   };
   void add_range(int64_t begin, int64_t end, double decay, double rate);
   void move(Module& module, const std::vector<const Named*>& parameters);
+  /// Marks the gradients as ones of an earlier step.
+  void forget_gradients();
   /// Writes the squared norm of the gradient, and whether `losses` are finite, to squared_norm().
   void measure(std::span<const Tensor> losses);
   /// Clips the gradients and updates the parameters, after measure().

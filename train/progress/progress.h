@@ -17,19 +17,19 @@ class Progress {
   void say(const std::string& label, const std::string& text);
   /// The present state of training.
   struct Now {
-    int64_t step = 0;              ///< steps taken
-    int64_t total = 0;             ///< steps of the run
-    double loss = 0;               ///< loss of the step, in nats
-    double rate = 0;               ///< learning rate
-    double norm = -1;              ///< norm of the gradient; below 0: unknown
-    int64_t validated = 0;         ///< step of the last validation
-    double validation = -1;        ///< loss of the last validation; below 0: none yet
-    double estimate = -1;          ///< loss on random batches of the last validation; below 0: none
-    double accuracy = -1;          ///< accuracy of the last validation; below 0: none
-    double bleu = -1;              ///< BLEU of the last validation; below 0: none
+    int64_t step = 0;                ///< steps taken
+    int64_t total = 0;               ///< steps of the run
+    double loss = 0;                 ///< loss of the step, in nats
+    double rate = 0;                 ///< learning rate
+    double norm = -1;                ///< norm of the gradient; below 0: unknown
+    int64_t validated = 0;           ///< step of the last validation
+    double validation = -1;          ///< loss of the last validation; below 0: none yet
+    double estimate = -1;            ///< loss on random batches of the last validation; below 0: none
+    double accuracy = -1;            ///< accuracy of the last validation; below 0: none
+    double bleu = -1;                ///< BLEU of the last validation; below 0: none
     double tokens_per_second = 0;    ///< target tokens a second; 0: unknown
     double examples_per_second = 0;  ///< rows a second, where they have no tokens; 0: unknown
-    double seconds_left = 0;       ///< expected seconds until the run's end
+    double seconds_left = 0;         ///< expected seconds until the run's end
     /// Records one score of the validation at `step_of_score`.
     void take_score(int64_t step_of_score, const std::string& name, double value);
   };

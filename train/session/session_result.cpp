@@ -103,7 +103,8 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
                {{"loss", "training"}, {"valid_loss", "validation"}, {"valid_estimate", "estimate"}}, mark),
       chart_of(metrics, "Learning rate", {{"learning_rate", "learning rate"}}, mark),
       chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
-      chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}, {"examples_per_second", "examples/s"}}, mark)};
+      chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}, {"examples_per_second", "examples/s"}},
+               mark)};
   if (pretrained(folder.path())) {
     report.cards.push_back(pretraining_card(pretraining_metadata(config, folder.path())));
     report.charts.push_back(chart_of(read_metrics(pretraining_folder(folder.path()) / "metrics.jsonl"),

@@ -122,6 +122,19 @@ TEST_CASE("step checks: dropout without random numbers is warned of once, where 
           m.loss(0.2);  // no loss depends on it
           return m.loss();
         }).empty());
+  {  // gradients in evaluation, as of inputs, are no step: before there is an optimizer, or cleared
+    Checked model;
+    backward(model.loss(0.1));
+    Optimizer optimizer(model, {});
+    CHECK(errors_of([&] {
+            for (int i = 0; i < 3; ++i) {
+              backward(model.loss(0.1));
+              optimizer.clear();
+              backward(model.loss(0.1, &noise));
+              optimizer.step(0.01);
+            }
+          }).empty());
+  }
   const std::string words = words_of(3, [](Checked& m) { return m.loss(0.1); });
   const std::string warning = "optimizer: the forward pass of this step left out dropout = 0.1, since ";
   CHECK_THAT(words, containing(warning));
