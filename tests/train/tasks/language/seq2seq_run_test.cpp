@@ -184,6 +184,10 @@ TEST_CASE("seq2seq: what makes no sense is refused in words") {
   CHECK(asked.model.kind == ModelKind::seq2seq);
   CHECK(asked.model.recurrent.cell == CellKind::gru);
   CHECK_THROWS_WITH(asked.check(), containing("model.norm is of transformers"));
+  Config convolved = make_config("translate");
+  arguments.options = {{"model", {"seq2seq"}}, {"short-convolution", {"4"}}};
+  apply_settings(convolved, arguments);
+  CHECK_THROWS_WITH(convolved.check(), containing("model.short_convolution is of transformers"));
   ParsedArguments show;  // where --model is a flag
   show.options = {{"model", {}}};
   Config plain = make_config("translate");

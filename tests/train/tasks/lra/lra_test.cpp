@@ -142,6 +142,8 @@ TEST_CASE("lra: a pixel of 0 is a token like others, or is left out while the ot
   CHECK(zeros > 0);
   CHECK_THROWS_WITH(made("lra-pathfinder-skyformer", {{"model.position", "rope"}}),
                     containing("data.pixel_zero = pad"));
+  CHECK_THROWS_WITH(made("lra-pathfinder-skyformer", {{"model.short_convolution", "4"}}),
+                    containing("model.short_convolution = 4") && containing("data.pixel_zero = token"));
 }
 
 TEST_CASE(
