@@ -134,10 +134,9 @@ bool rename_claim(const Path& claim, const Path& run) {
          advice("--name", "name", "FitOptions::folder"), ", or stop that one.");
   if (settings_source() == SettingsSource::fit)
     fail("the folder ", run, " exists already, and is no run that can be resumed. Choose another name.");
-  if (settings_source() == SettingsSource::cpp)
-    fail("the run ", run, " exists already. Choose another name.");
-  fail("the run ", run, " exists already (--name ", name, "). Go on with it: ", program_name(), " resume ",
-       run, ". Or choose another --name.");
+  fail("the run ", run, " exists already", advice(text(" (--name ", name, ")").c_str(), ""),
+       ". Go on with it: ", program_name(), " resume ", run, ". Or choose another ",
+       advice("--name.", "name."));
 }
 
 /// " Did you mean RUN?" with an existing run of a similar name; empty where there is none.
