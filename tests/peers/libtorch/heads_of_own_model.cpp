@@ -76,7 +76,8 @@ torch::Tensor repeated(int64_t period, int64_t batch) {  // [batch, 2 period]
   return torch::randint(vocabulary, {batch, period}).repeat({1, 2});
 }
 
-torch::Tensor loss_of(TwoLayers& model, const torch::Tensor& ids, Hooks& hooks) {  // of the repetition
+torch::Tensor loss_of(TwoLayers& model, const torch::Tensor& ids,
+                      Hooks& hooks) {  // this is the loss of the second half
   const int64_t half = ids.size(1) / 2;
   return F::cross_entropy(model(ids, hooks).slice(1, half - 1, 2 * half - 1).flatten(0, 1),
                           ids.slice(1, half).flatten());

@@ -34,8 +34,8 @@ torch::Tensor rotated(const torch::Tensor& x, int64_t first) {
   return torch::cat({a * c - b * s, a * s + b * c}, 3);
 }
 
-struct AttentionImpl : nn::Module {  // causal, rotary, with grouped keys, and a cache
-  AttentionImpl(int64_t width, int64_t heads_, int64_t kv_heads_)
+struct RotaryAttentionImpl : nn::Module {  // causal, rotary, with grouped keys, and a cache
+  RotaryAttentionImpl(int64_t width, int64_t heads_, int64_t kv_heads_)
       : heads(heads_), kv_heads(kv_heads_), size(width / heads_) {
     const auto layer = [](int64_t in, int64_t out) {
       return nn::Linear(nn::LinearOptions(in, out).bias(false));
@@ -66,7 +66,7 @@ struct AttentionImpl : nn::Module {  // causal, rotary, with grouped keys, and a
   int64_t heads, kv_heads, size;
   nn::Linear query{nullptr}, key{nullptr}, value{nullptr}, out{nullptr};
 };
-TORCH_MODULE(Attention);
+TORCH_MODULE(RotaryAttention);
 
 struct BlockImpl : nn::Module {
   BlockImpl(int64_t width, int64_t hidden)
@@ -87,7 +87,7 @@ struct BlockImpl : nn::Module {
     const torch::Tensor y = x + attention(attention_norm(x), cache), n = forward_norm(y);
     return y + down(torch::silu(gate(n)) * up(n));
   }
-  Attention attention;
+  RotaryAttention attention;
   RmsNorm attention_norm, forward_norm;
   nn::Linear gate, up, down;
 };

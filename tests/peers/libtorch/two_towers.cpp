@@ -51,9 +51,9 @@ struct Pair {
   torch::Tensor english, italian;
 };
 
-class Pairs : public data::datasets::Dataset<Pairs, Pair> {
+class PairDataset : public data::datasets::Dataset<PairDataset, Pair> {
  public:
-  explicit Pairs(std::vector<Pair> pairs) : pairs_(std::move(pairs)) {}
+  explicit PairDataset(std::vector<Pair> pairs) : pairs_(std::move(pairs)) {}
   Pair get(size_t i) override { return pairs_[i]; }
   torch::optional<size_t> size() const override { return pairs_.size(); }
 
@@ -120,7 +120,7 @@ int main(int, char** argv) {
   all.resize(all.size() - 200);
   const int64_t epochs = 12, total = epochs * int64_t(all.size() / 100);
   const auto loader = data::make_data_loader<data::samplers::RandomSampler>(
-      Pairs(all), data::DataLoaderOptions(100).drop_last(true));
+      PairDataset(all), data::DataLoaderOptions(100).drop_last(true));
 
   TwoTowers model(english.size(), italian.size());
   std::vector<torch::Tensor> matrices, vectors;
