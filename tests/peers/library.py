@@ -72,13 +72,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--rounds', type=int, default=3, help='each program is compiled so often, in turn (default: 3)')
     parser.add_argument('--run', action='store_true', help='also run the programs of libtorch')
+    parser.add_argument('programs', nargs='*', default=PROGRAMS, help='which programs (default: all)')
     asked = parser.parse_args()
     heed = [shlex.split(output('pkg-config', *which, 'heed')) for which in (['--cflags'], ['--libs', '--static'])]
     kinds = {'heed': (ROOT + '/tests/example', *heed), 'torch': (ROOT + '/tests/peers/libtorch', *TORCH)}
     seconds = {}
     with tempfile.TemporaryDirectory() as work:
         for number in range(asked.rounds):
-            for name in PROGRAMS:
+            for name in asked.programs:
                 for kind, (folder, flags, libraries) in kinds.items():
                     took = compiled(f'{folder}/{name}.cpp', f'{work}/{kind}_{name}', flags, libraries)
                     seconds.setdefault((kind, name), []).append(took)
@@ -87,7 +88,7 @@ def main():
                 run_torch(work)
         print('| program | lines: Heed | libtorch | compile + link, s: Heed | libtorch | program, MB: Heed | libtorch '
               '| with shared libraries, MB: Heed | libtorch |\n|---|---|---|---|---|---|---|---|---|')
-        for name in PROGRAMS:
+        for name in asked.programs:
             cells = [name, *(lines(f'{folder}/{name}.cpp') for folder, *_ in kinds.values())]
             for kind in kinds:
                 parts = [statistics.median(part) for part in zip(*seconds[kind, name])]
