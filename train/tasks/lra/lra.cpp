@@ -86,7 +86,7 @@ void LongTask::check_settings(const Config& config) const {
   if (reads_vectors() && !predicts_classes())
     fail("data.predict is not class, but a token of the task ", config.task_name, " is a vector of ",
          tokens().bytes, " pixels, which is no token of a vocabulary. Use ",
-         advice("--predict class, or --patch 1.", "data.predict = class, or data.patch = 1."));
+         advice("--predict class, or --patch 1.", "data.predict = class, or model.patch = 1."));
   check_causality(config);
   check_more(config);
 }

@@ -123,7 +123,7 @@ TEST_CASE("pictures: patches that do not fit, and what cannot be said of them, a
              containing("an image has 64 patches"));
   CHECK_THAT(refused({{"model.patch", "4"}, {"model.max_length", "64"}, {"data.max_length", "60"}}),
              containing("data.max_length = 60, but an image has 64 patches"));
-  CHECK_THAT(refused({{"model.patch", "4"}, {"data.predict", "masked"}}), containing("--patch 1"));
+  CHECK_THAT(refused({{"model.patch", "4"}, {"data.predict", "masked"}}), containing("model.patch = 1"));
   CHECK_THAT(refused({{"model.patch", "4"}, {"train.pretrain", "masked"}, {"train.pretrain_steps", "2"}}),
              containing("model.patch is not 1"));
 }
