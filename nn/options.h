@@ -108,11 +108,11 @@ class Fields {
   void operator()(const char* name, std::unique_ptr<M>& child) {
     if (child) on(name, *child);
   }
-  /// Children are named name.0, name.1, ...
+  /// Children are named name.0, name.1, ...; nothing where one is null.
   template <class M>
   void operator()(const char* name, std::vector<std::unique_ptr<M>>& children) {
     for (size_t i = 0; i < children.size(); ++i)
-      on((std::string(name) + "." + std::to_string(i)).c_str(), *children[i]);
+      if (children[i]) on((std::string(name) + "." + std::to_string(i)).c_str(), *children[i]);
   }
   /// An option with its one-line help: an integer, a real number, a switch or a text.
   template <class Option>

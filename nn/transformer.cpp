@@ -205,6 +205,9 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
                                     const Mask& encoded_mask, std::vector<BlockCache>* cache,
                                     const ForwardContext& context) const {
   const ModuleScope within(this);
+  if (cache != nullptr && cache->size() != blocks.size())
+    fail("decode: a state with ", cache->size(), " caches for a model of ", blocks.size(),
+         " blocks. Begin with start() of the model.");
   Tensor x = input;
   for (size_t i = 0; i < blocks.size(); ++i) {
     x = (*blocks[i])(x, mask, encoded, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr, context);

@@ -108,6 +108,10 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   if ((options.epochs > 0) == (options.steps > 0))
     fail("fit: epochs = ", options.epochs, " and steps = ", options.steps,
          ". Set one of them above 0 and leave the other 0.");
+  for (size_t i = 0; i < options.callbacks.size(); ++i)
+    if (options.callbacks[i] == nullptr) fail("fit: FitOptions::callbacks[", i, "] is null.");
+  for (size_t i = 0; i < options.metrics.size(); ++i)
+    if (!options.metrics[i]) fail("fit: FitOptions::metrics[", i, "] is null.");
   if (options.patience > 0 && options.validation == nullptr)
     fail("fit: patience = ", options.patience, " counts validations. Set FitOptions::validation too.");
   if (options.schedule.kind == ScheduleKind::noam)
@@ -326,6 +330,8 @@ LearningRateCurve detail::find_learning_rate(Module& model, DataLoader& loader, 
 
 Scores detail::evaluate(DataLoader& loader, const LossFunction& loss,
                         const std::vector<std::shared_ptr<Metric>>& metrics) {
+  for (size_t i = 0; i < metrics.size(); ++i)
+    if (!metrics[i]) fail("evaluate: metric ", i, " of ", metrics.size(), " is null.");
   const std::vector<std::shared_ptr<Metric>> all =
       metrics.empty() ? std::vector<std::shared_ptr<Metric>>{mean_loss()} : metrics;
   const NoGrad no_grad;

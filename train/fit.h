@@ -67,6 +67,9 @@ enum class FitEnd {
   signal,      ///< a signal came: FitResult::stopped_by
 };
 
+/// The name of the enumerator: "time_limit".
+const char* to_string(FitEnd end);
+
 /// How a call of fit() ended.
 struct FitResult {
   FitEnd end = FitEnd::steps;  ///< why it ended

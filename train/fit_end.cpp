@@ -65,6 +65,11 @@ std::string what_is_kept(const FitResult& result, const FitOptions& options, int
 
 }  // namespace
 
+const char* to_string(FitEnd end) {
+  constexpr const char* names[] = {"steps", "patience", "time_limit", "signal"};  // in the order of FitEnd
+  return names[static_cast<size_t>(end)];
+}
+
 std::string describe_end(const FitResult& result, const FitOptions& options, int64_t steps_taken) {
   const std::string kept = what_is_kept(result, options, steps_taken);
   return text("fit: ended after ", steps_text(result.step), ": ", reason(result, options),

@@ -50,6 +50,7 @@
 #include "heed/train/inspect/induction_scores.h"
 #include "heed/train/loop/map_snapshot_callback.h"
 #include "heed/train/loop/step_trace.h"
+#include "heed/train/loop/stop_signals.h"
 #include "heed/train/metrics/metric.h"
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/optim/schedule.h"

@@ -297,6 +297,23 @@ TEST_CASE("module: two tensors or two children of one name are refused when it i
                     containing("model: fields() names two modules layer, of 9 and 9 parameters. Give each"));
 }
 
+/// A model some of whose layers are left out.
+struct Gaps final : Module {
+  Gaps() : rng(1) {
+    layers.push_back(nullptr);
+    layers.push_back(std::make_unique<Linear>(2, 3, rng));
+  }
+  void fields(Fields& f) override { f("layers", layers); }
+  Rng rng;
+  std::vector<std::unique_ptr<Linear>> layers;
+};
+
+TEST_CASE("module: a null child of a list is left out, and others keep their numbers") {
+  Gaps gaps;
+  CHECK(count_parameters(gaps) == 9);
+  CHECK(parameters(gaps)[0].name == "layers.1.weight");
+}
+
 TEST_CASE("module: a file holds the tensors, and is replaced as a whole") {
   const Scratch scratch;
   Rng rng(1);

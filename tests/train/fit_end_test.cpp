@@ -198,3 +198,10 @@ TEST_CASE("load_best: the best weights of a folder, or its last ones, and why th
   CHECK_THROWS_WITH(load_best(wide, folder), containing("tensor layer.weight is f32 [1, 2] in the file"));
   CHECK((save_bytes(wide) == before));
 }
+
+TEST_CASE("fit: null pointers, and scores that nothing has made, are refused by name") {
+  CHECK_THROWS_WITH(run_fit({.steps = 1, .callbacks = {nullptr}}), containing("callbacks[0] is null"));
+  CHECK_THROWS_WITH(run_fit({.steps = 1, .metrics = {nullptr}}), containing("metrics[0] is null"));
+  CHECK_THROWS_WITH(run_fit({.steps = 1}).result.best.first(), containing("no validation took place"));
+  CHECK(std::string(to_string(FitEnd::time_limit)) == "time_limit");
+}

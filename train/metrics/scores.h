@@ -6,14 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "heed/core/error.h"
+
 namespace heed {
 
 /// Named scores; the first one decides which checkpoint is best.
 struct Scores {
   std::vector<std::pair<std::string, double>> list;  ///< name and value, in the order of the log
   bool lower_is_better = true;                       ///< whether a lower first score is the better one
-  /// The value of the first score.
-  double first() const { return list.front().second; }
+  /// The value of the first score. Fails where there is none.
+  double first() const {
+    if (list.empty()) fail("scores: there are none, since no validation took place.");
+    return list.front().second;
+  }
   /// The value of a score; none where there is no score of this name.
   std::optional<double> find(const std::string& name) const;
   /// Compares first scores; NaN is worse than any number. Where they are equal, as accuracies over few

@@ -47,6 +47,28 @@ void clamp(const Tensor& x, double bound) {
 // Every parameter starts on a cache line, so that rows stay aligned.
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 
+/// Fails for an option out of its range.
+void check_options(const OptimizerOptions& options) {
+  const auto refuse_unless = [](bool legal, const char* name, double value, const char* range) {
+    if (!legal) fail("optimizer: ", name, " = ", value, ". It must be ", range, ".");
+  };
+  const auto fraction = [&](const char* name, double value) {
+    refuse_unless(value >= 0 && value < 1, name, value, "at least 0 and below 1");
+  };
+  const auto not_negative = [&](const char* name, double value) {
+    refuse_unless(value >= 0 && std::isfinite(value), name, value, "at least 0");
+  };
+  fraction("beta1", options.beta1);
+  fraction("beta2", options.beta2);
+  fraction("momentum", options.momentum);
+  fraction("ema", options.ema);
+  refuse_unless(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
+                "above 0, such as 1e-8");
+  not_negative("weight_decay", options.decay());
+  not_negative("grad_clip", options.grad_clip);
+  not_negative("grad_clip_value", options.grad_clip_value);
+}
+
 /// Fails for a parameter that another optimizer has.
 void check_free(const Named& parameter) {
   if (parameter.tensor->node()->in_arena)
@@ -93,6 +115,7 @@ std::vector<Grouped> grouped(const std::vector<Named>& parameters,
 
 Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
   check_names(module);
+  check_options(options);
   check_groups(options.groups);
   if (!options.groups.empty()) {
     check_used(tensors(module), options.groups);
@@ -102,7 +125,11 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
     });
   }
   const std::vector<Named> named = parameters(module);
-  if (named.empty()) fail("optimizer: the module has no parameters. List them in its fields().");
+  if (named.empty()) {
+    const size_t frozen = tensors(module).size();
+    fail("optimizer: the module has no parameters. ",
+         frozen > 0 ? text("All of its ", frozen, " tensors are frozen.") : "List them in its fields().");
+  }
   std::vector<const Named*> parameters;
   std::string names;
   states_.emplace_back();
@@ -194,6 +221,11 @@ void Optimizer::move(Module& module, const std::vector<const Named*>& parameters
 }
 
 void Optimizer::step(double rate, std::span<const Tensor> losses) {
+  if (!(rate >= 0 && std::isfinite(rate)))
+    fail("optimizer: step ", steps_ + 1, " has the learning rate ", rate, ". It must be at least 0.");
+  if (has_average_in_place_)
+    fail("optimizer: step ", steps_ + 1,
+         " while an AveragedWeights lives. Let it end first, so that the trained weights are back.");
   checks_.before_update(leaves_, names_);
   begin_step(rate);
   measure(losses);
@@ -285,6 +317,7 @@ void Optimizer::update(const Range& range) {
 
 void Optimizer::swap_average() {
   if (!average_) return;
+  has_average_in_place_ = !has_average_in_place_;
   const Tensor values = empty_like(values_);
   launch<kernel::Copy>(values_.device(), values_, values);
   launch<kernel::Copy>(values_.device(), average_, values_);

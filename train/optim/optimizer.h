@@ -49,9 +49,9 @@ struct OptimizerOptions {
 /// lives.
 class Optimizer : NonCopyable {
  public:
-  /// Moves the parameters; moments begin at 0. Freezes those of frozen groups: freeze(). Fails where another
-  /// optimizer has a parameter already, for a group that chooses none, and where fields() gives two tensors
-  /// or children one name.
+  /// Moves the parameters; moments begin at 0. Freezes those of frozen groups: freeze(). Fails for options
+  /// out of range, where another optimizer has a parameter already, for a group that chooses none, and where
+  /// fields() gives two tensors or children one name.
   Optimizer(Module& module, const OptimizerOptions& options);
   ~Optimizer();  ///< gives the parameters free for another optimizer
 
@@ -59,7 +59,8 @@ class Optimizer : NonCopyable {
   /// loop of one's own. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
   /// gradient_norm() is not finite; with OnNan::stop it fails then (Fault::numeric), naming the parameter. On
   /// a GPU it looks at one step in 16, since it waits for the device then. Fails where a parameter was
-  /// replaced after the optimizer was made; warns of other mistakes: see StepChecks.
+  /// replaced after the optimizer was made, for a rate below 0 and while an AveragedWeights lives; warns of
+  /// other mistakes: see StepChecks.
   void step(double rate, std::span<const Tensor> losses = {});
   /// Begins a step, as step() does: writes what changes from step to step to the device, so that a CUDA graph
   /// can replay update(). `momentum` replaces beta1, or the momentum of SGD, in this step; empty: that of the
@@ -132,6 +133,7 @@ class Optimizer : NonCopyable {
   std::vector<Tensor> leaves_;      // views of values_, in its order
   std::vector<std::string> names_;  // dotted names of leaves_
   StepChecks checks_;
+  bool has_average_in_place_ = false;  // the moving average is in the model, and average_ has the weights
   int64_t decayed_ = 0;  // see decayed()
   std::vector<Range> ranges_;
   Tensor values_, gradients_, first_, second_, average_;  // [n]

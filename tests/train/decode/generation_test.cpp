@@ -308,4 +308,7 @@ TEST_CASE("generation: a model that cannot decode, or gives other logits, is ref
   CHECK_THROWS_WITH(sample(model, {1, 2}, {}, Decoding{}),
                     containing("next() of the model gave [1, 2, 7], and it must be [1, vocabulary]"));
   CHECK_THROWS_WITH(sample(model, {1, 2}), containing("overrides start()"));
+  Decoding empty;
+  CHECK_THROWS_WITH(decoder_only().model->next(Tensor::of<int32_t>(Ids{1, 2}, Shape{1, 2}), empty),
+                    containing("a state with 0 caches for a model of 1 blocks"));
 }

@@ -170,3 +170,36 @@ TEST_CASE("step checks: a leaf that is trained by nobody is warned of, but not a
           return m.loss() + other.loss();
         }).empty());
 }
+
+TEST_CASE("step checks: options, rates and steps that make no sense are refused") {
+  Checked model;
+  const auto refused = [&](const OptimizerOptions& options, const char* words) {
+    CHECK_THROWS_WITH(Optimizer(model, options), containing(words));
+  };
+  refused({.beta1 = 1}, "optimizer: beta1 = 1. It must be at least 0 and below 1.");
+  refused({.beta2 = 1.1}, "beta2 = 1.1");
+  refused({.epsilon = 0}, "epsilon = 0. It must be above 0");
+  refused({.momentum = -1}, "momentum = -1");
+  refused({.weight_decay = -1}, "weight_decay = -1");
+  refused({.grad_clip = -1}, "grad_clip = -1");
+  refused({.grad_clip_value = NAN}, "grad_clip_value = nan");
+  refused({.ema = 2}, "ema = 2");
+  Optimizer optimizer(model, {.ema = 0.9});
+  backward(model.loss());
+  const std::vector<float> before = model.used.weight.to_host();
+  CHECK_THROWS_WITH(optimizer.step(-0.1), containing("step 1 has the learning rate -0.1"));
+  CHECK_THROWS_WITH(optimizer.step(NAN), containing("the learning rate nan"));
+  {
+    const AveragedWeights average(optimizer);
+    CHECK_THROWS_WITH(optimizer.step(0.1), containing("while an AveragedWeights lives"));
+  }
+  CHECK((model.used.weight.to_host() == before));
+  optimizer.step(0.1);
+  CHECK((model.used.weight.to_host() != before));
+}
+
+TEST_CASE("step checks: a model whose tensors are all frozen is called so") {
+  Checked model;
+  CHECK_THROWS_WITH(Optimizer(model, {.groups = {{.match = "*", .frozen = true}}}),
+                    containing("All of its 4 tensors are frozen."));
+}
