@@ -19,20 +19,6 @@
 
 namespace heed {
 
-void OptimizerOptions::fields(Fields& f) {
-  f("optimizer", Choice(kind, {"adamw", "adam", "sgd"}), "optimizer");
-  f("beta1", beta1, "decay rate of the running mean of gradients");
-  f("beta2", beta2, "decay rate of the running mean of squared gradients");
-  f("epsilon", epsilon, "added to the root of the second moment");
-  f("momentum", momentum, "momentum of sgd");
-  f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices alone unless decay_vectors");
-  f("decay_vectors", decay_vectors, "weight decay of biases, norms and other vectors, too");
-  f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
-  f("ema", ema, "decay of the moving average of weights that is validated and kept; 0: none");
-  f("grad_clip_value", grad_clip_value,
-    "maximum absolute value of each element of the gradient; 0: no clipping");
-}
-
 namespace {
 
 /// x = min(max(x, -bound), bound).
@@ -46,28 +32,6 @@ void clamp(const Tensor& x, double bound) {
 
 // Every parameter starts on a cache line, so that rows stay aligned.
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
-
-/// Fails for an option out of its range.
-void check_options(const OptimizerOptions& options) {
-  const auto refuse_unless = [](bool legal, const char* name, double value, const char* range) {
-    if (!legal) fail("optimizer: ", name, " = ", value, ". It must be ", range, ".");
-  };
-  const auto fraction = [&](const char* name, double value) {
-    refuse_unless(value >= 0 && value < 1, name, value, "at least 0 and below 1");
-  };
-  const auto not_negative = [&](const char* name, double value) {
-    refuse_unless(value >= 0 && std::isfinite(value), name, value, "at least 0");
-  };
-  fraction("beta1", options.beta1);
-  fraction("beta2", options.beta2);
-  fraction("momentum", options.momentum);
-  fraction("ema", options.ema);
-  refuse_unless(options.epsilon > 0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
-                "above 0, such as 1e-8");
-  not_negative("weight_decay", options.decay());
-  not_negative("grad_clip", options.grad_clip);
-  not_negative("grad_clip_value", options.grad_clip_value);
-}
 
 /// Fails for a parameter that another optimizer has.
 void check_free(const Named& parameter) {
@@ -115,7 +79,7 @@ std::vector<Grouped> grouped(const std::vector<Named>& parameters,
 
 Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
   check_names(module);
-  check_options(options);
+  options.check();
   check_groups(options.groups);
   if (!options.groups.empty()) {
     check_used(tensors(module), options.groups);

@@ -39,6 +39,7 @@ struct OptimizerOptions {
   /// FitOptions::on_nan and TrainOptions::on_nan, and do not read this.
   OnNan on_nan = OnNan::stop;
   void fields(Fields& f);  ///< names every field with its help: settings of [train]
+  void check() const;      ///< fails at a number out of its range
   /// The weight decay in effect.
   double decay() const { return weight_decay.value_or(kind == OptimizerKind::adamw ? 0.01 : 0); }
 };
@@ -134,7 +135,7 @@ class Optimizer : NonCopyable {
   std::vector<std::string> names_;  // dotted names of leaves_
   StepChecks checks_;
   bool has_average_in_place_ = false;  // the moving average is in the model, and average_ has the weights
-  int64_t decayed_ = 0;  // see decayed()
+  int64_t decayed_ = 0;                // see decayed()
   std::vector<Range> ranges_;
   Tensor values_, gradients_, first_, second_, average_;  // [n]
   // For each rate f64 [4] on the device: rate, steps done, sum of squares of the whole gradient, momentum.
