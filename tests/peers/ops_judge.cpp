@@ -110,15 +110,16 @@ void judge_blocks(Judge& judge) {
   for (const bool causal : {true, false})
     judge.add(causal ? "conv1d_causal" : "conv1d_same", {x, judge.normal({width, taps})},
               [causal](In in) { return depthwise_convolution(in[0], in[1], causal); });
-  judge.add("swiglu", {x, judge.normal({7, width}), judge.normal({7, width}), judge.normal({width, 7})},
-            [&](In in) {
-              Rng rng(1);
-              FeedForward layer(width, 7, {.activation = Activation::swiglu, .bias = false}, rng);
-              layer.gate.weight = in[1];
-              layer.up.weight = in[2];
-              layer.down.weight = in[3];
-              return layer(in[0], nullptr);
-            });
+  for (const Activation activation : {Activation::swiglu, Activation::geglu})
+    judge.add(activation == Activation::swiglu ? "swiglu" : "geglu",
+              {x, judge.normal({7, width}), judge.normal({7, width}), judge.normal({width, 7})}, [&](In in) {
+                Rng rng(1);
+                FeedForward layer(width, 7, {.activation = activation, .bias = false}, rng);
+                layer.gate.weight = in[1];
+                layer.up.weight = in[2];
+                layer.down.weight = in[3];
+                return layer(in[0], nullptr);
+              });
 }
 
 struct Regression final : Module {

@@ -53,6 +53,7 @@ OPS = {
     "conv1d_causal": lambda x, taps: conv1d(F.pad(x, (0, 0, taps.shape[1] - 1, 0)), taps, 0),
     "conv1d_same": lambda x, taps: conv1d(x, taps, "same"),
     "swiglu": lambda x, gate, up, down: F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down),
+    "geglu": lambda x, gate, up, down: F.linear(F.gelu(F.linear(x, gate)) * F.linear(x, up), down),
     "max_pool2d": lambda x: F.max_pool2d(images(x), 3, 2, 1).permute(0, 2, 3, 1),
     "avg_pool2d": lambda x: F.avg_pool2d(images(x), 3, 2, 1).permute(0, 2, 3, 1),
 }
