@@ -2,12 +2,14 @@
 #pragma once
 
 #include <concepts>
+#include <typeinfo>
 #include <utility>
 
 #include "heed/core/device.h"
 #include "heed/core/error.h"
 #include "heed/core/host_device.h"
 #include "heed/core/isa.h"
+#include "heed/core/kernel_log.h"
 
 namespace heed {
 
@@ -36,9 +38,9 @@ void check_places(Device device, const Args&... args) {
   (check(args), ...);
 }
 
-/// Runs K on the device. Kernels write into the outputs given to them and never wait for the device.
+/// Runs the twin of K for the device, without a record in the log of kernels.
 template <Kernel K, class... Args>
-void launch(Device device, Args&&... args) {
+void run_twin(Device device, Args&&... args) {
   if (device == Device::cpu) {
     const DefaultDevice scratch_device(Device::cpu);  // device of tensors that the kernel creates
     if constexpr (all_isas) {
@@ -54,6 +56,14 @@ void launch(Device device, Args&&... args) {
   } else {
     fail(Fault::device, "this build of heed has no CUDA: configure with the preset `cuda`.");
   }
+}
+
+/// Runs K on the device. Kernels write into the outputs given to them and never wait for the device.
+template <Kernel K, class... Args>
+void launch(Device device, Args&&... args) {
+  if (!KernelLog::wanted()) return run_twin<K>(device, std::forward<Args>(args)...);
+  KernelLog::record(device, typeid(K), KernelArguments::of(args...),
+                    [&] { run_twin<K>(device, std::forward<Args>(args)...); });
 }
 
 }  // namespace heed

@@ -7,6 +7,7 @@
 namespace heed::bench {
 
 void bench_train(const ParsedArguments& arguments);      ///< training steps, and their matrix products alone
+void bench_kernels(const ParsedArguments& arguments);    ///< one training step, kernel by kernel
 void bench_attention(const ParsedArguments& arguments);  ///< attention layers by sequence length
 void bench_dropout(const ParsedArguments& arguments);    ///< steps with dropout, relative to steps without
 void bench_gemm(const ParsedArguments& arguments);  ///< matrix products, relative to the peak and to OpenBLAS

@@ -63,7 +63,8 @@ std::string cell(const Json* value, int decimals) {
   return formatted("%.*f", decimals, value->real());
 }
 
-/// Prints device, threads, instruction set and OpenBLAS core above a table.
+}  // namespace
+
 void print_machine(const Json& row) {
   const Json* row_threads = row.find("threads");
   const int64_t count = row_threads != nullptr ? row_threads->integer() : threads();
@@ -71,14 +72,12 @@ void print_machine(const Json& row) {
   if (default_device != Device::cpu) {
     io::printf("%s\n", gpu_words().c_str());
     if (cuda::emulated)
-      io::print("The CPU emulates this device: extents are smaller, and times mean nothing.\n");
+      io::print("The CPU emulates this device: times mean nothing, some extents are smaller.\n");
   }
   io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
              count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
-
-}  // namespace
 
 ContextSwitches::ContextSwitches() : before_(interruptions()), began_(seconds_now()) {}
 
@@ -87,7 +86,6 @@ double ContextSwitches::per_second() const {
 }
 
 void Table::row(const Json& row) {
-  constexpr double max_interruptions = 60;  // a second: more mean that other programs disturb
   const Json* interrupted = row.find("interruptions_per_s");
   if (interrupted != nullptr && interrupted->real() > max_interruptions) {
     const std::string name = cell(row.find(columns_[0].key), 0);

@@ -20,8 +20,10 @@ double median_time(const std::function<void()>& run, double budget = 0.3, size_t
 /// Seconds of one call of run(), until the device has finished.
 double timed(const std::function<void()>& run);
 
-/// Counts the involuntary context switches of this process since construction; many mean that other programs
-/// disturb a measurement.
+/// Involuntary context switches per second beyond which other programs disturb a measurement.
+inline constexpr double max_interruptions = 60;
+
+/// Counts the involuntary context switches of this process since construction; see max_interruptions.
 class ContextSwitches {
  public:
   ContextSwitches();
@@ -56,6 +58,9 @@ class Table {
   bool begun_ = false;
   std::vector<std::string> disturbed_;  // names of rows, without neighbours that are equal
 };
+
+/// Prints device, threads, instruction set and OpenBLAS core, which stand in a row's metadata, above a table.
+void print_machine(const Json& row);
 
 /// Adds device, threads, instruction set and OpenBLAS core, on which all numbers depend, to a row.
 Json with_machine_metadata(Json row);

@@ -3,10 +3,8 @@
 #include <cstdio>
 
 #include "heed/autograd/autocast.h"
-#include "heed/autograd/tape.h"
 #include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/context.h"
-#include "heed/core/distributed/single_process.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -14,64 +12,13 @@
 #include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/matmul_replay.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/bench/workload.h"
-#include "heed/train/loop/graph_capture.h"
+#include "heed/train/bench/stepper.h"
 #include "heed/train/progress/progress.h"
 
 namespace heed::bench {
 namespace {
 
 constexpr double mebibyte = 1 << 20;
-
-/// Training steps of a workload as in `heed train`: forward, backward and update, captured and replayed as
-/// CUDA graphs where possible.
-class Stepper {
- public:
-  explicit Stepper(Workload& work)
-      : work_(work),
-        optimizer_(*work.model, work.config->train.optimizer),
-        rng_(static_cast<uint64_t>(work.config->train.seed)),
-        captured_([this](StepBatches& batches) { forward_backward(batches.at(0)); }, *work.model, optimizer_,
-                  rng_, single_process()) {}
-
-  void operator()(int64_t step) {
-    begin();
-    StepBatches batches({work_.batch(step)});
-    captured_.replay(batches);
-    end();
-  }
-  /// Takes a step op by op, so that the kernels' operation counts are counted.
-  void run_eagerly(int64_t step) {
-    begin();
-    forward_backward(work_.batch(step));
-    end();
-  }
-
-  /// Steps of one shape before the first replay; memory is constant after them.
-  static int64_t warm_up() { return capture_wanted() ? 4 : 2; }
-  /// Why steps are not replayed on a GPU; empty where they are.
-  std::string why_not_replayed() const {
-    return capture_wanted() ? captured_.why_not() : "HEED_REPLAY is off";
-  }
-
- private:
-  void begin() { optimizer_.begin_step(work_.config->train.schedule.learning_rate); }
-  void forward_backward(const Batch& batch) {
-    const Tensor loss = work_.loss(batch, {.rng = &rng_});
-    backward(loss);
-    const Tensor losses[] = {loss.detach()};
-    optimizer_.update(losses);
-  }
-  void end() {
-    optimizer_.end_step();
-    rng_.advance();
-  }
-
-  Workload& work_;
-  Optimizer optimizer_;
-  Rng rng_;
-  CapturedStepCache captured_;
-};
 
 /// Cost of training a workload; times in seconds, sizes in bytes.
 struct Times {

@@ -25,6 +25,7 @@ struct Part {
 
 const std::array bench_parts{
     Part{"train", bench::bench_train, max_names, {"rounds"}, /*settings=*/true},
+    Part{"kernels", bench::bench_kernels, 1, {"rounds", "predict-on"}, /*settings=*/true},
     Part{"attention",
          bench::bench_attention,
          max_names,
@@ -77,10 +78,13 @@ int run_bench(const ParsedArguments& arguments) {
   return 0;
 }
 
-/// The parts and the workloads that train and decode know, for the command's help.
+/// The parts and the workloads that train, kernels and decode know, for the command's help.
 std::string bench_parts_text() {
   std::vector<TableRow> parts{
       {"train [ROW|PRESET|FILE.toml ...]", "steps, each beside its products alone; nothing named: all rows"},
+      {"kernels [ROW|PRESET|FILE.toml]",
+       "one step by kernel: launches, bytes, operations, time; nothing named: baby. An emulated device or "
+       "--predict-on CARD gives times foreseen for a GPU"},
       {"attention [SPEC ...]", "one attention against length, beside softmax; nothing named: all variants"},
       {"dropout [SPEC ...]",
        "a step with dropout beside one without; nothing named: fastmax's three by length, and all "
@@ -102,13 +106,15 @@ Command command::bench() {
   return {
       .name = "bench",
       .about = "time training, decoding, matrix products and ops, beside the machine's limits",
-      .positional = "train|attention|dropout|gemm|limits|ops|decode|step [NAME ...]",
+      .positional = "train|kernels|attention|dropout|gemm|limits|ops|decode|step [NAME ...]",
       .positional_help = "what is timed, and of that only what is named",
       .min_positional = 1,
       .max_positional = 1 + max_names,
       .options = with_machine_options(
           {{"rounds", "N",
-            "steps that train times (default: as many as fit into 4 seconds), tokens of step (default: 50)"},
+            "steps that train times (default: as many as fit into 4 seconds), tokens of step (default: 50), "
+            "steps of kernels (default: 5)"},
+           {"predict-on", "CARD", "kernels: no times of this machine, but foreseen ones of this GPU: h100"},
            {"from", "N",
             "shortest length, which is doubled (default: 256 for attention, 64 for dropout, 4096 for step)"},
            {"longest", "N",

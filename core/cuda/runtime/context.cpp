@@ -86,6 +86,7 @@ std::byte* pinned_readback() {
     void* allocated = nullptr;
     check(cudaMallocHost(&allocated, static_cast<size_t>(2 * readback_bytes)), "pinned memory of the host");
     memory = static_cast<std::byte*>(allocated);
+    std::memset(memory, 0xff, static_cast<size_t>(2 * readback_bytes));  // NaN, and no record of an index
   }
   return memory;
 }

@@ -2,6 +2,7 @@
 // meaningless.
 #include <cmath>
 
+#include "heed/core/cuda/runtime/context.h"
 #include "heed/core/device.h"
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
@@ -84,6 +85,20 @@ TEST_CASE("bench on a device: training steps with launches, share of the limit, 
     }
     CHECK(rows[0].at("replayed").boolean());
   }
+}
+
+TEST_CASE("bench on a device: a step by kernel, predicted where the device is emulated") {
+  if (no_device()) return;
+  std::vector<std::string> words{"kernels", "patches"};
+  words.insert(words.end(), tiny.begin(), tiny.end());
+  const std::vector<Json> rows = rows_of(words);
+  REQUIRE(rows.size() > 5);
+  for (const Json& row : rows) {
+    check_positive(row, {"launches", "bytes", cuda::emulated ? "predicted_ms" : "ms"});
+    CHECK(row.at("launches").integer() >= row.at("calls").integer());
+    CHECK((row.find("card") != nullptr) == cuda::emulated);
+  }
+  CHECK(rows.back().at("launches").integer() > rows.back().at("calls").integer());  // copies to bf16 and sums
 }
 
 TEST_CASE("bench on a device: attention against length, in each precision") {

@@ -161,7 +161,7 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
 TEST_CASE("command line: bench says what it measures, and refuses what it does not know") {
   const Shell shell;
   const Result help = shell.run({"bench", "--help"});
-  for (const char* part : {"train", "attention", "gemm", "ops", "decode", "gpt-6x6x384-dropout"})
+  for (const char* part : {"train", "kernels", "attention", "gemm", "ops", "decode", "gpt-6x6x384-dropout"})
     CHECK_THAT(help.out, containing(part));
   check_refused(shell, {"bench"}, 2, {"heed bench needs"});
   check_refused(shell, {"bench", "trian"}, 2, {"'trian' is unknown.", "Did you mean 'train'?"});
