@@ -10,11 +10,13 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/plain_attention.h"
 #include "heed/tests/nn/sequences.h"
+#include "heed/tests/nn/whole_model.h"
 
 namespace heed {
 namespace {
 
 using test::apart;
+using test::check_whole_model;
 using test::ids;
 using test::lengths;
 using test::position;
@@ -217,26 +219,12 @@ TEST_CASE("transformer: the published one-block translator has the published siz
 }
 
 TEST_CASE("transformer: gradients of a whole model") {
-  Rng rng(4);
   TransformerConfig config = tiny();
   config.layers = 1;
   config.activation = Activation::gelu;
   config.attention_bias = true;
   config.position = PositionKind::learned;
-  EncoderDecoder model(config, 5, 6, plain, rng);
-  convert(model, DType::f64);
-  const Tensor source = ids({1, 2, 3, 4, 0, 0}, 2), target = ids({1, 2, 3, 4, 5, 1}, 2),
-               labels = ids({2, 3, 4, 5, 1, -1}, 2), long_as = lengths({3, 1});
-  std::vector<Tensor> leaves;
-  for (const Named& named : parameters(model)) leaves.push_back(*named.tensor);
-  const auto loss = [&] {
-    const Tensor hidden = model.decode(target, model.encode(source, long_as, {}), long_as, {});
-    return cross_entropy(model.logits(hidden), labels, 0.1);
-  };
-  const GradcheckReport report = gradcheck(loss, leaves, {.samples = 12});
-  INFO(to_string(report));
-  CHECK(report.passed);
-  CHECK_NOTHROW(check_listed(model, loss()));
+  check_whole_model(config);
 }
 
 TEST_CASE("transformer: all parameters are used in every kind of model") {
