@@ -13,13 +13,7 @@ namespace {
 
 using test::apart;
 using test::lengths;
-
-Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
-  Rng rng(seed);
-  const Tensor x(shape, dtype);
-  fill_normal(x, 0, 1, rng);
-  return x;
-}
+using test::normal;
 
 /// Small biases, so that a test can tell padding from zeros.
 void fill_biases(Module& module) {

@@ -11,13 +11,7 @@ namespace {
 
 using test::apart;
 using test::lengths;
-
-Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
-  Rng rng(seed);
-  const Tensor x(shape, dtype);
-  fill_normal(x, 0, 1, rng);
-  return x;
-}
+using test::normal;
 
 /// A cell of ops that do one thing each, on one sequence x [T, in] -> h of each step [T, width].
 Tensor composed(const RecurrentCell& cell, CellKind kind, const Tensor& x, Direction direction) {

@@ -21,6 +21,14 @@ inline Tensor lengths(const std::vector<int32_t>& values) {
   return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
 }
 
+/// Standard normal numbers by a seed.
+inline Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
+  Rng rng(seed);
+  const Tensor x(shape, dtype);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
 /// The maximum difference of two tensors of one shape.
 inline double apart(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());

@@ -15,13 +15,7 @@ namespace {
 
 using test::apart;
 using test::lengths;
-
-Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
-  Rng rng(seed);
-  const Tensor x(shape, dtype);
-  fill_normal(x, 0, 1, rng);
-  return x;
-}
+using test::normal;
 
 /// A convolution in double precision whose taps are far from the identity.
 std::unique_ptr<ShortConvolution> convolution(int64_t width, int64_t taps, bool causal) {

@@ -10,29 +10,22 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/plain_attention.h"
 #include "heed/tests/nn/sequences.h"
+#include "heed/tests/nn/whole_model.h"
 
 namespace heed {
 namespace {
 
 using test::apart;
+using test::check_whole_model;
 using test::ids;
 using test::lengths;
+using test::plain_attentions;
 using test::position;
-
-TransformerConfig small() {
-  TransformerConfig config;
-  config.d_model = 8;
-  config.heads = 2;
-  config.d_ff = 12;
-  config.layers = 2;
-  config.max_length = 16;
-  config.dropout = 0.1;
-  return config;
-}
+using test::tiny_config;
 
 /// The blocks of LLaMA, with a short convolution.
 TransformerConfig llama_like() {
-  TransformerConfig config = small();
+  TransformerConfig config = tiny_config();
   config.norm_scale = kernel::NormScale::rms;
   config.activation = Activation::swiglu;
   config.feed_forward_bias = false;
@@ -41,8 +34,6 @@ TransformerConfig llama_like() {
   config.short_convolution = 4;
   return config;
 }
-
-const EncoderDecoder::Attentions plain_attentions{plain_attention, plain_attention, plain_attention};
 
 std::vector<std::string> names_of(Module& module) {
   std::vector<std::string> names;
@@ -55,7 +46,7 @@ std::vector<std::string> names_of(Module& module) {
 TEST_CASE("settings of blocks: rms norms have no bias, whatever norm_bias says") {
   const DefaultDevice device(any_device());
   Rng rng(1);
-  TransformerConfig config = small();
+  TransformerConfig config = tiny_config();
   config.norm_scale = kernel::NormScale::rms;
   CHECK(config.norm_bias);
   DecoderOnly model(config, 9, plain_attention, rng);
@@ -68,7 +59,7 @@ TEST_CASE("settings of blocks: biases of some projections") {
   const DefaultDevice device(any_device());
   Rng rng(1);
   const auto biases = [&](const std::string& value) {
-    TransformerConfig config = small();
+    TransformerConfig config = tiny_config();
     config.layers = 1;
     set_option(config, "attention_bias", value, "");
     DecoderOnly model(config, 9, plain_attention, rng);
@@ -83,7 +74,7 @@ TEST_CASE("settings of blocks: biases of some projections") {
   CHECK(biases("true") == "qkvo");
   CHECK(biases("query,key,value") == "qkv");
   CHECK(biases("output,value,query") == "qvo");
-  TransformerConfig config = small();
+  TransformerConfig config = tiny_config();
   CHECK_THROWS_WITH(set_option(config, "attention_bias", "query,vaule", ""),
                     containing("Did you mean 'value'? Known: query, key, value, output."));
   config.attention_bias = true;
@@ -94,7 +85,7 @@ TEST_CASE("settings of blocks: untied tables of a language model are two") {
   const DefaultDevice device(any_device());
   for (const bool bias : {true, false}) {
     Rng rng(1);
-    TransformerConfig config = small();
+    TransformerConfig config = tiny_config();
     config.output_bias = bias;
     config.tie_embeddings = Tie::output;
     DecoderOnly tied(config, 20, plain_attention, rng);
@@ -113,7 +104,7 @@ TEST_CASE("settings of blocks: untied tables of a language model are two") {
 TEST_CASE("settings of blocks: the scale of logits acts in every model and way to its logits") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
-  TransformerConfig config = small();
+  TransformerConfig config = tiny_config();
   config.tie_embeddings = GENERATE(Tie::none, Tie::output);
   const Tensor text_ids = ids({1, 2, 3, 4, 5, 6}, 2), long_as = lengths({3, 2});
   // Calls f(model of scale 1, model of scale 0.25 with the same weights).
@@ -207,25 +198,11 @@ TEST_CASE("settings of blocks: all of them together decode step by step as all a
 }
 
 TEST_CASE("settings of blocks: gradients of a whole model of them, each parameter used") {
-  Rng rng(4);
   TransformerConfig config = llama_like();
   config.layers = 1;
   config.attention_bias.query = config.attention_bias.value = true;
   config.logit_scale = 0.5;
-  EncoderDecoder model(config, 5, 6, plain_attentions, rng);
-  convert(model, DType::f64);
-  const Tensor source = ids({1, 2, 3, 4, 0, 0}, 2), target = ids({1, 2, 3, 4, 5, 1}, 2),
-               labels = ids({2, 3, 4, 5, 1, -1}, 2), long_as = lengths({3, 1});
-  std::vector<Tensor> leaves;
-  for (const Named& named : parameters(model)) leaves.push_back(*named.tensor);
-  const auto loss = [&] {
-    const Tensor hidden = model.decode(target, model.encode(source, long_as, {}), long_as, {});
-    return cross_entropy(model.logits(hidden), labels, 0.1);
-  };
-  const GradcheckReport report = gradcheck(loss, leaves, {.samples = 12});
-  INFO(to_string(report));
-  CHECK(report.passed);
-  CHECK_NOTHROW(check_listed(model, loss()));
+  check_whole_model(config);
 }
 
 }  // namespace heed

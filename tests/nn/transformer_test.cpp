@@ -10,27 +10,18 @@
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/plain_attention.h"
 #include "heed/tests/nn/sequences.h"
+#include "heed/tests/nn/whole_model.h"
 
 namespace heed {
 namespace {
 
 using test::apart;
+using test::check_whole_model;
 using test::ids;
 using test::lengths;
+using test::plain_attentions;
 using test::position;
-
-const EncoderDecoder::Attentions plain{plain_attention, plain_attention, plain_attention};
-
-TransformerConfig tiny() {
-  TransformerConfig config;
-  config.d_model = 8;
-  config.heads = 2;
-  config.d_ff = 12;
-  config.layers = 2;
-  config.max_length = 16;
-  config.dropout = 0.1;
-  return config;
-}
+using test::tiny_config;
 
 std::vector<NormPlace> both_norms() { return {NormPlace::pre, NormPlace::post}; }
 
@@ -41,9 +32,9 @@ TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call")
   for (const NormPlace norm : both_norms()) {
     const NoGrad quiet;
     Rng rng(1);
-    TransformerConfig config = tiny();
+    TransformerConfig config = tiny_config();
     config.norm = norm;
-    const EncoderDecoder model(config, 11, 13, plain, rng);
+    const EncoderDecoder model(config, 11, 13, plain_attentions, rng);
     const Tensor source = ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 0}, 2),
                  target = ids({1, 2, 3, 4, 5, 12, 11, 10}, 2), long_as = lengths({5, 3});
     const Tensor encoded = model.encode(source, long_as, {});
@@ -64,7 +55,7 @@ TEST_CASE("encoder-decoder: what stands in the padding of the source changes not
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(1);
-  const EncoderDecoder model(tiny(), 11, 13, plain, rng);
+  const EncoderDecoder model(tiny_config(), 11, 13, plain_attentions, rng);
   const Tensor target = ids({1, 2, 3}, 1), three = lengths({3});
   const auto logits = [&](const std::vector<int32_t>& source) {
     return model.logits(model.decode(target, model.encode(ids(source, 1), three, {}), three, {}));
@@ -78,7 +69,7 @@ TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(1);
-  const EncoderDecoder model(tiny(), 11, 13, plain, rng);
+  const EncoderDecoder model(tiny_config(), 11, 13, plain_attentions, rng);
   const Tensor source = ids({1, 2, 3, 4, 5, 6}, 2), long_as = lengths({3, 2});
   const Tensor encoded = model.encode(source, long_as, {});
   const std::vector<int32_t> order{1, 0, 1};
@@ -109,7 +100,7 @@ TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
     for (const PositionKind kind : {PositionKind::sinusoid, PositionKind::learned, PositionKind::none}) {
       const NoGrad quiet;
       Rng rng(2);
-      TransformerConfig config = tiny();
+      TransformerConfig config = tiny_config();
       config.norm = norm;
       config.position = kind;
       const DecoderOnly model(config, 9, plain_attention, rng);
@@ -128,7 +119,7 @@ TEST_CASE("decoder-only: the future is not seen, and the end of the table is sai
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(2);
-  const DecoderOnly model(tiny(), 9, plain_attention, rng);
+  const DecoderOnly model(tiny_config(), 9, plain_attention, rng);
   const Tensor a = model(ids({1, 2, 3, 4}, 1), {}), b = model(ids({1, 2, 3, 8}, 1), {});
   for (int64_t t = 0; t < 3; ++t) CHECK(apart(position(a, t), position(b, t)) == 0);
   CHECK(apart(position(a, 3), position(b, 3)) > 1e-3);
@@ -139,7 +130,7 @@ TEST_CASE("decoder-only: the future is not seen, and the end of the table is sai
 TEST_CASE("embedder: rows times sqrt(width), positions, dropout") {
   const DefaultDevice device(any_device());
   Rng rng(3);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   for (const bool scaled : {true, false}) {
     config.scale_embedding = scaled;
     const Embedder embedder(9, config, rng);
@@ -159,7 +150,7 @@ TEST_CASE("stack: branches start smaller the more there are") {
     return std::sqrt(squares / static_cast<double>(x.size()));
   };
   Rng rng(3);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.d_model = 64;
   config.d_ff = 128;
   config.layers = 8;
@@ -172,19 +163,19 @@ TEST_CASE("stack: branches start smaller the more there are") {
 TEST_CASE("transformer: tied tables are one") {
   const DefaultDevice device(any_device());
   Rng rng(3);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   const auto count = [&](Tie tie) {
     config.tie_embeddings = tie;
-    EncoderDecoder model(config, 20, 20, plain, rng);
+    EncoderDecoder model(config, 20, 20, plain_attentions, rng);
     return count_parameters(model);
   };
   const int64_t apart = count(Tie::none);
   CHECK(count(Tie::output) == apart - 20 * 8 - 20);
   CHECK(count(Tie::all) == apart - 2 * 20 * 8 - 20);
-  EncoderDecoder model(config, 20, 20, plain, rng);
+  EncoderDecoder model(config, 20, 20, plain_attentions, rng);
   CHECK(model.source.tokens.weight.node() == model.target.tokens.weight.node());
   CHECK_FALSE(model.output);
-  CHECK_THROWS_WITH(EncoderDecoder(config, 20, 21, plain, rng),
+  CHECK_THROWS_WITH(EncoderDecoder(config, 20, 21, plain_attentions, rng),
                     containing("20") && containing("21") && containing("one vocabulary"));
   config.tie_embeddings = Tie::output;
   DecoderOnly text(config, 20, plain_attention, rng);
@@ -205,7 +196,7 @@ TEST_CASE("transformer: the published one-block translator has the published siz
   config.norm_scale = kernel::NormScale::deviation;
   config.norm_epsilon = 1e-6;
   Rng rng(1);
-  EncoderDecoder model(config, 15698, 22463, plain, rng);
+  EncoderDecoder model(config, 15698, 22463, plain_attentions, rng);
   const int64_t embeddings = (15698 + 22463) * 512, output = 22463 * 512 + 22463;
   const int64_t attention = 4 * 512 * 512, network = 512 * 2048 + 2048 + 2048 * 512 + 512, norm = 2 * 512;
   const int64_t encoder = attention + network + 2 * norm + norm,
@@ -217,33 +208,19 @@ TEST_CASE("transformer: the published one-block translator has the published siz
 }
 
 TEST_CASE("transformer: gradients of a whole model") {
-  Rng rng(4);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.layers = 1;
   config.activation = Activation::gelu;
   config.attention_bias = true;
   config.position = PositionKind::learned;
-  EncoderDecoder model(config, 5, 6, plain, rng);
-  convert(model, DType::f64);
-  const Tensor source = ids({1, 2, 3, 4, 0, 0}, 2), target = ids({1, 2, 3, 4, 5, 1}, 2),
-               labels = ids({2, 3, 4, 5, 1, -1}, 2), long_as = lengths({3, 1});
-  std::vector<Tensor> leaves;
-  for (const Named& named : parameters(model)) leaves.push_back(*named.tensor);
-  const auto loss = [&] {
-    const Tensor hidden = model.decode(target, model.encode(source, long_as, {}), long_as, {});
-    return cross_entropy(model.logits(hidden), labels, 0.1);
-  };
-  const GradcheckReport report = gradcheck(loss, leaves, {.samples = 12});
-  INFO(to_string(report));
-  CHECK(report.passed);
-  CHECK_NOTHROW(check_listed(model, loss()));
+  check_whole_model(config);
 }
 
 TEST_CASE("transformer: all parameters are used in every kind of model") {
   const DefaultDevice device(any_device());
   Rng rng(5), noise(6);
   for (const NormPlace norm : both_norms()) {
-    TransformerConfig config = tiny();
+    TransformerConfig config = tiny_config();
     config.norm = norm;
     config.attention_bias = true;
     config.position = PositionKind::learned;
@@ -265,7 +242,7 @@ TEST_CASE("classifier: the mean is over real tokens, and the last token is a rea
   const NoGrad quiet;
   const Pool pool = GENERATE(Pool::mean, Pool::last);
   Rng rng(7);
-  const Classifier model(tiny(), {.vocabulary = 9, .classes = 3, .pool = pool}, plain_attention, rng);
+  const Classifier model(tiny_config(), {.vocabulary = 9, .classes = 3, .pool = pool}, plain_attention, rng);
   const Tensor padded = model(ids({1, 2, 3, 0, 0, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {});
   CHECK(padded.shape() == Shape{2, 3});
   const Tensor one = model(ids({1, 2, 3}, 1), {}, {}), two = model(ids({4, 5, 6, 7, 8}, 1), {}, {});
@@ -278,7 +255,7 @@ TEST_CASE("classifier: tokens have the places they are given, and padding need n
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(9);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.position = PositionKind::learned;
   const Classifier model(config, {.vocabulary = 9, .classes = 3}, plain_attention, rng);
   const Tensor whole = model(ids({5, 6, 7, 8}, 1), {}, {});
@@ -292,8 +269,9 @@ TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng one(7), other(7);
-  const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
-  const Classifier padded(tiny(), {.vocabulary = 9, .classes = 3, .mean_over = 8}, plain_attention, other);
+  const Classifier real(tiny_config(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
+  const Classifier padded(tiny_config(), {.vocabulary = 9, .classes = 3, .mean_over = 8}, plain_attention,
+                          other);
   // Without a hidden layer logits are linear in the mean, and biases begin at 0.
   const Tensor x = ids({1, 2, 3, 0, 0, 0}, 1);
   CHECK(apart(real(x, lengths({3}), {}) * (3.0 / 8), padded(x, lengths({3}), {})) < 1e-5);
@@ -304,8 +282,9 @@ TEST_CASE("classifier: a mean of all tokens, past the lengths, too") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng one(7), other(7);
-  const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
-  const Classifier all(tiny(), {.vocabulary = 9, .classes = 3, .mean_of_all = true}, plain_attention, other);
+  const Classifier real(tiny_config(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
+  const Classifier all(tiny_config(), {.vocabulary = 9, .classes = 3, .mean_of_all = true}, plain_attention,
+                       other);
   const Tensor x = ids({1, 2, 3, 4}, 1);
   CHECK(apart(real(x, {}, {}), all(x, {}, {})) == 0);
   CHECK(apart(real(x, lengths({4}), {}), all(x, lengths({4}), {})) < 1e-6);
@@ -318,7 +297,7 @@ TEST_CASE("classifier: a token put first has a place of its own") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(9);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.position = PositionKind::learned;
   const Classifier model(config, {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
   const Tensor whole = model(ids({5, 6, 7}, 1), {}, {});
@@ -331,7 +310,8 @@ TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
   const NoGrad quiet;
   for (const Pairing pairing : {Pairing::concat, Pairing::products}) {
     Rng rng(7);
-    const Classifier model(tiny(), {.vocabulary = 9, .classes = 3, .head_hidden = 6, .pairing = pairing},
+    const Classifier model(tiny_config(),
+                           {.vocabulary = 9, .classes = 3, .head_hidden = 6, .pairing = pairing},
                            plain_attention, rng);
     const Tensor two = model(ids({1, 2, 3, 4, 5, 6, 7, 8}, 4), {}, {});  // 1 2 with 5 6, 3 4 with 7 8
     CHECK(two.shape() == Shape{2, 3});
@@ -345,7 +325,7 @@ TEST_CASE("classifier: a first token reads the input") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;
   Rng rng(7);
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.max_length = 5;
   const Classifier model(config, {.features = 2, .classes = 4, .pool = Pool::first}, plain_attention, rng);
   Tensor x(Shape{3, 4, 2});
@@ -372,7 +352,7 @@ TEST_CASE("token predictor: rows that are asked for, a token put first is not co
   for (const bool first : {false, true}) {
     CAPTURE(first);
     Rng rng(7);
-    TokenPredictor model(tiny(), {.vocabulary = 9, .first = first}, plain_attention, rng);
+    TokenPredictor model(tiny_config(), {.vocabulary = 9, .first = first}, plain_attention, rng);
     const auto asked = [&](std::vector<int32_t> tokens, int64_t inputs, std::vector<int32_t> rows) {
       const auto count = static_cast<int64_t>(rows.size());
       return model(ids(tokens, inputs), {}, Tensor::of<int32_t>(rows, Shape{count}), {});
@@ -384,7 +364,8 @@ TEST_CASE("token predictor: rows that are asked for, a token put first is not co
     CHECK(apart(asked({9, 2, 3}, 1, {0}), asked({8, 2, 3}, 1, {0})) > 1e-4);
     CHECK(apart(asked({9, 2, 3}, 1, {0}), asked({9, 3, 2}, 1, {0})) > 1e-4);  // it sees the others
     // Looking back only, what comes later changes nothing.
-    TokenPredictor back(tiny(), {.vocabulary = 9, .first = first, .causal = true}, plain_attention, rng);
+    TokenPredictor back(tiny_config(), {.vocabulary = 9, .first = first, .causal = true}, plain_attention,
+                        rng);
     const Tensor rows = ids({0, 1}, 1);
     const auto early = [&](const std::vector<int32_t>& tokens) {
       return back(ids(tokens, 1), {}, reshape(rows, Shape{2}), {});
@@ -398,7 +379,7 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
   const DefaultDevice device(any_device());
   for (const bool causal : {false, true}) {
     Rng rng(5), noise(6);
-    TransformerConfig config = tiny();
+    TransformerConfig config = tiny_config();
     config.position = PositionKind::learned;
     TokenPredictor model(config, {.vocabulary = 9, .first = true, .causal = causal}, plain_attention, rng);
     const Tensor asked = Tensor::of<int32_t>(std::vector<int32_t>{0, 3}, Shape{2});
@@ -420,9 +401,9 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
     CHECK(taken + (causal ? 2 : 3) == static_cast<int64_t>(learned.size()));
   }
   Rng rng(5);
-  TokenPredictor model(tiny(), {.vocabulary = 9}, plain_attention, rng);
-  Classifier other(tiny(), {.vocabulary = 8, .classes = 3}, plain_attention, rng),
-      first(tiny(), {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
+  TokenPredictor model(tiny_config(), {.vocabulary = 9}, plain_attention, rng);
+  Classifier other(tiny_config(), {.vocabulary = 8, .classes = 3}, plain_attention, rng),
+      first(tiny_config(), {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
   CHECK_THROWS_WITH(other.load_encoder(save_bytes(model)),
                     containing("embedder.tokens.weight is f32 [9, 8]"));
   CHECK_THROWS_WITH(first.load_encoder(save_bytes(model)), containing("first [1, 1, 8] is missing"));
@@ -431,7 +412,7 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
 TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {
   const DefaultDevice device(any_device());
   Rng rng(8), one(1), two(1);
-  EncoderDecoder model(tiny(), 9, 9, plain, rng);
+  EncoderDecoder model(tiny_config(), 9, 9, plain_attentions, rng);
   const Tensor source = ids({1, 2, 3}, 1), target = ids({4, 5}, 1), long_as = lengths({3});
   const auto run = [&](const ForwardContext& context) {
     return model.decode(target, model.encode(source, long_as, context), long_as, context).to_host();
@@ -457,7 +438,7 @@ TEST_CASE("transformer: hosts tell attentions what they are") {
     seen.push_back(config);
     return plain_attention(config, r);
   };
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.attention_dropout = 0.3;
   config.init = Init::normal;
   const EncoderDecoder model(config, 9, 9, {watching, watching, watching}, rng);
@@ -479,7 +460,7 @@ TEST_CASE("transformer: hosts tell attentions what they are") {
 }
 
 TEST_CASE("transformer: projections that start as the identity leave all other weights as they are") {
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   const auto made = [&](bool identity) {
     Rng rng(5);
     config.identity_projections = identity;
@@ -540,7 +521,7 @@ TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
   CHECK_THAT(wrong([](auto& c) { c.position_deviation = -1; }), containing("model.position_deviation = -1"));
   CHECK_THAT(wrong([](auto& c) { c.norm_epsilon = 0; }), containing("model.norm_epsilon = 0"));
   // Models ask before they build anything.
-  TransformerConfig config = tiny();
+  TransformerConfig config = tiny_config();
   config.max_length = -1;
   Rng rng(1);
   CHECK_THROWS_WITH(DecoderOnly(config, 9, plain_attention, rng), containing("model.max_length"));
