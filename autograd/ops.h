@@ -147,6 +147,12 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 /// The transpose of gather_rows(): rows x [B, H, n, d] summed at their ids -> [B, H, length, d]; id -1 is
 /// skipped.
 Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length);
+/// Packed sequences x [1, N, W] as padded rows [B, T, W], zeros behind each sequence; T is the length of the
+/// longest. `batch` above 0: only so many of the sequences.
+Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t batch = 0);
+/// The reverse: padded rows x [B, T, W] as packed sequences [1, rows, W]. Rows past those of the B sequences are
+/// zeros.
+Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows);
 /// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
 /// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
 Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts);

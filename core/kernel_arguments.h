@@ -25,11 +25,11 @@ constexpr int count_members() {
     return static_cast<int>(sizeof...(Members));
 }
 
-/// Calls f once with all members of an aggregate that has 1 to 14 of them and no arrays.
+/// Calls f once with all members of an aggregate that has 1 to 16 of them and no arrays.
 template <class T, class F>
 void with_members(const T& x, F&& f) {
   constexpr int count = count_members<T>();
-  static_assert(count >= 1 && count <= 14, "with_members() knows 1 to 14 members: add a branch");
+  static_assert(count >= 1 && count <= 16, "with_members() knows 1 to 16 members: add a branch");
   if constexpr (count == 1) {
     const auto& [a] = x;
     f(a);
@@ -69,9 +69,15 @@ void with_members(const T& x, F&& f) {
   } else if constexpr (count == 13) {
     const auto& [a, b, c, d, e, g, h, i, j, k, l, m, n] = x;
     f(a, b, c, d, e, g, h, i, j, k, l, m, n);
-  } else {
+  } else if constexpr (count == 14) {
     const auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o] = x;
     f(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
+  } else if constexpr (count == 15) {
+    const auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p] = x;
+    f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p);
+  } else {
+    const auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = x;
+    f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
   }
 }
 

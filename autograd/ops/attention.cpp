@@ -13,11 +13,11 @@
 namespace heed {
 namespace {
 
-/// Checks the key lengths and the dropout, which all forms of attention have, detaches the lengths from the
-/// graph, and sets the rounding of products.
+/// Checks the key lengths of `batch` sequences and the dropout, which all forms of attention have, detaches the
+/// lengths from the graph, and sets the rounding of products.
 template <class Params>
-void settle_common(const char* op, const Tensor& q, Params& params) {
-  check_lengths(op, params.key_lengths, q.extent(0));
+void settle_common(const char* op, int64_t batch, Params& params) {
+  check_lengths(op, params.key_lengths, batch);
   if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   check_dropout(op, params.dropout, params.draw);
   params.rounding = product_rounding();
@@ -26,9 +26,11 @@ void settle_common(const char* op, const Tensor& q, Params& params) {
 /// Returns the parameters detached from the graph. Fails on those that do not fit q and k.
 kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
                                 kernel::AttentionParams params) {
-  settle_common(op, q, params);
+  const int64_t batch = batch_of(op, q, params.queries), Tq = params.queries ? params.queries.longest : q.extent(2),
+                Tk = params.keys ? params.keys.longest : k.extent(2);
+  settle_common(op, batch, params);
   if (!(params.softcap >= 0)) fail(op, ": softcap ", params.softcap, ". It must be above 0, or 0 for none.");
-  const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
+  const int64_t H = q.extent(1), span = Tq + Tk - 1;
   if (params.relative) {
     agree(op, q, params.relative);
     if (!(params.relative.shape() == Shape{H, span})) {
@@ -46,11 +48,13 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
     if (!(params.sink.shape() == Shape{H})) {
       fail(op, ": a sink ", params.sink.shape(), " for ", H, " heads. It must be ", Shape{H}, ".");
     }
+    if (params.queries && params.sink.node() && recording())
+      fail(op, ": with packed queries the sink gets no gradient. Pad them with pad_packed(), or detach() it.");
     params.sink = contiguous(params.sink.detach());
   }
   if (params.bias) {
     agree(op, q, params.bias);
-    const Shape scores{q.extent(0), q.extent(1), q.extent(2), k.extent(2)};
+    const Shape scores{batch, H, Tq, Tk};
     bool fits = params.bias.rank() == 4;
     for (int64_t axis = 0; fits && axis < 4; ++axis) {
       fits = params.bias.extent(axis) == 1 || params.bias.extent(axis) == scores[axis];
@@ -70,7 +74,7 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
 
 kernel::PatternParams settled(const char* op, const Tensor& q, const Tensor& k,
                               kernel::PatternParams params) {
-  settle_common(op, q, params);
+  settle_common(op, q.extent(0), params);
   if (!params.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
   const kernel::Pattern& pattern = *params.pattern;
   if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||
@@ -91,8 +95,9 @@ Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, c
 }
 
 /// A new tensor [2, B, H, Tq] for the log-sum-exp of all rows and then their rounding errors: see
-/// kernel::RowLse.
-Tensor empty_row_logs(const Tensor& q) {
+/// kernel::RowLse. Packed sequences have as many rows there as the longest of them.
+Tensor empty_row_logs(const Tensor& q, const PackedSequences& packed = {}) {
+  if (packed) return empty_like(q, Shape{2, packed.count(), q.extent(1), packed.longest});
   return empty_like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)});
 }
 
@@ -101,10 +106,12 @@ template <class Forward, class Backward, class Params>
 Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Params& given,
              bool grouped) {
   constexpr bool is_dense = std::is_same_v<Params, kernel::AttentionParams>;
-  check_heads(op, q, k, v, grouped);
+  PackedSequences queries, keys;
+  if constexpr (is_dense) queries = given.queries, keys = given.keys;
+  check_heads(op, q, k, v, grouped, queries, keys);
   const Params params = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
-  const Tensor out = heads_like(q, q.extent(2), v.extent(3)), lse = empty_row_logs(q);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3)), lse = empty_row_logs(q, queries);
   launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
   std::vector<Tensor> inputs{q, k, v};
   bool has_relative_gradient = false;

@@ -23,19 +23,20 @@ void check_keys(const char* op, const Tensor& k, const Tensor& v) {
   agree(op, k, v);
 }
 
-PolynomialParams settled(const char* op, const Tensor& x, PolynomialParams params) {
+/// `batch`: the number of sequences.
+PolynomialParams settled(const char* op, int64_t batch, PolynomialParams params) {
   if (params.coefficients.empty()) fail(op, ": no coefficients. Give a_0 to a_p.");
   if (params.chunk < 0 || params.chunk > 256 || params.chunk % 16 != 0)
     fail(op, ": a chunk of ", params.chunk, ". It must be a multiple of 16 up to 256, or 0.");
   check_dropout(op, params.dropout, params.draw);
   if (kernel::drops_monomials(params) && params.path == PolynomialPath::dense)
     fail(op, ": monomials are dropped, but pairs are weighed without them. Leave the path to the op.");
-  check_lengths(op, params.key_lengths, x.extent(0));
+  check_lengths(op, params.key_lengths, batch);
   if (params.key_lengths) params.key_lengths = contiguous(params.key_lengths.detach());
   return params;
 }
 
-Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialParams& params) {
+Shape state_shape(const char* op, int64_t batch, const Tensor& x, int64_t dv, const PolynomialParams& params) {
   constexpr int64_t max_size = int64_t{1} << 28;
   const int64_t features = kernel::num_polynomial_features(x.extent(3), params.coefficients);
   if (features > max_size / (dv + 1)) {
@@ -43,16 +44,17 @@ Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialP
          features == int64_t{1} << 50 ? "more than 10^15" : text(features),
          " monomials, too many to keep sums of. Use a lower degree, or narrower heads.");
   }
-  return Shape{x.extent(0), x.extent(1), features, dv + 1};
+  return Shape{batch, x.extent(1), features, dv + 1};
 }
 
 }  // namespace
 
 Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams& given) {
   check_keys("polynomial_sums", k, v);
-  const PolynomialParams params = settled("polynomial_sums", k, given);
+  const int64_t batch = batch_of("polynomial_sums", k, given.keys);
+  const PolynomialParams params = settled("polynomial_sums", batch, given);
   const Tensor rk = rows(k), rv = rows(v);
-  const Tensor state = empty_like(k, state_shape("polynomial_sums", k, v.extent(3), params));
+  const Tensor state = empty_like(k, state_shape("polynomial_sums", batch, k, v.extent(3), params));
   launch<kernel::PolynomialSums>(k.device(), rk, rv, params, state);
   return record("polynomial_sums", state, {&k, &v}, [rk, rv, params](const Tensor& dstate) -> Gradients {
     const Tensor dk = heads_like(rk), dv = heads_like(rv);
@@ -64,18 +66,20 @@ Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams&
 Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialParams& given,
                             const Tensor& start) {
   if (q.rank() != 4) fail("polynomial_attention: q ", q.shape(), "; it must be [B, H, Tq, d].");
-  PolynomialParams params = settled("polynomial_attention", q, given);
+  const int64_t batch = batch_of("polynomial_attention", q, given.queries);
+  PolynomialParams params = settled("polynomial_attention", batch, given);
   if (k) {
     check_keys("polynomial_attention", k, v);
     agree("polynomial_attention", q, k);
-    if (q.extent(0) != k.extent(0) || q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3))
+    if (batch != batch_of("polynomial_attention", k, params.keys) || q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3))
       fail("polynomial_attention: q ", q.shape(), ", k ", k.shape(),
            "; batch, heads and width must be the same.");
     if (params.causal && q.extent(2) != k.extent(2)) {
       fail("polynomial_attention: ", q.extent(2), " causal queries for ", k.extent(2),
            " keys. Each query has its key; give the sums over earlier ones as start.");
     }
-    const bool dense = !start && kernel::prefers_dense_polynomial(k.extent(2), k.extent(3), params);
+    const int64_t longest = params.keys ? params.keys.longest : k.extent(2);
+    const bool dense = !start && kernel::prefers_dense_polynomial(longest, k.extent(3), params);
     params.path = dense ? PolynomialPath::dense : PolynomialPath::factored;
     if (!dense && !params.causal) {
       const Tensor sums = polynomial_sums(k, v, params);
@@ -87,16 +91,17 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   const int64_t width = k ? v.extent(3) : start.extent(3) - 1;
   if (start) {
     agree("polynomial_attention", q, start);
-    const Shape wanted = state_shape("polynomial_attention", q, width, params);
+    const Shape wanted = state_shape("polynomial_attention", batch, q, width, params);
     if (!(start.shape() == wanted))
       fail("polynomial_attention: start is ", start.shape(), "; it must be ", wanted, ".");
   } else if (params.path == PolynomialPath::factored) {
-    state_shape("polynomial_attention", q, width, params);
+    state_shape("polynomial_attention", batch, q, width, params);
   }
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor before = start ? contiguous(start.detach()) : start;
   const Tensor out = heads_like(q, q.extent(2), width);
-  const Tensor sums = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const int64_t longest = params.queries ? params.queries.longest : q.extent(2);
+  const Tensor sums = empty_like(q, Shape{batch, q.extent(1), longest});
   const kernel::PolynomialInputs x{.q = rq, .k = rk, .v = rv, .start = before};
   launch<kernel::PolynomialAttention>(q.device(), x, params, out, sums);
   std::vector<Tensor> inputs{q};

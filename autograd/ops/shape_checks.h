@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 #include "heed/core/tensor.h"
 
@@ -63,14 +64,31 @@ inline void check_dropout(const char* op, double dropout, const Draw& draw) {
   if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
 }
 
+/// The number of sequences in x [B, ...], or in packed x [1, ...]. Fails where packed sequences do not fit x:
+/// they need i32 starts on the device of x, a longest one, and one batch row.
+inline int64_t batch_of(const char* op, const Tensor& x, const PackedSequences& packed) {
+  if (!packed) return x.extent(0);
+  const Tensor& starts = packed.starts;
+  if (starts.dtype() != DType::i32 || starts.rank() != 1 || starts.extent(0) < 2 || packed.longest < 1 ||
+      x.extent(0) != 1)
+    fail(op, ": packed sequences with starts ", starts.dtype(), " ", starts.shape(), ", the longest ",
+         packed.longest, ", in ", x.shape(), "; they must be i32 [B + 1], at least 1, in [1, ...].");
+  if (starts.device() != x.device())
+    fail(op, ": ", x.shape(), " is on ", x.device(), ", the starts of its sequences on ", starts.device(),
+         ". Move one of them.");
+  return packed.count();
+}
+
 /// Fails unless q, k and v are [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]. `grouped`: several heads of q
 /// may use one head of k and v.
 inline void check_heads(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
-                        bool grouped = false) {
+                        bool grouped = false, const PackedSequences& queries = {},
+                        const PackedSequences& keys = {}) {
   const bool heads_agree =
       q.rank() == 4 && k.rank() == 4 &&
       (q.extent(1) == k.extent(1) || (grouped && k.extent(1) > 0 && q.extent(1) % k.extent(1) == 0));
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) || !heads_agree ||
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 ||
+      batch_of(op, q, queries) != batch_of(op, k, keys) || !heads_agree ||
       q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
       k.extent(2) != v.extent(2)) {
     fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),

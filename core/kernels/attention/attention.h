@@ -4,6 +4,7 @@
 
 #include "heed/core/isa.h"
 #include "heed/core/matmul_precision.h"
+#include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 
 namespace heed::kernel {
@@ -23,13 +24,16 @@ struct AttentionParams {
                          ///< (b, h) takes random number ((b H + h) Tq + i) Tk + j
   Draw draw = {};
   Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
+  PackedSequences queries = {};        ///< of q, out and their gradients; empty: they are padded
+  PackedSequences keys = {};           ///< of k, v and their gradients; empty: they are padded
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,
 /// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
 /// the log-sum-exp of each row. The output of a query without keys is zero, its lse -inf or the sink. Where
 /// lse is [2, B, H, Tq], its second half keeps the rounding errors of the first (kernel::RowLse), without
-/// which gradients are wrong at scores of 1e5 and more in f32.
+/// which gradients are wrong at scores of 1e5 and more in f32. Packed queries are q and out [1, H, N, d], and Tq
+/// is then the length of the longest sequence, in lse, too; packed keys are k and v [1, Hk, N, d].
 struct Attention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,

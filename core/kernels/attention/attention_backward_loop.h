@@ -13,12 +13,24 @@ namespace heed::kernel {
 /// The tensors of a backward pass as rows of heads.
 template <class T>
 struct BackwardHeads {
-  const AttentionBackTensors& tensors;
-  HeadView<const T> q{tensors.q}, k{tensors.k}, v{tensors.v}, out{tensors.out}, dout{tensors.dout};
-  HeadView<T> dq{tensors.dq}, dk{tensors.dk}, dv{tensors.dv};
-  LseView<T> lse{tensors.lse, tensors.q.extent(0) * tensors.q.extent(1) * tensors.q.extent(2)};
-  T* drelative = tensors.drelative ? tensors.drelative.template data<T>() : nullptr;  ///< null: not wanted
-  int64_t kv_heads = tensors.k.extent(1);
+  HeadView<const T> q, k, v, out, dout;
+  HeadView<T> dq, dk, dv;
+  LseView<T> lse;
+  T* drelative;  ///< null: not wanted
+  int64_t kv_heads;
+
+  BackwardHeads(const AttentionBackTensors& t, const AttentionShape& call)
+      : q(t.q, call.query_starts),
+        k(t.k, call.key_starts),
+        v(t.v, call.key_starts),
+        out(t.out, call.query_starts),
+        dout(t.dout, call.query_starts),
+        dq(t.dq, call.query_starts),
+        dk(t.dk, call.key_starts),
+        dv(t.dv, call.key_starts),
+        lse(t.lse, call.B * call.H * call.Tq),
+        drelative(data_or_null<T>(t.drelative)),
+        kv_heads(t.k.extent(1)) {}
 };
 
 /// Splits the keys of each head into runs, several where heads are too few for all threads. Each run sums its
@@ -74,7 +86,9 @@ class KeyRuns {
     parallel_rows(heads_ * call_.Tq, rows_per_task, [&](int64_t begin, int64_t end) {
       const T* run_sums = static_cast<const T*>(dq_.data());
       for (int64_t row = begin; row < end; ++row) {
-        T* dq = tensors_.dq.at(row / call_.Tq / call_.H, row / call_.Tq % call_.H, row % call_.Tq);
+        const int64_t b = row / call_.Tq / call_.H, i = row % call_.Tq;
+        if (i >= call_.num_queries(b)) continue;
+        T* dq = tensors_.dq.at(b, row / call_.Tq % call_.H, i);
         std::copy_n(run_sums + row * call_.d, call_.d, dq);
         for (int64_t run = 1; run < count; ++run) {
           const T* addend = run_sums + (run * heads_ * call_.Tq + row) * call_.d;
@@ -178,7 +192,8 @@ class BackwardLoop {
     key_end_ = std::max(key_begin_, std::min(key_begin_ + runs_.length, call_.num_keys(b)));
     dq_ = runs_.dq(index);
     const int64_t keys = key_end_ - key_begin_,
-                  padding = std::min(runs_.length, call_.Tk - key_begin_) - keys;  // keys past the length
+                  padding =
+                      std::min(runs_.length, call_.key_rows(b) - key_begin_) - keys;  // keys past the length
     const SumRows<T> dk{tensors_.dk.at(b, kv_head, key_begin_), tensors_.dk.ld},
         dv{tensors_.dv.at(b, kv_head, key_begin_), tensors_.dv.ld};
     k_.begin(tensors_.k.at(b, kv_head, key_begin_), tensors_.k.ld, dk, keys);
@@ -187,7 +202,7 @@ class BackwardLoop {
     for (int64_t h = kv_head * call_.group; h < (kv_head + 1) * call_.group; ++h) {
       diagonals_ = runs_.diagonals(index, b, h);
       for (int64_t pass = 0; pass < tiles_.passes(); ++pass) {
-        for (int64_t n = 0; n < tiles_.query_tiles(h, pass); ++n)
+        for (int64_t n = 0; n < tiles_.query_tiles(b, h, pass); ++n)
           flops += add_queries(tiles_.query_tile(b, h, pass, n), pass > 0);
       }
     }
@@ -200,13 +215,13 @@ class BackwardLoop {
 
   /// Prefetches the inputs and outputs of a head that shares its keys with no other.
   void prefetch_head(int64_t b, int64_t h) const {
-    const int64_t keys = call_.num_keys(b);
-    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
+    const int64_t keys = call_.num_keys(b), queries = call_.num_queries(b);
+    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, queries, call_.d);
     fetch_rows(tensors_.k.at(b, h, 0), tensors_.k.ld, keys, call_.d);
     fetch_rows(tensors_.v.at(b, h, 0), tensors_.v.ld, keys, call_.dv);
-    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
-    fetch_rows(tensors_.dout.at(b, h, 0), tensors_.dout.ld, call_.Tq, call_.dv);
-    fetch_rows(tensors_.dq.at(b, h, 0), tensors_.dq.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, queries, call_.dv);
+    fetch_rows(tensors_.dout.at(b, h, 0), tensors_.dout.ld, queries, call_.dv);
+    fetch_rows(tensors_.dq.at(b, h, 0), tensors_.dq.ld, queries, call_.d);
     fetch_rows(tensors_.dk.at(b, h, 0), tensors_.dk.ld, keys, call_.d);
     fetch_rows(tensors_.dv.at(b, h, 0), tensors_.dv.ld, keys, call_.dv);
   }
@@ -338,7 +353,7 @@ template <class T, class Tiles>
 void attention_backward(const Tiles& tiles, const AttentionBackTensors& t) {
   using Loop = BackwardLoop<T, Tiles>;
   const AttentionCall<T>& call = tiles.call;
-  const BackwardHeads<T> tensors{t};
+  const BackwardHeads<T> tensors(t, call);
   const int64_t heads = call.B * tensors.kv_heads;
   const KeyRuns<T> runs(call, tensors, tiles.max_key_runs(std::max<int64_t>(1, heads)));
   Scratch scratch(Loop::scratch_bytes(runs.max_length(), call.d, call.dv));

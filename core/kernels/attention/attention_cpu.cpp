@@ -45,7 +45,7 @@ void log_products(const DenseTiles<T>& tiles, Direction direction) {
     });
   };
   for (int64_t b = 0; b < call.B; ++b) {
-    for (int64_t n = 0; n < tiles.max_query_tiles(); ++n)
+    for (int64_t n = 0; n < tiles.query_tiles(b, 0, 0); ++n)
       tiles.each_key_tile(tiles.query_tile(b, 0, 0, n), 0, call.Tk, *tile_pair, count_tile_pair);
   }
   for (const auto& [product, count] : counts) {

@@ -64,10 +64,10 @@ class ForwardLoop {
 
   /// Prefetches the inputs and outputs of a head.
   void prefetch_head(int64_t b, int64_t h) const {
-    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.Tq, call_.d);
+    fetch_rows(tensors_.q.at(b, h, 0), tensors_.q.ld, call_.num_queries(b), call_.d);
     fetch_rows(tensors_.k.at(b, h / call_.group, 0), tensors_.k.ld, call_.num_keys(b), call_.d);
     fetch_rows(tensors_.v.at(b, h / call_.group, 0), tensors_.v.ld, call_.num_keys(b), call_.dv);
-    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.Tq, call_.dv);
+    fetch_rows(tensors_.out.at(b, h, 0), tensors_.out.ld, call_.num_queries(b), call_.dv);
   }
 
  private:
@@ -156,8 +156,9 @@ void attention_forward(const Tiles& tiles, const Tensor& q, const Tensor& k, con
                        const Tensor& out, const Tensor& lse) {
   using Loop = ForwardLoop<T, Tiles>;
   const AttentionCall<T>& call = tiles.call;
-  const ForwardHeads<T> tensors{HeadView<const T>(q), HeadView<const T>(k), HeadView<const T>(v),
-                                HeadView<T>(out), LseView<T>(lse, call.B * call.H * call.Tq)};
+  const ForwardHeads<T> tensors{HeadView<const T>(q, call.query_starts), HeadView<const T>(k, call.key_starts),
+                                HeadView<const T>(v, call.key_starts), HeadView<T>(out, call.query_starts),
+                                LseView<T>(lse, call.B * call.H * call.Tq)};
   const int64_t tiles_per_head = tiles.max_query_tiles(), num_tiles = call.B * call.H * tiles_per_head;
   if (num_tiles == 0) return;
   Scratch scratch(Loop::scratch_bytes(call.d, call.dv));
@@ -174,7 +175,7 @@ void attention_forward(const Tiles& tiles, const Tensor& q, const Tensor& k, con
         // The causal tiles with most keys first.
         const int64_t tile_in_head = index % tiles_per_head,
                       n = call.causal ? tiles_per_head - 1 - tile_in_head : tile_in_head;
-        if (n < tiles.query_tiles(h, pass)) flops += loop.run(tiles.query_tile(b, h, pass, n), pass > 0);
+        if (n < tiles.query_tiles(b, h, pass)) flops += loop.run(tiles.query_tile(b, h, pass, n), pass > 0);
       }
       Count::add(flops);
     });

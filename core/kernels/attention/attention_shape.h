@@ -111,24 +111,36 @@ HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
 /// query sees. `group` is the number of query heads that share the keys of one key head.
 struct AttentionShape {
   int64_t B, H, group, Tq, Tk, d, dv;
+  const int32_t *query_starts, *key_starts;  ///< [B + 1]: of packed sequences; null: padded rows
   bool causal = false;
   int64_t first_query = 0;               ///< absolute position of query 0
-  const int32_t* key_lengths = nullptr;  ///< [B], in the memory of the tensors; null: Tk
+  const int32_t* key_lengths = nullptr;  ///< [B], in the memory of the tensors; null: key_rows()
   uint64_t dropout_offset;               ///< index of the random number of the first pair, see batch_shard.h
 
-  AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
-      : B(q.extent(0)),
+  AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v, const PackedSequences& queries = {},
+                 const PackedSequences& keys = {})
+      : B(queries ? queries.count() : q.extent(0)),
         H(q.extent(1)),
         group(std::max<int64_t>(1, q.extent(1) / std::max<int64_t>(k.extent(1), 1))),
-        Tq(q.extent(2)),
-        Tk(k.extent(2)),
+        Tq(queries ? queries.longest : q.extent(2)),
+        Tk(keys ? keys.longest : k.extent(2)),
         d(q.extent(3)),
         dv(v.extent(3)),
+        query_starts(data_or_null<int32_t>(queries.starts)),
+        key_starts(data_or_null<int32_t>(keys.starts)),
         dropout_offset(skipped_draws(B * H * Tq * Tk)) {}
 
+  /// Number of queries of batch row b: rows of q and out.
+  HEED_BOTH int64_t num_queries(int64_t b) const {
+    return query_starts == nullptr ? Tq : query_starts[b + 1] - query_starts[b];
+  }
+  /// Number of rows of k and v that batch row b has, past its key length, too.
+  HEED_BOTH int64_t key_rows(int64_t b) const {
+    return key_starts == nullptr ? Tk : key_starts[b + 1] - key_starts[b];
+  }
   /// Number of keys of batch row b.
   HEED_BOTH int64_t num_keys(int64_t b) const {
-    return key_lengths == nullptr ? Tk : within(key_lengths[b], 0, Tk);
+    return key_lengths == nullptr ? key_rows(b) : within(key_lengths[b], 0, key_rows(b));
   }
   /// Number of keys that the queries before `query_end` see: the last of them sees the most.
   HEED_BOTH int64_t num_keys_before(int64_t b, int64_t query_end) const {
@@ -162,7 +174,7 @@ struct AttentionScores : AttentionShape {
   T keep_scale;  ///< factor of the weights that dropout keeps
 
   AttentionScores(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
-      : AttentionShape(q, k, v),
+      : AttentionShape(q, k, v, params.queries, params.keys),
         scale(static_cast<T>(params.scale)),
         bias(data_or_null<T>(params.bias)),
         relative(data_or_null<T>(params.relative)),

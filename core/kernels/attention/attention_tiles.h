@@ -7,8 +7,8 @@
 // - call: the AttentionCall<T>.
 // - passes(): number of times that a loop goes over all queries; a later pass merges its results into those
 //   of the earlier ones.
-// - max_query_tiles(), query_tiles(h, pass), query_tile(b, h, pass, n): the largest number of query tiles
-//   of a head and pass, their number in head h and a pass, and the n-th of them.
+// - max_query_tiles(), query_tiles(b, h, pass), query_tile(b, h, pass, n): the largest number of query tiles
+//   of a head and pass, their number in head h of sequence b and a pass, and the n-th of them.
 // - sees(queries, key_begin, key_end): false only if no query of the tile sees a key of [key_begin, key_end).
 // - each_key_tile(queries, key_begin, key_end, tile_pair, f): calls f(keys) for each tile of those keys of
 //   [key_begin, key_end) that the queries see, after preparing tile_pair. `keys` counts rows from key_begin.
@@ -44,8 +44,9 @@ struct AttentionCall : AttentionScores<T> {
   int64_t num_pairs() const {
     int64_t total = 0;
     for (int64_t b = 0; b < this->B; ++b) {
-      for (int64_t i = 0; this->causal && i < this->Tq; ++i) total += this->num_keys_before(b, i + 1);
-      if (!this->causal) total += this->Tq * this->num_keys(b);
+      const int64_t queries = this->num_queries(b);
+      for (int64_t i = 0; this->causal && i < queries; ++i) total += this->num_keys_before(b, i + 1);
+      if (!this->causal) total += queries * this->num_keys(b);
     }
     return total * this->H;
   }

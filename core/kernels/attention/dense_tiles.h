@@ -17,10 +17,12 @@ struct DenseTiles {
   int64_t passes() const { return 1; }
   int64_t tile_queries() const { return row_by_row ? 1 : tile; }
   int64_t max_query_tiles() const { return ceil_div(call.Tq, tile_queries()); }
-  int64_t query_tiles(int64_t, int64_t) const { return max_query_tiles(); }
+  int64_t query_tiles(int64_t b, int64_t, int64_t) const {
+    return ceil_div(call.num_queries(b), tile_queries());
+  }
   QueryTile query_tile(int64_t b, int64_t h, int64_t, int64_t n) const {
     const int64_t i = n * tile_queries();
-    return {b, h, {i, std::min(tile_queries(), call.Tq - i)}, row_by_row};
+    return {b, h, {i, std::min(tile_queries(), call.num_queries(b) - i)}, row_by_row};
   }
   int64_t flops_of_head() const { return 2 * call.Tq * call.Tk * (call.d + call.dv); }
   int64_t flops_of_tile() const {

@@ -20,16 +20,21 @@ template <class T>
 struct HeadView {
   T* data = nullptr;
   int64_t batch = 0, head = 0, ld = 0;  ///< strides in elements: of batch rows, of heads, of rows
+  const int32_t* starts = nullptr;      ///< of packed sequences, heads [1, H, N, d]; null: padded rows
 
   HeadView() = default;
-  explicit HeadView(const Tensor& x) {
+  /// `first_rows`: PackedSequences::starts of x, in its memory; null: x is padded.
+  explicit HeadView(const Tensor& x, const int32_t* first_rows = nullptr) : starts(first_rows) {
     if (!x) return;
     data = x.data<std::remove_const_t<T>>();
     batch = x.strides()[0];
     head = x.strides()[1];
     ld = x.strides()[2];
   }
-  HEED_BOTH T* at(int64_t b, int64_t h, int64_t t) const { return data + b * batch + h * head + t * ld; }
+  /// Row t of head h of sequence b.
+  HEED_BOTH T* at(int64_t b, int64_t h, int64_t t) const {
+    return data + (starts == nullptr ? b * batch : starts[b] * ld) + h * head + t * ld;
+  }
 };
 
 }  // namespace heed::kernel

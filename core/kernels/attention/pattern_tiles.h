@@ -49,7 +49,7 @@ struct PatternTiles {
 
   int64_t passes() const { return call.plan.passes(); }
   int64_t max_query_tiles() const { return call.plan.max_groups(); }
-  int64_t query_tiles(int64_t h, int64_t pass) const {
+  int64_t query_tiles(int64_t, int64_t h, int64_t pass) const {
     return call.plan.pass(h, pass).end - call.plan.pass(h, pass).begin;
   }
   Queries query_tile(int64_t b, int64_t h, int64_t pass, int64_t n) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heed/core/isa.h"
+#include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 
 namespace heed::kernel {
@@ -54,6 +55,8 @@ struct PolynomialParams {
   Draw draw = {};
   PolynomialPath path = PolynomialPath::automatic;
   int64_t chunk = 0;  ///< tokens per chunk, within which the CPU computes pair by pair; 0: automatic
+  PackedSequences queries = {};  ///< of q, out and their gradients; empty: they are padded
+  PackedSequences keys = {};     ///< of k, v and their gradients; empty: they are padded
 };
 
 /// Number of features: monomials of degree 0 to p in d variables, without degree 0 where a_0 = 0 and without
@@ -83,7 +86,8 @@ inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialPa
          keys <= num_polynomial_features(d, params.coefficients);
 }
 
-/// Inputs of PolynomialAttention, or their gradients. Last strides are 1.
+/// Inputs of PolynomialAttention, or their gradients. Last strides are 1. Packed queries are q [1, H, N, d], and
+/// Tq is then the length of the longest sequence; packed keys are k and v [1, H, N, d].
 struct PolynomialInputs {
   Tensor q;      ///< [B, H, Tq, d]
   Tensor k, v;   ///< [B, H, Tk, d] and [B, H, Tk, dv]; may be empty where there is a start

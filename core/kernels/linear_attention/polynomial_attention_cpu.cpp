@@ -197,7 +197,7 @@ void factored(const PolynomialCall<T>& call) {
       } else {
         load_polynomial_state(plan, call.start_of(head), state);
       }
-      const int64_t end = std::min(begin + length, queries);
+      const int64_t end = std::min(begin + length, x.queries);
       for (int64_t t = begin; t < end; t += plan.chunk) {
         const int64_t count = std::min(plan.chunk, end - t);
         const int64_t visible = call.has_keys ? plan.visible_keys(call.lengths, x.batch, t, count) : 0;
@@ -225,8 +225,9 @@ void dense(const PolynomialCall<T>& call) {
     for (int64_t item = first_item; item < end_item; ++item) {
       const PolynomialHead<T> x = call.head(item / chunks);
       const int64_t t = item % chunks * plan.chunk;
-      chunk.attend_densely(x, t, std::min(plan.chunk, call.queries - t),
-                           plan.visible_keys(call.lengths, x.batch, 0, call.keys));
+      if (t < x.queries)
+        chunk.attend_densely(x, t, std::min(plan.chunk, x.queries - t),
+                             plan.visible_keys(call.lengths, x.batch, 0, x.keys));
     }
     Count::add(chunk.flops());
   });

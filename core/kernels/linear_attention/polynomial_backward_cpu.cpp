@@ -83,10 +83,10 @@ class FactoredBackward {
     int64_t head, begin, end;
   };
   Segment segment_of(int64_t item) const {
-    const int64_t segment = item % segments_;
+    const int64_t segment = item % segments_, queries = call_.head(item / segments_).queries;
     return {.head = item / segments_,
-            .begin = std::min(segment * length_, call_.queries),
-            .end = std::min((segment + 1) * length_, call_.queries)};
+            .begin = std::min(segment * length_, queries),
+            .end = std::min((segment + 1) * length_, queries)};
   }
 
   /// The states over queries after each segment, [heads segments, state].
@@ -148,7 +148,7 @@ class FactoredBackward {
     for (int64_t t = segment.begin + (num_chunks - 1) * C; t >= segment.begin; t -= C) {
       const int64_t count = std::min(C, segment.end - t);
       const int64_t visible = plan_.visible_keys(call_.lengths, x.batch, t, count);
-      const bool has_later_queries = t + C<call_.queries, is_needed_later = t> 0 || dstart_;
+      const bool has_later_queries = t + C<x.queries, is_needed_later = t> 0 || dstart_;
       chunk.load_queries(x, grads, t, count);
       if (t > segment.begin) chunk.prefetch(x, grads, t - C, C);
       chunk.load_mapped_dq(grads, t);
@@ -204,7 +204,7 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
           query_states ? query_states.data<T>() + item * size : key_state + BumpAllocator<T>::rounded(size);
       std::fill_n(query_state, size, T(0));
       load_polynomial_state(plan, call.start_of(x.index), key_state);
-      const int64_t end = std::min((item % segments + 1) * length, call.queries);
+      const int64_t end = std::min((item % segments + 1) * length, x.queries);
       // Each chunk: dq from the start, and its queries added to the state that becomes dstart.
       for (int64_t t = item % segments * length; t < end; t += C) {
         chunk.load_queries(x, to, t, std::min(C, end - t));
@@ -243,24 +243,24 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
     for (int64_t head = first_head; head < end_head; ++head) {
       const PolynomialHead<T> x = call.head(head);
       const PolynomialGradients<T> to = grads.head(x.batch, head % call.H);
-      const int64_t all_visible = plan.visible_keys(call.lengths, x.batch, 0, call.keys);
+      const int64_t all_visible = plan.visible_keys(call.lengths, x.batch, 0, x.keys);
       std::fill_n(mapped_dq, query_chunks * chunk_size, T(0));
-      for (int64_t j = 0; j < call.keys; j += C) {
-        const int64_t count = std::min(C, call.keys - j),
+      for (int64_t j = 0; j < x.keys; j += C) {
+        const int64_t count = std::min(C, x.keys - j),
                       visible = std::clamp<int64_t>(all_visible - j, 0, count);
         chunk.clear_dk_dv();
         if (visible > 0) chunk.load_keys(x, j, visible);
-        for (int64_t t = call.params.causal ? j : 0; t < call.queries && visible > 0; t += C) {
+        for (int64_t t = call.params.causal ? j : 0; t < x.queries && visible > 0; t += C) {
           T* chunk_dq = mapped_dq + t / C * chunk_size;
-          chunk.load_queries(x, to, t, std::min(C, call.queries - t));
+          chunk.load_queries(x, to, t, std::min(C, x.queries - t));
           std::copy_n(chunk_dq, chunk_size, chunk.dq());
           chunk.add_pair_grads(call.params.causal && t == j);
           std::copy_n(chunk.dq(), chunk_size, chunk_dq);
         }
         chunk.store_dk_dv(to, j, count, visible);
       }
-      for (int64_t t = 0; t < call.queries; t += C) {
-        chunk.load_queries(x, to, t, std::min(C, call.queries - t));
+      for (int64_t t = 0; t < x.queries; t += C) {
+        chunk.load_queries(x, to, t, std::min(C, x.queries - t));
         chunk.store_dq(to, t, mapped_dq + t / C * chunk_size);
       }
     }
@@ -278,8 +278,10 @@ void PolynomialAttentionBack::cpu<target_isa>(const PolynomialInputs& x, const P
                                               const PolynomialInputs& dx) {
   visit_float("polynomial_attention", x.q.dtype(), [&]<class T>(Type<T>) {
     const PolynomialCall<T> call(x, params, out, sums);
-    const GradientTensors<T> grads{
-        .dout = HeadView<T>(dout), .dq = HeadView<T>(dx.q), .dk = HeadView<T>(dx.k), .dv = HeadView<T>(dx.v)};
+    const GradientTensors<T> grads{.dout = HeadView<T>(dout, call.query_starts),
+                                   .dq = HeadView<T>(dx.q, call.query_starts),
+                                   .dk = HeadView<T>(dx.k, call.key_starts),
+                                   .dv = HeadView<T>(dx.v, call.key_starts)};
     if (!x.k) {
       from_start<T>(call, grads, dx.start);
     } else if (prefers_dense_polynomial(call.keys, call.d, params)) {

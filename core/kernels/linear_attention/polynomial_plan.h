@@ -112,7 +112,8 @@ struct PolynomialPlan {
 /// One head of a call. `out` and `sums` are null where a call has none.
 template <class T>
 struct PolynomialHead {
-  int64_t index, batch;  ///< number of the head among all B H, and its sequence
+  int64_t index, batch;   ///< number of the head among all B H, and its sequence
+  int64_t queries, keys;  ///< rows of q, and of k and v
   Rows<T> q, k, v;
   T* out = nullptr;  ///< [Tq, dv]
   int64_t ld_out = 0;
@@ -123,26 +124,33 @@ struct PolynomialHead {
 template <class T>
 struct PolynomialCall {
   const PolynomialParams& params;
-  int64_t B, H, queries, keys, d, dv;
+  int64_t B, H;
+  int64_t queries, keys;  ///< Tq and Tk: largest numbers of rows of a head
+  int64_t d, dv;
   bool has_keys;
-  const int32_t* lengths;  ///< [B]; null: all keys are visible
+  const int32_t *query_starts, *key_starts;  ///< [B + 1]: of packed sequences; null: padded rows
+  const int32_t* lengths;                    ///< [B]; null: all keys are visible
   HeadView<T> q, k, v, out;
 
   PolynomialCall(const PolynomialInputs& x, const PolynomialParams& settings, const Tensor& output,
                  const Tensor& weight_sums)
       : params(settings),
-        B((x.q ? x.q : x.k).extent(0)),
+        B(settings.queries ? settings.queries.count()
+          : settings.keys  ? settings.keys.count()
+                           : (x.q ? x.q : x.k).extent(0)),
         H((x.q ? x.q : x.k).extent(1)),
-        queries(x.q ? x.q.extent(2) : 0),
-        keys(x.k ? x.k.extent(2) : 0),
+        queries(!x.q ? 0 : settings.queries ? settings.queries.longest : x.q.extent(2)),
+        keys(!x.k ? 0 : settings.keys ? settings.keys.longest : x.k.extent(2)),
         d((x.q ? x.q : x.k).extent(3)),
         dv(x.v ? x.v.extent(3) : x.start.extent(3) - 1),
         has_keys(static_cast<bool>(x.k)),
+        query_starts(data_or_null<int32_t>(settings.queries.starts)),
+        key_starts(data_or_null<int32_t>(settings.keys.starts)),
         lengths(data_or_null<int32_t>(settings.key_lengths)),
-        q(x.q),
-        k(x.k),
-        v(x.v),
-        out(output),
+        q(x.q, query_starts),
+        k(x.k, key_starts),
+        v(x.v, key_starts),
+        out(output, query_starts),
         start_(data_or_null<T>(x.start)),
         start_size_(x.start ? x.start.extent(2) * x.start.extent(3) : 0),
         sums_(data_or_null<T>(weight_sums)) {}
@@ -151,6 +159,8 @@ struct PolynomialCall {
     const int64_t b = index / H, h = index % H;
     return {.index = index,
             .batch = b,
+            .queries = query_starts == nullptr ? queries : query_starts[b + 1] - query_starts[b],
+            .keys = key_starts == nullptr ? keys : key_starts[b + 1] - key_starts[b],
             .q = {q.at(b, h, 0), q.ld},
             .k = {k.at(b, h, 0), k.ld},
             .v = {v.at(b, h, 0), v.ld},

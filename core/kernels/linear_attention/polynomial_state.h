@@ -149,7 +149,7 @@ Tensor polynomial_prefixes(const PolynomialPlan<T>& plan, const PolynomialDropou
     const Scratch::Part part(scratch);
     PolynomialKeySums<T> key_sums(plan, dropout, part.template data<T>());
     const PolynomialHead<T> x = call.head(item / segments);
-    const int64_t begin = segment * length, end = std::min(begin + length, call.keys);
+    const int64_t begin = segment * length, end = std::min(begin + length, x.keys);
     const int64_t visible =
         plan.visible_keys(call.lengths, x.batch, begin, std::max<int64_t>(0, end - begin));
     Count::add(key_sums.add(x, begin, begin + visible, data + item * size));

@@ -30,8 +30,8 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, c
     int64_t flops = 0;
     for (int64_t item = first_item; item < end_item; ++item) {
       const PolynomialHead<T> x = call.head(item / segments);
-      const int64_t begin = std::min(item % segments * length, call.keys),
-                    end = std::min(begin + length, call.keys);
+      const int64_t begin = std::min(item % segments * length, x.keys),
+                    end = std::min(begin + length, x.keys);
       const int64_t visible = plan.visible_keys(call.lengths, x.batch, begin, end - begin);
       std::fill_n(segment_state, size, T(0));
       flops += key_sums.add(x, begin, begin + visible, segment_state);
@@ -58,7 +58,7 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
   const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = dstate}, params, Tensor(), Tensor());
   const PolynomialPlan<T> plan(params, call.d, call.dv, /*factored=*/true);
   const PolynomialDropoutDraws<T> dropout(plan, call);
-  const HeadView<T> dks(dk), dvs(dv);
+  const HeadView<T> dks(dk, call.key_starts), dvs(dv, call.key_starts);
   const int64_t runs = std::max<int64_t>(1, ceil_div(call.keys, std::max<int64_t>(1024, plan.chunk)));
   const int64_t length = ceil_div(ceil_div(call.keys, plan.chunk), runs) * plan.chunk;
   const int64_t chunk_scratch = PolynomialBackChunk<T>::scratch(plan);
@@ -75,7 +75,7 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
           .dk = dks.at(x.batch, h, 0), .dv = dvs.at(x.batch, h, 0), .ld_dk = dks.ld, .ld_dv = dvs.ld};
       const bool is_new_head = item == first_item || item % runs == 0;
       if (is_new_head) load_polynomial_state(plan, call.start_of(x.index), query_state);
-      const int64_t end = std::min((item % runs + 1) * length, call.keys);
+      const int64_t end = std::min((item % runs + 1) * length, x.keys);
       for (int64_t t = item % runs * length; t < end; t += plan.chunk) {
         const int64_t count = std::min(plan.chunk, end - t),
                       visible = plan.visible_keys(call.lengths, x.batch, t, count);

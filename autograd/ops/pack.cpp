@@ -1,0 +1,52 @@
+// Copies between padded rows and packed sequences; each is the gradient of the other.
+#include "heed/core/kernels/elementwise/pack.h"
+
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/launch.h"
+
+namespace heed {
+namespace {
+
+void check_sequences(const char* op, const Tensor& x, const PackedSequences& sequences) {
+  check_not_empty(op, x);
+  if (!sequences || x.rank() != 3)
+    fail(op, ": x ", x.shape(), ", which must have rank 3, and ", sequences ? "" : "no ",
+         "packed sequences, which must be given.");
+}
+
+Tensor padded_rows(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
+  const Tensor padded = empty_like(x, Shape{batch, sequences.longest, x.extent(2)});
+  launch<kernel::PadPacked>(x.device(), contiguous(x.detach()), sequences, padded);
+  return padded;
+}
+
+Tensor packed_rows(const Tensor& x, const PackedSequences& sequences, int64_t rows) {
+  const Tensor packed = empty_like(x, Shape{1, rows, x.extent(2)});
+  launch<kernel::PackPadded>(x.device(), contiguous(x.detach()), sequences, packed);
+  return packed;
+}
+
+}  // namespace
+
+Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
+  check_sequences("pad_packed", x, sequences);
+  const int64_t count = batch_of("pad_packed", x, sequences), rows = x.extent(1);
+  if (batch < 0 || batch > count)
+    fail("pad_packed: ", batch, " sequences of ", count, ". Give at most as many as there are.");
+  const int64_t num_padded = batch == 0 ? count : batch;
+  return record("pad_packed", padded_rows(x, sequences, num_padded), {&x},
+                [sequences, rows](const Tensor& dy) -> Gradients { return {packed_rows(dy, sequences, rows)}; });
+}
+
+Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows) {
+  check_sequences("pack_padded", x, sequences);
+  const int64_t batch = x.extent(0);
+  if (batch > sequences.count() || x.extent(1) != sequences.longest)
+    fail("pack_padded: x ", x.shape(), " for ", sequences.count(), " sequences, the longest ",
+         sequences.longest, "; it must be [B, T, W], of as many sequences at most, and of that length.");
+  return record("pack_padded", packed_rows(x, sequences, rows), {&x},
+                [sequences, batch](const Tensor& dy) -> Gradients { return {padded_rows(dy, sequences, batch)}; });
+}
+
+}  // namespace heed

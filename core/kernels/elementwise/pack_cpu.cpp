@@ -1,0 +1,58 @@
+// Copies between padded rows and packed sequences on the CPU.
+#include "heed/core/kernels/elementwise/pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "heed/core/kernels/simd/simd.h"
+#include "heed/core/parallel/thread_pool.h"
+
+namespace heed::kernel {
+namespace {
+
+/// Calls f(padded row, packed row, bytes) for the rows of all sequences, and pad(padded row, bytes) for the
+/// rows behind them. One task is some rows (b, t).
+template <class F, class Pad>
+void each_padded_row(const Tensor& padded, const Tensor& packed, const PackedSequences& sequences, F&& f,
+                     Pad&& pad) {
+  if (padded.size() == 0) return;
+  const int64_t length = padded.extent(1), width = padded.extent(2), rows = padded.extent(0) * length;
+  const auto bytes = static_cast<size_t>(width * bytes_of(padded.dtype()));
+  auto* padded_bytes = static_cast<std::byte*>(padded.raw());
+  auto* packed_bytes = static_cast<std::byte*>(packed.raw());
+  const int32_t* starts = sequences.starts.data<int32_t>();
+  parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t b = row / length, packed_row = starts[b] + row % length;
+      std::byte* padded_row = padded_bytes + static_cast<size_t>(row) * bytes;
+      if (packed_row < starts[b + 1])
+        f(padded_row, packed_bytes + static_cast<size_t>(packed_row) * bytes, bytes);
+      else
+        pad(padded_row, bytes);
+    }
+  });
+}
+
+}  // namespace
+
+template <>
+void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& sequences, const Tensor& padded) {
+  each_padded_row(
+      padded, packed, sequences,
+      [](std::byte* to, const std::byte* from, size_t bytes) { std::memcpy(to, from, bytes); },
+      [](std::byte* to, size_t bytes) { std::memset(to, 0, bytes); });
+}
+
+template <>
+void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& sequences, const Tensor& packed) {
+  each_padded_row(
+      padded, packed, sequences,
+      [](const std::byte* from, std::byte* to, size_t bytes) { std::memcpy(to, from, bytes); },
+      [](std::byte*, size_t) {});
+  const int64_t first = sequences.starts.data<int32_t>()[padded.extent(0)];
+  const auto row_bytes = static_cast<size_t>(packed.extent(2) * bytes_of(packed.dtype()));
+  std::memset(static_cast<std::byte*>(packed.raw()) + static_cast<size_t>(first) * row_bytes, 0,
+              static_cast<size_t>(packed.extent(1) - first) * row_bytes);
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,20 @@
+// PackedSequences: sequences of different lengths, stored one after the other without padding.
+#pragma once
+
+#include "heed/core/tensor.h"
+
+namespace heed {
+
+/// How the B sequences of a batch lie in the rows of one tensor: x [1, N, W] in place of padded rows
+/// [B, T, W], or heads [1, H, N, d] in place of [B, H, T, d]. Sequence b has rows starts[b] to
+/// starts[b + 1] - 1. Kernels compute as with padded rows, but neither read nor write padding.
+struct PackedSequences {
+  Tensor starts = {};   ///< i32 [B + 1]: the first row of each sequence, and N; empty: not packed
+  int64_t longest = 0;  ///< T: no sequence has more rows
+  /// True where sequences are packed.
+  explicit operator bool() const { return static_cast<bool>(starts); }
+  /// B: the number of sequences.
+  int64_t count() const { return starts.extent(0) - 1; }
+};
+
+}  // namespace heed
