@@ -150,15 +150,15 @@ Tensor scatter_add_rows(const Tensor& x, const Tensor& ids, int64_t length);
 /// Packed sequences x [1, N, W] as padded rows [B, T, W], zeros behind each sequence; T is the length of the
 /// longest. `batch` above 0: only so many of the sequences.
 Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t batch = 0);
-/// The reverse: padded rows x [B, T, W] as packed sequences [1, rows, W]. Rows past those of the B sequences are
-/// zeros.
+/// The reverse: padded rows x [B, T, W] as packed sequences [1, rows, W]. Rows past those of the B sequences
+/// are zeros.
 Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows);
 /// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
 /// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
 Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
-/// 0.
-Tensor dropout(const Tensor& x, double p, Rng* rng);
+/// 0. `places` of packed sequences x [1, N, W]: the mask is that of the padded rows.
+Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
 
 /// y[b, t, c] = sum_j weight[c, j] x[b, t + j - before, c], each channel by its own k taps along the
 /// sequence: x [B, T, C], weight [C, k] -> [B, T, C]. `before` is k - 1 if `causal`, so that the last tap is

@@ -17,4 +17,11 @@ struct PackedSequences {
   int64_t count() const { return starts.extent(0) - 1; }
 };
 
+/// Where the rows of packed x [1, N, W] would be in padded rows. Dropout draws the same numbers there for
+/// both, so packing changes no mask, and processes that share a batch draw those of a single one.
+struct PaddedPlaces {
+  Tensor places = {};       ///< i32 [N]: b T + t for row t of sequence b; empty: x is not packed
+  int64_t padded_rows = 0;  ///< B T, without sequences that fill a batch up
+};
+
 }  // namespace heed

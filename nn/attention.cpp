@@ -18,6 +18,22 @@ AttentionInput with_finite_padding(const AttentionInput& input, bool cross) {
   return out;
 }
 
+AttentionInput padded_input(const AttentionInput& input) {
+  const std::shared_ptr<const Packing>&queries = input.mask.query_packing(), &keys = input.mask.key_packing();
+  AttentionInput out = input;
+  out.mask = input.mask.of_padded();
+  if (queries && input.queries) out.queries = queries->padded(input.queries);
+  const bool is_self_attention = queries == keys && input.queries.raw() == input.keys.raw();
+  if (keys && input.keys) out.keys = is_self_attention ? out.queries : keys->padded(input.keys);
+  return out;
+}
+
+Tensor attend(Attention& attention, const AttentionInput& input) {
+  if (!input.mask.is_packed() || attention.takes_packed()) return attention.forward(input);
+  const Tensor y = attention.forward(padded_input(input));
+  return input.mask.query_packing() ? input.mask.query_packing()->packed(y) : y;
+}
+
 void set_identity_projections(Attention& attention) {
   bool found = false;
   for (const Named& one : parameters(attention)) {

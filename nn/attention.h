@@ -42,13 +42,14 @@ struct ForwardContext {
   MapRecorder* recorder = nullptr;    ///< receives attention maps; may be null
   AuxiliaryLosses* losses = nullptr;  ///< receives auxiliary losses; may be null
   HeadEditor* editor = nullptr;       ///< edits maps and outputs of heads; may be null
+  bool packs = true;                  ///< models compute on packed tokens, without padding, where they can
   /// True in training: dropout is on and stochastic attentions sample.
   bool training() const { return rng != nullptr; }
 };
 
 /// The arguments of one call to an attention.
 struct AttentionInput {
-  Tensor queries = {};  ///< [B, Tq, d_model]
+  Tensor queries = {};  ///< [B, Tq, d_model]; packed [1, N, d_model] where the mask says so
   Tensor keys = {};     ///< [B, Tk, d_model]; `queries` itself for self-attention; empty if cached
   Mask mask = {};       ///< which query may attend to which key
   AttentionCache* cache = nullptr;  ///< keys of earlier calls; `keys` are appended to it
@@ -59,6 +60,9 @@ struct AttentionInput {
 /// sequence), its queries too. Attentions compute with this input, so nothing in padding reaches a real
 /// output.
 AttentionInput with_finite_padding(const AttentionInput& input, bool cross);
+
+/// The call with padded rows in place of packed queries and keys.
+AttentionInput padded_input(const AttentionInput& input);
 
 /// The cache of a call as a `Kind`, the type that its attention creates; null when the call has no cache.
 /// Fails for a cache of another attention.
@@ -77,7 +81,13 @@ class Attention : public Module {
   virtual Tensor forward(const AttentionInput& input) = 0;  ///< [B, Tq, width]
   /// An empty cache; null when this attention cannot decode step by step.
   virtual std::unique_ptr<AttentionCache> new_cache() const { return nullptr; }
+  /// True where forward() takes packed queries and keys; for others attend() pads them.
+  virtual bool takes_packed() const { return false; }
 };
+
+/// attention.forward(input), with padded rows made and packed again where the input is packed and the
+/// attention does not take that. Models call attentions so.
+Tensor attend(Attention& attention, const AttentionInput& input);
 
 /// Normalisation of queries and keys before their dot product. rms: by their root mean square, with a gain
 /// per element (as in Qwen 3); l2: to unit length, with a gain per head (Henry et al. 2020).

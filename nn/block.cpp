@@ -21,23 +21,25 @@ Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& en
                          const Mask& encoded_mask, BlockCache* cache, const ForwardContext& context) const {
   const ModuleScope within(this);
   const bool pre = options_.norm_place == NormPlace::pre;
+  const Packing* packing = mask.query_packing().get();
+  const PaddedPlaces places = packing != nullptr ? packing->places : PaddedPlaces{};
   // Adds one branch of the block to x: x + branch(norm(x)), or norm(x + branch(x)).
   const auto residual = [&](const Tensor& x, const LayerNorm& norm, const auto& branch) {
-    const Tensor y = dropout(branch(pre ? norm(x) : x), options_.dropout, context.rng);
+    const Tensor y = dropout(branch(pre ? norm(x) : x), options_.dropout, context.rng, places);
     return pre ? x + y : norm(x + y);
   };
   Tensor x = residual(input, attention_norm, [&](const Tensor& given) {
     AttentionCache* convolution_cache = cache != nullptr ? cache->convolution.get() : nullptr;
     const Tensor h = short_convolution ? (*short_convolution)(given, mask, convolution_cache) : given;
-    return attention->forward({h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
+    return attend(*attention, {h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
   });
   if (cross) {
     x = residual(x, *cross_norm, [&](const Tensor& h) {
-      return cross->forward(
-          {h, encoded, encoded_mask, cache != nullptr ? cache->cross.get() : nullptr, context});
+      return attend(*cross,
+                    {h, encoded, encoded_mask, cache != nullptr ? cache->cross.get() : nullptr, context});
     });
   }
-  return residual(x, forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng); });
+  return residual(x, forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng, places); });
 }
 
 BlockCache Block::new_cache() const {

@@ -37,8 +37,9 @@ class Block final : public Module {
   Block(const BlockOptions& options, std::unique_ptr<Attention> self, std::unique_ptr<Attention> cross,
         Rng& rng);
 
-  /// x [B, T, width] -> [B, T, width]. `encoded` [B, S, width] and its mask are for cross-attention. With a
-  /// cache, x continues the cached sequence, and `encoded` may be empty once it is cached.
+  /// x [B, T, width] -> [B, T, width], or packed [1, N, width] where the mask says so. `encoded` [B, S,
+  /// width] and its mask are for cross-attention. With a cache, x continues the cached sequence, and
+  /// `encoded` may be empty once it is cached.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     BlockCache* cache, const ForwardContext& context) const;
   /// Empty caches. Fails when an attention of this block cannot decode step by step.

@@ -34,17 +34,43 @@ Mask EncoderModel::mask(const Tensor& lengths) const {
   return causal_ ? mask & Mask::causal() : mask;
 }
 
+std::shared_ptr<const Packing> EncoderModel::packing(const Tensor& lengths, int64_t padded_length,
+                                                     const ForwardContext& context) const {
+  const bool is_known = lengths && lengths.device() == Device::cpu && lengths.dtype() == DType::i32;
+  if (!is_known || !context.packs || context.recorder != nullptr || context.editor != nullptr) return nullptr;
+  auto packing = std::make_shared<const Packing>(Packing::of(lengths, padded_length));
+  const int64_t tokens = packing->num_tokens();
+  return tokens > 0 && tokens < packing->batch() * padded_length ? packing : nullptr;
+}
+
+Tensor EncoderModel::without_padding(const Tensor& x, const std::shared_ptr<const Packing>& packing) const {
+  if (!packing || first_) return x;
+  if (x.rank() == 3) return packing->packed(x);
+  return reshape(packing->packed(reshape(x, Shape{x.extent(0), x.extent(1), 1})), Shape{1, -1});
+}
+
 Tensor EncoderModel::vectors(const Tensor& x) const {
   return embedder_ ? embedder_->vectors(x) : (*patches_)(cast(x, patches_->weight.dtype()));
 }
 
 Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
-                             const Tensor& positions) const {
+                             const Tensor& positions, const std::shared_ptr<const Packing>& packing) const {
   Tensor x = vectors;
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
-  x = dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
-  return encoder_(x, mask(lengths), {}, {}, nullptr, context);
+  if (!packing) {
+    x = dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
+    return encoder_(x, mask(lengths), {}, {}, nullptr, context);
+  }
+  if (first_) x = packing->packed(x);
+  if (positions) {
+    const Tensor column = reshape(positions, Shape{packing->batch(), packing->sequences.longest, 1});
+    x = position.at(x, reshape(packing->packed(column), Shape{1, -1}));
+  } else {
+    x = position.at(x, *packing);
+  }
+  const Mask mask = causal_ ? Mask::packed(packing) & Mask::causal() : Mask::packed(packing);
+  return encoder_(dropout(x, dropout_, context.rng, packing->places), mask, {}, {}, nullptr, context);
 }
 
 void EncoderModel::fields(Fields& f) {
@@ -128,7 +154,12 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
 Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const ForwardContext& context,
                               const Tensor& positions) const {
   const ModuleScope within(this);
-  Tensor x = pooled(encoded(vectors(input), lengths, context, positions), lengths);
+  // A mean of all tokens reads those behind the lengths, too.
+  const auto packing = options_.mean_of_all
+                           ? nullptr
+                           : this->packing(lengths, input.extent(1) + (has_first() ? 1 : 0), context);
+  Tensor x = encoded(vectors(without_padding(input, packing)), lengths, context, positions, packing);
+  x = pooled(packing ? packing->padded(x) : x, lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {
     const int64_t pairs = x.extent(0) / 2;
@@ -160,7 +191,10 @@ TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderMod
 Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
                                   const ForwardContext& context, const Tensor& positions) const {
   const ModuleScope within(this);
-  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, context, positions);
+  const auto packing = this->packing(lengths, ids.extent(1) + (has_first() ? 1 : 0), context);
+  Tensor x = encoded(embedder().vectors(without_padding(ids, packing), hidden_), lengths, context, positions,
+                     packing);
+  if (packing) x = packing->padded(x);
   if (has_first()) x = slice(x, 1, 1, x.extent(1));
   return scaled(tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows)));
 }

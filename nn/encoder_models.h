@@ -34,10 +34,18 @@ class EncoderModel : public Module {
                Rng& rng);
   /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
   Mask mask(const Tensor& lengths) const;
-  /// Embedded tokens [B, T, width] -> encoded [B, T, width], or [B, T + 1, width] with the prepended token.
-  /// `positions` i32 [B, T] or [B, T + 1]: positions of the tokens; empty: 0, 1, 2, ...
+  /// The packing of a batch [B, T], or null where tokens stay padded: without lengths, where they are not on
+  /// the CPU, without padding, and where maps are recorded or edited. T counts the prepended token, too.
+  std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length,
+                                         const ForwardContext& context) const;
+  /// The input of vectors() without its padding: x itself without `packing`, and where a token is prepended,
+  /// whose place encoded() makes first.
+  Tensor without_padding(const Tensor& x, const std::shared_ptr<const Packing>& packing) const;
+  /// Embedded tokens [B, T, width] -> encoded [B, T, width], or [B, T + 1, width] with the prepended token;
+  /// with `packing` those of without_padding() -> [1, N, width]. `positions` i32 [B, T] or [B, T + 1]:
+  /// positions of the tokens; empty: 0, 1, 2, ...
   Tensor encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
-                 const Tensor& positions) const;
+                 const Tensor& positions, const std::shared_ptr<const Packing>& packing) const;
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
   const Embedder& embedder() const { return *embedder_; }  ///< embeds token ids; not to be called for vectors

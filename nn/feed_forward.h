@@ -36,18 +36,18 @@ class FeedForward final : public Module {
                  ? Linear(width, hidden, rng, {.bias = options.bias, .init = options.init})
                  : Linear()),
         options_(options) {}
-  /// `rng` draws the dropout; null when evaluating.
-  Tensor operator()(const Tensor& x, Rng* rng) const {
+  /// `rng` draws the dropout; null when evaluating. `places` are those of packed sequences x [1, N, width].
+  Tensor operator()(const Tensor& x, Rng* rng, const PaddedPlaces& places = {}) const {
     const ModuleScope within(this);
     if (is_gated(options_.activation)) {
       const Tensor units = activate(options_.activation, gate(x)) * up(x);
-      return down(dropout(units, options_.dropout, rng));
+      return down(dropout(units, options_.dropout, rng, places));
     }
     if (options_.activation != Activation::gelu_tanh)
-      return down(dropout(activate(options_.activation, up(x)), options_.dropout, rng));
+      return down(dropout(activate(options_.activation, up(x)), options_.dropout, rng, places));
     if (options_.dropout == 0 || rng == nullptr)
       return feed_forward(x, up.weight, up.bias, down.weight, down.bias);
-    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, rng));
+    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, rng, places));
   }
   void fields(Fields& f) override {
     f("up", up);

@@ -22,6 +22,26 @@ Mask Mask::lengths(const Tensor& key_lengths) {
   return mask;
 }
 
+Mask Mask::packed(std::shared_ptr<const Packing> sequences) { return packed(sequences, sequences); }
+
+Mask Mask::packed(std::shared_ptr<const Packing> queries, std::shared_ptr<const Packing> keys) {
+  if (queries && keys && queries->batch() != keys->batch())
+    fail("mask: ", queries->batch(), " packed sequences of queries and ", keys->batch(),
+         " of keys. There must be as many.");
+  Mask mask;
+  mask.query_packing_ = std::move(queries);
+  mask.key_packing_ = std::move(keys);
+  return mask;
+}
+
+Mask Mask::of_padded() const {
+  Mask mask = *this;
+  mask.query_packing_ = nullptr;
+  mask.key_packing_ = nullptr;
+  if (key_packing_) mask.key_lengths_ = key_packing_->lengths;
+  return mask;
+}
+
 Mask Mask::operator&(const Mask& other) const {
   if (key_lengths_ && other.key_lengths_)
     fail("mask: key lengths are given twice. Give the shorter ones once.");
@@ -29,6 +49,11 @@ Mask Mask::operator&(const Mask& other) const {
   both.causal_ = causal_ || other.causal_;
   if (other.key_lengths_) both.key_lengths_ = other.key_lengths_;
   if (other.bias_) both.bias_ = bias_ ? bias_ + other.bias_ : other.bias_;
+  if (other.is_packed()) {
+    if (is_packed()) fail("mask: packed sequences are given twice. Give them once.");
+    both.query_packing_ = other.query_packing_;
+    both.key_packing_ = other.key_packing_;
+  }
   return both;
 }
 

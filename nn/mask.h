@@ -1,7 +1,9 @@
 // Mask: which query may attend to which key, as rules rather than a matrix.
 #pragma once
 
-#include "heed/core/tensor.h"
+#include <memory>
+
+#include "heed/nn/packing.h"
 
 namespace heed {
 
@@ -12,13 +14,26 @@ class Mask {
   static Mask none() { return {}; }                ///< every query may attend to every key
   static Mask causal();                            ///< no query attends to a later key
   static Mask lengths(const Tensor& key_lengths);  ///< i32 [B]: keys at or past a length are padding
-  Mask operator&(const Mask& other) const;         ///< pairs that both allow
+  /// Self-attention of packed sequences: each query may attend to the keys of its own sequence.
+  static Mask packed(std::shared_ptr<const Packing> sequences);
+  /// Queries and keys of two packings of as many sequences, as in cross-attention; either may be null, and is
+  /// padded then, keys without padding of their own.
+  static Mask packed(std::shared_ptr<const Packing> queries, std::shared_ptr<const Packing> keys);
+  Mask operator&(const Mask& other) const;  ///< pairs that both allow
   /// This mask with an additive bias [1|B, 1|H, Tq, Tk] on the scores.
   Mask with(const Tensor& bias) const;
 
   bool is_causal() const { return causal_; }                  ///< true where no query attends to a later key
   const Tensor& key_lengths() const { return key_lengths_; }  ///< empty: no padding
   const Tensor& bias() const { return bias_; }                ///< empty: none
+  /// How the queries are packed; null: they are padded.
+  const std::shared_ptr<const Packing>& query_packing() const { return query_packing_; }
+  /// How the keys are packed; null: they are padded.
+  const std::shared_ptr<const Packing>& key_packing() const { return key_packing_; }
+  /// True where queries or keys are packed.
+  bool is_packed() const { return query_packing_ || key_packing_; }
+  /// This mask for padded queries and keys.
+  Mask of_padded() const;
 
   /// The tensor to add to scores [B, H, Tq, Tk]: 0 or -inf, plus the bias. Empty when every pair is allowed
   /// and there is no bias. first_query: the position of query 0 among the keys.
@@ -37,6 +52,7 @@ class Mask {
   bool causal_ = false;
   Tensor key_lengths_;
   Tensor bias_;
+  std::shared_ptr<const Packing> query_packing_, key_packing_;
 };
 
 }  // namespace heed

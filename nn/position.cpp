@@ -26,14 +26,18 @@ Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rn
   }
 }
 
+void Position::check_length(int64_t end) const {
+  if (end > table_.extent(0)) {
+    fail("position: ", end, " tokens, but positions were made for ", table_.extent(0),
+         "; raise max-length or shorten the input.");
+  }
+}
+
 Tensor Position::operator()(const Tensor& x, int64_t first) const {
   if (!table_) return x;
   const ModuleScope within(this);
   const int64_t last = first + x.extent(1);
-  if (last > table_.extent(0)) {
-    fail("position: ", last, " tokens, but positions were made for ", table_.extent(0),
-         "; raise max-length or shorten the input.");
-  }
+  check_length(last);
   return x + cast(slice(table_, 0, first, last), x.dtype());
 }
 
@@ -41,6 +45,11 @@ Tensor Position::at(const Tensor& x, const Tensor& positions) const {
   if (!table_) return x;
   const ModuleScope within(this);
   return x + cast(embedding(table_, positions), x.dtype());
+}
+
+Tensor Position::at(const Tensor& x, const Packing& packing) const {
+  if (table_) check_length(packing.sequences.longest);
+  return at(x, packing.positions);
 }
 
 void Position::fields(Fields& f) {

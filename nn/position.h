@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/nn/module.h"
+#include "heed/nn/packing.h"
 
 namespace heed {
 
@@ -33,9 +34,15 @@ class Position final : public Module {
   Tensor operator()(const Tensor& x, int64_t first) const;  ///< `first` is the position of x's token 0
   /// Adds the vectors of explicit positions, i32 [B, T], each below max_length.
   Tensor at(const Tensor& x, const Tensor& positions) const;
+  /// Adds the vectors of positions 0, 1, ... of each of the packed sequences x [1, N, width]. Fails beyond
+  /// max_length.
+  Tensor at(const Tensor& x, const Packing& packing) const;
   void fields(Fields& f) override;
 
  private:
+  /// Fails where the table ends before position `end`.
+  void check_length(int64_t end) const;
+
   PositionKind kind_;
   Tensor table_;  // [max_length, width]; trained only when learned
 };

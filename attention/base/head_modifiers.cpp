@@ -105,19 +105,26 @@ Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
   return gain ? y * gain : y;
 }
 
-Tensor HeadModifiers::rotated(const Tensor& x, int64_t first) const {
+Tensor HeadModifiers::rotated(const Tensor& x, int64_t first, const Packing* packing) const {
   if (!is_rotary(modifiers_.position)) return x;
   const auto pairs = modifiers_.position == PositionKind::rope ? kernel::RotaryPairs::halves
                                                                : kernel::RotaryPairs::neighbours;
-  return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base), pairs);
+  const auto angles = [&](int64_t begin, int64_t end) {
+    return angles_.at(x, begin, end, x.extent(3), modifiers_.position_base);
+  };
+  if (packing == nullptr) return rotary(x, angles(first, first + x.extent(2)), pairs);
+  const Tensor of_tokens =
+      embedding(angles(0, packing->sequences.longest), reshape(packing->positions, Shape{x.extent(2)}));
+  return rotary(x, of_tokens, pairs);
 }
 
 bool HeadModifiers::acts_on_scores() const {
   return by_distance(modifiers_.position) || modifiers_.softcap > 0 || modifiers_.sink != Sink::none;
 }
 
-Tensor HeadModifiers::distance_bias(const Tensor& q, int64_t keys, int64_t first_query) const {
-  const int64_t num_entries = q.extent(2) + keys - 1;
+Tensor HeadModifiers::distance_bias(const Tensor& q, int64_t queries, int64_t keys,
+                                    int64_t first_query) const {
+  const int64_t num_entries = queries + keys - 1;
   const auto distance = [&](int64_t entry) { return keys - 1 - first_query - entry; };  // key minus query
   if (modifiers_.position == PositionKind::alibi) {
     const std::vector<double> slopes = alibi_slopes(heads_);
@@ -190,7 +197,7 @@ Tensor HeadModifiers::modified_scores(const Tensor& plain, const Tensor& q, int6
   Tensor out = plain;
   if (position_vectors_) out = out + position_vector_scores(q, keys, first_query);
   if (modifiers_.softcap > 0) out = tanh(out * (1 / modifiers_.softcap)) * modifiers_.softcap;
-  if (const Tensor by_distance = distance_bias(q, keys, first_query)) {
+  if (const Tensor by_distance = distance_bias(q, queries, keys, first_query)) {
     std::vector<int32_t> entries;
     for (int64_t i = 0; i < queries; ++i) {
       for (int64_t j = 0; j < keys; ++j) entries.push_back(static_cast<int32_t>(i - j + keys - 1));

@@ -30,20 +30,21 @@ class HeadModifiers {
   HeadModifiers(const AttentionConfig& config, Rng& rng);
   void fields(Fields& f);  ///< names the parameters above, those that exist
 
-  /// Normalises and rotates queries [B, H, T, d]; `first` is the position of row 0.
-  Tensor normalize_and_rotate_query(const Tensor& q, int64_t first) const {
-    return rotated(normalised(q, query_gain_), first);
+  /// Normalises and rotates queries [B, H, T, d]; `first` is the position of row 0. With `packing`, q is
+  /// [1, H, N, d] of packed sequences.
+  Tensor normalize_and_rotate_query(const Tensor& q, int64_t first, const Packing* packing = nullptr) const {
+    return rotated(normalised(q, query_gain_), first, packing);
   }
-  /// Normalises and rotates keys [B, Hk, T, d]; `first` is the position of row 0.
-  Tensor normalize_and_rotate_key(const Tensor& k, int64_t first) const {
-    return rotated(normalised(k, key_gain_), first);
+  /// normalize_and_rotate_query() for keys [B, Hk, T, d].
+  Tensor normalize_and_rotate_key(const Tensor& k, int64_t first, const Packing* packing = nullptr) const {
+    return rotated(normalised(k, key_gain_), first, packing);
   }
 
   /// True when a modifier acts on scores.
   bool acts_on_scores() const;
   /// The bias by distance of alibi or t5, [H, Tq + Tk - 1], else empty: entry i - j + Tk - 1 is for query i,
-  /// whose position is first_query + i, and key j.
-  Tensor distance_bias(const Tensor& q, int64_t keys, int64_t first_query) const;
+  /// whose position is first_query + i, and key j. In the dtype and on the device of q.
+  Tensor distance_bias(const Tensor& q, int64_t queries, int64_t keys, int64_t first_query) const;
   /// True when distance_bias() is the learned bias of t5, which needs a gradient.
   bool has_trained_bias() const { return static_cast<bool>(position_bias_); }
   /// Scores [B, H, Tq, Tk] with shaw, softcap, alibi and t5 applied; without mask and sink.
@@ -56,13 +57,15 @@ class HeadModifiers {
   double softcap() const { return modifiers_.softcap; }  ///< c in c tanh(score / c); 0: no softcap
   /// The sink's logits [H] in the dtype of q; empty without a sink.
   Tensor sink(const Tensor& q) const;
+  bool has_trained_sink() const { return static_cast<bool>(sink_); }  ///< True where sink() needs a gradient.
   /// Weights [B, H, Tq, Tk] of masked scores, reduced by the sink's share of each row.
   Tensor with_sink(const Tensor& weights, const Tensor& scores) const;
 
  private:
   Tensor normalised(const Tensor& x,
-                    const Tensor& gain) const;           ///< by qk_norm, times `gain` if that is given
-  Tensor rotated(const Tensor& x, int64_t first) const;  ///< by rope; row 0 has position `first`
+                    const Tensor& gain) const;  ///< by qk_norm, times `gain` if that is given
+  /// By rope; row 0 has position `first`, and packed rows have those of their packing.
+  Tensor rotated(const Tensor& x, int64_t first, const Packing* packing) const;
   Tensor position_vector_scores(const Tensor& q, int64_t keys, int64_t first_query) const;
   Tensor vectors_by_distance(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
 

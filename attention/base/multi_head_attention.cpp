@@ -86,19 +86,49 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
       heads.k = split(project_ == Project::qkv ? key(input.keys) : query(input.keys));
   }
   heads = normalize_and_rotate(std::move(heads), input);
-  const Tensor y =
-      input.context.editor == nullptr ? on_heads(std::move(heads), input) : on_edited_heads(heads, input);
+  const bool keeps_packed =
+      attends_packed(input) && input.context.recorder == nullptr && input.context.editor == nullptr;
+  Tensor y;
+  if (!input.mask.is_packed()) {
+    y = on_padded_heads(heads, input);
+  } else if (keeps_packed) {
+    y = on_heads(std::move(heads), input);
+  } else {
+    const std::shared_ptr<const Packing>&queries = input.mask.query_packing(),
+                                &keys = input.mask.key_packing();
+    if (queries) heads.q = queries->padded_heads(heads.q);
+    if (keys) heads = {heads.q, keys->padded_heads(heads.k), keys->padded_heads(heads.v)};
+    y = on_padded_heads(heads, padded_input(input));
+    if (queries) y = queries->packed_heads(y);
+  }
   const Tensor joined = transpose(y, 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
+}
+
+Tensor MultiHeadAttention::on_padded_heads(const Heads& heads, const AttentionInput& input) {
+  return input.context.editor == nullptr ? on_heads(heads, input) : on_edited_heads(heads, input);
+}
+
+kernel::AttentionParams MultiHeadAttention::masked_params(const AttentionInput& input, double scale,
+                                                          int64_t first_query) const {
+  kernel::AttentionParams call = params(input, scale);
+  call.causal = input.mask.is_causal();
+  call.first_query = first_query;
+  call.key_lengths = input.mask.key_lengths();
+  call.bias = input.mask.bias();
+  if (input.mask.query_packing()) call.queries = input.mask.query_packing()->sequences;
+  if (input.mask.key_packing()) call.keys = input.mask.key_packing()->sequences;
+  return call;
 }
 
 Heads MultiHeadAttention::normalize_and_rotate(Heads heads, const AttentionInput& input) const {
   const int64_t first_key = input.cache != nullptr ? input.cache->length : 0;
   const bool self_attention = heads.k && input.cache == nullptr && !config_.cross;
   const int64_t first_query = self_attention ? heads.k.extent(2) - heads.q.extent(2) : first_key;
-  if (project_ != Project::v) heads.q = modifiers_.normalize_and_rotate_query(heads.q, first_query);
+  if (project_ != Project::v)
+    heads.q = modifiers_.normalize_and_rotate_query(heads.q, first_query, input.mask.query_packing().get());
   if (heads.k && project_ != Project::qv && project_ != Project::v)
-    heads.k = modifiers_.normalize_and_rotate_key(heads.k, first_key);
+    heads.k = modifiers_.normalize_and_rotate_key(heads.k, first_key, input.mask.key_packing().get());
   return heads;
 }
 

@@ -32,6 +32,7 @@ class MultiHeadAttention : public Attention {
   /// Creates the projections in `project`: [width, width] or, with fewer key-value heads, narrower.
   MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const AttentionInput& input) final;
+  bool takes_packed() const final { return true; }
   /// Attends with given heads, without projections -> [B, H, Tq, dv]. input.queries and input.keys are the
   /// inputs that the heads were projected from. They may be empty; then the tensors that a variant computes
   /// from them must be given in its fields(). k and v may have fewer heads, shared by groups of query heads.
@@ -53,6 +54,8 @@ class MultiHeadAttention : public Attention {
   /// Attends with the projected heads of this call -> [B, H, Tq, dv]. The variant reads and updates the cache
   /// itself, for example by read_cache().
   virtual Tensor attend(Heads heads, const AttentionInput& input) = 0;
+  /// True where attend() takes the packed heads [1, H, N, d] of this call; for others they are padded.
+  virtual bool attends_packed(const AttentionInput&) const { return false; }
 
   /// Appends the keys and values of the call to input.cache (a KeyValueCache) and puts the cached ones into
   /// `heads`. Returns the position of the first query: among the keys in self-attention, among all queries so
@@ -62,6 +65,8 @@ class MultiHeadAttention : public Attention {
   kernel::AttentionParams params(const AttentionInput& input, double scale) const {
     return attention_params(input, scale, config_.dropout);
   }
+  /// params() with the mask of the call, whose first query is at this position.
+  kernel::AttentionParams masked_params(const AttentionInput& input, double scale, int64_t first_query) const;
   /// Gives the map that make_map() computes to the recorder of the call, if there is one.
   template <class MakeMap>
   void record_map(const AttentionInput& input, const MakeMap& make_map) const {
@@ -91,6 +96,8 @@ class MultiHeadAttention : public Attention {
   /// Queries [B, H, Tq, d] for Project::v, whose scores do not depend on them: x split into heads where it is
   /// as wide as they are, zeros otherwise.
   Tensor ignored_queries(const Tensor& x) const;
+  /// on_heads(), or on_edited_heads() where the call has an editor.
+  Tensor on_padded_heads(const Heads& heads, const AttentionInput& input);
   /// Runs on_heads() with the maps and outputs that the editor of the call's context replaces.
   Tensor on_edited_heads(const Heads& heads, const AttentionInput& input);
 

@@ -21,6 +21,7 @@ class ScaledDotProductAttention : public ScoredAttention {
 
   Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const final;
   Tensor attend(Heads heads, const AttentionInput& input) override;
+  bool attends_packed(const AttentionInput& input) const override;
   bool shares_keys() const override { return true; }
 
  private:

@@ -60,6 +60,7 @@ class BasedAttention final : public KernelizedAttention {
             .scale = 1 / std::sqrt(static_cast<double>(width)),
             .epsilon = o.epsilon};
   }
+  bool attends_packed(const AttentionInput&) const override { return true; }
   Heads features(Heads heads, const AttentionInput&) const override {
     if (!to_query_) return heads;
     heads.q = matmul(heads.q, to_query_);

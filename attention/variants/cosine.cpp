@@ -110,9 +110,14 @@ class CosineAttention final : public ScaledDotProductAttention {
     heads.k = unit_vectors(heads.k);
   }
 
+  /// True where weights depend on the content alone.
+  bool is_by_content() const { return !options_.gate && options_.shift == 0 && !options_.sharpen; }
+  bool attends_packed(const AttentionInput& input) const override {
+    return is_by_content() && ScaledDotProductAttention::attends_packed(input);
+  }
+
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    if (!options_.gate && options_.shift == 0 && !options_.sharpen)
-      return ScaledDotProductAttention::attend(std::move(heads), input);
+    if (is_by_content()) return ScaledDotProductAttention::attend(std::move(heads), input);
     if (input.mask.bias() && (options_.gate || options_.shift > 0)) {
       fail(
           "attention 'cosine': gate and shift move weight to keys whatever their scores are, so a bias "

@@ -49,17 +49,14 @@ class DifferentialAttention final : public MultiHeadAttention {
 
  private:
   bool shares_keys() const override { return true; }
+  bool attends_packed(const AttentionInput&) const override { return true; }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
     const int64_t first_query = read_cache(heads, input), half = (heads.q.extent(3) + 1) / 2;
     const Tensor lambda = exp(sum(lq1_ * lk1_)) - exp(sum(lq2_ * lk2_)) + lambda_init_;
     const double scale = attention_scale(options_.scale, half);
     const auto attend_to_half = [&](int64_t n) {
-      kernel::AttentionParams call = params(input, scale);
-      call.causal = input.mask.is_causal();
-      call.first_query = first_query;
-      call.key_lengths = input.mask.key_lengths();
-      call.bias = input.mask.bias();
+      const kernel::AttentionParams call = masked_params(input, scale, first_query);
       return attention(half_of_heads(heads.q, n), half_of_heads(heads.k, n), heads.v, call);
     };
     const Tensor first_half = attend_to_half(0);  // each draws its own dropout, in this order

@@ -82,10 +82,14 @@ class Fastmax final : public KernelizedAttention {
     return params;
   }
 
+  /// True where all tokens are divided by the largest norm of any.
+  bool needs_largest_norm() const {
+    return options_.normalise == FastmaxOptions::Normalise::maxnorm ||
+           options_.normalise == FastmaxOptions::Normalise::scaled;
+  }
+  bool attends_packed(const AttentionInput&) const override { return !needs_largest_norm(); }
   Heads features(Heads heads, const AttentionInput& input) const override {
-    const bool needs_largest_norm = options_.normalise == FastmaxOptions::Normalise::maxnorm ||
-                                    options_.normalise == FastmaxOptions::Normalise::scaled;
-    if (!needs_largest_norm) return heads;
+    if (!needs_largest_norm()) return heads;
     if (input.cache != nullptr) {
       fail(
           "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "

@@ -22,6 +22,7 @@ class LinearAttention final : public KernelizedAttention {
       : KernelizedAttention(config, params_of(o), rng) {}
 
  private:
+  bool attends_packed(const AttentionInput&) const override { return true; }
   static kernel::PolynomialParams params_of(const LinearAttentionOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'linear': epsilon = ", o.epsilon,

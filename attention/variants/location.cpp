@@ -53,6 +53,7 @@ class LocationAttention final : public ScaledDotProductAttention {
   }
 
   bool shares_keys() const override { return false; }  // every head has keys of its own
+  bool attends_packed(const AttentionInput&) const override { return false; }  // keys are positions
 
   Tensor places_;  // [H, length, d]
 };

@@ -56,6 +56,7 @@ class ReluAttention final : public KernelizedAttention {
     if (o.scale < 0) fail("attention 'performer_relu': scale = ", o.scale, ". It must be at least 0.");
     return {.coefficients = {0, 1}, .epsilon = o.form == Form::casinoformer ? o.epsilon : 0};
   }
+  bool attends_packed(const AttentionInput&) const override { return true; }
   Tensor attend(Heads heads, const AttentionInput& input) override {
     if (w_) w_->redraw_if_due(input.context);
     return KernelizedAttention::attend(std::move(heads), input);

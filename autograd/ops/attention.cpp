@@ -13,8 +13,8 @@
 namespace heed {
 namespace {
 
-/// Checks the key lengths of `batch` sequences and the dropout, which all forms of attention have, detaches the
-/// lengths from the graph, and sets the rounding of products.
+/// Checks the key lengths of `batch` sequences and the dropout, which all forms of attention have, detaches
+/// the lengths from the graph, and sets the rounding of products.
 template <class Params>
 void settle_common(const char* op, int64_t batch, Params& params) {
   check_lengths(op, params.key_lengths, batch);
@@ -26,7 +26,8 @@ void settle_common(const char* op, int64_t batch, Params& params) {
 /// Returns the parameters detached from the graph. Fails on those that do not fit q and k.
 kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k,
                                 kernel::AttentionParams params) {
-  const int64_t batch = batch_of(op, q, params.queries), Tq = params.queries ? params.queries.longest : q.extent(2),
+  const int64_t batch = batch_of(op, q, params.queries),
+                Tq = params.queries ? params.queries.longest : q.extent(2),
                 Tk = params.keys ? params.keys.longest : k.extent(2);
   settle_common(op, batch, params);
   if (!(params.softcap >= 0)) fail(op, ": softcap ", params.softcap, ". It must be above 0, or 0 for none.");
@@ -49,7 +50,8 @@ kernel::AttentionParams settled(const char* op, const Tensor& q, const Tensor& k
       fail(op, ": a sink ", params.sink.shape(), " for ", H, " heads. It must be ", Shape{H}, ".");
     }
     if (params.queries && params.sink.node() && recording())
-      fail(op, ": with packed queries the sink gets no gradient. Pad them with pad_packed(), or detach() it.");
+      fail(op,
+           ": with packed queries the sink gets no gradient. Pad them with pad_packed(), or detach() it.");
     params.sink = contiguous(params.sink.detach());
   }
   if (params.bias) {
@@ -114,12 +116,14 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
   const Tensor out = heads_like(q, q.extent(2), v.extent(3)), lse = empty_row_logs(q, queries);
   launch<Forward>(q.device(), rq, rk, rv, params, out, lse);
   std::vector<Tensor> inputs{q, k, v};
-  bool has_relative_gradient = false;
+  bool has_relative_gradient = false, has_sink_gradient = false;
   if constexpr (is_dense) {
     inputs.insert(inputs.end(), {given.relative, given.sink});
     has_relative_gradient = given.relative && given.relative.node();
+    has_sink_gradient = given.sink && given.sink.node();
   }
-  const auto vjp = [rq, rk, rv, params, out, lse, has_relative_gradient](const Tensor& dy) -> Gradients {
+  const auto vjp = [rq, rk, rv, params, out, lse, has_relative_gradient,
+                    has_sink_gradient](const Tensor& dy) -> Gradients {
     const Tensor dout = rows(dy), dq = gradient_like(rq), dk = gradient_like(rk), dv = gradient_like(rv);
     kernel::AttentionBackTensors t{
         .q = rq, .k = rk, .v = rv, .out = out, .lse = lse, .dout = dout, .dq = dq, .dk = dk, .dv = dv};
@@ -129,8 +133,9 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
     }
     launch<Backward>(rq.device(), t, params);
     if constexpr (is_dense) {
-      const Tensor& sink = params.sink;
-      gradients.insert(gradients.end(), {t.drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()});
+      gradients.insert(
+          gradients.end(),
+          {t.drelative, has_sink_gradient ? sink_gradient(params.sink, out, lse, dout) : Tensor()});
     }
     return gradients;
   };

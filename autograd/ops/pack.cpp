@@ -35,8 +35,9 @@ Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t bat
   if (batch < 0 || batch > count)
     fail("pad_packed: ", batch, " sequences of ", count, ". Give at most as many as there are.");
   const int64_t num_padded = batch == 0 ? count : batch;
-  return record("pad_packed", padded_rows(x, sequences, num_padded), {&x},
-                [sequences, rows](const Tensor& dy) -> Gradients { return {packed_rows(dy, sequences, rows)}; });
+  return record(
+      "pad_packed", padded_rows(x, sequences, num_padded), {&x},
+      [sequences, rows](const Tensor& dy) -> Gradients { return {packed_rows(dy, sequences, rows)}; });
 }
 
 Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows) {
@@ -45,8 +46,9 @@ Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t ro
   if (batch > sequences.count() || x.extent(1) != sequences.longest)
     fail("pack_padded: x ", x.shape(), " for ", sequences.count(), " sequences, the longest ",
          sequences.longest, "; it must be [B, T, W], of as many sequences at most, and of that length.");
-  return record("pack_padded", packed_rows(x, sequences, rows), {&x},
-                [sequences, batch](const Tensor& dy) -> Gradients { return {padded_rows(dy, sequences, batch)}; });
+  return record(
+      "pack_padded", packed_rows(x, sequences, rows), {&x},
+      [sequences, batch](const Tensor& dy) -> Gradients { return {padded_rows(dy, sequences, batch)}; });
 }
 
 }  // namespace heed

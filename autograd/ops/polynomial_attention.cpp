@@ -36,7 +36,8 @@ PolynomialParams settled(const char* op, int64_t batch, PolynomialParams params)
   return params;
 }
 
-Shape state_shape(const char* op, int64_t batch, const Tensor& x, int64_t dv, const PolynomialParams& params) {
+Shape state_shape(const char* op, int64_t batch, const Tensor& x, int64_t dv,
+                  const PolynomialParams& params) {
   constexpr int64_t max_size = int64_t{1} << 28;
   const int64_t features = kernel::num_polynomial_features(x.extent(3), params.coefficients);
   if (features > max_size / (dv + 1)) {
@@ -71,7 +72,8 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   if (k) {
     check_keys("polynomial_attention", k, v);
     agree("polynomial_attention", q, k);
-    if (batch != batch_of("polynomial_attention", k, params.keys) || q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3))
+    if (batch != batch_of("polynomial_attention", k, params.keys) || q.extent(1) != k.extent(1) ||
+        q.extent(3) != k.extent(3))
       fail("polynomial_attention: q ", q.shape(), ", k ", k.shape(),
            "; batch, heads and width must be the same.");
     if (params.causal && q.extent(2) != k.extent(2)) {

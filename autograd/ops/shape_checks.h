@@ -87,10 +87,9 @@ inline void check_heads(const char* op, const Tensor& q, const Tensor& k, const 
   const bool heads_agree =
       q.rank() == 4 && k.rank() == 4 &&
       (q.extent(1) == k.extent(1) || (grouped && k.extent(1) > 0 && q.extent(1) % k.extent(1) == 0));
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 ||
-      batch_of(op, q, queries) != batch_of(op, k, keys) || !heads_agree ||
-      q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
-      k.extent(2) != v.extent(2)) {
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || batch_of(op, q, queries) != batch_of(op, k, keys) ||
+      !heads_agree || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
+      k.extent(1) != v.extent(1) || k.extent(2) != v.extent(2)) {
     fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
          "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]",
          grouped ? ", and heads of k and v may be fewer if they divide H." : ".");

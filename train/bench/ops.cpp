@@ -47,7 +47,8 @@ void elementwise(Ops& bench, Rng& rng) {
   bench.time("gelu_tanh, back", n, 2, 1,
              [&] { launch<kernel::MapBack<GeluTanh>>(default_device, a, y, b, dx); });
   bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(default_device, a, y); });
-  bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(default_device, a, 0.2, draw, y); });
+  bench.time("dropout 0.2", n, 1, 1,
+             [&] { launch<kernel::Dropout>(default_device, a, 0.2, draw, PaddedPlaces{}, y); });
 }
 
 void rows(Ops& bench, Rng& rng) {

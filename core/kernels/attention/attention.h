@@ -32,8 +32,8 @@ struct AttentionParams {
 /// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
 /// the log-sum-exp of each row. The output of a query without keys is zero, its lse -inf or the sink. Where
 /// lse is [2, B, H, Tq], its second half keeps the rounding errors of the first (kernel::RowLse), without
-/// which gradients are wrong at scores of 1e5 and more in f32. Packed queries are q and out [1, H, N, d], and Tq
-/// is then the length of the longest sequence, in lse, too; packed keys are k and v [1, Hk, N, d].
+/// which gradients are wrong at scores of 1e5 and more in f32. Packed queries are q and out [1, H, N, d], and
+/// Tq is then the length of the longest sequence, in lse, too; packed keys are k and v [1, Hk, N, d].
 struct Attention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,

@@ -156,8 +156,9 @@ void attention_forward(const Tiles& tiles, const Tensor& q, const Tensor& k, con
                        const Tensor& out, const Tensor& lse) {
   using Loop = ForwardLoop<T, Tiles>;
   const AttentionCall<T>& call = tiles.call;
-  const ForwardHeads<T> tensors{HeadView<const T>(q, call.query_starts), HeadView<const T>(k, call.key_starts),
-                                HeadView<const T>(v, call.key_starts), HeadView<T>(out, call.query_starts),
+  const ForwardHeads<T> tensors{HeadView<const T>(q, call.query_starts),
+                                HeadView<const T>(k, call.key_starts), HeadView<const T>(v, call.key_starts),
+                                HeadView<T>(out, call.query_starts),
                                 LseView<T>(lse, call.B * call.H * call.Tq)};
   const int64_t tiles_per_head = tiles.max_query_tiles(), num_tiles = call.B * call.H * tiles_per_head;
   if (num_tiles == 0) return;

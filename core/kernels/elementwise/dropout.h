@@ -2,16 +2,18 @@
 #pragma once
 
 #include "heed/core/isa.h"
+#include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 
 namespace heed::kernel {
 
 /// y = x / (1 - p) where the element is kept, else 0. Element i is kept when its 16 random bits are at least
 /// p 65536, so p is rounded to a multiple of 1/65536. The gradient is this kernel applied to dy. Contiguous.
+/// With places, element (n, c) of packed x [1, N, W] has the number i = places[n] W + c.
 struct Dropout {
   template <Isa>
-  static void cpu(const Tensor& x, double p, const Draw& draw, const Tensor& y);
-  static void cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y);
+  static void cpu(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places, const Tensor& y);
+  static void cuda(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places, const Tensor& y);
 };
 
 /// Philox block `index` with 7 rounds, for 16 elements. All other random numbers take 10 rounds, which would

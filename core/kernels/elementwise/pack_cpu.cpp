@@ -36,7 +36,8 @@ void each_padded_row(const Tensor& padded, const Tensor& packed, const PackedSeq
 }  // namespace
 
 template <>
-void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& sequences, const Tensor& padded) {
+void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& sequences,
+                                const Tensor& padded) {
   each_padded_row(
       padded, packed, sequences,
       [](std::byte* to, const std::byte* from, size_t bytes) { std::memcpy(to, from, bytes); },
@@ -44,7 +45,8 @@ void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& seq
 }
 
 template <>
-void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& sequences, const Tensor& packed) {
+void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& sequences,
+                                 const Tensor& packed) {
   each_padded_row(
       padded, packed, sequences,
       [](const std::byte* from, std::byte* to, size_t bytes) { std::memcpy(to, from, bytes); },

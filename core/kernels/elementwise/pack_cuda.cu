@@ -17,8 +17,8 @@ __global__ void pad(int64_t size, int64_t length, int64_t width, const int32_t* 
   }
 }
 
-/// packed[starts[b] + t, c] = padded[b, t, c], by threads in steps of the grid over the padded numbers. Rows from
-/// starts[batch] on become 0.
+/// packed[starts[b] + t, c] = padded[b, t, c], by threads in steps of the grid over the padded numbers. Rows
+/// from starts[batch] on become 0.
 template <class T>
 __global__ void pack(int64_t size, int64_t packed_size, int64_t length, int64_t width, int64_t batch,
                      const int32_t* starts, const T* padded, T* packed) {

@@ -86,8 +86,8 @@ inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialPa
          keys <= num_polynomial_features(d, params.coefficients);
 }
 
-/// Inputs of PolynomialAttention, or their gradients. Last strides are 1. Packed queries are q [1, H, N, d], and
-/// Tq is then the length of the longest sequence; packed keys are k and v [1, H, N, d].
+/// Inputs of PolynomialAttention, or their gradients. Last strides are 1. Packed queries are q [1, H, N, d],
+/// and Tq is then the length of the longest sequence; packed keys are k and v [1, H, N, d].
 struct PolynomialInputs {
   Tensor q;      ///< [B, H, Tq, d]
   Tensor k, v;   ///< [B, H, Tk, d] and [B, H, Tk, dv]; may be empty where there is a start

@@ -139,8 +139,12 @@ struct PolynomialCall {
           : settings.keys  ? settings.keys.count()
                            : (x.q ? x.q : x.k).extent(0)),
         H((x.q ? x.q : x.k).extent(1)),
-        queries(!x.q ? 0 : settings.queries ? settings.queries.longest : x.q.extent(2)),
-        keys(!x.k ? 0 : settings.keys ? settings.keys.longest : x.k.extent(2)),
+        queries(!x.q               ? 0
+                : settings.queries ? settings.queries.longest
+                                   : x.q.extent(2)),
+        keys(!x.k            ? 0
+             : settings.keys ? settings.keys.longest
+                             : x.k.extent(2)),
         d((x.q ? x.q : x.k).extent(3)),
         dv(x.v ? x.v.extent(3) : x.start.extent(3) - 1),
         has_keys(static_cast<bool>(x.k)),

@@ -6,12 +6,19 @@ namespace heed {
 namespace battery {
 
 std::span<const Property> properties() {
-  static constexpr Property all[] = {{"gradient", gradient}, {"causality", causality},
-                                     {"padding", padding},   {"steps", steps},
-                                     {"cache", cache},       {"map", map},
-                                     {"cost", cost},         {"leaks", leaks},
-                                     {"devices", devices},   {"round trip", round_trip},
-                                     {"refusal", refusal},   {"modifiers", modifiers},
+  static constexpr Property all[] = {{"gradient", gradient},
+                                     {"causality", causality},
+                                     {"padding", padding},
+                                     {"packed", packed},
+                                     {"steps", steps},
+                                     {"cache", cache},
+                                     {"map", map},
+                                     {"cost", cost},
+                                     {"leaks", leaks},
+                                     {"devices", devices},
+                                     {"round trip", round_trip},
+                                     {"refusal", refusal},
+                                     {"modifiers", modifiers},
                                      {"last row", last_row}};
   return all;
 }
@@ -58,6 +65,9 @@ void check_property(const Variant& variant, battery::Report (*property)(const ba
   TEST_CASE(#name ": padding changes nothing", "[battery]") {                                             \
     check_property(variant::name(), battery::padding);                                                    \
   }                                                                                                       \
+  TEST_CASE(#name ": packed sequences equal padded ones", "[battery]") {                                  \
+    check_property(variant::name(), battery::packed);                                                     \
+  }                                                                                                       \
   TEST_CASE(#name ": steps equal one call", "[battery]") {                                                \
     check_property(variant::name(), battery::steps);                                                      \
   }                                                                                                       \
@@ -96,9 +106,9 @@ TEST_CASE("battery: variants deny a last row only where it differs", "[battery]"
   }
 }
 
-TEST_CASE("battery: there are variants and thirteen properties", "[battery]") {
+TEST_CASE("battery: there are variants and fourteen properties", "[battery]") {
   CHECK(variants().size() >= 3);
-  CHECK(battery::properties().size() == 13);
+  CHECK(battery::properties().size() == 14);
 }
 
 }  // namespace heed

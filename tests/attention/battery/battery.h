@@ -40,6 +40,8 @@ Report last_row(const Setting& setting);
 /// Garbage in padded keys, NaN and infinity too, changes neither outputs nor gradients and gets no gradient;
 /// a row without keys gives zeros.
 Report padding(const Setting& setting);
+/// Packed sequences give the outputs and gradients of padded ones, with equal draws of dropout, too.
+Report packed(const Setting& setting);
 /// Decoding one or a few positions at a time equals one call.
 Report steps(const Setting& setting);
 /// Cross-attention with a reused cache equals that without; gradients through a cache that keeps its history

@@ -163,7 +163,7 @@ TEST_CASE("bites: a decoder that sees the future", "[battery]") {
 }
 
 TEST_CASE("bites: padding that is looked at", "[battery]") {
-  CHECK(findings<Flaw::sees_padding>() == Names{"padding", "map", "refusal"});
+  CHECK(findings<Flaw::sees_padding>() == Names{"padding", "packed", "map", "refusal"});
   CHECK_THAT(finding(describe<Flawed<Flaw::sees_padding>>(honest), "padding"),
              containing("in padded keys moves outputs"));
 }
@@ -200,7 +200,7 @@ TEST_CASE("bites: a memory that loses its history", "[battery]") {
 }
 
 TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
-  Names expected{"gradient", "steps", "cache", "round trip", "last row"};
+  Names expected{"gradient", "packed", "steps", "cache", "round trip", "last row"};
   if (devices().size() >
       1)  // it stays on the CPU when the others move to a device, so every call there fails
     expected = {"gradient", "causality", "padding", "steps",      "cache",

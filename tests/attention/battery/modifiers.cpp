@@ -94,7 +94,7 @@ Report modifiers(const Setting& plain) {
     try {
       check_obeyed(found, setting, plain);
       check_gradient(found, setting);
-      found += steps(setting) + padding(setting);
+      found += steps(setting) + padding(setting) + packed(setting);
     } catch (const Error& error) {
       note(found, "an Error: ", error.what());
     }

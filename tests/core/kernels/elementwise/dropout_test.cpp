@@ -16,7 +16,7 @@ Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
 
 Tensor dropped(const Tensor& x, double p, const Draw& draw) {
   Tensor y = empty_like(x);
-  launch_here<kernel::Dropout>(x, p, draw, y);
+  launch_here<kernel::Dropout>(x, p, draw, PaddedPlaces{}, y);
   return y;
 }
 

@@ -1,0 +1,59 @@
+// Packs the tokens of a batch, and pads them again.
+#include "heed/nn/packing.h"
+
+#include <algorithm>
+
+#include "heed/autograd/ops.h"
+
+namespace heed {
+
+Packing Packing::of(const Tensor& lengths, int64_t padded_length) {
+  if (lengths.device() != Device::cpu)
+    fail(Fault::internal, "packing: the lengths are on ", lengths.device(), ", but the host must read them.");
+  const int64_t batch = lengths.size();
+  const Tensor dense = contiguous(lengths.detach());
+  const int32_t* given = dense.data<int32_t>();
+  std::vector<int32_t> starts{0}, kept, places, positions;
+  for (int64_t b = 0; b < batch; ++b) {
+    kept.push_back(std::clamp(given[b], 0, static_cast<int32_t>(padded_length)));
+    starts.push_back(starts.back() + kept.back());
+    for (int32_t t = 0; t < kept.back(); ++t) {
+      places.push_back(static_cast<int32_t>(b * padded_length) + t);
+      positions.push_back(t);
+    }
+  }
+  const int64_t rows = starts.back();
+  const auto list = [](const std::vector<int32_t>& values, Shape shape) {
+    return Tensor::of<int32_t>(values, shape, Device::cpu);
+  };
+  return {.sequences = {.starts = list(starts, Shape{batch + 1}), .longest = padded_length},
+          .places = {.places = list(places, Shape{rows}), .padded_rows = batch * padded_length},
+          .positions = list(positions, Shape{1, rows}),
+          .lengths = list(kept, Shape{batch})};
+}
+
+Packing Packing::to(Device device) const {
+  Packing copy = *this;
+  for (Tensor* each : {&copy.sequences.starts, &copy.places.places, &copy.positions, &copy.lengths})
+    *each = each->to(device);
+  return copy;
+}
+
+Tensor Packing::packed(const Tensor& x) const { return pack_padded(x, sequences, num_tokens()); }
+
+Tensor Packing::padded(const Tensor& x) const { return pad_packed(x, sequences); }
+
+Tensor Packing::padded_heads(const Tensor& heads) const {
+  if (!heads) return heads;
+  const int64_t H = heads.extent(1), d = heads.extent(3);
+  const Tensor rows = reshape(transpose(heads, 1, 2), Shape{1, heads.extent(2), H * d});
+  return transpose(reshape(padded(rows), Shape{batch(), sequences.longest, H, d}), 1, 2);
+}
+
+Tensor Packing::packed_heads(const Tensor& heads) const {
+  const int64_t H = heads.extent(1), d = heads.extent(3);
+  const Tensor rows = reshape(transpose(heads, 1, 2), Shape{batch(), heads.extent(2), H * d});
+  return transpose(reshape(packed(rows), Shape{1, num_tokens(), H, d}), 1, 2);
+}
+
+}  // namespace heed
