@@ -153,6 +153,8 @@ Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t bat
 /// The reverse: padded rows x [B, T, W] as packed sequences [1, rows, W]. Rows past those of the B sequences
 /// are zeros.
 Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows);
+/// The sum of the rows of each of the packed sequences x [1, N, W] -> [B, W]. `batch` as in pad_packed().
+Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t batch = 0);
 /// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and
 /// `counts` (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
 Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& counts);

@@ -151,6 +151,21 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   return total / maximum(sum(ones, 1), 1);
 }
 
+/// pooled() of packed x [1, N, width] -> [B, 1, width].
+Tensor Classifier::pooled(const Tensor& x, const Packing& packing) const {
+  const int64_t batch = packing.batch(), tokens = x.extent(1), width = x.extent(2);
+  const Shape shape{batch, 1, width};
+  if (options_.pool != Pool::mean) {
+    const Tensor rows =
+        options_.pool == Pool::last ? packing.last_rows : slice(packing.sequences.starts, 0, 0, batch);
+    return reshape(gather_rows(reshape(x, Shape{1, 1, tokens, width}), reshape(rows, Shape{1, 1, batch})),
+                   shape);
+  }
+  const Tensor total = reshape(sum_sequences(x, packing.sequences), shape);
+  if (options_.mean_over > 0) return total / static_cast<double>(options_.mean_over);
+  return total / maximum(reshape(cast(packing.lengths, x.dtype()), Shape{batch, 1, 1}), 1);
+}
+
 Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const ForwardContext& context,
                               const Tensor& positions) const {
   const ModuleScope within(this);
@@ -159,7 +174,7 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
                            ? nullptr
                            : this->packing(lengths, input.extent(1) + (has_first() ? 1 : 0), context);
   Tensor x = encoded(vectors(without_padding(input, packing)), lengths, context, positions, packing);
-  x = pooled(packing ? packing->padded(x) : x, lengths);
+  x = packing ? pooled(x, *packing) : pooled(x, lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {
     const int64_t pairs = x.extent(0) / 2;

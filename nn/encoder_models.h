@@ -91,6 +91,7 @@ class Classifier final : public EncoderModel {
 
  private:
   Tensor pooled(const Tensor& x, const Tensor& lengths) const;
+  Tensor pooled(const Tensor& x, const Packing& packing) const;
   int64_t head_width(const TransformerConfig& config) const;
 
   Options options_;

@@ -13,10 +13,11 @@ Packing Packing::of(const Tensor& lengths, int64_t padded_length) {
   const int64_t batch = lengths.size();
   const Tensor dense = contiguous(lengths.detach());
   const int32_t* given = dense.data<int32_t>();
-  std::vector<int32_t> starts{0}, kept, places, positions;
+  std::vector<int32_t> starts{0}, kept, places, positions, last_rows;
   for (int64_t b = 0; b < batch; ++b) {
     kept.push_back(std::clamp(given[b], 0, static_cast<int32_t>(padded_length)));
     starts.push_back(starts.back() + kept.back());
+    last_rows.push_back(kept.back() > 0 ? starts.back() - 1 : -1);
     for (int32_t t = 0; t < kept.back(); ++t) {
       places.push_back(static_cast<int32_t>(b * padded_length) + t);
       positions.push_back(t);
@@ -29,12 +30,14 @@ Packing Packing::of(const Tensor& lengths, int64_t padded_length) {
   return {.sequences = {.starts = list(starts, Shape{batch + 1}), .longest = padded_length},
           .places = {.places = list(places, Shape{rows}), .padded_rows = batch * padded_length},
           .positions = list(positions, Shape{1, rows}),
-          .lengths = list(kept, Shape{batch})};
+          .lengths = list(kept, Shape{batch}),
+          .last_rows = list(last_rows, Shape{batch})};
 }
 
 Packing Packing::to(Device device) const {
   Packing copy = *this;
-  for (Tensor* each : {&copy.sequences.starts, &copy.places.places, &copy.positions, &copy.lengths})
+  for (Tensor* each :
+       {&copy.sequences.starts, &copy.places.places, &copy.positions, &copy.lengths, &copy.last_rows})
     *each = each->to(device);
   return copy;
 }

@@ -5,16 +5,18 @@
 
 namespace heed {
 
-/// How sequences of a batch [B, T] lie packed in [1, N], N being the sum of their lengths. Row-wise modules compute
-/// on packed rows as on any others; Mask::packed() tells attentions of it. One object serves a whole forward pass.
+/// How sequences of a batch [B, T] lie packed in [1, N], N being the sum of their lengths. Row-wise modules
+/// compute on packed rows as on any others; Mask::packed() tells attentions of it. One object serves a whole
+/// forward pass.
 struct Packing {
   PackedSequences sequences;  ///< the first row of each, and T
   PaddedPlaces places;        ///< i32 [N]: the index b T + t of each token
   Tensor positions;           ///< i32 [1, N]: the position t of each token
   Tensor lengths;             ///< i32 [B]: the lengths, at most T
+  Tensor last_rows;           ///< i32 [B]: the row of the last token of each sequence; -1: it has none
 
-  /// For lengths i32 [B] of sequences padded to T tokens. The host reads them, so they must be on the CPU, where the
-  /// result is, too. Fails (Fault::internal) for lengths on another device.
+  /// For lengths i32 [B] of sequences padded to T tokens. The host reads them, so they must be on the CPU,
+  /// where the result is, too. Fails (Fault::internal) for lengths on another device.
   static Packing of(const Tensor& lengths, int64_t padded_length);
   Packing to(Device device) const;                             ///< a copy on a device
   int64_t batch() const { return sequences.count(); }          ///< B

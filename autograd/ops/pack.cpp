@@ -1,4 +1,4 @@
-// Copies between padded rows and packed sequences; each is the gradient of the other.
+// Copies between padded rows and packed sequences, each the gradient of the other, and sums of sequences.
 #include "heed/core/kernels/elementwise/pack.h"
 
 #include "heed/autograd/ops.h"
@@ -13,6 +13,15 @@ void check_sequences(const char* op, const Tensor& x, const PackedSequences& seq
   if (!sequences || x.rank() != 3)
     fail(op, ": x ", x.shape(), ", which must have rank 3, and ", sequences ? "" : "no ",
          "packed sequences, which must be given.");
+}
+
+/// The number of sequences that an op takes: `batch`, or all of them where it is 0. Fails where there are
+/// fewer.
+int64_t num_sequences(const char* op, const Tensor& x, const PackedSequences& sequences, int64_t batch) {
+  const int64_t count = batch_of(op, x, sequences);
+  if (batch < 0 || batch > count)
+    fail(op, ": ", batch, " sequences of ", count, ". Give at most as many as there are, or 0 for all.");
+  return batch == 0 ? count : batch;
 }
 
 Tensor padded_rows(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
@@ -31,13 +40,24 @@ Tensor packed_rows(const Tensor& x, const PackedSequences& sequences, int64_t ro
 
 Tensor pad_packed(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
   check_sequences("pad_packed", x, sequences);
-  const int64_t count = batch_of("pad_packed", x, sequences), rows = x.extent(1);
-  if (batch < 0 || batch > count)
-    fail("pad_packed: ", batch, " sequences of ", count, ". Give at most as many as there are.");
-  const int64_t num_padded = batch == 0 ? count : batch;
+  const int64_t rows = x.extent(1), num_padded = num_sequences("pad_packed", x, sequences, batch);
   return record(
       "pad_packed", padded_rows(x, sequences, num_padded), {&x},
       [sequences, rows](const Tensor& dy) -> Gradients { return {packed_rows(dy, sequences, rows)}; });
+}
+
+Tensor sum_sequences(const Tensor& x, const PackedSequences& sequences, int64_t batch) {
+  check_sequences("sum_sequences", x, sequences);
+  check_float("sum_sequences", x);
+  const int64_t rows = x.extent(1), width = x.extent(2),
+                num_summed = num_sequences("sum_sequences", x, sequences, batch);
+  const Tensor sums = empty_like(x, Shape{num_summed, width});
+  launch<kernel::SumSequences>(x.device(), contiguous(x.detach()), sequences, sums);
+  return record("sum_sequences", sums, {&x}, [sequences, rows, width](const Tensor& dy) -> Gradients {
+    const Tensor dx = empty_like(dy, Shape{1, rows, width});
+    launch<kernel::RepeatOverSequences>(dy.device(), contiguous(dy.detach()), sequences, dx);
+    return {dx};
+  });
 }
 
 Tensor pack_padded(const Tensor& x, const PackedSequences& sequences, int64_t rows) {

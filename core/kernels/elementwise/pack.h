@@ -1,4 +1,4 @@
-// Copies between padded rows and packed sequences.
+// Copies between padded rows and packed sequences, and sums of packed sequences.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -20,6 +20,22 @@ struct PackPadded {
   template <Isa>
   static void cpu(const Tensor& padded, const PackedSequences& sequences, const Tensor& packed);
   static void cuda(const Tensor& padded, const PackedSequences& sequences, const Tensor& packed);
+};
+
+/// sums[b, :] = sum of the rows of sequence b of packed x [1, N, W], in order; zeros for a sequence without
+/// rows. sums [B, W]; both are contiguous, f32 or f64; sequences from number B on are left out.
+struct SumSequences {
+  template <Isa>
+  static void cpu(const Tensor& x, const PackedSequences& sequences, const Tensor& sums);
+  static void cuda(const Tensor& x, const PackedSequences& sequences, const Tensor& sums);
+};
+
+/// The gradient of SumSequences: every row of sequence b of packed y [1, N, W] becomes row b of x [B, W];
+/// rows that belong to none of the B sequences become 0.
+struct RepeatOverSequences {
+  template <Isa>
+  static void cpu(const Tensor& x, const PackedSequences& sequences, const Tensor& y);
+  static void cuda(const Tensor& x, const PackedSequences& sequences, const Tensor& y);
 };
 
 }  // namespace heed::kernel

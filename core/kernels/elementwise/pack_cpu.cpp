@@ -1,10 +1,11 @@
-// Copies between padded rows and packed sequences on the CPU.
+// Copies between padded rows and packed sequences, and sums of packed sequences, on the CPU.
 #include "heed/core/kernels/elementwise/pack.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
@@ -55,6 +56,44 @@ void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& se
   const auto row_bytes = static_cast<size_t>(packed.extent(2) * bytes_of(packed.dtype()));
   std::memset(static_cast<std::byte*>(packed.raw()) + static_cast<size_t>(first) * row_bytes, 0,
               static_cast<size_t>(packed.extent(1) - first) * row_bytes);
+}
+
+/// One task is some sequences; the inner loop is over columns.
+template <>
+void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences, const Tensor& sums) {
+  const int64_t batch = sums.extent(0), width = sums.extent(1);
+  const int32_t* starts = sequences.starts.data<int32_t>();
+  visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
+    std::fill_n(sums.data<T>(), sums.size(), T(0));
+    parallel_rows(batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        T* sum = sums.data<T>() + b * width;
+        for (int64_t row = starts[b]; row < starts[b + 1]; ++row) {
+          const T* addend = x.data<T>() + row * width;
+          for (int64_t c = 0; c < width; ++c) sum[c] += addend[c];
+        }
+      }
+    });
+  });
+  Count::add(x.size());
+}
+
+/// One task is some sequences.
+template <>
+void RepeatOverSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences,
+                                          const Tensor& y) {
+  const int64_t batch = x.extent(0), width = x.extent(1);
+  const int32_t* starts = sequences.starts.data<int32_t>();
+  visit_float("sum_sequences", x.dtype(), [&]<class T>(Type<T>) {
+    T* rows = y.data<T>();
+    parallel_rows(batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        for (int64_t row = starts[b]; row < starts[b + 1]; ++row)
+          std::copy_n(x.data<T>() + b * width, width, rows + row * width);
+      }
+    });
+    std::fill_n(rows + starts[batch] * width, (y.extent(1) - starts[batch]) * width, T(0));
+  });
 }
 
 }  // namespace heed::kernel

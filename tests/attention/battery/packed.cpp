@@ -14,9 +14,8 @@ class TwoCalls {
 
   /// Compares both calls with equal draws of dropout, or without one.
   void compare(Report& report, Dropout dropout) const {
-    const Call padded = call(dropout, [](Attention& attention, const AttentionInput& input) {
-      return attention.forward(input);
-    });
+    const Call padded = call(
+        dropout, [](Attention& attention, const AttentionInput& input) { return attention.forward(input); });
     const Call packed = call(dropout, [&](Attention& attention, AttentionInput input) {
       input.queries = queries_->packed(input.queries);
       input.keys = setting_.mode == Mode::cross ? keys_->packed(input.keys) : input.queries;

@@ -1,0 +1,168 @@
+// Models on packed tokens: the logits and gradients of padded batches, without work on padding.
+#include "heed/attention/variant.h"
+#include "heed/autograd/node.h"
+#include "heed/core/operation_count.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/sequences.h"
+
+namespace heed {
+namespace {
+
+using test::apart;
+using test::ids;
+using test::lengths;
+
+constexpr int32_t longest = 21, vocabulary = 9;
+
+TransformerConfig small_config() {
+  TransformerConfig config;
+  config.d_model = 16;
+  config.heads = 2;
+  config.d_ff = 24;
+  config.layers = 2;
+  config.max_length = longest + 1;
+  config.dropout = 0.2;
+  config.attention_dropout = 0.3;
+  config.activation = Activation::gelu;
+  return config;
+}
+
+/// Ids of four sequences, the padding too.
+Tensor some_ids() {
+  std::vector<int32_t> values;
+  for (int32_t i = 0; i < 4 * longest; ++i) values.push_back((i * i + 3 * i + 1) % vocabulary);
+  return ids(values, 4);
+}
+
+/// The logits of a model, followed by the gradients of their weighted sum by every parameter.
+template <class Model, class Run>
+std::vector<Tensor> results(Model& model, bool packs, bool trains, const Run& run) {
+  Rng rng(5);
+  const ForwardContext context{.rng = trains ? &rng : nullptr, .packs = packs};
+  const std::vector<Named> own = parameters(model);
+  for (const Named& named : own) named.tensor->node()->grad = Tensor();
+  const Tensor logits = run(model, context);
+  backward(sum(logits * test::normal(logits.shape(), 3)));
+  std::vector<Tensor> out{logits.detach()};
+  for (const Named& named : own) out.push_back(grad_of(*named.tensor).detach());
+  return out;
+}
+
+/// Compares a model on packed tokens with the same on padded ones, without and with dropout.
+template <class Model, class Run>
+void check_packed(Model& model, const Run& run) {
+  convert(model, DType::f64);
+  for (const bool trains : {false, true}) {
+    CAPTURE(trains);
+    const std::vector<Tensor> padded = results(model, false, trains, run),
+                              packed = results(model, true, trains, run);
+    for (size_t i = 0; i < padded.size(); ++i) {
+      CAPTURE(i);
+      CHECK(apart(packed[i], padded[i]) < 1e-10);
+    }
+  }
+}
+
+void check_classifier(const TransformerConfig& config, const Classifier::Options& options,
+                      const char* attention = "softmax") {
+  CAPTURE(attention);
+  Rng rng(1);
+  Classifier model(config, options, attention_factory(attention), rng);
+  const bool has_first = options.pool == Pool::first;
+  const Tensor real = has_first ? lengths({longest + 1, 8, 1, 13}) : lengths({longest, 7, 0, 12});
+  check_packed(model, [&](const Classifier& classifier, const ForwardContext& context) {
+    return classifier(some_ids(), real, context);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("packed models: a classifier has the logits and gradients of padded tokens") {
+  for (const Pool pool : {Pool::mean, Pool::first, Pool::last}) {
+    check_classifier(small_config(), {.vocabulary = vocabulary, .classes = 3, .pool = pool});
+    check_classifier(small_config(), {.vocabulary = vocabulary, .classes = 3, .pool = pool, .causal = true});
+  }
+  check_classifier(small_config(), {.vocabulary = vocabulary, .mean_over = longest});
+  check_classifier(small_config(), {.vocabulary = vocabulary, .mean_of_all = true});
+  check_classifier(small_config(), {.vocabulary = vocabulary, .pairing = Pairing::products});
+}
+
+TEST_CASE("packed models: every position encoding and kind of block") {
+  for (const PositionKind position :
+       {PositionKind::none, PositionKind::learned, PositionKind::rope, PositionKind::rope_interleaved,
+        PositionKind::alibi, PositionKind::t5, PositionKind::shaw}) {
+    CAPTURE(static_cast<int>(position));
+    TransformerConfig config = small_config();
+    config.position = position;
+    config.modifiers.position_span = 20;
+    config.norm = NormPlace::post;
+    check_classifier(config, {.vocabulary = vocabulary});
+  }
+  TransformerConfig config = small_config();
+  config.activation = Activation::swiglu;
+  config.short_convolution = 3;
+  config.norm_scale = kernel::NormScale::rms;
+  config.kv_heads = 1;
+  check_classifier(config, {.vocabulary = vocabulary});
+  check_classifier(config, {.vocabulary = vocabulary, .causal = true});
+}
+
+TEST_CASE("packed models: attentions that take packed tokens, and others") {
+  for (const char* attention : {"fastmax:p=1", "fastmax:p=2", "fastmax:p=3", "linear", "performer_relu",
+                                "differential", "nystromformer", "window:left=3,right=3", "linformer", "mla"})
+    check_classifier(small_config(), {.vocabulary = vocabulary}, attention);
+}
+
+TEST_CASE("packed models: vectors, given positions, and predicted tokens") {
+  Rng rng(2);
+  Classifier patches(small_config(), {.features = 3}, attention_factory("softmax"), rng);
+  check_packed(patches, [](const Classifier& model, const ForwardContext& context) {
+    return model(test::normal(Shape{4, longest, 3}, 8), lengths({longest, 7, 1, 12}), context);
+  });
+  Classifier placed(small_config(), {.vocabulary = vocabulary}, attention_factory("softmax"), rng);
+  std::vector<int32_t> places;
+  for (int32_t i = 0; i < 4 * longest; ++i) places.push_back(i * 5 % longest);
+  check_packed(placed, [&](const Classifier& model, const ForwardContext& context) {
+    return model(some_ids(), lengths({longest, 7, 1, 12}), context, ids(places, 4));
+  });
+  for (const bool has_first : {false, true}) {
+    TokenPredictor predictor(small_config(), {.vocabulary = vocabulary, .first = has_first},
+                             attention_factory("softmax"), rng);
+    check_packed(predictor, [&](const TokenPredictor& model, const ForwardContext& context) {
+      const int32_t one = has_first ? 1 : 0;
+      return model(some_ids(), lengths({longest + one, 7 + one, 1 + one, 12 + one}), lengths({0, 20, 24, 70}),
+                   context);
+    });
+  }
+}
+
+TEST_CASE("packed models: no operation is spent on padding") {
+  const auto operations = [](const Classifier& model, const Tensor& tokens, const Tensor& real) {
+    Rng rng(5);
+    Count::reset();
+    backward(sum(model(tokens, real, {.rng = &rng})));
+    return Count::flops().load();
+  };
+  // Multiples of 16 tokens, since attention computes groups of 16 queries.
+  constexpr int64_t padded_length = 64;
+  for (const char* attention : {"softmax", "linear", "fastmax:p=1"}) {
+    CAPTURE(attention);
+    Rng rng(1);
+    TransformerConfig config = small_config();
+    config.max_length = padded_length;
+    const Classifier model(config, {.vocabulary = vocabulary}, attention_factory(attention), rng);
+    const Tensor tokens = Tensor::full(Shape{3, padded_length}, 2, DType::i32);
+    const int64_t full = operations(model, tokens, lengths({64, 64, 64}));
+    const int64_t packed = operations(model, tokens, lengths({64, 16, 32}));
+    int64_t alone = 0;
+    for (const int64_t length : {64, 16, 32})
+      alone += operations(model, Tensor::full(Shape{1, length}, 2, DType::i32), {});
+    CAPTURE(full, packed, alone);
+    // Sums over parameters and the classifying layer take a few operations more a call.
+    CHECK(std::abs(static_cast<double>(packed - alone)) < 0.01 * static_cast<double>(alone));
+    CHECK(static_cast<double>(packed) < 0.6 * static_cast<double>(full));
+  }
+}
+
+}  // namespace heed
