@@ -45,6 +45,11 @@ struct ForwardContext {
   bool packs = true;                  ///< models compute on packed tokens, without padding, where they can
   /// True in training: dropout is on and stochastic attentions sample.
   bool training() const { return rng != nullptr; }
+  /// Packing::where_padded(); null where this pass does not pack, or records or edits maps, which are padded.
+  std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length) const {
+    if (!packs || recorder != nullptr || editor != nullptr) return nullptr;
+    return Packing::where_padded(lengths, padded_length);
+  }
 };
 
 /// The arguments of one call to an attention.

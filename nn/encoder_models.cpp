@@ -34,15 +34,6 @@ Mask EncoderModel::mask(const Tensor& lengths) const {
   return causal_ ? mask & Mask::causal() : mask;
 }
 
-std::shared_ptr<const Packing> EncoderModel::packing(const Tensor& lengths, int64_t padded_length,
-                                                     const ForwardContext& context) const {
-  const bool is_known = lengths && lengths.device() == Device::cpu && lengths.dtype() == DType::i32;
-  if (!is_known || !context.packs || context.recorder != nullptr || context.editor != nullptr) return nullptr;
-  auto packing = std::make_shared<const Packing>(Packing::of(lengths, padded_length));
-  const int64_t tokens = packing->num_tokens();
-  return tokens > 0 && tokens < packing->batch() * padded_length ? packing : nullptr;
-}
-
 Tensor EncoderModel::without_padding(const Tensor& x, const std::shared_ptr<const Packing>& packing) const {
   if (!packing || first_) return x;
   if (x.rank() == 3) return packing->packed(x);
@@ -170,9 +161,8 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
                               const Tensor& positions) const {
   const ModuleScope within(this);
   // A mean of all tokens reads those behind the lengths, too.
-  const auto packing = options_.mean_of_all
-                           ? nullptr
-                           : this->packing(lengths, input.extent(1) + (has_first() ? 1 : 0), context);
+  const auto packing =
+      options_.mean_of_all ? nullptr : context.packing(lengths, input.extent(1) + (has_first() ? 1 : 0));
   Tensor x = encoded(vectors(without_padding(input, packing)), lengths, context, positions, packing);
   x = packing ? pooled(x, *packing) : pooled(x, lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
@@ -206,7 +196,7 @@ TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderMod
 Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
                                   const ForwardContext& context, const Tensor& positions) const {
   const ModuleScope within(this);
-  const auto packing = this->packing(lengths, ids.extent(1) + (has_first() ? 1 : 0), context);
+  const auto packing = context.packing(lengths, ids.extent(1) + (has_first() ? 1 : 0));
   Tensor x = encoded(embedder().vectors(without_padding(ids, packing), hidden_), lengths, context, positions,
                      packing);
   if (packing) x = packing->padded(x);

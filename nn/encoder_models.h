@@ -34,10 +34,6 @@ class EncoderModel : public Module {
                Rng& rng);
   /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
   Mask mask(const Tensor& lengths) const;
-  /// The packing of a batch [B, T], or null where tokens stay padded: without lengths, where they are not on
-  /// the CPU, without padding, and where maps are recorded or edited. T counts the prepended token, too.
-  std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length,
-                                         const ForwardContext& context) const;
   /// The input of vectors() without its padding: x itself without `packing`, and where a token is prepended,
   /// whose place encoded() makes first.
   Tensor without_padding(const Tensor& x, const std::shared_ptr<const Packing>& packing) const;

@@ -34,6 +34,30 @@ Packing Packing::of(const Tensor& lengths, int64_t padded_length) {
           .last_rows = list(last_rows, Shape{batch})};
 }
 
+std::shared_ptr<const Packing> Packing::where_padded(const Tensor& lengths, int64_t padded_length) {
+  if (!lengths || lengths.device() != Device::cpu || lengths.dtype() != DType::i32 || lengths.rank() != 1)
+    return nullptr;
+  auto packing = std::make_shared<const Packing>(of(lengths, padded_length));
+  const int64_t tokens = packing->num_tokens();
+  return tokens > 0 && tokens < packing->batch() * padded_length ? packing : nullptr;
+}
+
+std::shared_ptr<const Packing> Packing::of_places(const Tensor& places, int64_t batch,
+                                                  int64_t padded_length) {
+  if (places.device() != Device::cpu) return nullptr;
+  const Tensor given = contiguous(places.detach());
+  std::vector<int32_t> counts(static_cast<size_t>(batch), 0);
+  int64_t last = -1;
+  for (int64_t n = 0; n < given.size(); ++n) {
+    const int64_t place = given.data<int32_t>()[n];
+    if (place <= last || place >= batch * padded_length) return nullptr;
+    if (place % padded_length != counts[static_cast<size_t>(place / padded_length)]++) return nullptr;
+    last = place;
+  }
+  return std::make_shared<const Packing>(
+      of(Tensor::of<int32_t>(counts, Shape{batch}, Device::cpu), padded_length));
+}
+
 Packing Packing::to(Device device) const {
   Packing copy = *this;
   for (Tensor* each :

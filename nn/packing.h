@@ -1,6 +1,8 @@
 // Packing: the tokens of a batch one after the other, without its padding.
 #pragma once
 
+#include <memory>
+
 #include "heed/core/packed_sequences.h"
 
 namespace heed {
@@ -18,6 +20,12 @@ struct Packing {
   /// For lengths i32 [B] of sequences padded to T tokens. The host reads them, so they must be on the CPU,
   /// where the result is, too. Fails (Fault::internal) for lengths on another device.
   static Packing of(const Tensor& lengths, int64_t padded_length);
+  /// of() where packing leaves padding out; null where tokens stay padded: without lengths, where they are
+  /// not on the CPU, and without padding.
+  static std::shared_ptr<const Packing> where_padded(const Tensor& lengths, int64_t padded_length);
+  /// The packing whose places are the given ones, i32 [N]; null where they are not on the CPU, or not the
+  /// first ones of each of `batch` sequences of `padded_length` tokens, ascending.
+  static std::shared_ptr<const Packing> of_places(const Tensor& places, int64_t batch, int64_t padded_length);
   Packing to(Device device) const;                             ///< a copy on a device
   int64_t batch() const { return sequences.count(); }          ///< B
   int64_t num_tokens() const { return places.places.size(); }  ///< N

@@ -159,6 +159,13 @@ Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* rng) const {
   return dropout(position(vectors(ids), first), dropout_, rng);
 }
 
+Tensor Embedder::packed(const Tensor& ids, const Packing& packing, Rng* rng) const {
+  const ModuleScope within(this);
+  const Tensor tokens_of_ids = packing.packed(reshape(ids, Shape{ids.extent(0), ids.extent(1), 1}));
+  const Tensor x = vectors(reshape(tokens_of_ids, Shape{1, -1}));
+  return dropout(position.at(x, packing), dropout_, rng, packing.places);
+}
+
 Tensor Embedder::vectors(const Tensor& ids, const Tensor& more) const {
   const Tensor x = more ? embedding(concat(std::vector<Tensor>{tokens.weight, more}, 0), ids) : tokens(ids);
   return scale_ == 1 ? x : x * scale_;
@@ -263,6 +270,12 @@ Decoding AutoregressiveModel::start() const {
       "a translator; a model of your own overrides start().");
 }
 
+Tensor TranslationModel::decode_at(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
+                                   const Tensor& places, const ForwardContext& context) const {
+  const Tensor hidden = decode(target, encoded, lengths, context);
+  return embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), places);
+}
+
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng) {
   const int64_t words = target.tokens.weight.extent(0);
@@ -301,6 +314,10 @@ EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_v
       logit_scale_(config.logit_scale) {}
 
 Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
+  if (const auto packing = context.packing(lengths, ids.extent(1))) {
+    const Tensor x = source.packed(ids, *packing, context.rng);
+    return packing->padded(encoder(x, Mask::packed(packing), {}, {}, nullptr, context));
+  }
   return encoder(source(ids, 0, context.rng), Mask::lengths(lengths), {}, {}, nullptr, context);
 }
 
@@ -308,6 +325,20 @@ Tensor EncoderDecoder::decode(const Tensor& ids, const Tensor& encoded, const Te
                               const ForwardContext& context) const {
   return decoder(target(ids, 0, context.rng), Mask::causal(), encoded, Mask::lengths(lengths), nullptr,
                  context);
+}
+
+Tensor EncoderDecoder::decode_at(const Tensor& ids, const Tensor& encoded, const Tensor& lengths,
+                                 const Tensor& places, const ForwardContext& context) const {
+  const auto targets = Packing::of_places(places, ids.extent(0), ids.extent(1));
+  if (!targets || !context.packing(targets->lengths, ids.extent(1)))
+    return TranslationModel::decode_at(ids, encoded, lengths, places, context);
+  const auto sources = context.packing(lengths, encoded.extent(1));
+  const Mask cross = Mask::packed(targets, sources);
+  const Tensor hidden =
+      decoder(target.packed(ids, *targets, context.rng), Mask::packed(targets) & Mask::causal(),
+              sources ? sources->packed(encoded) : encoded, sources ? cross : cross & Mask::lengths(lengths),
+              nullptr, context);
+  return reshape(hidden, Shape{targets->num_tokens(), hidden.extent(2)});
 }
 
 Tensor EncoderDecoder::logits(const Tensor& hidden) const {

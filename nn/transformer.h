@@ -69,6 +69,8 @@ class Embedder final : public Module {
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   /// `first`: the position of the first token. Dropout needs `rng`; null when evaluating.
   Tensor operator()(const Tensor& ids, int64_t first, Rng* rng) const;
+  /// The same for the tokens of ids [B, T] that `packing` keeps -> [1, N, width].
+  Tensor packed(const Tensor& ids, const Packing& packing, Rng* rng) const;
   /// The embeddings without positions. Ids past the vocabulary select rows of `more` [n, width].
   Tensor vectors(const Tensor& ids, const Tensor& more = {}) const;
   void fields(Fields& f) override;
@@ -141,6 +143,10 @@ class TranslationModel : public AutoregressiveModel {
   /// The input of the output layer: target i32 [B, T], encoded [B, S, width] -> [B, T, width].
   virtual Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
                         const ForwardContext& context) const = 0;
+  /// Rows `places` of decode(): i32 [n], b T + t for token t of target b, ascending -> [n, width]. The places
+  /// of all real tokens let a model leave the padding of targets out.
+  virtual Tensor decode_at(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
+                           const Tensor& places, const ForwardContext& context) const;
   /// [..., width] -> logits [..., V].
   virtual Tensor logits(const Tensor& hidden) const = 0;
   /// The state before the first target token, for encoded [B, S, width] with source lengths i32 [B].
@@ -175,6 +181,8 @@ class EncoderDecoder final : public TranslationModel {
   Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const override;
   Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
                 const ForwardContext& context) const override;
+  Tensor decode_at(const Tensor& target, const Tensor& encoded, const Tensor& lengths, const Tensor& places,
+                   const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   using TranslationModel::start;

@@ -29,8 +29,10 @@ Heads KernelizedAttention::feature_dropout(Heads features, PolynomialParams&, Rn
 
 void KernelizedAttention::check(const Heads& heads, const AttentionInput& input) {
   refuse_bias(input, "a map that factors");
-  if (input.mask.key_lengths() && input.mask.key_lengths().extent(0) != heads.q.extent(0)) {
-    fail("attention: ", input.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
+  const auto& packing = input.mask.query_packing();
+  const int64_t batch = packing ? packing->batch() : heads.q.extent(0);
+  if (input.mask.key_lengths() && input.mask.key_lengths().extent(0) != batch) {
+    fail("attention: ", input.mask.key_lengths().extent(0), " key lengths for a batch of ", batch,
          ". Give one length a sequence.");
   }
   if (input.mask.is_causal() && heads.k && heads.k.extent(2) < heads.q.extent(2)) {

@@ -137,6 +137,41 @@ TEST_CASE("packed models: vectors, given positions, and predicted tokens") {
   }
 }
 
+TEST_CASE("packed models: a translator has the logits and gradients of padded sentences") {
+  constexpr int32_t length = 11;
+  std::vector<int32_t> values, places;
+  for (int32_t i = 0; i < 3 * length; ++i) values.push_back((i * i + 5 * i + 2) % vocabulary);
+  for (const auto& [b, tokens] : {std::pair{0, 11}, {1, 4}, {2, 1}}) {
+    for (int32_t t = 0; t < tokens; ++t) places.push_back(b * length + t);
+  }
+  for (const char* attention : {"softmax", "linear", "window:left=3,right=3"}) {
+    for (const std::vector<int32_t>& real : {std::vector<int32_t>{21, 5, 1}, {21, 21, 21}}) {
+      CAPTURE(attention, real);
+      Rng rng(4);
+      TransformerConfig config = small_config();
+      config.position = PositionKind::rope;
+      const AttentionFactory cross = attention_factory(attention[0] == 'w' ? "softmax" : attention);
+      EncoderDecoder model(config, vocabulary, vocabulary,
+                           {attention_factory(attention), attention_factory(attention), cross}, rng);
+      check_packed(model, [&](const EncoderDecoder& translator, const ForwardContext& context) {
+        const Tensor source = view::slice(some_ids(), 0, 0, 3);
+        const Tensor encoded = translator.encode(source, lengths(real), context);
+        return translator.logits(
+            translator.decode_at(ids(values, 3), encoded, lengths(real), lengths(places), context));
+      });
+    }
+  }
+}
+
+TEST_CASE("packed models: only the first places of each sequence, in order, are a packing") {
+  CHECK(Packing::of_places(lengths({0, 1, 2, 5, 6}), 2, 5)->num_tokens() == 5);
+  for (const std::vector<int32_t>& places :
+       {std::vector<int32_t>{0, 2}, {1}, {5, 0}, {0, 0}, {0, 10}, {-1, 0}}) {
+    CAPTURE(places);
+    CHECK(Packing::of_places(lengths(places), 2, 5) == nullptr);
+  }
+}
+
 TEST_CASE("packed models: no operation is spent on padding") {
   const auto operations = [](const Classifier& model, const Tensor& tokens, const Tensor& real) {
     Rng rng(5);

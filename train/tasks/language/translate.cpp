@@ -354,8 +354,8 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   static Tensor logits(Module& module, const Batch& batch, const ForwardContext& context) {
     auto& model = dynamic_cast<TranslationModel&>(module);
     const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], context);
-    const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], context);
-    return model.logits(embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), batch.tensors[4]));
+    return model.logits(
+        model.decode_at(batch.tensors[2], encoded, batch.tensors[1], batch.tensors[4], context));
   }
 
   /// Mean loss in nats per token, without label smoothing.
