@@ -56,9 +56,24 @@ check_portable() {
 check_kernels() { # FOLDER
   local cuobjdump=${HEED_CUOBJDUMP:-$(command -v cuobjdump || true)} found
   [[ -n $cuobjdump ]] || stop "there is no cuobjdump, which says for which GPUs kernels are: put it on the PATH (PyPI has nvidia-cuda-cuobjdump)"
-  found=$("$cuobjdump" --list-elf --list-ptx "$1/bin/heed_cuda.so" | grep -oE 'sm_[0-9a-z]+' | sort | uniq -c)
+  found=$("$cuobjdump" --list-elf --list-ptx "$1/bin/heed_cuda.so" 2>/dev/null | grep -oE 'sm_[0-9a-z]+' | sort | uniq -c)
   [[ $(awk '{print $2}' <<<"$found") == sm_90 ]] || stop "heed_cuda.so has kernels for other GPUs than sm_90: $found"
   echo "kernels: $(awk '{print $1}' <<<"$found") files of sm_90, no others"
+}
+
+# Each program finds in the module what it calls there, and the module in each program what it needs of Heed.
+check_module() { # FOLDER
+  local program missing
+  missing=$(comm -23 <(awk '$1 != "keep" { print $2 }' "$build/heed_cuda_links.links" | sort) <(symbols --defined-only "$1/bin/heed_cuda.so"))
+  [[ -z $missing ]] || stop "heed_cuda.so does not export $missing"
+  for program in heed "${tests[@]}" "${started_by_tests[@]}"; do
+    missing=$(comm -23 <(symbols --undefined-only "$1/bin/heed_cuda.so" | grep -E '^_Z.*4heed|^heed_cuda') <(symbols --defined-only "$1/bin/$program"))
+    [[ -z $missing ]] || stop "$program lacks what heed_cuda.so needs: $missing"
+  done
+}
+
+symbols() { # DEFINED FILE: names of the loader's symbols
+  nm -D "$1" --format=just-symbols "$2" | sort
 }
 
 check_stripped() { # FOLDER
@@ -86,6 +101,7 @@ build_all
 collect "$work/pack"
 check_portable
 check_kernels "$work/pack"
+check_module "$work/pack"
 check_stripped "$work/pack"
 mkdir -p "$(dirname "$file")" "$work/elsewhere"
 # The programs share most of their code: the dictionary is as large as all of them.

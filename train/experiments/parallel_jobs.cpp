@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -19,10 +20,12 @@ namespace heed {
 namespace {
 
 constexpr int64_t max_jobs = 1000;
+constexpr int64_t too_many = std::numeric_limits<int64_t>::max();  // bytes of a run that does not fit alone
 
 bool on_gpu() { return default_device != Device::cpu; }
 
-/// Bytes that a run takes where its tensors lie, by its estimate; 0: it has none, since it cannot be trained.
+/// Bytes that a run takes where its tensors lie, by its estimate; 0: it has none, since it cannot be trained;
+/// `too_many`: it does not fit even alone.
 int64_t needed_bytes(const PlannedRun& plan, const ComparisonOptions& options) {
   const Path file = options.folder / "estimates" / (plan.name + machine_word(options) + ".json");
   const std::string key = on_gpu() ? "tensor_bytes" : "memory_bytes";
@@ -32,8 +35,8 @@ int64_t needed_bytes(const PlannedRun& plan, const ComparisonOptions& options) {
     // On a GPU a captured step has a working set of its own, and a process a context and libraries.
     constexpr int64_t context = int64_t{1} << 30;
     return on_gpu() ? 2 * static_cast<int64_t>(bytes) + context : static_cast<int64_t>(bytes);
-  } catch (const Error&) {
-    return 0;  // its training says why
+  } catch (const Error& error) {  // its training says why
+    return error.fault() == Fault::memory ? too_many : 0;
   }
 }
 
@@ -83,9 +86,11 @@ int64_t num_jobs(const std::vector<const PlannedRun*>& plans, const ComparisonOp
     progress.erase();
     const int64_t free = bytes_for_runs();
     jobs = jobs_that_fit(needs, free, wanted);
+    const int64_t largest = *std::ranges::max_element(needs);
     if (jobs < wanted)
-      why = text(bytes_text(free), on_gpu() ? " of the GPU" : "",
-                 " are free for runs, and the largest takes ", bytes_text(*std::ranges::max_element(needs)));
+      why =
+          text(bytes_text(free), on_gpu() ? " of the GPU" : "", " are free for runs, and the largest takes ",
+               largest == too_many ? "more" : bytes_text(largest));
   }
   if (options.jobs == 1) return jobs;
   const int64_t each = std::max<int64_t>(threads() / jobs, 1);

@@ -19,8 +19,9 @@ awk '
   { defined[file, $1] = $2; names[$1] }
   END {
     for (name in names) {
-      # Tests call functions of core/cuda/runtime that the program does not.
-      is_called = (2, name) in needed || ((1, name) in defined && defined[1, name] == "T" && name ~ /^_ZN4heed4cuda[0-9]/)
+      # Tests call functions of core/cuda/runtime that the program does not. nvcc calls kernels of anonymous namespaces _GLOBAL__N.
+      is_runtime = (1, name) in defined && defined[1, name] == "T" && name ~ /^_ZN4heed4cuda[0-9]/ && name !~ /_GLOBAL__N/
+      is_called = (2, name) in needed || is_runtime
       if (is_called && !((2, name) in defined) && (1, name) in defined) print defined[1, name], name
       if (name ~ /^_Z.*4heed/ && (1, name) in needed && !((1, name) in defined) && (2, name) in defined) print "keep", name
     }

@@ -113,6 +113,11 @@ TEST_CASE("compare --jobs: a run that fails is named and stops no other, and too
   REQUIRE(planned.code == 0);
   CHECK_THAT(planned.err, containing("2 at once instead of 3: there are 2 threads; 1 thread each"));
   const Path folder = shell.scratch / "runs/compare-recall/runs";
+  // What does not fit alone does not fit beside another.
+  const Result large = shell.run(compare(with(words, {"--memory", "1M", "--name", "large", "--jobs", "2"})));
+  CHECK(large.code == static_cast<int>(Fault::memory));
+  CHECK_THAT(large.err, containing("1 at once instead of 2: ") &&
+                            containing("are free for runs, and the largest takes more"));
   // A file in the place of a run's folder: that training cannot begin.
   Path taken;
   const Shell other;
