@@ -1,4 +1,6 @@
-// Paths of the sources and the program under test.
+// Paths of the sources and the program under test: those of the build, unless the tests run on another
+// machine, where the variables HEED_TEST_SOURCES and HEED_TEST_PROGRAMS name the folders of both
+// (tests/device/run.sh).
 #pragma once
 
 #include <string>

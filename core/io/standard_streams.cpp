@@ -10,6 +10,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/rewritten_lines.h"
 #include "heed/core/io/table_text.h"
 #include "heed/core/io/terminal.h"
 
@@ -91,6 +92,12 @@ bool print_error(std::string_view text) {
 }
 
 bool rewrite_error_line(std::string_view line) { return put_error("\r" + terminal_word(line) + "\033[K"); }
+
+bool rewrite_error_lines(const std::vector<std::string>& lines, size_t num_before) {
+  std::string out = num_before > 1 ? text("\r\033[", num_before - 1, "A\033[J") : "\r\033[J";
+  for (size_t i = 0; i < lines.size(); ++i) out += (i > 0 ? "\n" : "") + terminal_word(lines[i]);
+  return put_error(out);
+}
 
 void flush_output() {
   errno = 0;

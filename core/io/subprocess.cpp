@@ -56,52 +56,81 @@ struct StartError {
   ::_exit(127);
 }
 
-/// Reads output for at most 200 ms; false at its end.
-bool read_output(const Descriptor& pipe, std::string& output) {
-  pollfd awaited{pipe.number(), POLLIN, 0};
-  if (::poll(&awaited, 1, 200) <= 0) return true;
+}  // namespace
+
+struct Subprocess::State {
+  pid_t id = 0;
+  Descriptor output;
+  SubprocessEnd end{};
+  bool is_over = false;  // whether the process was waited for
+
+  int wait_for_end() {
+    int status = 0;
+    again([&] { return ::waitpid(id, &status, 0); });
+    is_over = true;
+    return status;
+  }
+};
+
+Subprocess::Subprocess(const SubprocessOptions& options) : state_(std::make_unique<State>()) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : options.arguments)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  Pipe output = make_pipe(), start_error = make_pipe();
+  State& state = *state_;
+  state.id = ::fork();
+  if (state.id == 0)
+    execute(options, arguments.data(), output.write_end.number(), start_error.write_end.number());
+  if (state.id < 0) {
+    state.is_over = true;
+    fail(Fault::internal, "subprocess: no process can be made: ", std::strerror(errno), ".");
+  }
+  output.write_end.close();
+  state.output = std::move(output.read_end);
+  start_error.write_end.close();
+  StartError error;
+  again([&] { return ::read(start_error.read_end.number(), &error, sizeof error); });
+  state.end.start_error = error.code;
+  state.end.is_refused = error.is_refused;
+}
+
+Subprocess::~Subprocess() {
+  if (state_->is_over) return;
+  ::kill(state_->id, SIGKILL);
+  state_->wait_for_end();
+}
+
+pid_t Subprocess::id() const { return state_->id; }
+
+bool Subprocess::read(int milliseconds) {
+  const int pipe = state_->output.number();
+  std::string& output = state_->end.output;
+  pollfd awaited{pipe, POLLIN, 0};
+  if (::poll(&awaited, 1, milliseconds) <= 0) return true;
   std::array<char, 4096> buffer;
-  const ssize_t count = ::read(pipe.number(), buffer.data(), buffer.size());
+  const ssize_t count = ::read(pipe, buffer.data(), buffer.size());
   if (count < 0) return errno == EINTR;
   output.append(buffer.data(), static_cast<size_t>(count));
   if (output.size() > max_output) output.erase(0, output.size() - max_output);
   return count > 0;
 }
 
-}  // namespace
-
-SubprocessEnd run_subprocess(const SubprocessOptions& options) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : options.arguments)
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  Pipe output = make_pipe(), start_error = make_pipe();
-  const pid_t id = ::fork();
-  if (id == 0) execute(options, arguments.data(), output.write_end.number(), start_error.write_end.number());
-  if (id < 0) fail(Fault::internal, "subprocess: no process can be made: ", std::strerror(errno), ".");
-  output.write_end.close();
-  start_error.write_end.close();
-  SubprocessEnd end;
-  StartError error;
-  again([&] { return ::read(start_error.read_end.number(), &error, sizeof error); });
-  end.start_error = error.code;
-  end.is_refused = error.is_refused;
-  int status = 0;
-  const auto wait_for_end = [&] { again([&] { return ::waitpid(id, &status, 0); }); };
-  try {
-    while (read_output(output.read_end, end.output)) {
-      if (options.poll) options.poll(id);
-    }
-  } catch (...) {
-    ::kill(id, SIGKILL);
-    wait_for_end();
-    throw;
-  }
-  wait_for_end();
+SubprocessEnd Subprocess::end() {
+  const int status = state_->wait_for_end();
+  SubprocessEnd end = std::move(state_->end);
   end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.output.erase(end.output.find_last_not_of("\r\n") + 1);
   return end;
+}
+
+SubprocessEnd run_subprocess(const SubprocessOptions& options) {
+  Subprocess process(options);
+  while (process.read(200)) {
+    if (options.poll) options.poll(process.id());
+  }
+  return process.end();
 }
 
 }  // namespace heed::io

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,31 @@ struct SubprocessEnd {
   std::string output;       ///< last 8 KiB of its standard output and error, without line ends at the end
 };
 
-/// Runs a program without input and waits for its end and for the end of its output, which programs that it
-/// started may hold open. Fault::internal when no process can be made.
+/// A program that runs beside this process, without input.
+class Subprocess {
+ public:
+  /// Starts the program; `poll` of the options is not used. Fault::internal when no process can be made.
+  explicit Subprocess(const SubprocessOptions& options);
+  /// Kills the program unless end() was called.
+  ~Subprocess();
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
+
+  /// The id of the process.
+  pid_t id() const;
+  /// Reads output for at most so many milliseconds; false at the end of the output, which programs that it
+  /// started may hold open.
+  bool read(int milliseconds);
+  /// Waits for the end of the process. Call it once.
+  SubprocessEnd end();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Runs a program without input and waits for its end and for the end of its output. Fault::internal when no
+/// process can be made.
 SubprocessEnd run_subprocess(const SubprocessOptions& options);
 
 }  // namespace heed::io

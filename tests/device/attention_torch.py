@@ -1,4 +1,4 @@
-# Attention alone in PyTorch: scaled_dot_product_attention, and Fastmax of the first order written down in two ways.
+# Attention alone in PyTorch: scaled_dot_product_attention by FlashAttention and by cuDNN, and Fastmax of the first order in two ways.
 import contextlib
 import pathlib
 import statistics
@@ -33,20 +33,23 @@ def linear(q, k, v, causal):
     return y[..., :-1] / y[..., -1:]
 
 
-def pinned_to_flash():
-    """A context in which scaled_dot_product_attention is FlashAttention or fails; None where this PyTorch cannot be told so."""
+BACKENDS = {'flash': ('FLASH_ATTENTION', 'FlashAttention'), 'cudnn': ('CUDNN_ATTENTION', 'cuDNN')}
+
+
+def pinned_to(kind):
+    """A context in which scaled_dot_product_attention is that backend or fails; None where this PyTorch cannot be told so."""
     try:
         from torch.nn.attention import SDPBackend, sdpa_kernel
     except ImportError:
         return None
-    return sdpa_kernel(SDPBackend.FLASH_ATTENTION)
+    return sdpa_kernel(getattr(SDPBackend, BACKENDS[kind][0]))
 
 
-def flash(q, k, v, causal):
+def softmax(q, k, v, causal):
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
-KINDS = {'flash': flash, 'straightforward': straightforward, 'linear': linear}
+KINDS = {'flash': softmax, 'cudnn': softmax, 'straightforward': straightforward, 'linear': linear}
 
 
 def median_ms(work, wait, budget, least):
@@ -67,9 +70,9 @@ def measured(kind, width, causal, length, device, dtype):
     wait = torch.cuda.synchronize if device == 'cuda' else lambda: None
     q, k, v = (torch.randn(1, 4, length, width, device=device, dtype=dtype, requires_grad=True) for _ in range(3))
     slope = torch.randn(1, 4, length, width, device=device, dtype=dtype)
-    pinned, backend = (pinned_to_flash() if kind == 'flash' and dtype == torch.bfloat16 else None), 'PyTorch ops'
-    if kind == 'flash':
-        backend = 'FlashAttention' if pinned else 'as PyTorch chooses'
+    pinned, backend = (pinned_to(kind) if kind in BACKENDS and dtype == torch.bfloat16 else None), 'PyTorch ops'
+    if kind in BACKENDS:
+        backend = BACKENDS[kind][1] if pinned else 'as PyTorch chooses'
 
     def ahead():
         with torch.no_grad():

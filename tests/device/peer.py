@@ -3,13 +3,14 @@
 #   peer.py RECIPE         {"run": "eager" or "compiled", "steps": 40}
 import argparse
 import contextlib
+import functools
 import json
 import statistics
 import sys
 import time
 
 import torch
-from attention_torch import measured, pinned_to_flash
+from attention_torch import measured, pinned_to
 from recipes_torch import RECIPES
 
 BLOCK = 10  # steps between two waits for the device, as nanoGPT logs
@@ -29,12 +30,40 @@ def say(**words):
     print(json.dumps(words | {'version': torch.__version__}), flush=True)
 
 
+class Batches:
+    """A recipe's batches in turn. On a GPU they lie in pinned memory, and each is copied while the step before it runs."""
+
+    def __init__(self, batches, device):
+        self.on_gpu = device == 'cuda'
+        self.batches = [[x.pin_memory() for x in batch] for batch in batches] if self.on_gpu else batches
+        self.stream, self.step = torch.cuda.Stream() if self.on_gpu else None, 0
+        self.ahead = self.copied()
+
+    def copied(self):
+        batch = self.batches[self.step % len(self.batches)]
+        self.step += 1
+        if not self.on_gpu:
+            return batch
+        with torch.cuda.stream(self.stream):
+            return [x.to('cuda', non_blocking=True) for x in batch]
+
+    def next(self):
+        batch = self.ahead
+        if self.on_gpu:
+            torch.cuda.current_stream().wait_stream(self.stream)
+            for x in batch:
+                x.record_stream(torch.cuda.current_stream())
+        self.ahead = self.copied()
+        return batch
+
+
 class Trained:
     """Training steps of a recipe; the compiled ones are of model and loss together."""
 
     def __init__(self, options, compiled):
         torch.manual_seed(1)
-        self.options, self.recipe, self.step = options, RECIPES[options.what](options.attention, options.small), 0
+        self.options, self.recipe = options, RECIPES[options.what](options.attention, options.small)
+        self.batches = Batches(self.recipe.batches, options.device)
         self.recipe.model.to(options.device)
         self.optimizer = self.recipe.optimizer(fused=int(torch.__version__.split('.')[0]) >= 2)
         self.loss = self.recipe.loss
@@ -42,7 +71,8 @@ class Trained:
             if not hasattr(torch, 'compile'):
                 raise RuntimeError(f'PyTorch {torch.__version__} has no torch.compile: PyTorch 2 has.')
             self.loss = torch.compile(self.recipe.loss)
-        self.pinned = pinned_to_flash if self.recipe.flash and options.precision == 'bf16' and pinned_to_flash() else contextlib.nullcontext
+        is_flash = self.recipe.flash and options.precision == 'bf16' and pinned_to('flash')
+        self.pinned = functools.partial(pinned_to, 'flash') if is_flash else contextlib.nullcontext
         try:
             self.run(4)
         except RuntimeError:  # FlashAttention may lack what the recipe asks for on this device
@@ -56,20 +86,14 @@ class Trained:
         if self.options.device == 'cuda':
             torch.cuda.synchronize()
 
-    def moved(self, batch):
-        if self.options.device != 'cuda':
-            return batch
-        return [x.pin_memory().to('cuda', non_blocking=True) for x in batch]
-
     def one(self):
-        batch = self.moved(self.recipe.batch(self.step))
+        batch = self.batches.next()
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.options.precision == 'bf16'):
             loss = self.loss(*batch)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.recipe.clip()
         self.optimizer.step()
-        self.step += 1
 
     def run(self, steps):
         """Median seconds of a step, over blocks of steps."""

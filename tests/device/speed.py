@@ -1,5 +1,5 @@
 # Heed and PyTorch on one GPU, in turn, against what is asked for. Each measurement is added to --keep as it comes; --table shows what that file holds.
-#   speed.py shakespeare listops image translate attention --keep FILE --seconds 500
+#   speed.py shakespeare gpt2 listops image translate attention --keep FILE --seconds 500
 import argparse
 import json
 import pathlib
@@ -19,6 +19,7 @@ ATTENTIONS = (('softmax', 'softmax'), ('fastmax:p=1', 'fastmax1'), ('fastmax:p=2
 SMALL = ['--d-model', '32', '--heads', '2', '--d-ff', '32', '--layers', '1', '--batch-size', '2']
 RECIPES = {
     'shakespeare': ('shakespeare', [], [*SMALL, '--max-length', '16', '--set', 'data.num_examples=20000']),
+    'gpt2': ('gpt2-124m', [], [*SMALL, '--max-length', '16']),
     'listops': ('lra-listops-skyformer', FEW,
                 [*FEW, *SMALL, '--max-length', '64', '--set', 'data.depth=4', '--set', 'data.shortest=20', '--set', 'data.below=60']),
     'image': ('lra-image-skyformer', FEW, [*FEW, *SMALL, '--max-length', '64', '--set', 'data.side=8']),
@@ -153,7 +154,7 @@ def attention(session):
                 for causal in (False, True):
                     length = min(512, options.longest)
                     while length <= options.longest and session.left() > 0:
-                        for kind in ('flash', 'straightforward', 'linear'):
+                        for kind in ('flash', 'cudnn', 'straightforward', 'linear'):
                             answer = peer.ask(kind=kind, width=width, causal=causal, length=length)
                             session.keep(answer | what | {'program': 'torch', 'kind': kind})
                         length *= 2

@@ -4,10 +4,11 @@ import pathlib
 import statistics
 
 # How many times as fast as eager and as compiled PyTorch; seconds of translate-conti; shares of FlashAttention and of the definition in PyTorch.
-ASKED = {'shakespeare': {'compiled': 1.3}, 'listops': {'eager': 5, 'compiled': 2}, 'image': {'eager': 5, 'compiled': 2}, 'translate': {}}
+ASKED = {'shakespeare': {'compiled': 1.3}, 'gpt2': {}, 'listops': {'eager': 5, 'compiled': 2}, 'image': {'eager': 5, 'compiled': 2}, 'translate': {}}
 SECONDS, STEPS = 300, 20 * 3638
 FLASH, FASTMAX, FASTMAX_LENGTH = 0.8, 10, 16384
-NAMES = {'shakespeare': 'shakespeare', 'listops': 'lra-listops-skyformer', 'image': 'lra-image-skyformer',
+SOFTMAX = ('flash', 'cudnn')  # what PyTorch computes softmax attention by
+NAMES = {'shakespeare': 'shakespeare', 'gpt2': 'gpt2-124m', 'listops': 'lra-listops-skyformer', 'image': 'lra-image-skyformer',
          'translate': 'translate-conti, a step; PyTorch pads to 350'}
 
 
@@ -95,7 +96,7 @@ def translation(rows):
 
 def attention(rows):
     these = [row for row in rows if row['part'] == 'attention']
-    beside = (('softmax', 'flash'), ('fastmax:p=1', 'straightforward'), ('fastmax:p=1', 'linear'))
+    beside = (('softmax', 'flash'), ('softmax', 'cudnn'), ('fastmax:p=1', 'straightforward'), ('fastmax:p=1', 'linear'))
     out = []
     for ours, theirs in beside:
         places = dict.fromkeys((row['width'], row['causal'], row['length'], row['precision']) for row in these
@@ -109,13 +110,13 @@ def attention(rows):
                 ratios.append(ratio(mine, other))
                 cells += [number(middle(mine), 3), number(middle(other), 3), times(ratios[-1])]
             asked = None
-            if theirs == 'flash' and width in (64, 128) and precision == 'bf16':
+            if theirs in SOFTMAX and width in (64, 128) and precision == 'bf16':
                 asked = FLASH
             if theirs == 'straightforward' and length == FASTMAX_LENGTH:
                 asked = FASTMAX
             backend = next((row.get('backend') or row.get('error', '') for row in reversed(these) if row.get('kind') == theirs
                             and all(row.get(name) == value for name, value in which.items())), '')
-            name = backend if theirs == 'flash' else f'{theirs} in PyTorch'
+            name = backend if theirs in SOFTMAX else f'{theirs} in PyTorch'
             out.append([f'{ours}, d = {width}{", causal" if causal else ""}, {precision}', f'{length:,}', name, *cells,
                         f'{asked}x' if asked else '', verdict([(value, asked) for value in ratios], any(row['small'] for row in these))])
     return table(['attention', 'length', 'beside', 'Heed forward ms', 'other', 'ratio', 'Heed step ms', 'other', 'ratio', 'asked', 'verdict'], out)

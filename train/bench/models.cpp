@@ -27,10 +27,7 @@ int64_t length(double mean, double deviation, int64_t min_length, int64_t max_le
   return std::clamp<int64_t>(std::llround(drawn), min_length, max_length);
 }
 
-}  // namespace
-
-Workload language_model(std::shared_ptr<Config> config) {
-  constexpr int64_t vocabulary = 65;
+Workload language_model(std::shared_ptr<Config> config, int64_t vocabulary) {
   Rng rng = fresh(*config);
   const int64_t batch = config->train.batch_size, length = config->model.max_length;
   auto model = std::make_unique<DecoderOnly>(config->model, vocabulary,
@@ -57,6 +54,12 @@ Workload language_model(std::shared_ptr<Config> config) {
   work.config = std::move(config);
   return work;
 }
+
+}  // namespace
+
+Workload character_model(std::shared_ptr<Config> config) { return language_model(std::move(config), 65); }
+
+Workload gpt2_model(std::shared_ptr<Config> config) { return language_model(std::move(config), 50304); }
 
 namespace {
 

@@ -6,7 +6,9 @@
 namespace heed::bench {
 
 /// A language model over a vocabulary of 65 characters.
-Workload language_model(std::shared_ptr<Config> config);
+Workload character_model(std::shared_ptr<Config> config);
+/// A language model over a vocabulary of 50,304 tokens: that of GPT-2, rounded up to a multiple of 64.
+Workload gpt2_model(std::shared_ptr<Config> config);
 /// A translator with vocabularies of 15,698 and 22,463 words. Sentence lengths are log-normal with mean 30;
 /// batches of eight sentences are padded to max_length, and logits are computed for every position.
 Workload translator_literal(std::shared_ptr<Config> config);

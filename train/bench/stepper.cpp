@@ -1,6 +1,8 @@
 // Training steps of a workload, captured and replayed as in `heed train`.
 #include "heed/train/bench/stepper.h"
 
+#include <limits>
+
 #include "heed/autograd/tape.h"
 #include "heed/core/distributed/single_process.h"
 
@@ -13,9 +15,21 @@ Stepper::Stepper(Workload& work)
       captured_([this](StepBatches& batches) { forward_backward(batches.at(0)); }, *work.model, optimizer_,
                 rng_, single_process()) {}
 
-void Stepper::operator()(int64_t step) {
+StepBatches Stepper::next_batch() {
+  if (!prefetch_wanted()) return StepBatches({work_.batch(next_++)});
+  if (prefetch_ == nullptr) {
+    const auto make = [this, step = int64_t{0}]() mutable {
+      return Prefetch::PreparedStep{.batches = {work_.batch(step++)}, .after = {}};
+    };
+    prefetch_ = std::make_unique<Prefetch>(make, std::numeric_limits<int64_t>::max());
+  }
+  prefetch_->next();
+  return StepBatches(*prefetch_);
+}
+
+void Stepper::operator()() {
   begin();
-  StepBatches batches({work_.batch(step)});
+  StepBatches batches = next_batch();
   captured_.replay(batches);
   end();
 }

@@ -51,7 +51,8 @@ struct Turns {
 Times time_steps(Workload& work, int64_t rounds) {
   Times out;
   Stepper step(work);
-  // The memory of equal shapes is constant after two steps; of varying lengths, after one period.
+  // The memory of equal shapes is constant after two steps; of varying lengths, after one period. The warm-up
+  // takes whole periods, so the first timed step has batch 0 again.
   const int64_t period = work.period, warm = default_device == Device::cpu ? std::max<int64_t>(2, period)
                                                                            : Stepper::warm_up() * period;
   std::vector<Product> products;
@@ -62,12 +63,12 @@ Times time_steps(Workload& work, int64_t rounds) {
     products = log.list();
   }
   out.flops = static_cast<double>(Count::flops().load()) / static_cast<double>(period);
-  for (int64_t i = 0; i < warm; ++i) step(i);
+  for (int64_t i = 0; i < warm; ++i) step();
   for (const Product& product : products) out.product_flops += static_cast<double>(product.flops());
   out.product_flops /= static_cast<double>(period);
   const MemoryUse before = memory_use();
   const int64_t started = launches();
-  for (int64_t i = 0; i < warm; ++i) step(i);
+  for (int64_t i = 0; i < warm; ++i) step();
   out.launches = static_cast<double>(launches() - started) / static_cast<double>(warm);
   if (default_device != Device::cpu) out.why_not_replayed = step.why_not_replayed();
   const MemoryUse after = memory_use();
@@ -82,7 +83,7 @@ Times time_steps(Workload& work, int64_t rounds) {
   double spent = 0;
   while (rounds > 0 ? out.timed < rounds : out.timed < std::max<int64_t>(7, period) || spent < budget) {
     for (double taken = 0; taken < turn && (rounds == 0 || out.timed < rounds); ++out.timed) {
-      const double one = timed([&] { step(out.timed); });
+      const double one = timed([&] { step(); });
       turns.steps[static_cast<size_t>(out.timed % period)].push_back(one);
       taken += one;
       spent += one;
@@ -168,7 +169,9 @@ void on_device(const std::vector<std::string>& names, const ParsedArguments& arg
 void bench_train(const ParsedArguments& arguments) {
   std::vector<std::string> names(arguments.positional.begin() + 1, arguments.positional.end());
   if (names.empty()) {
-    for (const Row& row : rows()) names.emplace_back(row.name);
+    for (const Row& row : rows()) {
+      if (!row.only_named) names.emplace_back(row.name);
+    }
   }
   for (const std::string& name : names) check_name(name, "train");
   if (arguments.has("rounds")) integer_option(arguments, "rounds", 1, 1, 100000);

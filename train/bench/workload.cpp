@@ -11,11 +11,15 @@ namespace heed::bench {
 namespace {
 
 constexpr std::array all{
-    Row{"baby", "language model, 4 layers, 4 heads, width 128, context 64, batch 12", "", language_model},
-    Row{"baby-dropout", "baby with dropout 0.2", "", language_model},
+    Row{"baby", "language model, 4 layers, 4 heads, width 128, context 64, batch 12", "", character_model},
+    Row{"baby-dropout", "baby with dropout 0.2", "", character_model},
     Row{"gpt-6x6x384", "language model, 6 layers, 6 heads, width 384, context 256, batch 8", "",
-        language_model},
-    Row{"gpt-6x6x384-dropout", "gpt-6x6x384 with dropout 0.2", "", language_model},
+        character_model},
+    Row{"gpt-6x6x384-dropout", "gpt-6x6x384 with dropout 0.2", "", character_model},
+    Row{"gpt2-124m",
+        "GPT-2's smallest: 12 layers, 12 heads, width 768, context 1024, 50,304 tokens, batch 16; only where "
+        "it is named",
+        "", gpt2_model, /*only_named=*/true},
     Row{"translator-literal",
         "the model of translate-conti, 8 sentences padded to 350; logits of padding too", "translate-conti",
         translator_literal},

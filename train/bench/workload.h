@@ -29,6 +29,7 @@ struct Row {
   const char* about;
   const char* preset;  ///< preset with its settings; empty: they are in train/bench/workloads/NAME.toml
   Workload (*make)(std::shared_ptr<Config> config);
+  bool only_named = false;  ///< too large for most machines: left out where no row is named
 };
 
 /// All benchmarks of the list, in the order of the table.

@@ -17,5 +17,10 @@ inline constexpr CommandOption recipe_option{
     "recipe", "NAME", "recipe of a preset that has several: tiny, google, nystrom, skyformer or best"};
 /// --quiet, for commands that train.
 inline constexpr CommandOption quiet_option{"quiet", "", "print nothing while working"};
+/// --jobs, for commands that train several runs: parse_jobs() reads its value.
+inline constexpr CommandOption jobs_option{
+    "jobs", "N|auto",
+    "trainings at once, each a process with its share of the threads; fewer where memory does not suffice; "
+    "auto: as many as threads and memory allow (default: 1)"};
 
 }  // namespace heed

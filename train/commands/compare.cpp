@@ -5,6 +5,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/experiments/parallel_jobs.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/session/arguments.h"
@@ -87,12 +88,14 @@ int run_compare(const ParsedArguments& arguments) {
     const std::vector<PlannedRun> plans = plans_of(arguments);
     if (!arguments.has("name")) folder = Path(arguments.get("out", "runs")) / ("compare-" + base);
     const TimeBudget budget = budget_of(arguments);
+    const int64_t jobs = parse_jobs(arguments.get("jobs", "1"));
     try {
       check_models(plans, {.folder = folder, .quiet = arguments.has("quiet"), .budget = budget});
       comparison = compare_runs(base, make_runs(plans, {.folder = folder,
                                                         .machine = machine_options(arguments),
                                                         .quiet = arguments.has("quiet"),
-                                                        .budget = budget}));
+                                                        .budget = budget,
+                                                        .jobs = jobs}));
     } catch (const Stopped& stopped) {
       io::print_error(text("  ", to_string(stopped), "; run the same command again to continue\n"));
       return exit_code(stopped);
@@ -129,6 +132,7 @@ Command command::compare() {
                {"budget", "TIME",
                 "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same command "
                 "continues"},
+               jobs_option,
                {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
                {"out", "FOLDER", "where that folder lies (default: runs)"},
                quiet_option}),

@@ -7,6 +7,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/table_text.h"
 #include "heed/train/commands/command_declarations.h"
+#include "heed/train/experiments/parallel_jobs.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/run/program_name.h"
 #include "heed/train/session/arguments.h"
@@ -119,6 +120,9 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   out.results = arguments.get("results", (own_folder(arguments, table.name) / "results").string());
   out.runs.machine = machine_options(arguments);
   out.runs.quiet = arguments.has("quiet");
+  if (arguments.has("jobs") && !trains(table.measure))
+    fail("reproduce: --jobs is for tables whose cells are trained; ", table.name, " trains nothing.");
+  out.runs.jobs = parse_jobs(arguments.get("jobs", "1"));
   if (has_budget) out.runs.budget = TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
   return out;
 }
@@ -164,6 +168,7 @@ Command command::reproduce() {
            {"budget", "TIME",
             "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same command "
             "continues"},
+           jobs_option,
            {"limit", "SECONDS",
             "skips cells predicted to take longer unless named in --rows (default: 600; none with --budget)"},
            {"data", "COLUMN=PATH", "the data of a column; may be repeated"},

@@ -52,6 +52,7 @@ struct ComparisonOptions {
   std::vector<std::string> machine{};  ///< machine options passed on to each run: --threads 2
   bool quiet = false;                  ///< runs print nothing
   TimeBudget budget{};                 ///< time budget of all runs together
+  int64_t jobs = 1;  ///< runs trained at once at most; 0: as many as threads and memory allow
   /// Called about every ten seconds while a run trains, and when it was stopped.
   std::function<void(const PlannedRun&)> progressed = [](const PlannedRun&) {};
   /// Called when a run has its scores or has failed, also for a run that an earlier call has trained.
@@ -81,9 +82,10 @@ void check_models(const std::vector<PlannedRun>& plans, const ComparisonOptions&
 void build_models(const std::vector<const PlannedRun*>& plans, const ComparisonOptions& options,
                   Progress& progress, const std::function<void(size_t, const Error&)>& failed);
 
-/// Trains the runs without scores, each in its own process, resumes interrupted ones, and reads the scores of
-/// all. A failed run has a reason instead of scores, and so has a run that begins from one without scores.
-/// Throws Stopped on a stop signal and when the budget is spent; trained steps are kept.
+/// Trains the runs without scores, each in its own process, up to options.jobs at once, resumes interrupted
+/// ones, and reads the scores of all. A failed run has a reason instead of scores, and so has a run that
+/// begins from one without scores; other runs go on. Throws Stopped on a stop signal and when the budget is
+/// spent, once all runs have stopped; trained steps are kept.
 std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options);
 
 /// Thrown when a signal or the budget ended the trainings; everything is saved.

@@ -14,9 +14,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t max_forward_seconds = 60;             // limit of the predicted forward pass at a length
-constexpr int64_t max_result_bytes = int64_t{1} << 20;  // limit of the object that a subprocess prints
-constexpr int64_t min_length = 32;                      // shortest length of the paper's crossovers
+constexpr int64_t max_forward_seconds = 60;  // limit of the predicted forward pass at a length
+constexpr int64_t min_length = 32;           // shortest length of the paper's crossovers
 
 /// The length from which an attention's forward pass is faster than softmax, as crossovers.csv has it; 0:
 /// never.
@@ -70,48 +69,6 @@ class CellProgress {
 
 }  // namespace
 
-std::string machine_word(const ReproductionOptions& options) {
-  const std::string name = file_word(picture::joined(options.runs.machine, " "));
-  return name.empty() ? "" : "-" + name;
-}
-
-ChildEnd run_heed(std::vector<std::string> arguments, const ReproductionOptions& options,
-                  const TimeBudget& budget) {
-  stop_if_asked(budget);
-  arguments.insert(arguments.end(), options.runs.machine.begin(), options.runs.machine.end());
-  const ChildEnd end = run_child(
-      arguments, [] {}, [&] { return budget.spent(); });
-  if (end.stop_requested && end.code != 0) throw Stopped{StopSignals::received()};
-  if (end.code != 0) throw Error(fault_of(end), reason(end));
-  return end;
-}
-
-double measured_number(const Path& file, const std::vector<std::string>& keys,
-                       const std::vector<std::string>& arguments, const ReproductionOptions& options) {
-  if (!io::exists(file)) {
-    const ChildEnd end = run_heed(arguments, options, options.runs.budget);
-    const std::string& output = end.output;
-    const size_t begin = output.starts_with('{') ? 0 : output.rfind("\n{") + 1;  // start of the last object
-    const std::string object = output.substr(begin, output.find('\n', begin) - begin);
-    const std::string name = file.filename().string();
-    if (!object.starts_with('{')) fail(Fault::internal, name, ": ", reason(end));
-    io::make_directories(file.parent_path());
-    io::write_own(file, parse_json(object, name).dump() + "\n");
-  }
-  return with_remeasuring_advice(file, [&] {
-    const Json json = parse_json(io::read(file, max_result_bytes), file.string());
-    for (const std::string& key : keys) {
-      const Json* number = json.is_object() ? json.find(key) : nullptr;
-      if (number == nullptr) continue;
-      if (!number->is_number() || !(number->real() > 0))
-        fail(Fault::data, file, ": '", key, "' is ", shown(number->dump(), 40),
-             ". It must be a number above 0.");
-      return number->real();
-    }
-    fail(Fault::data, file, ": byte 0: no object with '", keys.front(), "'.");
-  });
-}
-
 void measure_speeds(const PublishedTable& table, const ReproductionOptions& options,
                     std::vector<PlannedCell>& all) {
   const StopSignals signals;
@@ -124,11 +81,12 @@ void measure_speeds(const PublishedTable& table, const ReproductionOptions& opti
     Config config = config_of(planned, options, 0);
     planned.result.changed = deviations_of(planned, config);
     const PlannedRun plan = plan_run(std::move(config), planned.row->attention_on(*planned.column));
-    const Path measured = options.runs.folder / "speeds" / (plan.name + machine_word(options) + ".json");
+    const Path measured = options.runs.folder / "speeds" / (plan.name + machine_word(options.runs) + ".json");
     progress.begin(planned, io::exists(measured));
     const Path settings = write_plan(plan, options.runs.folder);
-    const double step_ms = measured_number(
-        measured, {"step_ms"}, {"bench", "train", settings.string(), "--json", "--rounds", "5"}, options);
+    const double step_ms =
+        measured_number(measured, {"step_ms"},
+                        {"bench", "train", settings.string(), "--json", "--rounds", "5"}, options.runs);
     const double speed = 1e3 / step_ms;
     if (planned.row == &baseline) baseline_speeds[planned.column] = speed;
     planned.result.remark = text(picture::fixed(speed, 3), " steps/s here, ",
@@ -143,7 +101,8 @@ void measure_speeds(const PublishedTable& table, const ReproductionOptions& opti
 Path lengths_folder(const PlannedCell& planned, const ReproductionOptions& options) {
   return options.runs.folder / "lengths" /
          text(planned.row->name, "-d", planned.column->head_dim,
-              options.max_length > 0 ? text("-n", options.max_length) : std::string(), machine_word(options));
+              options.max_length > 0 ? text("-n", options.max_length) : std::string(),
+              machine_word(options.runs));
 }
 
 int64_t longest_length(const PublishedTable& table, const PublishedRow& row, int64_t head_dim) {
@@ -170,7 +129,7 @@ void measure_crossovers(const PublishedTable& table, const ReproductionOptions& 
       run_heed({"bench", "attention", planned.row->attention, "--forward", "--head-dim",
                 text(column.head_dim), "--from", text(min_length), "--longest", text(longest), "--seconds",
                 text(max_forward_seconds), "--out", folder.string()},
-               options, options.runs.budget);
+               options.runs, options.runs.budget);
     const double length = crossover_in(file, planned.row->attention, column);
     if (length > 0)
       planned.result.ours = spread_of({length});

@@ -53,8 +53,8 @@ std::vector<MapView> maps_of_run(const PlannedRun& plan, const ReproductionOptio
                                  const std::string& row) {
   const Path folder = options.runs.folder / "maps" / plan.name;
   if (!io::exists(folder / "maps.safetensors"))
-    run_heed({"inspect", folder_of(plan, options.runs.folder).string(), "--out", folder.string()}, options,
-             TimeBudget());
+    run_heed({"inspect", folder_of(plan, options.runs.folder).string(), "--out", folder.string()},
+             options.runs, TimeBudget());
   std::vector<MapView> maps;
   for (const Path& file : io::list(folder)) {
     if (!file.filename().string().ends_with("-0.npy")) continue;  // the maps of another block

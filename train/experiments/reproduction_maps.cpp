@@ -32,7 +32,7 @@ std::vector<SquareMatrix> heads_of(const PublishedColumn& column, const Reproduc
   Path source = find_data(data_of(column, options));
   if (io::exists(source / "config.toml")) {  // a run folder: `heed inspect` writes maps of one sentence
     const Path folder = options.runs.folder / "maps" / file_word(source.filename().string());
-    run_heed({"inspect", source.string(), "--out", folder.string()}, options, TimeBudget());
+    run_heed({"inspect", source.string(), "--out", folder.string()}, options.runs, TimeBudget());
     source = folder / "maps.safetensors";
   }
   std::vector<SquareMatrix> out;

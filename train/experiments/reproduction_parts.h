@@ -5,6 +5,7 @@
 #include "heed/attention/structure/head_structure.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/table_text.h"
+#include "heed/train/experiments/child_measurement.h"
 #include "heed/train/experiments/reproduction.h"
 #include "heed/train/experiments/run_curve.h"
 #include "heed/train/experiments/subprocess.h"
@@ -83,31 +84,6 @@ CellResult judged_cell(const PublishedTable& table, const ReproductionOptions& o
 void set_verdict(const PublishedTable& table, const ReproductionOptions& options, const PlannedCell& planned,
                  CellResult& result);
 
-/// The machine options of this call as part of a file's name: "-threads-2"; empty: none. Measurements with
-/// different options are kept in different files.
-std::string machine_word(const ReproductionOptions& options);
-/// Runs this program as a subprocess to its end, with the machine options of the call. Throws Stopped on a
-/// signal and when the budget is spent, and what the subprocess failed with as an Error.
-ChildEnd run_heed(std::vector<std::string> arguments, const ReproductionOptions& options,
-                  const TimeBudget& budget);
-/// The number under the first of these keys that a subprocess's JSON has; runs it once and keeps what it
-/// printed in `file`. Throws as run_heed(), and Fault::data where the file has none.
-double measured_number(const Path& file, const std::vector<std::string>& keys,
-                       const std::vector<std::string>& arguments, const ReproductionOptions& options);
-/// Calls read(), and adds `advice` to the text of its errors.
-template <class Read>
-auto with_advice(const std::string& advice, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error(error.fault(), text(error.what(), " ", advice));
-  }
-}
-/// Calls read(), which reads a measurement from `file`; adds to its errors how to repeat the measurement.
-template <class Read>
-auto with_remeasuring_advice(const Path& file, const Read& read) {
-  return with_advice(text("Remove ", file, ": the next call measures it again."), read);
-}
 /// Calls measure(planned) for each cell that can run, one after the other; mark_failed() for its errors.
 template <class Measurement>
 void measure_each(std::vector<PlannedCell>& all, const Measurement& measure) {

@@ -52,12 +52,12 @@ double plan_cell(const PublishedTable& table, PlannedCell& planned, const Reprod
   if (num_left == 0) return 0;
   if (planned.is_requested || !std::isfinite(options.limit)) return NAN;
   const PlannedRun& first = planned.plans[0];
-  const Path estimate = folder / "estimates" / (first.name + machine_word(options) + ".json");
+  const Path estimate = folder / "estimates" / (first.name + machine_word(options.runs) + ".json");
   if (!io::exists(estimate)) progress.say("estimate", text(planned.position, ": ", planned.result.name));
   // earlier versions kept only the time of steps
   const double seconds =
       measured_number(estimate, {"seconds", "seconds_of_steps"},
-                      {"train", write_plan(first, folder).string(), "--dry-run", "--json"}, options) *
+                      {"train", write_plan(first, folder).string(), "--dry-run", "--json"}, options.runs) *
       static_cast<double>(num_left);
   if (seconds <= options.limit) return seconds;
   planned.result.remark =

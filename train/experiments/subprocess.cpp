@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "heed/core/io/subprocess.h"
 #include "heed/train/config/environment_variables.h"
 #include "heed/train/loop/stop_signals.h"
 
@@ -26,9 +25,9 @@ Fault fault_of(const ChildEnd& end) {
   return is_fault ? static_cast<Fault>(end.code) : Fault::internal;
 }
 
-ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
-                   const std::function<bool()>& is_spent) {
-  ChildEnd out;
+namespace {
+
+io::SubprocessOptions child_options(const std::vector<std::string>& arguments) {
   io::SubprocessOptions options{
       .program = "/proc/self/exe", .arguments = {"heed"}, .environment = environment_without_settings()};
   options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
@@ -45,18 +44,41 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::functio
     ::sigprocmask(SIG_BLOCK, &save, nullptr);
     return 0;
   };
-  options.poll = [&](pid_t child) {
+  return options;
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(const std::vector<std::string>& arguments) : process_(child_options(arguments)) {}
+
+void ChildProcess::send(int signal) { ::kill(process_.id(), signal); }
+
+void ChildProcess::ask_to_stop(int signal) {
+  if (!stop_requested_) send(signal);
+  stop_requested_ = true;
+}
+
+ChildEnd ChildProcess::end() {
+  const io::SubprocessEnd end = process_.end();
+  return {.code = end.signal != 0 ? 128 + end.signal : end.code,
+          .stop_requested = stop_requested_,
+          .output = end.start_error != 0 ? text("error: ", std::strerror(end.start_error)) : end.output};
+}
+
+int stop_signal(bool is_spent) {
+  if (const int signal = StopSignals::received(); signal != 0) return signal;
+  return is_spent ? SIGTERM : 0;
+}
+
+ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
+                   const std::function<bool()>& is_spent) {
+  ChildProcess child(arguments);
+  while (child.read(200)) {
     meanwhile();
-    if (SaveSignal::take()) ::kill(child, SIGUSR1);
-    const int signal = StopSignals::received() != 0 ? StopSignals::received() : is_spent() ? SIGTERM : 0;
-    if (signal == 0 || out.stop_requested) return;
-    ::kill(child, signal);
-    out.stop_requested = true;
-  };
-  const io::SubprocessEnd end = io::run_subprocess(options);
-  out.code = end.signal != 0 ? 128 + end.signal : end.code;
-  out.output = end.start_error != 0 ? text("error: ", std::strerror(end.start_error)) : end.output;
-  return out;
+    if (SaveSignal::take()) child.send(SIGUSR1);
+    if (const int signal = stop_signal(is_spent()); signal != 0) child.ask_to_stop(signal);
+  }
+  return child.end();
 }
 
 }  // namespace heed

@@ -13,6 +13,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/io/rewritten_lines.h"
 #include "heed/core/io/terminal.h"
 
 namespace heed {
@@ -62,7 +63,7 @@ Progress::Progress() {
 void Progress::put(const std::string& words) { quiet = !io::print_error(words); }
 
 void Progress::close_line() {
-  if (working_) return erase();  // unfinished work leaves no line
+  if (working_ || num_together_ > 0) return erase();  // unfinished work leaves no line
   if (open_ && !quiet) put("\n");
   open_ = false;
 }
@@ -75,8 +76,10 @@ void Progress::finish() {
 void Progress::rewrite(const std::string& line) { quiet = !io::rewrite_error_line(line); }
 
 void Progress::erase() {
+  if (num_together_ > 0 && !quiet) quiet = !io::rewrite_error_lines({}, num_together_);
   if (open_ && !quiet) rewrite("");
   open_ = working_ = false;
+  num_together_ = 0;
 }
 
 void Progress::say(const std::string& label, const std::string& text) {
@@ -154,11 +157,11 @@ void Progress::work(const Work& now) {
   const double time = seconds_now();
   if (terminal_) {
     if (open_ && time - printed_at_ < seconds_between_rewrites) return;
-    rewrite(work_line(now, true, terminal_columns(STDERR_FILENO, 80)));
+    rewrite(work_line(now, true, columns()));
     open_ = working_ = true;
   } else {
     if (now.began <= 0 || time - std::max(printed_at_, now.began) < seconds_between_lines) return;
-    put(work_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
+    put(work_line(now, false, columns()) + "\n");
   }
   printed_at_ = time;
 }
@@ -169,8 +172,7 @@ void Progress::step(const Now& now) {
   const bool last = now.step == now.total;
   if (terminal_) {
     if (!last && time - printed_at_ < seconds_between_rewrites) return;
-    const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // asked each time: windows are resized
-    rewrite(progress_line(now, true, columns));
+    rewrite(progress_line(now, true, columns()));  // asked each time: windows are resized
     open_ = true;
     working_ = false;
   } else {
@@ -179,7 +181,25 @@ void Progress::step(const Now& now) {
     const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
     if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < seconds_between_lines) return;
     printed_step_ = now.step;
-    put(progress_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
+    put(progress_line(now, false, columns()) + "\n");
+  }
+  printed_at_ = time;
+}
+
+int64_t Progress::columns() const {
+  return terminal_ ? terminal_columns(STDERR_FILENO, 80) : std::numeric_limits<int64_t>::max();
+}
+
+void Progress::together(const std::vector<std::string>& lines) {
+  if (quiet) return;
+  const double time = seconds_now();
+  if (time - printed_at_ < (terminal_ ? seconds_between_rewrites : seconds_between_lines)) return;
+  if (terminal_) {
+    if (open_) close_line();
+    quiet = !io::rewrite_error_lines(lines, num_together_);
+    num_together_ = lines.size();
+  } else {
+    for (const std::string& line : lines) put(line + "\n");
   }
   printed_at_ = time;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "heed/core/counted_work.h"
 
@@ -47,7 +48,12 @@ class Progress {
   /// Shows the progress of work. Prints at most five times a second on a terminal, elsewhere every 10
   /// seconds.
   void work(const Work& now);
-  void erase();        ///< erases the line of progress, if there is one
+  /// Shows a line for each of several works that go on at once; each is shorter than columns(). Prints at
+  /// most five times a second on a terminal, elsewhere every 10 seconds.
+  void together(const std::vector<std::string>& lines);
+  /// Columns that a line may take: those of the terminal; without one there is no limit.
+  int64_t columns() const;
+  void erase();        ///< erases the lines of progress, if there are any
   bool quiet = false;  ///< prints nothing
 
  private:
@@ -57,6 +63,7 @@ class Progress {
   bool terminal_ = false;
   bool open_ = false;         // whether the last line can be rewritten
   bool working_ = false;      // whether the last line is one of work()
+  size_t num_together_ = 0;   // lines of together() that can be rewritten
   double printed_at_ = -1e9;  // seconds_now() of the last print
   int64_t printed_step_ = 0;  // last step printed where there is no terminal
 };

@@ -1,8 +1,9 @@
 #!/bin/sh
 # links.sh NM CXX VERSION MODULE HOST OUT: what links a program and its module, which are linked apart. MODULE and HOST are files that
 # name their objects, a quoted path a line. Writes two objects:
-# - OUT_host.o, for the program (core/cuda/module/module.cpp uses it). Each function of the module that the program calls is defined
-#   there as a jump through a slot; opening the module fills the slots. What the module needs of the program is kept in it.
+# - OUT_host.o, for the program (core/cuda/module/module.cpp uses it). Each function of the module that the program calls, or that its
+#   tests may call, is defined there as a jump through a slot; opening the module fills the slots. What the module needs of the program
+#   is kept in it.
 # - OUT_module.o, for the module: it needs a symbol that only a program of the same build has.
 set -eu
 nm=$1 cxx=$2 version=$3 module=$4 host=$5 out=$6
@@ -18,7 +19,10 @@ awk '
   { defined[file, $1] = $2; names[$1] }
   END {
     for (name in names) {
-      if ((2, name) in needed && !((2, name) in defined) && (1, name) in defined) print defined[1, name], name
+      # Tests call functions of core/cuda/runtime that the program does not. nvcc calls kernels of anonymous namespaces _GLOBAL__N.
+      is_runtime = (1, name) in defined && defined[1, name] == "T" && name ~ /^_ZN4heed4cuda[0-9]/ && name !~ /_GLOBAL__N/
+      is_called = (2, name) in needed || is_runtime
+      if (is_called && !((2, name) in defined) && (1, name) in defined) print defined[1, name], name
       if (name ~ /^_Z.*4heed/ && (1, name) in needed && !((1, name) in defined) && (2, name) in defined) print "keep", name
     }
   }' "$out.module_symbols" "$out.host_symbols" | LC_ALL=C sort >"$out.links"

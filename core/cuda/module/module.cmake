@@ -22,7 +22,8 @@ set(links_script "${CMAKE_CURRENT_LIST_DIR}/links.sh")
 # These programs export their symbols to NAME: they are linked with -rdynamic.
 function(heed_module name)
   cmake_parse_arguments(PARSE_ARGV 1 module "" "OBJECTS" "HOST;HOST_FILES")
-  list(TRANSFORM module_HOST REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE host)
+  # CMake 3.25 may count the precompiled header among the objects.
+  list(TRANSFORM module_HOST REPLACE "(.+)" "$<FILTER:$<TARGET_OBJECTS:\\1>,EXCLUDE,[.]gch$>" OUTPUT_VARIABLE host)
   list(APPEND host ${module_HOST_FILES})
   set(links "${CMAKE_CURRENT_BINARY_DIR}/${name}_links")
   set(quoted "\"$<JOIN:$<TARGET_OBJECTS:${module_OBJECTS}>,\"\n\">\"\n")

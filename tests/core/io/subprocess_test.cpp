@@ -75,6 +75,27 @@ TEST_CASE("subprocess: a caller that throws while it polls leaves no process") {
   CHECK(errno == ESRCH);
 }
 
+TEST_CASE("subprocess: two run beside each other, and one that is given up leaves no process") {
+  const auto started = [](const std::string& command) {
+    return std::make_unique<io::Subprocess>(
+        io::SubprocessOptions{.program = "sh", .arguments = {"sh", "-c", command}});
+  };
+  const auto first = started("echo one"), second = started("echo two; exit 3");
+  auto sleeping = started("exec sleep 100");
+  while (second->read(100)) continue;
+  while (first->read(100)) continue;
+  const io::SubprocessEnd one = first->end(), two = second->end();
+  CHECK(one.output == "one");
+  CHECK(one.code == 0);
+  CHECK(two.output == "two");
+  CHECK(two.code == 3);
+  const pid_t id = sleeping->id();
+  CHECK(sleeping->read(1));
+  sleeping.reset();
+  CHECK(::kill(id, 0) == -1);
+  CHECK(errno == ESRCH);
+}
+
 TEST_CASE("subprocess: it holds no pipe of its start") {
   int64_t inherited = 0;
   for (int number = 3; number < 1024; ++number) {

@@ -97,6 +97,11 @@ TEST_CASE("bench: rows have the shapes that results are compared on") {
   const bench::Workload lra = bench::workload("lra", as_it_is);
   CHECK(lra.tokens(0) == 8 * 2000);
   CHECK(count_parameters(*bench::workload("patches", as_it_is).model) == 204938);
+  ParsedArguments one_layer;
+  one_layer.options = {{"layers", {"1"}}};
+  const bench::Workload gpt2 = bench::workload("gpt2-124m", one_layer);
+  CHECK(gpt2.tokens(0) == 16 * 1024);
+  CHECK(count_parameters(*gpt2.model) == (50304 + 1024) * 768 + 12 * 768 * 768 + 6 * 768);
 }
 
 TEST_CASE("bench: products are replayed as often as they were noted") {

@@ -27,8 +27,8 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
   check_refused(shell, {"show", "runs/a", "--origin"}, 2, {"show: --origin", why});
   check_refused(shell, {"show", "recall", "--checkpoint", "7"}, 2, {"--checkpoint", "recall is none"});
   CHECK(shell.run({"show", "runs/a", "--checkpoint", "last", "--model"}).code == 0);
-  for (const std::vector<std::string>& more :
-       std::vector<std::vector<std::string>>{{"--lr", "abc"}, {"--seeds", "0"}, {"--recipe", "x"}}) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--lr", "abc"}, {"--seeds", "0"}, {"--recipe", "x"}, {"--jobs", "2"}}) {
     check_refused(shell, with({"compare", "runs/a", "runs/a"}, more), 2,
                   {"compare: " + more[0] + " does not go with finished runs"});
   }
