@@ -17,8 +17,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                         Reduction reduction = Reduction::mean, double positive_weight = 1);
 
 /// target (log target - log_probabilities) of each element, 0 where target is 0: the divergence of the
-/// distributions in the rows of log_probabilities [..., V] from those of target [..., V]. Both have one shape.
-/// mean is over rows, PyTorch's "batchmean" for one row an example.
+/// distributions in the rows of log_probabilities [..., V] from those of target [..., V]. Both have one
+/// shape. mean is over rows, PyTorch's "batchmean" for one row an example.
 Tensor kl_divergence(const Tensor& log_probabilities, const Tensor& target,
                      Reduction reduction = Reduction::mean);
 
