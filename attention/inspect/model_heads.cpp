@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
@@ -51,7 +52,7 @@ std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std:
   std::set<std::string> taken, layers;
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
+    const std::string name(without_blanks(std::string_view(list).substr(begin, end - begin)));
     begin = end + 1;
     bool found = false;
     for (const ModelHead& head : all) {

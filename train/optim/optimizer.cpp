@@ -55,12 +55,16 @@ void check_used(const std::vector<Named>& tensors, const std::vector<ParameterGr
     const int64_t group = group_of(groups, one.name, *one.tensor);
     if (group >= 0) used[static_cast<size_t>(group)] = true;
   }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (!used[i])
-      fail("optimizer: the group ", shown(groups[i].match),
-           " chooses no parameter that no group before it has. The model's are: ", tensors.front().name,
-           " to ", tensors.back().name, "; heed::summary(model) lists them.");
-  }
+  const auto unused = std::ranges::find(used, false);
+  if (unused == used.end()) return;
+  std::vector<std::string> names;
+  for (const Named& one : tensors) names.push_back(one.name);
+  const std::string& match = groups[static_cast<size_t>(unused - used.begin())].match;
+  std::string near;
+  for (const std::string& name : names_near(match, names, 3)) near += (near.empty() ? "" : ", ") + name;
+  fail("optimizer: the group ", shown(match),
+       " chooses no parameter that no group before it has. Near it are: ", near, ". All are from ",
+       names.front(), " to ", names.back(), "; heed::summary(model) lists them.");
 }
 
 /// The parameters: those without a group first, of each group the matrices first.
@@ -83,10 +87,11 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   check_groups(options.groups);
   if (!options.groups.empty()) {
     check_used(tensors(module), options.groups);
-    freeze(module, [&](const std::string& name, const Tensor& parameter) {
-      const int64_t group = group_of(options.groups, name, parameter);
-      return group >= 0 && options.groups[static_cast<size_t>(group)].frozen;
-    });
+    if (std::ranges::any_of(options.groups, &ParameterGroup::frozen))
+      freeze(module, [&](const std::string& name, const Tensor& parameter) {
+        const int64_t group = group_of(options.groups, name, parameter);
+        return group >= 0 && options.groups[static_cast<size_t>(group)].frozen;
+      });
   }
   const std::vector<Named> named = parameters(module);
   if (named.empty()) {

@@ -113,6 +113,7 @@ TEST_CASE("head editors: the heads of a model of its own are named by its attent
   CHECK(all[4].module == model.attentions[1].get());
   CHECK(all[4].head == 1);
   CHECK(named_heads(all, "attentions.0.2,attentions.1").size() == 4);
+  CHECK(named_heads(all, " attentions.0.2, attentions.1 ").size() == 4);
   CHECK_THROWS_WITH(named_heads(all, "attentions.0.3"),
                     containing("named_heads: there is no head 'attentions.0.3'. There are: attentions.0.0 to "
                                "attentions.0.2, attentions.1.0 to attentions.1.2"));

@@ -515,6 +515,15 @@ TEST_CASE("command line: what a run takes is told before it begins and compared 
   CHECK_THAT(shell.run({"show", "lm", "--data", "absent.txt"}).out,
              containing("# estimate     needs the data: "));
   CHECK_THAT(shell.run(with({"train", "--dry-run"}, small)).out, containing("# memory "));
+  for (const char* mode : {"--dry-run", "--find-lr"}) {
+    const Result misspelt =
+        shell.run(with({"train", mode, "--groups", "encodr.*: rate=2"}, {small.begin(), small.end() - 2}));
+    CHECK(misspelt.code == 2);
+    CHECK_THAT(misspelt.err,
+               containing("encodr.* chooses no parameter") && containing("are: encoder.blocks."));
+  }
+  check_refused(shell, with({"train", "--dry-run", "--groups", "encoder.*:"}, small), 2,
+                {"train.groups: the group encoder.* has no options"});
   const Result train = shell.run(with({"train", "--name", "a"}, small));
   CHECK(train.code == 0);
   CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps, ") &&
