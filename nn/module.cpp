@@ -282,6 +282,10 @@ void check_names(Module& module) {
 void check_listed(Module& module, const Tensor& loss) {
   std::unordered_map<const Node*, const Named*> listed;
   const std::vector<Named> all = parameters(module);
+  if (!loss.node() && !all.empty())
+    fail("model: the loss has no gradient, so it does not depend on the parameter ", all.front().name,
+         " or any other. It was computed while a NoGrad lived, or of numbers or tensors taken off the tape: "
+         "item(), to_host(), detach(), argmax(). Compute it by ops of the outputs.");
   for (const Named& named : all) listed[named.tensor->node().get()] = &named;
   std::vector<const Node*> pending{loss.node().get()};
   std::unordered_set<const Node*> seen;
