@@ -34,6 +34,9 @@ std::vector<ModelHead> heads_of_model(Module& model, const ForwardPass& forward)
     fail(
         "the attentions of this model have no heads that can be edited. The forward pass must give its "
         "context to every attention.");
+  std::set<const Module*> modules;
+  visit_modules(model, [&](const std::string&, Module& child) { modules.insert(&child); });
+  const auto model_modules = std::make_shared<const std::set<const Module*>>(std::move(modules));
   std::vector<ModelHead> out;
   for (size_t i = 0; i < finder.modules.size(); ++i) {
     const std::string layer = name_of(model, finder.modules[i]);
@@ -41,8 +44,11 @@ std::vector<ModelHead> heads_of_model(Module& model, const ForwardPass& forward)
       fail("the forward pass calls an attention of ", finder.counts[i],
            " heads that is not part of the model. List it in fields().");
     for (int64_t head = 0; head < finder.counts[i]; ++head)
-      out.push_back(
-          {.name = text(layer, ".", head), .layer = layer, .module = finder.modules[i], .head = head});
+      out.push_back({.name = text(layer, ".", head),
+                     .layer = layer,
+                     .module = finder.modules[i],
+                     .head = head,
+                     .model_modules = model_modules});
   }
   return out;
 }

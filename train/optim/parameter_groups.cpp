@@ -34,7 +34,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 /// How many letters of `name` to insert, delete or replace until it is what `pattern` says.
-size_t distance(std::string_view pattern, std::string_view name) {
+size_t edits_to_match(std::string_view pattern, std::string_view name) {
   std::vector<size_t> row(name.size() + 1);  // distances of the beginnings of name to that of pattern so far
   std::iota(row.begin(), row.end(), size_t{0});
   for (const char p : pattern) {
@@ -141,7 +141,7 @@ int64_t group_of(const std::vector<ParameterGroup>& groups, const std::string& n
 std::vector<std::string> names_near(const std::string& pattern, const std::vector<std::string>& names,
                                     size_t count) {
   std::vector<std::pair<size_t, std::string>> by_distance;
-  for (const std::string& name : names) by_distance.emplace_back(distance(pattern, name), name);
+  for (const std::string& name : names) by_distance.emplace_back(edits_to_match(pattern, name), name);
   std::ranges::stable_sort(by_distance, {}, &std::pair<size_t, std::string>::first);
   std::vector<std::string> out;
   for (const auto& [letters, name] : by_distance)

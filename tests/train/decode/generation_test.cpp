@@ -317,6 +317,20 @@ TEST_CASE("generation: logits that are not finite give an error in place of toke
   CHECK_THROWS_WITH(draw_token(none, {}, {}, rng), containing("sample: every token has a logit of -inf"));
 }
 
+TEST_CASE("generation: a state of another number of sequences is refused by its part") {
+  for (const auto& to : {decoder_only(), own_model()}) {
+    const NoGrad no_grad;
+    const auto used = [&] {
+      Decoding state = to.model->start();
+      to.model->next(Tensor::of<int32_t>(Ids{1, 2}, Shape{2, 1}), state);
+      return state;
+    };
+    CHECK_THROWS_WITH(greedy(*to.model, {1}, {}, used()), containing("greedy: there are 1 prompts, and ") &&
+                                                              containing("0 of the state is of 2"));
+    CHECK(greedy_batch(*to.model, {{1}, {2}}, {.max_new_tokens = 1}, used()).size() == 2);
+  }
+}
+
 TEST_CASE("generation: a model that cannot decode, or gives other logits, is refused by name") {
   Rng rng(1);
   struct WithoutCache final : Attention {
