@@ -60,9 +60,10 @@ class HeadAblation final : public HeadEditor {
   HeadReplacement by_;
   const MeanOutputs* means_;
   std::map<const Module*, std::set<int64_t>> replaced_;
-  std::string first_name_;  // of the heads to replace, for errors
-  std::set<const Module*> model_modules_ =
-      {};  // of the models of these heads; empty: unknown, or one was called
+  std::string first_name_;  // name of the first head to replace; errors say it
+  // The modules of the models that have these heads; empty when unknown, and once one of the heads was
+  // called.
+  std::set<const Module*> model_modules_ = {};
 };
 
 }  // namespace heed

@@ -294,11 +294,11 @@ TEST_CASE("generation: forbidden tokens that the model lacks, and all of them, a
     CHECK_THROWS_WITH(greedy(model, {1}, {.forbidden_tokens = {7}}), containing(text("greedy: ", outside)));
     CHECK_THROWS_WITH(beam_search(model, {1}, {.forbidden_tokens = {7}}),
                       containing(text("beam_search: ", outside)));
-    const Ids all{0, 1, 2, 3, 4, 5, 6}, most{0, 1, 2, 3, 4, 5};
+    const Ids all{0, 1, 2, 3, 4, 5, 6}, but_last{0, 1, 2, 3, 4, 5};
     CHECK_THROWS_WITH(greedy(model, {1}, {.forbidden_tokens = all}),
                       containing("greedy: every token has a logit of -inf, or is forbidden. Allow one."));
     CHECK_THROWS_WITH(beam_search(model, {1}, {.forbidden_tokens = all}), containing("beam_search: every"));
-    CHECK(greedy(model, {1}, {.max_new_tokens = 2, .forbidden_tokens = most}) == Ids{6, 6});
+    CHECK(greedy(model, {1}, {.max_new_tokens = 2, .forbidden_tokens = but_last}) == Ids{6, 6});
   }
 }
 
