@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "heed/core/error.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/number_text.h"
 #include "heed/nn/options.h"
 
@@ -13,8 +15,9 @@ namespace {
 
 constexpr const char* layers_form = "Write layers, counted from 0, as 2, 1-11 or 0,4-6.";
 
-/// The number of a layer, `word`, of the list `layers`.
-int64_t layer_number(std::string_view word, std::string_view layers) {
+/// The number of a layer, `given`, of the list `layers`.
+int64_t layer_number(std::string_view given, std::string_view layers) {
+  const std::string_view word = without_blanks(given);
   int64_t number = -1;
   const char* end = word.data() + word.size();
   const auto [parsed_end, fault] = std::from_chars(word.data(), end, number);
@@ -24,12 +27,12 @@ int64_t layer_number(std::string_view word, std::string_view layers) {
   return number;
 }
 
-/// The pieces of a text between separators, empty ones too.
+/// The pieces of a text between separators, empty ones too, without blanks around them.
 std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   while (true) {
     const size_t end = text.find(separator);
-    out.push_back(text.substr(0, end));
+    out.push_back(without_blanks(text.substr(0, end)));
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
@@ -83,6 +86,7 @@ std::vector<std::string> split_spec_list(std::string_view list) {
   int depth = 0;
   std::string piece;
   const auto end_piece = [&] {
+    piece = without_blanks(piece);
     const size_t equals = piece.find('=');
     const bool is_option = equals != piece.npos && equals < piece.find_first_of(":;(");
     if (is_option && !specs.empty())
@@ -111,7 +115,8 @@ void add_turn(const std::string& turn, std::string_view text, std::vector<std::s
     star = turn.npos;  // within an option
   int64_t count = 1;
   if (star != turn.npos) {
-    const std::optional<int64_t> given = parsed_integer(turn.substr(star + 1));
+    const std::optional<int64_t> given =
+        parsed_integer(std::string(without_blanks(std::string_view(turn).substr(star + 1))));
     const int64_t max_count = max_layers - static_cast<int64_t>(turns.size());
     if (!given || *given < 1 || *given > max_count)
       fail("attention '", shown(std::string(text)), "': '", shown(turn.substr(star + 1)),
@@ -119,12 +124,53 @@ void add_turn(const std::string& turn, std::string_view text, std::vector<std::s
            ", as in gla*3,softmax.");
     count = *given;
   }
-  turns.insert(turns.end(), static_cast<size_t>(count), turn.substr(0, star));
+  turns.insert(turns.end(), static_cast<size_t>(count),
+               std::string(without_blanks(std::string_view(turn).substr(0, star))));
+}
+
+void refuse_parentheses(std::string_view text) {
+  if (text.find_first_of("()") == text.npos) return;
+  std::string plain(text);
+  std::erase_if(plain, [](char c) { return c == '(' || c == ')'; });
+  fail("attention '", shown(std::string(text)), "': parentheses are for lists, as in heed compare. Write ",
+       shown(plain), ".");
+}
+
+/// True where one of `by` names each layer of a range.
+bool are_named(const LayerRange& range, std::span<const LayeredSpec::Part> by) {
+  int64_t first = range.first;  // the layers below are named
+  while (true) {
+    const auto part = std::ranges::find_if(
+        by, [&](const auto& one) { return one.layers.first <= first && first <= one.layers.last; });
+    if (part == by.end()) return false;
+    if (part->layers.last >= range.last) return true;
+    first = part->layers.last + 1;
+  }
+}
+
+/// A range as parse_layers() reads it.
+std::string layers_text(const LayerRange& range) {
+  return range.first == range.last ? text(range.first) : text(range.first, "-", range.last);
+}
+
+/// Fails for a part that no layer uses, since later ones name all of its layers.
+void refuse_replaced_parts(const LayeredSpec& spec, std::string_view words) {
+  for (size_t i = 0; i < spec.parts.size(); ++i) {
+    const LayeredSpec::Part& part = spec.parts[i];
+    if (!are_named(part.layers, std::span(spec.parts).subspan(i + 1))) continue;
+    const bool is_one = part.layers.first == part.layers.last;
+    fail("attention '", shown(std::string(words)), "': '", shown(part.spec), "' of ",
+         is_one ? text("layer ", part.layers.first)
+                : text("the layers ", part.layers.first, " to ", part.layers.last),
+         " has no effect, since later parts name ", is_one ? "that" : "those",
+         ", too. Name each layer once.");
+  }
 }
 
 }  // namespace
 
 LayeredSpec parse_layered_spec(std::string_view text) {
+  refuse_parentheses(text);
   LayeredSpec out;
   const std::vector<std::string_view> pieces = pieces_of(text, ';');
   out.base = std::string(pieces[0]);
@@ -135,7 +181,7 @@ LayeredSpec parse_layered_spec(std::string_view text) {
       fail("attention '", shown(std::string(text)), "': '", shown(std::string(pieces[i])),
            "' is not LAYERS=SPEC. Write it as in softmax;1-11=casinoformer:exponent=0.5.");
     }
-    const std::string spec(pieces[i].substr(equals + 1));
+    const std::string spec(without_blanks(pieces[i].substr(equals + 1)));
     if (split_spec_list(spec).size() > 1 || spec.find('*') != spec.npos) {
       fail("attention '", shown(std::string(text)), "': '", shown(spec),
            "' is more than one attention for the layers ", std::string(pieces[i].substr(0, equals)),
@@ -144,15 +190,21 @@ LayeredSpec parse_layered_spec(std::string_view text) {
     for (const LayerRange& range : parse_layers(pieces[i].substr(0, equals)))
       out.parts.push_back({range, spec});
   }
+  refuse_replaced_parts(out, text);
   return out;
 }
 
 std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers) {
   if (layers.empty()) return spec;
-  parse_layers(layers);  // fails where `layers` is malformed
+  std::vector<LayeredSpec::Part> changed;
+  for (const LayerRange& range : parse_layers(layers)) changed.push_back({range, spec});
   if (spec.find(';') != std::string::npos || parse_layered_spec(spec).turns.size() > 1)
     fail("attention '", spec, "' names layers itself, and so does ", layers, ". Give layers in one place.");
-  return text + ";" + layers + "=" + spec;
+  const LayeredSpec trained = parse_layered_spec(text);
+  std::string out = trained.base;
+  for (const LayeredSpec::Part& part : trained.parts)
+    if (!are_named(part.layers, changed)) out += ";" + layers_text(part.layers) + "=" + part.spec;
+  return out + ";" + layers + "=" + spec;
 }
 
 }  // namespace heed

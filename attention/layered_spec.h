@@ -25,12 +25,13 @@ std::vector<std::string> split_spec_list(std::string_view list);
 /// The attention of each layer: one for all layers, or several in turn, and others for some layers:
 /// "softmax;1-11=casinoformer:exponent=0.5", "gla*3,softmax" (layers 0 to 2 gla, 3 softmax, 4 to 6 gla, ...).
 ///
-///     text   := turns (';' LAYERS '=' SPEC)*      a later part wins over an earlier one
+///     text   := turns (';' LAYERS '=' SPEC)*      a later part wins where both name a layer
 ///     turns  := turn (',' turn)*                  repeated over the layers, as split_spec_list() cuts them
 ///     turn   := SPEC ('*' N)?                     N layers in a row; N from 1 on
 ///
 /// A '*' and digits at the end of a turn are its N, also behind an option: "gla:rank=4*3,softmax" is three
-/// layers of rank 4. attention_factory() (attention/variant.h) takes the text.
+/// layers of rank 4. Blanks around words are left out. attention_factory() (attention/variant.h) takes the
+/// text.
 struct LayeredSpec {
   /// The attention of one range of layers.
   struct Part {
@@ -51,11 +52,13 @@ struct LayeredSpec {
   void check_layers(int64_t layers) const;
 };
 
-/// Parses such a text without checking the names of attentions.
+/// Parses such a text without checking the names of attentions. Fails for a part that has no effect, since
+/// later ones name all of its layers.
 LayeredSpec parse_layered_spec(std::string_view text);
 /// Fails where a spec of such a text is not legal for its attention, or its attention is unknown.
 void check_attention(const std::string& text);
-/// `text`, but with `spec` in these layers ("1-11"); empty layers: in all.
+/// `text`, but with `spec` in these layers ("1-11"); empty layers: in all. Parts that no layer uses any more
+/// are left out.
 std::string with_layers(const std::string& text, const std::string& spec, const std::string& layers);
 
 }  // namespace heed

@@ -1,4 +1,5 @@
 // Creates attentions by variant or spec, and checks that they support what their config asks for.
+#include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/multi_head_attention.h"
 #include "heed/attention/layered_spec.h"
 #include "heed/attention/variant.h"
@@ -48,7 +49,11 @@ std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& sp
   }
   if (!config.causal && !config.cross && !variant.traits.bidirectional)
     fail("attention '", name, "' looks back only. Use it in a decoder, or choose another for the encoder.");
-  auto attention = variant.make(config, spec, rng);
+  query_width(config);  // fails for sizes that cannot be
+  AttentionConfig made = config;
+  made.name = name;
+  made.follows_causal_mask = variant.traits.causal;
+  auto attention = variant.make(made, spec, rng);
   check_modifiers(name, config, *attention);
   return attention;
 }

@@ -14,7 +14,8 @@ struct Spec {
   std::vector<std::pair<std::string, std::string>> options;  ///< in the order written
 };
 
-/// Parses name:key=value,... Fails on any other text and on a key given twice.
+/// Parses name:key=value,... and leaves out blanks around words. Fails on any other text and on a key given
+/// twice.
 Spec parse_spec(std::string_view text);
 /// The text of a spec, the inverse of parse_spec().
 std::string to_string(const Spec& spec);

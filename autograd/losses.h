@@ -8,17 +8,17 @@ namespace heed {
 /// What becomes of the losses of single elements: their mean or sum, of rank 0, or the losses themselves.
 enum class Reduction { mean, sum, none };
 
-/// (x - target)^2 of each element; both broadcast.
+/// (x - target)^2 of each element. Both have one shape: use expand() where one should broadcast.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
-/// -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)) of each logit x, without overflow; both
-/// broadcast. `positive_weight` multiplies the first term.
+/// -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)) of each logit x, without overflow. Both have
+/// one shape. `positive_weight` multiplies the first term.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                         Reduction reduction = Reduction::mean, double positive_weight = 1);
 
 /// target (log target - log_probabilities) of each element, 0 where target is 0: the divergence of the
-/// distributions in the rows of log_probabilities [..., V] from those of target [..., V]. mean is over rows,
-/// PyTorch's "batchmean" for one row an example.
+/// distributions in the rows of log_probabilities [..., V] from those of target [..., V]. Both have one
+/// shape. mean is over rows, PyTorch's "batchmean" for one row an example.
 Tensor kl_divergence(const Tensor& log_probabilities, const Tensor& target,
                      Reduction reduction = Reduction::mean);
 

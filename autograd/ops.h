@@ -78,7 +78,8 @@ Tensor reshape(const Tensor& x, const Shape& shape);      ///< one extent may be
 Tensor transpose(const Tensor& x, int64_t a, int64_t b);  ///< swaps two axes; a view
 /// Axis i of the result is axis axes[i] of x; a view.
 Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
-/// Indices begin <= i < end of an axis; a view.
+/// Indices begin <= i < end of an axis; a view. Fails unless 0 <= begin <= end <= its extent: a negative end
+/// does not count from the end as in Python, so write x.extent(axis) - 1 for "all but the last".
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 /// Repeats axes of extent 1 and adds leading axes; a view.
 Tensor expand(const Tensor& x, const Shape& shape);

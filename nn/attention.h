@@ -138,6 +138,8 @@ struct AttentionConfig {
   Modifiers modifiers = {};  ///< position kind, qk_norm, softcap, sink
   /// Tensors that the self-attentions, or the cross-attentions, of all layers share; empty: none.
   std::shared_ptr<SharedByLayers> shared = {};
+  std::string name = {};            ///< name of the variant, for errors; make_attention() sets it
+  bool follows_causal_mask = true;  ///< false: a call with one fails; make_attention() sets Traits::causal
 
   /// head_dim, or d_model / heads where that is 0.
   int64_t width_of_head() const { return head_dim > 0 ? head_dim : d_model / std::max<int64_t>(heads, 1); }

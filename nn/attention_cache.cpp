@@ -1,4 +1,4 @@
-// Reorders the sequences of a cache.
+// Counts and reorders the sequences of a cache.
 #include "heed/nn/attention_cache.h"
 
 #include "heed/autograd/ops.h"
@@ -15,7 +15,21 @@ class Reorder final : public Fields {
   Tensor order_;
 };
 
+class CountSequences final : public Fields {
+ public:
+  int64_t count = 0;
+
+ private:
+  void on(const char*, Tensor& tensor) override { count = tensor ? tensor.extent(0) : count; }
+};
+
 }  // namespace
+
+int64_t sequences_of(AttentionCache& cache) {
+  CountSequences visitor;
+  cache.fields(visitor);
+  return visitor.count;
+}
 
 Tensor rows_in_order(const Tensor& x, const Tensor& order) {
   Shape shape = x.shape();

@@ -14,6 +14,9 @@ struct AttentionCache {
   virtual void fields(Fields& f) = 0;  ///< names every tensor whose rows are sequences, [B, ...]
 };
 
+/// The number of sequences B of a cache; 0 while it is empty.
+int64_t sequences_of(AttentionCache& cache);
+
 /// The rows order[i] of x [B, ...] -> [B', ...], for a state between the steps of decoding. order: i32 [B'].
 Tensor rows_in_order(const Tensor& x, const Tensor& order);
 

@@ -15,7 +15,9 @@ Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self_attent
                             ? std::make_unique<ShortConvolution>(options.width, options.short_convolution,
                                                                  options.causal, rng)
                             : nullptr),
-      options_(options) {}
+      options_(options) {
+  legal_dropout("Block: dropout", options.dropout);
+}
 
 Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
                          const Mask& encoded_mask, BlockCache* cache, const ForwardContext& context) const {

@@ -8,11 +8,18 @@ namespace {
 
 LinearOptions linear_options(const TransformerConfig& config) { return {.init = config.init}; }
 
+/// Returns the options. Fails where they give neither a vocabulary nor features.
+const EncoderModel::Options& with_input(const EncoderModel::Options& options) {
+  if (options.vocabulary < 1 && options.features < 1)
+    fail("classifier: neither a vocabulary nor features are given. Set the one that fits the input.");
+  return options;
+}
+
 }  // namespace
 
 EncoderModel::EncoderModel(const TransformerConfig& config, const Options& options,
                            const AttentionFactory& attention, Rng& rng)
-    : causal_(options.causal),
+    : causal_(with_input(options).causal),
       dropout_(config.check().dropout),
       logit_scale_(config.logit_scale),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
@@ -23,11 +30,7 @@ EncoderModel::EncoderModel(const TransformerConfig& config, const Options& optio
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.d_model, rng,
                 config.position_deviation),
       first_(options.first ? normal_parameter(Shape{1, 1, config.d_model}, 0.02, rng) : Tensor()),
-      encoder_(config, {.causal = options.causal}, attention, {}, rng) {
-  if (options.vocabulary < 1 && options.features < 1) {
-    fail("classifier: neither a vocabulary nor features are given. Set the one that fits the input.");
-  }
-}
+      encoder_(config, {.causal = options.causal}, attention, {}, rng) {}
 
 Mask EncoderModel::mask(const Tensor& lengths) const {
   const Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();

@@ -28,14 +28,16 @@ class FeedForward final : public Module {
     Init init = Init::xavier;                  ///< initialisation of all weights
     double out_gain = 1;                       ///< multiplies the initial weights of `down`
   };
-  /// `width` in and out, `hidden` units between.
+  /// `width` in and out, `hidden` units between. Fails for widths below 1 and a dropout outside of [0, 1).
   FeedForward(int64_t width, int64_t hidden, const Options& options, Rng& rng)
       : up(width, hidden, rng, {.bias = options.bias, .init = options.init}),
         down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
         gate(is_gated(options.activation)
                  ? Linear(width, hidden, rng, {.bias = options.bias, .init = options.init})
                  : Linear()),
-        options_(options) {}
+        options_(options) {
+    legal_dropout("FeedForward: dropout", options.dropout);
+  }
   /// `rng` draws the dropout; null when evaluating. `places` are those of packed sequences x [1, N, width].
   Tensor operator()(const Tensor& x, Rng* rng, const PaddedPlaces& places = {}) const {
     const ModuleScope within(this);

@@ -3,6 +3,7 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/nn/init.h"
+#include "heed/nn/legal_values.h"
 #include "heed/nn/module.h"
 
 namespace heed {
@@ -18,9 +19,10 @@ struct LinearOptions {
 class Linear final : public Module {
  public:
   Linear() = default;  ///< without tensors; must not be called
-  /// Weight [out, in] drawn from `rng`.
+  /// Weight [out, in] drawn from `rng`. Fails for a width below 1.
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
-      : weight(heed::init_weight(out, in, options.init, rng, options.gain)),
+      : weight(heed::init_weight(at_least_one("Linear: out", out), at_least_one("Linear: in", in),
+                                 options.init, rng, options.gain)),
         bias(options.bias ? init_bias(out, in, options.init, rng) : Tensor()) {}
   /// x [..., in] -> [..., out], at any rank from 1.
   Tensor operator()(const Tensor& x) const {

@@ -133,11 +133,29 @@ void move_to(Module& module, Device device) {
   module.fields(constants);
 }
 
+namespace {
+
+/// The tensors of a module that `choice` picks, all where it is empty. Fails where it picks none.
+std::vector<Named> chosen(const char* function, Module& module, const TensorChoice& choice) {
+  const std::vector<Named> all = tensors(module);
+  std::vector<Named> out;
+  for (const Named& named : all)
+    if (!choice || choice(named.name, *named.tensor)) out.push_back(named);
+  if (choice && out.empty())
+    fail(function, ": the choice ",
+         all.empty() ? std::string("is made among no tensors: the module has none")
+                     : text("chooses none of the module's ", all.size(), " tensors, which are ",
+                            all.front().name, " to ", all.back().name),
+         ". heed::summary(module) lists them.");
+  return out;
+}
+
+}  // namespace
+
 void freeze(Module& module, const TensorChoice& choice) {
   std::unordered_set<const Node*> frozen;
-  for (const Named& named : parameters(module)) {
-    if (!choice || choice(named.name, *named.tensor)) frozen.insert(named.tensor->node().get());
-  }
+  for (const Named& named : chosen("freeze", module, choice))
+    if (named.tensor->node()) frozen.insert(named.tensor->node().get());
   visit_tensors(module, [&](const std::string&, Tensor& tensor) {
     if (frozen.contains(tensor.node().get())) tensor = tensor.detach();
   });
@@ -145,10 +163,8 @@ void freeze(Module& module, const TensorChoice& choice) {
 
 void unfreeze(Module& module, const TensorChoice& choice) {
   std::unordered_map<const void*, Tensor> parameters;
-  for (const Named& named : tensors(module)) {
-    if (!named.tensor->node() && choice(named.name, *named.tensor))
-      parameters[identity(*named.tensor)] = leaf(*named.tensor);
-  }
+  for (const Named& named : chosen("unfreeze", module, choice))
+    if (!named.tensor->node()) parameters[identity(*named.tensor)] = leaf(*named.tensor);
   visit_tensors(module, [&](const std::string&, Tensor& tensor) {
     const auto found = parameters.find(identity(tensor));
     if (found != parameters.end()) tensor = found->second;
@@ -266,6 +282,10 @@ void check_names(Module& module) {
 void check_listed(Module& module, const Tensor& loss) {
   std::unordered_map<const Node*, const Named*> listed;
   const std::vector<Named> all = parameters(module);
+  if (!loss.node() && !all.empty())
+    fail("model: the loss has no gradient, so it does not depend on the parameter ", all.front().name,
+         " or any other. It was computed while a NoGrad lived, or of numbers or tensors taken off the tape: "
+         "item(), to_host(), detach(), argmax(). Compute it by ops of the outputs.");
   for (const Named& named : all) listed[named.tensor->node().get()] = &named;
   std::vector<const Node*> pending{loss.node().get()};
   std::unordered_set<const Node*> seen;

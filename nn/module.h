@@ -49,9 +49,10 @@ void convert(Module& module, DType dtype);
 /// Chooses tensors of a module by dotted name and value.
 using TensorChoice = std::function<bool(const std::string& name, const Tensor& tensor)>;
 /// Makes buffers of all parameters, or of the chosen ones: they get no gradient and are left as they are, but
-/// saved, moved and counted among tensors(). Call it before making an optimizer.
+/// saved, moved and counted among tensors(). Call it before making an optimizer. Fails for a choice of none.
 void freeze(Module& module, const TensorChoice& choice = {});
-/// Makes parameters of the chosen tensors, such as those that freeze() has frozen.
+/// Makes parameters of the chosen tensors, such as those that freeze() has frozen. Fails for a choice of
+/// none.
 void unfreeze(Module& module, const TensorChoice& choice);
 /// Rounds the matrices of a trained f32 model to bf16 in place and returns bf16 copies, for faster decoding.
 Bf16Weights narrow_weights(Module& module);

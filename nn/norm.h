@@ -3,9 +3,16 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/nn/init.h"
+#include "heed/nn/legal_values.h"
 #include "heed/nn/module.h"
 
 namespace heed {
+
+/// Returns the epsilon of a norm. Fails unless it is at least 0. `norm` begins the error: "LayerNorm".
+inline double legal_epsilon(const char* norm, double epsilon) {
+  if (!(epsilon >= 0)) fail(norm, ": epsilon = ", epsilon, ". It must be at least 0, such as 1e-5.");
+  return epsilon;
+}
 
 /// Normalises the last axis: [..., width] -> [..., width]. Ba et al. 2016, arXiv 1607.06450.
 class LayerNorm final : public Module {
@@ -17,11 +24,13 @@ class LayerNorm final : public Module {
     /// The divisor: sqrt(variance + epsilon), or sample deviation + epsilon; or RMS norm, without a mean.
     kernel::NormScale scale = kernel::NormScale::variance;
   };
-  /// Gain 1 and bias 0, [width].
+  /// Gain 1 and bias 0, [width]. Fails for a width below 1 and a negative epsilon.
   LayerNorm(int64_t width, const Options& options)
-      : gain(constant_parameter(Shape{width}, 1)),
+      : gain(constant_parameter(Shape{at_least_one("LayerNorm: width", width)}, 1)),
         bias(options.bias ? constant_parameter(Shape{width}, 0) : Tensor()),
-        options_(options) {}
+        options_(options) {
+    legal_epsilon("LayerNorm", options.epsilon);
+  }
   /// x [..., width] -> [..., width].
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);
@@ -43,9 +52,11 @@ class LayerNorm final : public Module {
 /// mean and no bias. Zhang and Sennrich 2019, arXiv 1910.07467.
 class RMSNorm final : public Module {
  public:
-  /// Gain 1, [width]. The default epsilon is that of LLaMA 2 and 3.
+  /// Gain 1, [width]. The default epsilon is that of LLaMA 2 and 3. Fails for a width below 1 and a negative
+  /// epsilon.
   explicit RMSNorm(int64_t width, double epsilon = 1e-5)
-      : gain(constant_parameter(Shape{width}, 1)), epsilon_(epsilon) {}
+      : gain(constant_parameter(Shape{at_least_one("RMSNorm: width", width)}, 1)),
+        epsilon_(legal_epsilon("RMSNorm", epsilon)) {}
   /// x [..., width] -> [..., width].
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);

@@ -42,6 +42,7 @@
 #include "heed/nn/short_convolution.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/decode/beam_search.h"
+#include "heed/train/decode/check_decoding.h"
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/load_translator.h"
 #include "heed/train/decode/sampling.h"

@@ -1,9 +1,13 @@
 // Widths of query and key-value heads, and key-value heads repeated for the query heads that share them.
 #include "heed/attention/base/grouped_query.h"
 
+#include "heed/nn/legal_values.h"
+
 namespace heed {
 
 int64_t query_width(const AttentionConfig& config) {
+  at_least_one("attention: d_model", config.d_model);
+  legal_dropout("attention: dropout", config.dropout);
   if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
     fail("attention: ", config.heads, " heads do not divide the width ", config.d_model,
          ". Use a divisor of it.");
@@ -14,7 +18,8 @@ int64_t query_width(const AttentionConfig& config) {
 }
 
 int64_t key_value_width(const AttentionConfig& config) {
-  if (config.kv_heads == 0) return query_width(config);
+  const int64_t width = query_width(config);
+  if (config.kv_heads == 0) return width;
   if (config.kv_heads < 0 || config.heads % config.kv_heads != 0) {
     fail("attention: ", config.kv_heads, " key heads do not divide ", config.heads,
          " heads. Use a divisor of them, or 0 for as many.");

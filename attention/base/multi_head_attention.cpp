@@ -72,6 +72,7 @@ Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
 
 Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const ModuleScope within(this);
+  check_call(given, config_);
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");

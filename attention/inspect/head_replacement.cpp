@@ -18,6 +18,8 @@ namespace {
 /// Names of replacements, in the order of HeadReplacement::Kind.
 constexpr std::array<std::string_view, 5> replacement_names{"zero", "mean", "uniform", "identity", "band"};
 
+constexpr int64_t max_band = 999'999;  // limit of band:w
+
 /// A tensor of these values, in the dtype and on the device of another tensor.
 Tensor tensor_like(const Tensor& other, std::span<const float> values, const Shape& shape) {
   return constant_table<float>(values, shape, other.device(), other.dtype());
@@ -133,9 +135,12 @@ HeadReplacement HeadReplacement::parse(const std::string& spec) {
   HeadReplacement out{.kind = static_cast<Kind>(found - replacement_names.begin())};
   for (const auto& [key, value] : parsed.options) {
     const std::optional<int64_t> width = parsed_integer(value);
-    if (out.kind != Kind::band || key != "w" || !width || *width < 0 || *width >= 1'000'000)
+    if (out.kind != Kind::band || key != "w")
       fail(advice("--by", "HeadReplacement"), " '", spec,
            "': only a band has an option, its width: band:w=3 for |i - j| <= 3.");
+    if (!width || *width < 0 || *width > max_band)
+      fail(advice("--by", "HeadReplacement"), " '", spec, "': w = ", shown(value), ". It must be 0 to ",
+           max_band, ": band:w=3 keeps |i - j| <= 3.");
     out.width = *width;
   }
   return out;
@@ -147,11 +152,24 @@ std::string HeadReplacement::name() const {
 
 void HeadAblation::replace(const std::vector<ModelHead>& heads) {
   replaced_.clear();
+  model_modules_.clear();
+  first_name_ = heads.empty() ? "" : heads[0].name;
+  const bool are_known =
+      std::ranges::all_of(heads, [](const auto& head) { return head.model_modules != nullptr; });
   for (const ModelHead& head : heads) {
+    if (are_known) model_modules_.insert(head.model_modules->begin(), head.model_modules->end());
     if (head.module == nullptr)
       fail("HeadAblation: head ", head.head, " has no attention. Take heads of heads_of_model().");
     replaced_[head.module].insert(head.head);
   }
+}
+
+void HeadAblation::check_model(const Module& module) {
+  if (model_modules_.empty()) return;
+  if (!model_modules_.contains(&module))
+    fail("HeadAblation: this pass calls an attention outside of the model that the head '", first_name_,
+         "' is of, so that is not replaced. Take heads of heads_of_model() of the model that runs.");
+  if (replaced_.contains(&module)) model_modules_.clear();  // the model is the right one
 }
 
 std::vector<int64_t> HeadAblation::replaced_heads(const Module& module) const {
@@ -205,6 +223,7 @@ std::vector<float> HeadAblation::mean_output(const Module& module, const Tensor&
 }
 
 Tensor HeadAblation::edit_heads(const Module& module, const Tensor& heads, const AttentionInput&) {
+  check_model(module);
   const bool by_mean = by_.kind == HeadReplacement::Kind::mean;
   if (!by_mean && by_.kind != HeadReplacement::Kind::zero) return heads;
   const std::vector<int64_t> replaced = replaced_heads(module);

@@ -45,7 +45,9 @@ class HeadAblation final : public HeadEditor {
   /// is that of the call itself, over its batch and positions.
   explicit HeadAblation(const HeadReplacement& by, const MeanOutputs* means = nullptr)
       : by_(by), means_(means) {}
-  /// Sets the heads to replace from now on. A forward pass fails where an attention lacks one of them.
+  /// Sets the heads to replace from now on. A forward pass fails where an attention lacks one of them, and
+  /// where it calls an attention outside of the models that heads_of_model() found the heads in, before any
+  /// of the heads.
   void replace(const std::vector<ModelHead>& heads);
   std::vector<int64_t> mapped_heads(const Module& module) const override;
   Tensor edit_map(const Module& module, const Tensor& map, const AttentionInput& input) override;
@@ -53,10 +55,15 @@ class HeadAblation final : public HeadEditor {
 
  private:
   std::vector<int64_t> replaced_heads(const Module& module) const;
+  void check_model(const Module& module);
   std::vector<float> mean_output(const Module& module, const Tensor& heads) const;
   HeadReplacement by_;
   const MeanOutputs* means_;
   std::map<const Module*, std::set<int64_t>> replaced_;
+  std::string first_name_;  // name of the first head to replace; errors say it
+  // The modules of the models that have these heads; empty when unknown, and once one of the heads was
+  // called.
+  std::set<const Module*> model_modules_ = {};
 };
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/ascii.h"
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
@@ -33,6 +34,9 @@ std::vector<ModelHead> heads_of_model(Module& model, const ForwardPass& forward)
     fail(
         "the attentions of this model have no heads that can be edited. The forward pass must give its "
         "context to every attention.");
+  std::set<const Module*> modules;
+  visit_modules(model, [&](const std::string&, Module& child) { modules.insert(&child); });
+  const auto model_modules = std::make_shared<const std::set<const Module*>>(std::move(modules));
   std::vector<ModelHead> out;
   for (size_t i = 0; i < finder.modules.size(); ++i) {
     const std::string layer = name_of(model, finder.modules[i]);
@@ -40,8 +44,11 @@ std::vector<ModelHead> heads_of_model(Module& model, const ForwardPass& forward)
       fail("the forward pass calls an attention of ", finder.counts[i],
            " heads that is not part of the model. List it in fields().");
     for (int64_t head = 0; head < finder.counts[i]; ++head)
-      out.push_back(
-          {.name = text(layer, ".", head), .layer = layer, .module = finder.modules[i], .head = head});
+      out.push_back({.name = text(layer, ".", head),
+                     .layer = layer,
+                     .module = finder.modules[i],
+                     .head = head,
+                     .model_modules = model_modules});
   }
   return out;
 }
@@ -51,7 +58,7 @@ std::vector<ModelHead> named_heads(const std::vector<ModelHead>& all, const std:
   std::set<std::string> taken, layers;
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
+    const std::string name(without_blanks(std::string_view(list).substr(begin, end - begin)));
     begin = end + 1;
     bool found = false;
     for (const ModelHead& head : all) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct ModelHead {
   std::string layer{};             ///< "blocks.0.attention"
   const Module* module = nullptr;  ///< the attention
   int64_t head = 0;                ///< number of the head, from 0
+  /// All modules of the model that has the head, for HeadAblation to know it by; null: unknown.
+  std::shared_ptr<const std::set<const Module*>> model_modules{};
 };
 
 /// A forward pass of a model over an input of the caller's choice, which gives the context to every module.

@@ -12,6 +12,7 @@
 // units [H, hidden] u, cell.input [4 width, width] and cell.inner [4 width, width] W: gates i, f, g, o
 #include <cmath>
 
+#include "heed/attention/base/call_checks.h"
 #include "heed/attention/base/grouped_query.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/recompute.h"
@@ -113,6 +114,7 @@ class LstmnAttention final : public Attention {
 
   Tensor forward(const AttentionInput& given) override {
     const ModuleScope within(this);
+    check_call(given, config_);
     const AttentionInput input = with_finite_padding(given, config_.cross);
     check(input);
     LstmnCache own_cache;

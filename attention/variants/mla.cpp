@@ -68,6 +68,7 @@ class LatentAttention final : public Attention {
 
   Tensor forward(const AttentionInput& given) override {
     const ModuleScope within(this);
+    check_call(given, config_);
     const AttentionInput input = with_finite_padding(given, config_.cross);
     auto* cache = cache_of<KeyValueCache>(input);
     if (!input.keys) fail("attention: no keys were given. Each query brings its own key here.");

@@ -12,11 +12,14 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   return reduction == Reduction::mean ? mean(losses) : sum(losses);
 }
 
-/// Fails unless x and its target compute in one dtype and broadcast.
+/// Fails unless x and its target have one shape and compute in one dtype: [32, 1] and [32] would broadcast to
+/// [32, 32].
 void check_pair(const char* loss, const Tensor& x, const Tensor& target) {
   agree(loss, x, target);
   check_float(loss, x);
-  broadcast(loss, x.shape(), target.shape());
+  if (!(x.shape() == target.shape()))
+    fail(loss, ": x is ", x.shape(), " and its target ", target.shape(),
+         ". Both must have one shape: reshape() or expand() the target.");
 }
 
 /// Fails unless each target is one of the classes or `ignore`. On a GPU, gather() finds those above.

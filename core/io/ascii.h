@@ -1,5 +1,8 @@
-// Letters and digits of ASCII, independent of the locale, which the functions of the C library are not.
+// Letters, digits and blanks of ASCII, independent of the locale, which the functions of the C library are
+// not.
 #pragma once
+
+#include <string_view>
 
 namespace heed {
 
@@ -13,5 +16,10 @@ constexpr bool is_ascii_alphanumeric(char c) {
 constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 /// The capital letter of a to z; every other byte as it is.
 constexpr char ascii_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+/// The text without blanks and tabs at both ends.
+constexpr std::string_view without_blanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == text.npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
 
 }  // namespace heed

@@ -52,6 +52,36 @@ TEST_CASE("layered spec: attentions take turns over the layers") {
   check_attention("gla:rank=4*3,softmax");
 }
 
+TEST_CASE("layered spec: a part whose layers are all named again is refused, and replaced by with_layers()") {
+  CHECK_THROWS_WITH(parse_layered_spec("softmax;0=gla;0=linear"),
+                    containing("'softmax;0=gla;0=linear': 'gla' of layer 0 has no effect, since later parts "
+                               "name that, too. Name each layer once."));
+  CHECK_THROWS_WITH(parse_layered_spec("softmax;1-3=gla;3=dot;0-2=linear"),
+                    containing("'gla' of the layers 1 to 3 has no effect"));
+  CHECK(parse_layered_spec("softmax;0-9223372036854775807=gla;2=linear").of(2) == "linear");
+  CHECK_THROWS_WITH(parse_layered_spec("softmax;2=gla;0-9223372036854775807=linear"),
+                    containing("no effect"));
+  CHECK(with_layers("softmax;0=gla", "linear", "0") == "softmax;0=linear");
+  CHECK(with_layers("softmax;0-1,4=gla", "linear", "0,1") == "softmax;4=gla;0,1=linear");
+  CHECK(with_layers("softmax;0-1=gla", "linear", "0") == "softmax;0-1=gla;0=linear");
+}
+
+TEST_CASE("layered spec: blanks around its words are left out") {
+  using List = std::vector<std::string>;
+  CHECK(parse_layered_spec("gla *3, softmax").turns == List{"gla", "gla", "gla", "softmax"});
+  CHECK(parse_layered_spec(" gla* 2 ,softmax ; 0, 2 = linear ").of(2) == "linear");
+  CHECK(parse_layered_spec("gla:rank=4, scale=1 , softmax").turns == List{"gla:rank=4,scale=1", "softmax"});
+  CHECK(parse_layers("1 - 2, 5").size() == 2);
+  check_attention("linear: epsilon = 1e-5");
+}
+
+TEST_CASE("layered spec: parentheses, which only lists of several attentions have, are refused") {
+  for (const char* text : {"(gla*3,softmax)", "(gla*3),softmax", "gla*3,(softmax)"})
+    CHECK_THROWS_WITH(check_attention(text),
+                      containing("parentheses are for lists, as in heed compare. Write gla*3,softmax."));
+  CHECK_THROWS_WITH(check_attention("softmax;0=(gla)"), containing("Write softmax;0=gla."));
+}
+
 TEST_CASE("layered spec: a list is cut at specs, but not within parentheses") {
   using List = std::vector<std::string>;
   CHECK(split_spec_list("a:x=1,y=2,b") == List{"a:x=1,y=2", "b"});

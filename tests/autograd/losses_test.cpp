@@ -28,13 +28,24 @@ void check_gradients(const Function& loss, const std::vector<Tensor>& inputs) {
   CHECK(report.relative <= 1e-6);
 }
 
-TEST_CASE("losses: mean squared error, broadcast, in three reductions") {
+TEST_CASE("losses: mean squared error in three reductions") {
   const DefaultDevice device(any_device());
-  const Tensor x = Tensor::from({1, 2, 3, 5}, Shape{2, 2}), target = Tensor::from({1, 1});
+  const Tensor x = Tensor::from({1, 2, 3, 5}, Shape{2, 2}),
+               target = expand(Tensor::from({1, 1}), Shape{2, 2});
   CHECK(mse_loss(x, target).item() == 5.25);
   CHECK(mse_loss(x, target, Reduction::sum).item() == 21);
   CHECK(mse_loss(x, target, Reduction::none).to_host() == std::vector<float>{0, 1, 4, 16});
-  check_gradients([](auto in) { return mse_loss(in[0], in[1]); }, {normal({3, 4}, 1), normal({4}, 2)});
+  check_gradients([](auto in) { return mse_loss(in[0], in[1]); }, {normal({3, 4}, 1), normal({3, 4}, 2)});
+}
+
+TEST_CASE("losses: targets of another shape are refused, also where they would broadcast") {
+  const Tensor x = Tensor::zeros(Shape{32, 1}), target = Tensor::zeros(Shape{32});
+  CHECK_THROWS_WITH(mse_loss(x, target), containing("mse_loss: x is [32, 1] and its target [32]. Both must "
+                                                    "have one shape: reshape() or expand() the target."));
+  CHECK_THROWS_WITH(binary_cross_entropy_with_logits(target, x),
+                    containing("binary_cross_entropy_with_logits: x is [32] and its target [32, 1]."));
+  CHECK_THROWS_WITH(kl_divergence(x, Tensor::zeros(Shape{1})), containing("kl_divergence: x is [32, 1]"));
+  CHECK(mse_loss(x, reshape(target, x.shape())).item() == 0);
 }
 
 TEST_CASE("losses: binary cross entropy of logits, weighted, and finite for huge ones") {

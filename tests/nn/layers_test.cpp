@@ -101,6 +101,25 @@ TEST_CASE("linear: fan_in draws the bias, too, within 1 / sqrt(inputs)") {
   CHECK(squares == Approx(0.125 * 0.125 / 3).epsilon(0.1));
 }
 
+TEST_CASE("layers: sizes, rates and epsilons that cannot be are refused with the legal ones") {
+  Rng rng(1);
+  CHECK_THROWS_WITH(Linear(0, 4, rng), containing("Linear: in = 0. It must be at least 1."));
+  CHECK_THROWS_WITH(Linear(4, -1, rng), containing("Linear: out = -1. It must be at least 1."));
+  CHECK_THROWS_WITH(Embedding(0, 4, Init::xavier, rng), containing("Embedding: vocabulary = 0. It must be"));
+  CHECK_THROWS_WITH(Embedding(4, 0, Init::normal, rng), containing("Embedding: width = 0. It must be"));
+  CHECK_THROWS_WITH(Embedding(4, 4, Init::normal, rng, -1), containing("Embedding: deviation = -1."));
+  CHECK_THROWS_WITH(RMSNorm(4, -1),
+                    containing("RMSNorm: epsilon = -1. It must be at least 0, such as 1e-5."));
+  CHECK_THROWS_WITH(RMSNorm(0), containing("RMSNorm: width = 0."));
+  CHECK_THROWS_WITH(LayerNorm(4, {.epsilon = -1}), containing("LayerNorm: epsilon = -1."));
+  CHECK_THROWS_WITH(LayerNorm(4, {.epsilon = NAN}), containing("LayerNorm: epsilon = "));
+  CHECK_THROWS_WITH(LayerNorm(0, {}), containing("LayerNorm: width = 0."));
+  for (const double rate : {2.0, 1.0, -0.5})
+    CHECK_THROWS_WITH(
+        FeedForward(4, 4, {.dropout = rate}, rng),
+        containing(text("FeedForward: dropout = ", rate, ". It must be at least 0 and below 1.")));
+}
+
 TEST_CASE("embedding: rows by id, and gradients back to them") {
   const DefaultDevice device(any_device());
   Rng rng(1);

@@ -254,6 +254,8 @@ TEST_CASE("module: a parameter that is not used and a leaf that is not listed ar
                     containing("[2, 5]") && containing("that no module names"));
   CHECK_THROWS_WITH(check_listed(module, sum(x)),
                     containing("does not depend on the parameter named.weight"));
+  CHECK_THROWS_WITH(check_listed(module, sum(module.named(x)).detach()),
+                    containing("the loss has no gradient") && containing("NoGrad") && containing("detach()"));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "heed/core/io/ascii.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/table_text.h"
@@ -28,7 +29,7 @@ std::vector<std::string> list_of(const ParsedArguments& arguments, const std::st
   for (const std::string& list : arguments.options.at(option)) {
     for (size_t at = 0; at <= list.size();) {
       const size_t end = std::min(list.find(',', at), list.size());
-      out.push_back(list.substr(at, end - at));
+      out.emplace_back(without_blanks(std::string_view(list).substr(at, end - at)));
       at = end + 1;
     }
   }

@@ -90,6 +90,8 @@ struct TrainOptions {
   bool estimate = true;
   int64_t overfit_batches = 0;  ///< number of first batches that are trained on; 0: all
   void fields(Fields& f);       ///< names every setting of [train], with its help
+  /// `optimizer`, with the groups of `groups` where it has none of its own.
+  OptimizerOptions optimizer_with_groups() const;
 };
 
 /// The group "decode": how outputs are decoded for scores and translations.

@@ -15,6 +15,12 @@ void ModelOptions::fields(Fields& f) {
   recurrent.fields(f);
 }
 
+OptimizerOptions TrainOptions::optimizer_with_groups() const {
+  OptimizerOptions out = optimizer;
+  if (out.groups.empty()) out.groups = parse_groups(groups, "train.groups: ");
+  return out;
+}
+
 void TrainOptions::fields(Fields& f) {
   f("seed", seed, {0, std::numeric_limits<int64_t>::max()},
     "seed of the weights, the data order and dropout");

@@ -48,6 +48,15 @@ void DecodingBatch::check_state() const {
   if (state_.encoded && state_.encoded.extent(0) != rows)
     fail(function_, ": there are ", rows, " prompts, and the state is of ", state_.encoded.extent(0),
          " sources. Give one prompt for each source.");
+  const auto check_rows = [&](const char* part, size_t index, int64_t count) {
+    if (count > 0 && count != rows)
+      fail(function_, ": there are ", rows, " prompts, and ", part, " ", index, " of the state is of ", count,
+           " sequences. Begin with start(), or give as many prompts.");
+  };
+  for (size_t i = 0; i < state_.tensors.size(); ++i)
+    if (state_.tensors[i]) check_rows("tensor", i, state_.tensors[i].extent(0));
+  for (size_t i = 0; i < state_.cache.size(); ++i)
+    check_rows("cache", i, sequences_of(*state_.cache[i].self));
 }
 
 void DecodingBatch::check_logits(const Tensor& logits) const {

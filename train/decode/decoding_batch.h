@@ -19,7 +19,7 @@ class DecodingBatch {
   enum class WhenFull { restart, stop };
   /// `function` begins errors. Without `state`, decoding begins at model.start(); with one, a batch that is
   /// full stops, since its state cannot be made again. Fails for an empty prompt, for negative ids, for a
-  /// prompt that is too long where the batch stops, and for a state that does not fit.
+  /// prompt that is too long where the batch stops, and for a state of another number of sequences.
   DecodingBatch(std::string function, const AutoregressiveModel& model,
                 std::vector<std::vector<int32_t>> prompts, const std::vector<int32_t>& stop_tokens,
                 std::optional<Decoding> state, WhenFull when_full);

@@ -9,10 +9,9 @@
 namespace heed {
 namespace {
 
-/// Index of the first maximum; 0 when all numbers are NaN.
+/// Index of the first maximum of numbers without NaN.
 int32_t index_of_largest(const float* x, int64_t count) {
-  const float* maximum = std::find(x, x + count, largest(x, count));
-  return maximum == x + count ? 0 : static_cast<int32_t>(maximum - x);
+  return static_cast<int32_t>(std::find(x, x + count, largest(x, count)) - x);
 }
 
 }  // namespace
@@ -29,7 +28,7 @@ std::vector<Hypothesis> greedy_batch(const AutoregressiveModel& model,
   std::iota(active.begin(), active.end(), size_t{0});
   if (std::ranges::count(limits, 0) > 0) return out;  // then all limits are 0
   while (!active.empty()) {
-    const NextTokenScores next(batch.read(), options.forbidden_tokens);
+    const NextTokenScores next("greedy", batch.read(), options.forbidden_tokens);
     std::vector<size_t> unfinished;
     std::vector<int32_t> unfinished_rows;
     for (size_t row = 0; row < active.size(); ++row) {

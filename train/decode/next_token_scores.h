@@ -1,8 +1,10 @@
-// Logits and log probabilities of the next token, on the host, for greedy decoding and beam search.
+// Logits and log probabilities of the next token, on the host, and checks of them.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "heed/nn/transformer.h"
@@ -22,8 +24,10 @@ constexpr float impossible = -std::numeric_limits<float>::infinity();
 /// Logits and log probabilities [rows, V] of the next token, on the host; forbidden tokens have -inf.
 class NextTokenScores {
  public:
-  /// From the logits [rows, V] of a model. Forbidden ids outside of 0 <= id < V are none.
-  NextTokenScores(const Tensor& model_logits, const std::vector<int32_t>& forbidden);
+  /// From the logits [rows, V] of a model. Negative forbidden ids are none. Fails for those of V and above,
+  /// and as check_logits() does. `function` begins errors.
+  NextTokenScores(const std::string& function, const Tensor& model_logits,
+                  const std::vector<int32_t>& forbidden);
   /// [vocabulary] logits of a row.
   const float* logits(int64_t row) const { return logits_.data<float>() + row * vocabulary; }
   /// [vocabulary] log probabilities of a row, in nats.
@@ -34,6 +38,10 @@ class NextTokenScores {
  private:
   Tensor logits_, log_;
 };
+
+/// Fails unless one row of logits [V] tells which token is probable: Fault::numeric for NaN and +inf, and for
+/// -inf alone Fault::usage. `function` begins the error.
+void check_logits(const std::string& function, std::span<const float> logits);
 
 /// The maximum of x[0, count).
 float largest(const float* x, int64_t count);

@@ -7,6 +7,7 @@
 
 #include "heed/core/settings_in_errors.h"
 #include "heed/train/decode/decoding_batch.h"
+#include "heed/train/decode/next_token_scores.h"
 
 namespace heed {
 
@@ -27,11 +28,7 @@ void SampleOptions::check() const {
 
 int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
                    Rng& rng) {
-  for (const float logit : logits) {
-    if (std::isnan(logit))
-      fail(Fault::numeric, advice("generate", "sample"), ": the model's logits are not numbers. ",
-           advice("Take an earlier checkpoint: --checkpoint.", "Take an earlier checkpoint."));
-  }
+  check_logits(advice("generate", "sample"), logits);
   if (options.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(options.repetition_penalty);
     std::vector<bool> seen(logits.size());

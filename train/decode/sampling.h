@@ -40,7 +40,7 @@ struct SampleOptions {
 /// Samples one token: applies the repetition penalty over `context` (Keskar et al. 2019, arXiv 1909.05858,
 /// section 4.1), the temperature, top-k, then top-p (Holtzman et al. 2020, arXiv 1904.09751, section 3.1).
 /// Ties go to the smaller id. Uses one number of `rng`, or none when only one token is left. Changes the
-/// logits [V].
+/// logits [V]. Fails for those that check_logits() refuses.
 int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
                    Rng& rng);
 

@@ -37,11 +37,8 @@ std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool
 
 /// The optimizer of the model's parameters, in the groups of the settings.
 std::unique_ptr<Optimizer> make_optimizer(Config& config, Module& model) {
-  return make_weights(config, [&] {
-    OptimizerOptions options = config.train.optimizer;
-    if (options.groups.empty()) options.groups = parse_groups(config.train.groups, "train.groups: ");
-    return std::make_unique<Optimizer>(model, options);
-  });
+  return make_weights(
+      config, [&] { return std::make_unique<Optimizer>(model, config.train.optimizer_with_groups()); });
 }
 
 /// Estimates the run, and shows that on the line of progress.

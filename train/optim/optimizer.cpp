@@ -18,7 +18,6 @@
 #include "heed/core/launch.h"
 
 namespace heed {
-
 namespace {
 
 /// x = min(max(x, -bound), bound).
@@ -51,16 +50,20 @@ struct Grouped {
 /// Fails for a group to which no tensor of the module belongs; one that is frozen already counts.
 void check_used(const std::vector<Named>& tensors, const std::vector<ParameterGroup>& groups) {
   std::vector<bool> used(groups.size());
+  std::vector<std::string> names;
   for (const Named& one : tensors) {
-    const int64_t group = group_of(groups, one.name, *one.tensor);
-    if (group >= 0) used[static_cast<size_t>(group)] = true;
+    if (const int64_t group = group_of(groups, one.name, *one.tensor); group >= 0)
+      used[static_cast<size_t>(group)] = true;
+    names.push_back(one.name);
   }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (!used[i])
-      fail("optimizer: the group ", shown(groups[i].match),
-           " chooses no parameter that no group before it has. The model's are: ", tensors.front().name,
-           " to ", tensors.back().name, "; heed::summary(model) lists them.");
-  }
+  const auto unused = std::ranges::find(used, false);
+  if (unused == used.end()) return;
+  const std::string& match = groups[static_cast<size_t>(unused - used.begin())].match;
+  std::string near;
+  for (const std::string& name : names_near(match, names, 3)) near += (near.empty() ? "" : ", ") + name;
+  fail("optimizer: the group ", shown(match),
+       " chooses no parameter that earlier groups lack. Near it are: ", near,
+       ". heed::summary(model) lists all.");
 }
 
 /// The parameters: those without a group first, of each group the matrices first.
@@ -81,13 +84,12 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   check_names(module);
   options.check();
   check_groups(options.groups);
-  if (!options.groups.empty()) {
-    check_used(tensors(module), options.groups);
+  check_used(tensors(module), options.groups);
+  if (std::ranges::any_of(options.groups, &ParameterGroup::frozen))
     freeze(module, [&](const std::string& name, const Tensor& parameter) {
       const int64_t group = group_of(options.groups, name, parameter);
       return group >= 0 && options.groups[static_cast<size_t>(group)].frozen;
     });
-  }
   const std::vector<Named> named = parameters(module);
   if (named.empty()) {
     const size_t frozen = tensors(module).size();

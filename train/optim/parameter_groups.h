@@ -16,9 +16,9 @@ class Fields;
 /// it.
 struct ParameterGroup {
   /// Dotted names of parameters, in which * stands for any letters and ? for one: "encoder.*.bias". With
-  /// `predicate` a name of the group for messages.
+  /// `predicate` a text without * and ? is a name of the group for messages.
   std::string match = {};
-  /// Chooses parameters by name and value, in place of `match`; programs alone can set it.
+  /// Chooses parameters by name and value, among those of a `match` with * or ?; programs alone can set it.
   std::function<bool(const std::string& name, const Tensor& parameter)> predicate = {};
   /// Weight decay of all its parameters, vectors too; empty: as without a group.
   std::optional<double> weight_decay = {};
@@ -30,12 +30,16 @@ struct ParameterGroup {
 
 /// The groups as one text: "*.bias: weight_decay=0; encoder.*: rate=0.1, frozen=true".
 std::string to_string(const std::vector<ParameterGroup>& groups);
-/// The groups of such a text; none of an empty one. Fails at what cannot be read; `where` begins the message.
+/// The groups of such a text; none of an empty one. Fails at what cannot be read, and for a group without
+/// options; `where` begins the message.
 std::vector<ParameterGroup> parse_groups(const std::string& groups, const std::string& where);
 /// Fails unless rates and decays are finite and at least 0.
 void check_groups(const std::vector<ParameterGroup>& groups);
 
 /// The index of the first group that chooses a parameter of this name; -1: none.
 int64_t group_of(const std::vector<ParameterGroup>& groups, const std::string& name, const Tensor& parameter);
+/// The `count` names that need the fewest edits to match a pattern, such as "encodr.*"; the nearest first.
+std::vector<std::string> names_near(const std::string& pattern, const std::vector<std::string>& names,
+                                    size_t count);
 
 }  // namespace heed

@@ -113,6 +113,7 @@ TEST_CASE("head editors: the heads of a model of its own are named by its attent
   CHECK(all[4].module == model.attentions[1].get());
   CHECK(all[4].head == 1);
   CHECK(named_heads(all, "attentions.0.2,attentions.1").size() == 4);
+  CHECK(named_heads(all, " attentions.0.2, attentions.1 ").size() == 4);
   CHECK_THROWS_WITH(named_heads(all, "attentions.0.3"),
                     containing("named_heads: there is no head 'attentions.0.3'. There are: attentions.0.0 to "
                                "attentions.0.2, attentions.1.0 to attentions.1.2"));
@@ -214,6 +215,23 @@ TEST_CASE("head editors: the effect of each head is the change of the loss witho
   CHECK_THROWS_WITH(head_effects(model, loss, {heads_of(other)[0]}), containing("the model has no head"));
 }
 
+TEST_CASE("head editors: an ablation of heads of another model is refused when an attention is called") {
+  TwoAttentions model, other;
+  const NoGrad no_grad;
+  const Tensor x = random_input(2);
+  for (const auto kind : {HeadReplacement::Kind::zero, HeadReplacement::Kind::uniform}) {
+    HeadAblation ablation({.kind = kind});
+    ablation.replace({heads_of(other)[4]});
+    CHECK_THROWS_WITH(model(x, {.editor = &ablation}),
+                      containing("outside of the model that the head 'attentions.1.1' is of"));
+    ablation.replace({heads_of(model)[0], heads_of(other)[4]});  // an ensemble of both
+    CHECK_NOTHROW(model(x, {.editor = &ablation}));
+    CHECK_NOTHROW(other(x, {.editor = &ablation}));
+    ablation.replace({});
+    CHECK_NOTHROW(model(x, {.editor = &ablation}));
+  }
+}
+
 TEST_CASE("head editors: heads that do not exist and passes that do not fit are refused by name") {
   TwoAttentions model;
   const NoGrad no_grad;
@@ -251,6 +269,9 @@ TEST_CASE("head editors: heads that do not exist and passes that do not fit are 
   model(x, {.recorder = &recorder});
   CHECK_THROWS_WITH(HeadPatch(recorder).replace({heads[1]}), containing("was recorded in 2 calls"));
   CHECK_THROWS_WITH(HeadReplacement::parse("zeros"), containing("HeadReplacement 'zeros' is unknown"));
+  for (const char* width : {"-1", "x", "1000000"})
+    CHECK_THROWS_WITH(HeadReplacement::parse(text("band:w=", width)),
+                      containing(text("w = ", width, ". It must be 0 to 999999: band:w=3 keeps")));
   const SettingsSourceScope shell(SettingsSource::command_line);
   CHECK_THROWS_WITH(HeadReplacement::parse("zeros"), containing("--by 'zeros' is unknown"));
   CHECK_THROWS_WITH(named_heads(heads_of(model), "x"), containing("--heads: there is no head 'x'"));

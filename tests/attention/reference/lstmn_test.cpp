@@ -161,8 +161,9 @@ TEST_CASE("lstmn: forced to look at the last slot it is an ordinary LSTM", "[lst
 TEST_CASE("lstmn: keys that are not the queries, biases and wrong options are refused", "[lstmn]") {
   const Made made = make("lstmn", {.width = 4, .heads = 2, .hidden = 2});
   const Tensor x = normal(Shape{1, 3, 4}, 1);
-  CHECK_THROWS_WITH(made.attention->forward({.queries = x, .keys = normal(Shape{1, 5, 4}, 1)}),
-                    containing("keys are the queries"));
+  CHECK_THROWS_WITH(
+      made.attention->forward({.queries = x, .keys = normal(Shape{1, 5, 4}, 1), .mask = Mask::causal()}),
+      containing("keys are the queries"));
   const Tensor bias = Tensor::zeros(Shape{1, 1, 3, 3}, DType::f64);
   CHECK_THROWS_WITH(made.attention->forward({.queries = x, .keys = x, .mask = Mask::causal().with(bias)}),
                     containing("no bias"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/autograd/in_place.h"
 #include "heed/core/settings_in_errors.h"
 #include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
@@ -283,6 +284,50 @@ TEST_CASE("generation: prompts, stop tokens and options that cannot be are refus
     CHECK_THROWS_WITH(sample(model, {1}, {.top_k = -3}), containing("sample: top_k = -3"));
     const SettingsSourceScope shell(SettingsSource::command_line);
     CHECK_THROWS_WITH(sample(model, {1}, {.top_k = -3}), containing("generate: --top-k = -3"));
+  }
+}
+
+TEST_CASE("generation: forbidden tokens that the model lacks, and all of them, are refused") {
+  for (const auto& to : {decoder_only(), own_model()}) {
+    const AutoregressiveModel& model = *to.model;
+    const char* outside = "forbidden_tokens has the id 7, and the model has a vocabulary of 7";
+    CHECK_THROWS_WITH(greedy(model, {1}, {.forbidden_tokens = {7}}), containing(text("greedy: ", outside)));
+    CHECK_THROWS_WITH(beam_search(model, {1}, {.forbidden_tokens = {7}}),
+                      containing(text("beam_search: ", outside)));
+    const Ids all{0, 1, 2, 3, 4, 5, 6}, but_last{0, 1, 2, 3, 4, 5};
+    CHECK_THROWS_WITH(greedy(model, {1}, {.forbidden_tokens = all}),
+                      containing("greedy: every token has a logit of -inf, or is forbidden. Allow one."));
+    CHECK_THROWS_WITH(beam_search(model, {1}, {.forbidden_tokens = all}), containing("beam_search: every"));
+    CHECK(greedy(model, {1}, {.max_new_tokens = 2, .forbidden_tokens = but_last}) == Ids{6, 6});
+  }
+}
+
+TEST_CASE("generation: logits that are not finite give an error in place of tokens") {
+  for (const float bad : {NAN, INFINITY}) {
+    const Continued to = own_model();
+    fill_(static_cast<OwnModel&>(*to.model).output.weight, bad);
+    const AutoregressiveModel& model = *to.model;
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { greedy(model, {1}); }, [&] { beam_search(model, {1}); }, [&] { sample(model, {1}); }})
+      CHECK(fault_of(call) == Fault::numeric);
+    CHECK_THROWS_WITH(greedy(model, {1}), containing("greedy: the model gave a logit of "));
+  }
+  std::vector<float> none(3, -INFINITY);
+  Rng rng(1);
+  CHECK_THROWS_WITH(draw_token(none, {}, {}, rng), containing("sample: every token has a logit of -inf"));
+}
+
+TEST_CASE("generation: a state of another number of sequences is refused by its part") {
+  for (const auto& to : {decoder_only(), own_model()}) {
+    const NoGrad no_grad;
+    const auto used = [&] {
+      Decoding state = to.model->start();
+      to.model->next(Tensor::of<int32_t>(Ids{1, 2}, Shape{2, 1}), state);
+      return state;
+    };
+    CHECK_THROWS_WITH(greedy(*to.model, {1}, {}, used()), containing("greedy: there are 1 prompts, and ") &&
+                                                              containing("0 of the state is of 2"));
+    CHECK(greedy_batch(*to.model, {{1}, {2}}, {.max_new_tokens = 1}, used()).size() == 2);
   }
 }
 

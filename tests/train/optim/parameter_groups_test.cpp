@@ -43,7 +43,7 @@ void train(TwoLayers& model, Optimizer& optimizer, int steps, double rate = 0.01
 
 TEST_CASE("parameter groups: their text is read and written, and what is wrong with it is named") {
   const std::string words =
-      "*.bias: weight_decay=0; first.*: weight_decay=0.2, rate=0.5; second.*: frozen=true; x:";
+      "*.bias: weight_decay=0; first.*: weight_decay=0.2, rate=0.5; second.*: frozen=true; x: rate=1";
   const std::vector<ParameterGroup> groups = parse_groups(words, "");
   REQUIRE(groups.size() == 4);
   CHECK((groups[1].match == "first.*" && groups[1].rate == 0.5 && groups[1].weight_decay == 0.2));
@@ -54,6 +54,10 @@ TEST_CASE("parameter groups: their text is read and written, and what is wrong w
   CHECK_THROWS_WITH(parse_groups("a: rate", ""), containing("'rate' of the group a is not key=value"));
   CHECK_THROWS_WITH(parse_groups("a: rat=1", ""), containing("Did you mean 'rate'?"));
   CHECK_THROWS_WITH(parse_groups("a: rate=x", ""), containing("rate = x is not legal"));
+  for (const char* nothing : {"a:", "a: ,", "b: rate=1; a: "})
+    CHECK_THROWS_WITH(parse_groups(nothing, "file: "),
+                      containing("file: the group a has no options. Give one"));
+  CHECK(parse_groups(to_string({{.match = "a"}}), "")[0].match == "a");
   CHECK_THROWS_WITH(check_groups({{.match = "a", .rate = -1}}), containing("rate = -1"));
   CHECK_THROWS_WITH(check_groups({{.match = "a;b"}}), containing("contains ';'"));
   const Tensor x = Tensor::zeros(Shape{2});
@@ -126,6 +130,34 @@ TEST_CASE(
   CHECK(parameters(model).size() == 2);
   CHECK_THROWS_WITH(Optimizer(model, {.groups = {{.match = "third.*", .rate = 2}}}),
                     containing("the group third.* chooses no parameter"));
+  CHECK_THROWS_WITH(Optimizer(model, {.groups = {{.match = "secnd.?ias", .rate = 2}}}),
+                    containing("Near it are: second.bias, "));
+}
+
+TEST_CASE("parameter groups: a wildcard and a predicate must both hold") {
+  const auto is_vector = [](const std::string&, const Tensor& x) { return x.rank() < 2; };
+  const std::vector<ParameterGroup> groups{{.match = "first.*", .predicate = is_vector},
+                                           {.match = "vectors", .predicate = is_vector}};
+  const Tensor vector = Tensor::zeros(Shape{2}), matrix = Tensor::zeros(Shape{2, 2});
+  CHECK(group_of(groups, "first.bias", vector) == 0);
+  CHECK(group_of(groups, "first.weight", matrix) == -1);
+  CHECK(group_of(groups, "second.bias", vector) == 1);  // without a wildcard, `match` is a name alone
+  TwoLayers model;
+  const ParameterGroup none{.match = "third.*", .predicate = is_vector, .rate = 2};
+  CHECK_THROWS_WITH(Optimizer(model, {.groups = {none}}), containing("the group third.* chooses no"));
+}
+
+TEST_CASE("freeze: a choice of no tensor is refused, and one of tensors that are frozen is not") {
+  TwoLayers model;
+  const auto called = [](const char* wanted) {
+    return [wanted](const std::string& name, const Tensor&) { return name == wanted; };
+  };
+  const char* places = "chooses none of the module's 4 tensors, which are first.weight to second.bias";
+  CHECK_THROWS_WITH(freeze(model, called("third")), containing(text("freeze: the choice ", places)));
+  CHECK_THROWS_WITH(unfreeze(model, called("third")), containing(text("unfreeze: the choice ", places)));
+  freeze(model, called("first.bias"));
+  freeze(model, called("first.bias"));
+  CHECK(parameters(model).size() == 3);
 }
 
 TEST_CASE("parameter groups: moments are resumed with the same groups only") {
