@@ -39,8 +39,7 @@ Mask EncoderModel::mask(const Tensor& lengths) const {
 
 Tensor EncoderModel::without_padding(const Tensor& x, const std::shared_ptr<const Packing>& packing) const {
   if (!packing || first_) return x;
-  if (x.rank() == 3) return packing->packed(x);
-  return reshape(packing->packed(reshape(x, Shape{x.extent(0), x.extent(1), 1})), Shape{1, -1});
+  return x.rank() == 3 ? packing->packed(x) : packing->packed_ids(x);
 }
 
 Tensor EncoderModel::vectors(const Tensor& x) const {
@@ -57,12 +56,7 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
     return encoder_(x, mask(lengths), {}, {}, nullptr, context);
   }
   if (first_) x = packing->packed(x);
-  if (positions) {
-    const Tensor column = reshape(positions, Shape{packing->batch(), packing->sequences.longest, 1});
-    x = position.at(x, reshape(packing->packed(column), Shape{1, -1}));
-  } else {
-    x = position.at(x, *packing);
-  }
+  x = positions ? position.at(x, packing->packed_ids(positions)) : position.at(x, *packing);
   const Mask mask = causal_ ? Mask::packed(packing) & Mask::causal() : Mask::packed(packing);
   return encoder_(dropout(x, dropout_, context.rng, packing->places), mask, {}, {}, nullptr, context);
 }

@@ -68,6 +68,10 @@ Packing Packing::to(Device device) const {
 
 Tensor Packing::packed(const Tensor& x) const { return pack_padded(x, sequences, num_tokens()); }
 
+Tensor Packing::packed_ids(const Tensor& ids) const {
+  return reshape(packed(reshape(ids, Shape{ids.extent(0), ids.extent(1), 1})), Shape{1, num_tokens()});
+}
+
 Tensor Packing::padded(const Tensor& x) const { return pad_packed(x, sequences); }
 
 Tensor Packing::padded_heads(const Tensor& heads) const {

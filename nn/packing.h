@@ -32,6 +32,8 @@ struct Packing {
 
   /// The tokens of padded x [B, T, W] -> [1, N, W].
   Tensor packed(const Tensor& x) const;
+  /// The tokens of padded ids or positions, i32 [B, T] -> [1, N].
+  Tensor packed_ids(const Tensor& ids) const;
   /// Packed x [1, N, W] -> [B, T, W], with zeros in padding.
   Tensor padded(const Tensor& x) const;
   /// Heads [1, H, N, d] -> [B, H, T, d], with zeros in padding; an empty tensor stays empty.

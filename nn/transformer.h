@@ -69,7 +69,7 @@ class Embedder final : public Module {
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   /// `first`: the position of the first token. Dropout needs `rng`; null when evaluating.
   Tensor operator()(const Tensor& ids, int64_t first, Rng* rng) const;
-  /// The same for the tokens of ids [B, T] that `packing` keeps -> [1, N, width].
+  /// The same for packed ids [1, N] -> [1, N, width].
   Tensor packed(const Tensor& ids, const Packing& packing, Rng* rng) const;
   /// The embeddings without positions. Ids past the vocabulary select rows of `more` [n, width].
   Tensor vectors(const Tensor& ids, const Tensor& more = {}) const;
@@ -213,6 +213,9 @@ class DecoderOnly final : public AutoregressiveModel {
               Rng& rng);
   /// ids i32 [B, T] -> logits [B, T, V].
   Tensor operator()(const Tensor& ids, const ForwardContext& context) const;
+  /// Documents one after the other, without padding: ids i32 [1, N], lengths i32 [D] with the sum N -> logits
+  /// [1, N, V]. No token attends to another document, and positions begin at 0 in each.
+  Tensor documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const;
   Decoding start() const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
   int64_t max_length() const override { return max_length_; }

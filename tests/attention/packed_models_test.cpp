@@ -163,6 +163,27 @@ TEST_CASE("packed models: a translator has the logits and gradients of padded se
   }
 }
 
+TEST_CASE("packed models: documents in one row are as if each were alone") {
+  for (const char* attention : {"softmax", "linear", "gla", "window:left=2,right=0"}) {
+    CAPTURE(attention);
+    Rng rng(6);
+    TransformerConfig config = small_config();
+    config.position = PositionKind::learned;
+    DecoderOnly model(config, vocabulary, attention_factory(attention), rng);
+    convert(model, DType::f64);
+    const Tensor text = ids({1, 4, 2, 7, 5, 3, 3, 1, 8, 0, 6, 2}, 1);
+    const Tensor logits = model.documents(text, lengths({5, 1, 6}), {});
+    int64_t first = 0;
+    for (const int64_t length : {5, 1, 6}) {
+      const Tensor alone = model(view::slice(text, 1, first, first + length), {});
+      CHECK(apart(view::slice(logits.detach(), 1, first, first + length), alone.detach()) < 1e-11);
+      first += length;
+    }
+    CHECK_THROWS_WITH(model.documents(text, lengths({5, 1}), {}),
+                      Catch::Contains("[1, 12]") && Catch::Contains("6 tokens"));
+  }
+}
+
 TEST_CASE("packed models: only the first places of each sequence, in order, are a packing") {
   CHECK(Packing::of_places(lengths({0, 1, 2, 5, 6}), 2, 5)->num_tokens() == 5);
   for (const std::vector<int32_t>& places :
