@@ -90,7 +90,7 @@ struct Breakdown {
 };
 
 Breakdown break_down(Workload& work, int64_t rounds, const Card& card, bool is_predicted) {
-  work.batch = [first = work.batch(0)](int64_t) { return first; };  // all steps are alike
+  work.batch = [batch = work.batch](int64_t) { return batch(0); };  // all steps are alike
   Stepper step(work);
   Breakdown out{.is_predicted = is_predicted};
   out.batch = to_string(work.batch(0).tensors.at(0).shape());

@@ -206,10 +206,12 @@ Workload classifier(std::shared_ptr<Config> config, const Classifier::Options& o
     x = Tensor(Shape{batch, length, options.features});
     fill_uniform(x, 0, 1, rng);
   }
-  const Tensor classes = Tensor::of<int32_t>(random_ids(batch, 0, options.classes, rng), Shape{batch});
+  x = x.to(Device::cpu);  // from where Prefetch copies it to the device
+  const Tensor classes =
+      Tensor::of<int32_t>(random_ids(batch, 0, options.classes, rng), Shape{batch}, Device::cpu);
   Workload work;
   const Classifier* net = model.get();
-  work.batch = [=](int64_t) { return Batch{{x, classes}}; };
+  work.batch = [=](int64_t) { return Batch{{x.to(default_device), classes.to(default_device)}}; };
   work.loss = [=](const Batch& given, const ForwardContext& context) {
     return cross_entropy((*net)(given.tensors[0], {}, context), given.tensors[1]);
   };

@@ -17,7 +17,7 @@ struct Workload {
   std::shared_ptr<Config> config;
   std::unique_ptr<Module> model;
   int64_t period = 1;
-  std::function<Batch(int64_t step)> batch;
+  std::function<Batch(int64_t step)> batch;  ///< on the default device of the thread that calls it
   std::function<Tensor(const Batch&, const ForwardContext&)> loss;
   std::function<double(int64_t step)>
       tokens;  ///< tokens of a step without padding: targets, or inputs of an encoder
