@@ -110,9 +110,9 @@ void compare_packed(const FastmaxSizes& s, PolynomialParams params, DType dtype)
   CHECK(distance(y.dv, want.dv) < near);
 }
 
-const Lengths some_lengths{150, 70, 0, 1, 64, 9}, other_lengths{1, 100, 33, 0, 65, 130};
-const FastmaxSizes same_rows{150, 150, 6, 7, some_lengths, some_lengths},
-    with_key_lengths{150, 150, 5, 9, some_lengths, some_lengths, {150, 40, 0, 1, 50, 0}};
+const Lengths some_lengths{140, 66, 0, 9}, other_lengths{100, 0, 33, 1};
+const FastmaxSizes same_rows{140, 140, 4, 7, some_lengths, some_lengths},
+    with_key_lengths{140, 140, 3, 9, some_lengths, some_lengths, {140, 40, 0, 0}};
 
 PolynomialParams params_of(const std::vector<double>& coefficients, PolynomialPath path, bool causal) {
   return {.coefficients = coefficients,
@@ -130,13 +130,13 @@ TEST_CASE("packed fastmax: as padded rows, for each degree and path") {
   for (const std::vector<double>& coefficients :
        {std::vector<double>{1, 1}, {1, 1, 0.5}, {0.5, 0.3, 0.2, 0.1}}) {
     for (const PolynomialPath path : {PolynomialPath::factored, PolynomialPath::dense}) {
-      for (const FastmaxSizes& s : {same_rows, with_key_lengths}) {
-        for (const bool causal : {false, true}) compare_packed(s, params_of(coefficients, path, causal), dtype);
-      }
       const PolynomialParams cross = params_of(coefficients, path, /*causal=*/false);
-      compare_packed({150, 130, 6, 7, some_lengths, other_lengths}, cross, dtype);
-      compare_packed({150, 90, 6, 7, some_lengths, {}, {90, 3, 0, 50, 90, 0}}, cross, dtype);
-      compare_packed({70, 130, 6, 7, {}, other_lengths, {1, 100, 33, 0, 20, 130}}, cross, dtype);
+      compare_packed(same_rows, params_of(coefficients, path, /*causal=*/true), dtype);
+      compare_packed(with_key_lengths, cross, dtype);
+      if (coefficients.size() != 3) continue;
+      compare_packed({140, 100, 3, 7, some_lengths, other_lengths}, cross, dtype);
+      compare_packed({140, 70, 3, 7, some_lengths, {}, {70, 3, 0, 50}}, cross, dtype);
+      compare_packed({20, 100, 3, 7, {}, other_lengths, {100, 0, 20, 1}}, cross, dtype);
     }
   }
 }
@@ -152,7 +152,6 @@ TEST_CASE("packed fastmax: as padded rows, whatever is dropped") {
         params.dropout = 0.3;
         params.drops = drops;
         params.draw = {.seed = 77, .stream = 5, .tick = Tensor::of<int64_t>(std::vector<int64_t>{3}, {1})};
-        compare_packed(same_rows, params, DType::f32);
         compare_packed(with_key_lengths, params, DType::f32);
       }
     }
