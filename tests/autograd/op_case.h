@@ -52,5 +52,6 @@ std::vector<OpCase> scan_cases();
 std::vector<OpCase> recurrence_cases();
 std::vector<OpCase> tree_cases();
 std::vector<OpCase> fastmax_cases();
+std::vector<OpCase> packed_cases();
 
 }  // namespace heed::plain

@@ -19,7 +19,7 @@ namespace {
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
   for (auto family : {arithmetic_cases, shape_cases, row_cases, attention_cases, score_cases, position_cases,
-                      scan_cases, recurrence_cases, tree_cases, fastmax_cases}) {
+                      scan_cases, recurrence_cases, tree_cases, fastmax_cases, packed_cases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;

@@ -24,13 +24,13 @@ struct BackCall : AttentionScores<T> {
 
   BackCall(const AttentionBackTensors& t, const AttentionParams& params)
       : AttentionScores<T>(t.q, t.k, t.v, params),
-        qs(t.q),
-        ks(t.k),
-        vs(t.v),
-        douts(t.dout),
-        dqs(t.dq),
-        dks(t.dk),
-        dvs(t.dv),
+        qs(t.q, this->query_starts),
+        ks(t.k, this->key_starts),
+        vs(t.v, this->key_starts),
+        douts(t.dout, this->query_starts),
+        dqs(t.dq, this->query_starts),
+        dks(t.dk, this->key_starts),
+        dvs(t.dv, this->key_starts),
         dropout(params.dropout, params.draw) {}
 };
 
@@ -51,8 +51,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
   const int64_t num_tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / num_tiles;
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
   const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
-  const int64_t num_queries = min(x.Tq - query_begin, int64_t{tile_rows}),
+  const int64_t num_queries = min(x.num_queries(b) - query_begin, int64_t{tile_rows}),
                 column_begin = int64_t{blockIdx.y} * D;
+  if (num_queries <= 0) return;  // past the end of a packed sequence
   const int64_t key_end = x.num_keys_before(b, query_begin + num_queries);
   const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     const int64_t i = query_begin + thread.row(r);
-    stats[r] = i < x.Tq ? x.stats[head * x.Tq + i] : RowStats<T>{infinity<T>, T(0)};
+    stats[r] = thread.row(r) < num_queries ? x.stats[head * x.Tq + i] : RowStats<T>{infinity<T>, T(0)};
   }
   T* diagonals = x.diagonals == nullptr || column_begin > 0
                      ? nullptr
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const int64_t key = j + thread.key(n);
-        const bool is_pair = i < x.Tq && key < key_end && x.sees(i, key);
+        const bool is_pair = thread.row(r) < num_queries && key < key_end && x.sees(i, key);
         T softcap_grad = T(0), grad_score = T(0);
         if (is_pair) {
           const T score = score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad);
@@ -154,8 +155,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(BackCall<T> x
   for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
     for (int n = 0; n < C; ++n) dq[r][n] *= x.scale;
-    const int64_t i = query_begin + thread.row(r);
-    if (i < x.Tq) cuda::put_columns(thread, dq[r], x.d - column_begin, x.dqs.at(b, h, i) + column_begin);
+    if (thread.row(r) < num_queries)
+      cuda::put_columns(thread, dq[r], x.d - column_begin,
+                        x.dqs.at(b, h, query_begin + thread.row(r)) + column_begin);
   }
 }
 
@@ -177,11 +179,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   const int64_t num_tiles = cuda::tiles_of(x.Tk), key_head = blockIdx.x / num_tiles, kv_heads = x.H / x.group;
   const int64_t b = key_head / kv_heads, kv_head = key_head % kv_heads;
   const int64_t key_begin = blockIdx.x % num_tiles * tile_rows;  // early keys have the most queries
-  const int64_t num_rows = min(x.Tk - key_begin, int64_t{tile_rows}), column_begin = int64_t{blockIdx.y} * D;
+  const int64_t num_rows = min(x.key_rows(b) - key_begin, int64_t{tile_rows}),
+                column_begin = int64_t{blockIdx.y} * D;
+  if (num_rows <= 0) return;  // past the end of a packed sequence
   const int64_t num_keys = within(x.num_keys(b) - key_begin, 0, num_rows);
-  const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows;
+  const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows,
+                query_end = x.num_queries(b);
   const int64_t steps_per_head =
-      num_keys == 0 || query_begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - query_begin);  // tiles of queries
+      num_keys == 0 || query_begin >= query_end ? 0 : cuda::tiles_of(query_end - query_begin);  // of queries
   const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
 
@@ -197,11 +202,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   };
   const auto fetch_q = [&](int64_t step, int64_t c) {
     const int64_t i = first_query_of_step(step);
-    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, head_of_step(step), i) + c, x.qs.ld, x.Tq - i, x.d - c);
+    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, head_of_step(step), i) + c, x.qs.ld, query_end - i, x.d - c);
   };
   const auto fetch_dout = [&](int64_t step, int64_t c) {
     const int64_t i = first_query_of_step(step);
-    cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, head_of_step(step), i) + c, x.douts.ld, x.Tq - i,
+    cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, head_of_step(step), i) + c, x.douts.ld, query_end - i,
                            x.dv - c);
   };
 
@@ -218,7 +223,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   }
   for (int64_t step = 0; step < num_steps; ++step) {
     const int64_t h = head_of_step(step), i = first_query_of_step(step),
-                  num_queries = min(x.Tq - i, int64_t{tile_rows});
+                  num_queries = min(query_end - i, int64_t{tile_rows});
     T scores[rows_per_thread][4], grad_scores[rows_per_thread][4];
     cuda::clear(scores);
     cuda::clear(grad_scores);
@@ -226,7 +231,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int64_t query = i + thread.key(n);
-      stats[n] = query < x.Tq ? x.stats[(b * x.H + h) * x.Tq + query] : RowStats<T>{infinity<T>, T(0)};
+      stats[n] = query < query_end ? x.stats[(b * x.H + h) * x.Tq + query] : RowStats<T>{infinity<T>, T(0)};
     }
     // The dropout mask of the tile, and its products [64 keys, 64 queries]: scores = k . q, grad_scores = v .
     // dout.
@@ -257,7 +262,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const int64_t query = i + thread.key(n);
-        const bool is_pair = key < num_keys && query < x.Tq && x.sees(query, key_begin + key);
+        const bool is_pair = key < num_keys && query < query_end && x.sees(query, key_begin + key);
         T softcap_grad = T(0);
         PairGradient<T> gradients{T(0), T(0)};
         if (is_pair) {
@@ -335,7 +340,7 @@ void launch(const BackCall<T>& call) {
 template <class T>
 void backward(const AttentionBackTensors& t, const AttentionParams& params) {
   BackCall<T> call(t, params);
-  const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
+  const Tensor stats = row_stats<T>(call, t.out, t.lse, t.dout);
   call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
   Tensor diagonals;
   if (t.drelative) {

@@ -31,8 +31,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
   // Causal tiles with most keys run first.
   const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
-  const int64_t num_queries = min(x.Tq - query_begin, int64_t{tile_rows}),
+  const int64_t num_queries = min(x.num_queries(b) - query_begin, int64_t{tile_rows}),
                 column_begin = int64_t{blockIdx.y} * D;
+  if (num_queries <= 0) return;  // past the end of a packed sequence
   const int64_t key_end = x.num_keys_before(b, query_begin + num_queries);
   const bool fits_tile = x.d <= D;
   const int depth = static_cast<int>((min(x.d, int64_t{D}) + 3) / 4 * 4);
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
       for (int n = 0; n < 4; ++n) {
         const int64_t key = j + thread.key(n);
         T softcap_grad;
-        const bool is_pair = i < x.Tq && key < key_end && x.sees(i, key);
+        const bool is_pair = thread.row(r) < num_queries && key < key_end && x.sees(i, key);
         scores[r][n] =
             is_pair ? score_of(x, scale_log2, b, h, i, key, scores[r][n], softcap_grad) : minus_infinity<T>;
       }
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
     const T inverse = rows.finish(r, lse);
 #pragma unroll
     for (int n = 0; n < C; ++n) output_sum[r][n] *= inverse;
+    if (thread.row(r) >= num_queries) continue;
     const int64_t i = query_begin + thread.row(r);
-    if (i >= x.Tq) continue;
     cuda::put_columns(thread, output_sum[r], x.dv - column_begin, x.outs.at(b, h, i) + column_begin);
     if (thread.x == 0 && column_begin == 0) x.lse.put(head * x.Tq + i, lse);
   }

@@ -111,10 +111,10 @@ struct DeviceForwardCall : AttentionScores<T> {
   DeviceForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                     const Tensor& out, const Tensor& all_lse)
       : AttentionScores<T>(q, k, v, params),
-        qs(q),
-        ks(k),
-        vs(v),
-        outs(out),
+        qs(q, this->query_starts),
+        ks(k, this->key_starts),
+        vs(v, this->key_starts),
+        outs(out, this->query_starts),
         lse(all_lse, this->B * this->H * this->Tq),
         dropout(params.dropout, params.draw) {}
 };

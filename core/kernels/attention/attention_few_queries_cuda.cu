@@ -102,6 +102,7 @@ __global__ void __launch_bounds__(threads) forward_rows(FewQueriesCall<T> x) {
   T* weights = query + x.weights_offset(P);
   __shared__ T scratch[cuda::lanes];
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
+  if (i >= x.num_queries(b)) return;  // past the end of a packed sequence
   const int64_t kv_head = h / x.group, split = blockIdx.y, key_begin = split * x.keys_per_split,
                 key_end = min(x.num_keys_before(b, i + 1), key_begin + x.keys_per_split);
   const T* q = x.qs.at(b, h, i);
@@ -159,6 +160,7 @@ __global__ void __launch_bounds__(threads) join_splits(FewQueriesCall<T> x) {
   __shared__ T factors[threads], scratch[cuda::lanes];
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t row = blockIdx.x, i = row % x.Tq, h = row / x.Tq % x.H, b = row / x.Tq / x.H;
+  if (i >= x.num_queries(b)) return;  // past the end of a packed sequence
   const T* stats = x.split_stats + (row * x.splits + thread) * 2;
   const T split_max = thread < x.splits ? stats[0] : minus_infinity<T>,
           row_max = cuda::block_max(split_max, minus_infinity<T>, scratch);

@@ -215,10 +215,10 @@ inline int64_t flops_of_pairs(int64_t pairs, const AttentionShape& call, Directi
 }
 
 /// Floating-point operations of a dense call. Counts pairs in groups of 16 queries, as the CPU computes them,
-/// and ignores key lengths.
+/// and ignores key lengths: packed sequences count as the longest of them.
 inline int64_t attention_flops(AttentionShape call, Direction direction) {
   constexpr int64_t queries_per_group = 16;
-  call.key_lengths = nullptr;
+  call.key_lengths = call.query_starts = call.key_starts = nullptr;  // in the memory of the device
   int64_t pairs_of_head = 0;
   for (int64_t begin = 0; begin < call.Tq; begin += queries_per_group) {
     const int64_t end = std::min(begin + queries_per_group, call.Tq);

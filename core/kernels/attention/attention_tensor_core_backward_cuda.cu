@@ -12,7 +12,7 @@ constexpr int block_rows = 64;  // rows of a block
 /// Inputs and outputs of the kernel.
 template <class E>
 struct BackCall : AttentionScores<float> {
-  PackedRows<E> qs, ks, vs, douts;
+  RoundedRows<E> qs, ks, vs, douts;
   HeadView<float> dqs, dks, dvs;
   const RowStats<float>* stats;
   DeviceDraw dropout;
@@ -24,7 +24,7 @@ struct BackCall : AttentionScores<float> {
 /// turns.
 template <class E, int D, bool keys_are_rows, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
-  constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
+  constexpr int ld = rounded_ld<E, D>, N = key_tile / 8;
   E* row_qk = cuda::shared<E>();                    // q, or k
   E* row_vdout = row_qk + block_rows * ld;          // dout, or v
   E* column_qk = row_vdout + block_rows * ld;       // k, or q: two buffers
@@ -39,12 +39,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
                 row_head = block_head % heads_of_rows;
   const int64_t tile = blockIdx.x % num_tiles,
                 row_begin = (keys_are_rows ? tile : num_tiles - 1 - tile) * block_rows;
-  const int64_t num_rows = min(length - row_begin, int64_t{block_rows});
+  const int64_t num_rows =
+      min((keys_are_rows ? x.key_rows(b) : x.num_queries(b)) - row_begin, int64_t{block_rows});
+  if (num_rows <= 0) return;  // past the end of a packed sequence
   const int64_t num_present = keys_are_rows ? within(x.num_keys(b) - row_begin, 0, num_rows) : num_rows;
   const int64_t columns_begin = keys_are_rows ? x.first_query_of(row_begin) / key_tile * key_tile : 0;
   const int64_t columns_end = !keys_are_rows     ? x.num_keys_before(b, row_begin + num_rows)
                               : num_present == 0 ? columns_begin
-                                                 : x.Tq;
+                                                 : x.num_queries(b);
   const int64_t steps_per_head =
       columns_begin < columns_end ? (columns_end - columns_begin + key_tile - 1) / key_tile : 0;
   const int64_t num_steps = keys_are_rows ? steps_per_head * x.group : steps_per_head;
@@ -60,25 +62,25 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     const int64_t n = column_of_step(step),
                   column_head = keys_are_rows ? head_of_step(step) : row_head / x.group;
     const int64_t buffer = step % 2 * key_tile * ld;
-    fetch_packed<E, D, key_tile>(
+    fetch_rounded<E, D, key_tile>(
         column_qk + buffer, (keys_are_rows ? x.qs : x.ks).template at<D>(b, column_head, n), columns_end - n);
-    fetch_packed<E, D, key_tile>(column_vdout + buffer,
+    fetch_rounded<E, D, key_tile>(column_vdout + buffer,
                                  (keys_are_rows ? x.douts : x.vs).template at<D>(b, column_head, n),
                                  columns_end - n);
     cuda::commit_copies();
   };
   if (!keys_are_rows && static_cast<int>(threadIdx.x) < block_rows) {
-    const int64_t i = row_begin + threadIdx.x;
-    stats[threadIdx.x] =
-        i < x.Tq ? x.stats[(b * x.H + row_head) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
+    stats[threadIdx.x] = static_cast<int>(threadIdx.x) < num_rows
+                             ? x.stats[(b * x.H + row_head) * x.Tq + row_begin + threadIdx.x]
+                             : RowStats<float>{infinity<float>, 0.0F};
   }
   WarpAccumulator<1, D / 8> dq_or_dk, dv;  // dv where rows are keys
   dq_or_dk.clear();
   if constexpr (keys_are_rows) dv.clear();
   if (num_steps > 0) {
-    fetch_packed<E, D, block_rows>(
+    fetch_rounded<E, D, block_rows>(
         row_qk, (keys_are_rows ? x.ks : x.qs).template at<D>(b, row_head, row_begin), num_present);
-    fetch_packed<E, D, block_rows>(
+    fetch_rounded<E, D, block_rows>(
         row_vdout, (keys_are_rows ? x.vs : x.douts).template at<D>(b, row_head, row_begin), num_present);
     fetch(0);
   }
@@ -94,7 +96,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     if (keys_are_rows && static_cast<int>(threadIdx.x) < key_tile) {
       const int64_t i = column_begin + threadIdx.x;
       stats[threadIdx.x] =
-          i < x.Tq ? x.stats[(b * x.H + h) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
+          i < columns_end ? x.stats[(b * x.H + h) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
     }
     const int64_t query_begin = keys_are_rows ? column_begin : row_begin,
                   key_begin = keys_are_rows ? row_begin : column_begin;
@@ -119,7 +121,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
       const int visible_begin = keys_are_rows ? queries_not_seeing(x, row_begin + row, column_begin) : 0;
       const int visible_end = !keys_are_rows ? keys_seen(x, row_begin + row, column_begin, columns_end)
                               : row < num_present
-                                  ? static_cast<int>(min(x.Tq - column_begin, int64_t{key_tile}))
+                                  ? static_cast<int>(min(columns_end - column_begin, int64_t{key_tile}))
                                   : 0;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
@@ -150,11 +152,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   }
   const auto store = [&](const WarpAccumulator<1, D / 8>& sums, const HeadView<float>& gradient,
                          int64_t width, float scale) {
+    float* rows = gradient.at(b, row_head, row_begin);
     store_warp_rows(
         thread, sums, width,
         [&](int m, int half) {
           const int row = thread.row<1>(m, half);
-          return row < num_rows ? gradient.at(b, row_head, row_begin + row) : nullptr;
+          return row < num_rows ? rows + row * gradient.ld : nullptr;
         },
         [&](int, int) { return RowFactors{scale}; });
   };
@@ -172,21 +175,22 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
 /// numbers, then launches one block per 64 queries of a head for dq, and one per 64 keys of a key head for dk
 /// and dv.
 void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams& params) {
-  const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
-  with_packed(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = packed<E>(t.q, D), all_k = packed<E>(t.k, D), all_v = packed<E>(t.v, D),
-                 all_dout = packed<E>(t.dout, D);
-    const BackCall<E> call{{t.q, t.k, t.v, params},
-                           {all_q, t.q},
-                           {all_k, t.k},
-                           {all_v, t.v},
-                           {all_dout, t.dout},
-                           HeadView<float>(t.dq),
-                           HeadView<float>(t.dk),
-                           HeadView<float>(t.dv),
+  const AttentionScores<float> scores(t.q, t.k, t.v, params);
+  const Tensor stats = row_stats<float>(scores, t.out, t.lse, t.dout);
+  with_rounded(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = rounded_copy<E>(t.q, D, params.queries), all_k = rounded_copy<E>(t.k, D, params.keys), all_v = rounded_copy<E>(t.v, D, params.keys),
+                 all_dout = rounded_copy<E>(t.dout, D, params.queries);
+    const BackCall<E> call{scores,
+                           all_q,
+                           all_k,
+                           all_v,
+                           all_dout,
+                           HeadView<float>(t.dq, scores.query_starts),
+                           HeadView<float>(t.dk, scores.key_starts),
+                           HeadView<float>(t.dv, scores.key_starts),
                            reinterpret_cast<const RowStats<float>*>(stats.data<float>()),
                            DeviceDraw(params.dropout, params.draw)};
-    constexpr int bytes = (2 * block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
+    constexpr int bytes = (2 * block_rows + 4 * key_tile) * rounded_ld<E, D> * static_cast<int>(sizeof(E)) +
                           key_tile * static_cast<int>(sizeof(RowStats<float>)) + KeepMask::bytes;
     const auto grid = [&](int64_t heads, int64_t length) {
       return tile_grid(heads * ceil_div(length, block_rows), 1, bytes);

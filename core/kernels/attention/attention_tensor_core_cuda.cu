@@ -12,7 +12,7 @@ constexpr int block_rows = 4 * 16 * M;  // queries of the four warps of a block
 /// Inputs and outputs of the kernel.
 template <class E>
 struct ForwardCall : AttentionScores<float> {
-  PackedRows<E> qs, ks, vs;
+  RoundedRows<E> qs, ks, vs;
   HeadView<float> outs;
   LseView<float> lse;
   DeviceDraw dropout;
@@ -24,7 +24,7 @@ struct ForwardCall : AttentionScores<float> {
 /// with an online softmax. Two buffers of keys and values take turns.
 template <class E, int D, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
-  constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
+  constexpr int ld = rounded_ld<E, D>, N = key_tile / 8;
   E* q_tile = cuda::shared<E>();
   E* k_tiles = q_tile + block_rows * ld;     // two buffers
   E* v_tiles = k_tiles + 2 * key_tile * ld;  // two buffers
@@ -33,8 +33,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   const int64_t num_tiles = ceil_div(x.Tq, block_rows), head = blockIdx.x / num_tiles, b = head / x.H,
                 h = head % x.H;
   const int64_t kv_head = h / x.group, query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * block_rows;
-  const int64_t num_queries = min(x.Tq - query_begin, int64_t{block_rows}),
-                key_end = x.num_keys_before(b, query_begin + num_queries);
+  const int num_queries = static_cast<int>(min(x.num_queries(b) - query_begin, int64_t{block_rows}));
+  if (num_queries <= 0) return;  // past the end of a packed sequence
+  const int64_t key_end = x.num_keys_before(b, query_begin + num_queries);
   // Each warp skips keys past the last one that its queries see. The widest rows leave no registers for that.
   constexpr bool skips_keys = D < 128;
   const int64_t warp_key_end =
@@ -46,8 +47,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
   const auto fetch_keys = [&](int64_t j) {
     const int64_t buffer = j / key_tile % 2 * key_tile * ld;
-    fetch_packed<E, D, key_tile>(k_tiles + buffer, x.ks.template at<D>(b, kv_head, j), key_end - j);
-    fetch_packed<E, D, key_tile>(v_tiles + buffer, x.vs.template at<D>(b, kv_head, j), key_end - j);
+    fetch_rounded<E, D, key_tile>(k_tiles + buffer, x.ks.template at<D>(b, kv_head, j), key_end - j);
+    fetch_rounded<E, D, key_tile>(v_tiles + buffer, x.vs.template at<D>(b, kv_head, j), key_end - j);
     cuda::commit_copies();
   };
   WarpOnlineSoftmax<M> rows;
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   WarpAccumulator<M, D / 8> output_sum;
   output_sum.clear();
   if (key_end > 0) {
-    fetch_packed<E, D, block_rows>(q_tile, x.qs.template at<D>(b, h, query_begin), num_queries);
+    fetch_rounded<E, D, block_rows>(q_tile, x.qs.template at<D>(b, h, query_begin), int64_t{num_queries});
     fetch_keys(0);
   }
   for (int64_t j = 0; j < key_end; j += key_tile) {
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
       cuda::wait_for_copies<0>();
     }
     if (has_dropout) {
-      keep_mask.draw(x.dropout, static_cast<int>(num_queries),
+      keep_mask.draw(x.dropout, num_queries,
                      static_cast<int>(min(key_end - j, int64_t{key_tile})),
                      [&](int i) { return x.dropout_index(b, h, query_begin + i, j); });
     }
@@ -114,6 +115,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     __syncthreads();
   }
   // out = output_sum / row_sum, and lse of each row.
+  const int num_rows = static_cast<int>(min(x.num_queries(b) - query_begin, int64_t{block_rows}));
+  float* out_rows = x.outs.at(b, h, query_begin);
   float inverse[M][2];
 #pragma unroll
   for (int m = 0; m < M; ++m) {
@@ -121,15 +124,15 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     for (int half = 0; half < 2; ++half) {
       RowLse<float> lse;
       inverse[m][half] = rows.finish(m, half, unit, lse);
-      const int64_t i = query_begin + thread.row<M>(m, half);
-      if (thread.lane % 4 == 0 && i < x.Tq) x.lse.put(head * x.Tq + i, lse);
+      const int row = thread.row<M>(m, half);
+      if (thread.lane % 4 == 0 && row < num_rows) x.lse.put(head * x.Tq + query_begin + row, lse);
     }
   }
   store_warp_rows(
       thread, output_sum, x.dv,
       [&](int m, int half) {
-        const int64_t i = query_begin + thread.row<M>(m, half);
-        return i < x.Tq ? x.outs.at(b, h, i) : nullptr;
+        const int row = thread.row<M>(m, half);
+        return row < num_rows ? out_rows + row * x.outs.ld : nullptr;
       },
       [&](int m, int half) { return RowFactors{inverse[m][half]}; });
 }
@@ -140,22 +143,23 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 /// D numbers and launches one block per 128 queries of a head.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse) {
-  with_packed(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
-    const float scale_log2 = AttentionScores<float>(q, k, v, params).scale_log2();
+  with_rounded(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = rounded_copy<E>(q, D, params.queries), all_k = rounded_copy<E>(k, D, params.keys), all_v = rounded_copy<E>(v, D, params.keys);
+    const AttentionScores<float> scores(q, k, v, params);
+    const float scale_log2 = scores.scale_log2();
     // Only a positive scale keeps the order of the scores and can divide sinks; others scale the scores at
     // once.
     const bool scales_late = scale_log2 > 1e-20F;
-    const ForwardCall<E> call{{q, k, v, params},
-                              {all_q, q},
-                              {all_k, k},
-                              {all_v, v},
-                              HeadView<float>(out),
-                              LseView<float>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
+    const ForwardCall<E> call{scores,
+                              all_q,
+                              all_k,
+                              all_v,
+                              HeadView<float>(out, scores.query_starts),
+                              LseView<float>(lse, scores.B * scores.H * scores.Tq),
                               DeviceDraw(params.dropout, params.draw),
                               scales_late ? 1.0F / scale_log2 : 1.0F};
     constexpr int bytes =
-        (block_rows + 4 * key_tile) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + 2 * KeepMask::bytes;
+        (block_rows + 4 * key_tile) * rounded_ld<E, D> * static_cast<int>(sizeof(E)) + 2 * KeepMask::bytes;
     const auto launch = [&]<Pairs pairs>() {
       cuda::run(forward<E, D, pairs>, tile_grid(call.B * call.H * ceil_div(call.Tq, block_rows), 1, bytes),
                 call);

@@ -1,5 +1,5 @@
-// Attention on the tensor cores: inputs packed as bf16 or tf32, their tiles in shared memory, and matrix
-// products by warps with 16 or 32 rows each. E is the type of the packed numbers, bf16 or tf32; D their
+// Attention on the tensor cores: inputs rounded to bf16 or tf32, their tiles in shared memory, and matrix
+// products by warps with 16 or 32 rows each. E is the type of the rounded numbers, bf16 or tf32; D their
 // number per row.
 #pragma once
 
@@ -18,62 +18,66 @@ inline constexpr int elements_per_piece = 16 / static_cast<int>(sizeof(E));
 /// Distance between the rows of a tile of D numbers: 16 bytes of padding, so that eight rows lie in different
 /// memory banks.
 template <class E, int D>
-inline constexpr int packed_ld = D + elements_per_piece<E>;
+inline constexpr int rounded_ld = D + elements_per_piece<E>;
 
-/// A packed tensor [B, H, T, D], contiguous, whose rows are padded with zeros.
+/// The rounded copy [B, H, T, D] of heads, contiguous, whose rows are padded with zeros.
 template <class E>
-struct PackedRows {
+struct RoundedRows {
   const E* data = nullptr;
   int64_t H = 0, T = 0;
 
-  /// From packed(x) and x.
-  PackedRows(const Tensor& packed, const Tensor& x)
-      : data(static_cast<const E*>(packed.raw())), H(x.extent(1)), T(x.extent(2)) {}
+  /// From rounded_copy().
+  RoundedRows(const Tensor& rounded)
+      : data(static_cast<const E*>(rounded.raw())), H(rounded.extent(1)), T(rounded.extent(2)) {}
   template <int D>
   __device__ const E* at(int64_t b, int64_t h, int64_t t) const {
     return data + ((b * H + h) * T + t) * D;
   }
 };
 
-/// Columns of packed rows for inputs of `width`: 32, 64 or 128.
-inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
+/// Columns of rounded rows for inputs of `width`: 32, 64 or 128.
+inline int rounded_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
-/// packed [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread writes
-/// 16 bytes.
+/// rounded_x [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread writes
+/// 16 bytes; those of rows past a packed sequence write nothing.
 template <class E>
-__global__ void pack_rows(HeadView<const float> x, int64_t rows, int64_t H, int64_t length, int64_t width,
-                          int D, E* packed_x) {
+__global__ void round_rows(HeadView<const float> x, int64_t rows, int64_t H, int64_t length, int64_t width,
+                          int D, E* rounded_x) {
   const int64_t first_element = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
   if (first_element >= rows * D) return;
   const int64_t row = first_element / D, first_column = first_element % D;
-  const float* x_row = x.at(row / length / H, row / length % H, row % length);
+  const int64_t b = row / length / H, t = row % length;
+  if (x.starts != nullptr && t >= x.starts[b + 1] - x.starts[b]) return;
+  const float* x_row = x.at(b, row / length % H, t);
   const auto number = [&](int64_t c) { return c < width ? x_row[c] : 0.0F; };
   if constexpr (std::is_same_v<E, bf16>) {
-    uint32_t packed[4];
+    uint32_t pairs[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
-      packed[n] = cuda::rounded_pair(number(first_column + 2 * n), number(first_column + 2 * n + 1));
-    *reinterpret_cast<uint4*>(packed_x + first_element) =
-        make_uint4(packed[0], packed[1], packed[2], packed[3]);
+      pairs[n] = cuda::rounded_pair(number(first_column + 2 * n), number(first_column + 2 * n + 1));
+    *reinterpret_cast<uint4*>(rounded_x + first_element) =
+        make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
   } else {
     const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first_column + n)).value; };
-    *reinterpret_cast<float4*>(packed_x + first_element) =
+    *reinterpret_cast<float4*>(rounded_x + first_element) =
         make_float4(rounded(0), rounded(1), rounded(2), rounded(3));
   }
 }
 
-/// x [B, H, T, width] rounded to E, as rows of D.
+/// x [B, H, T, width] rounded to E, as rows of D. Packed sequences x [1, H, N, width] become padded rows, of
+/// which those past a sequence have any value.
 template <class E>
-Tensor packed(const Tensor& x, int D) {
-  const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
+Tensor rounded_copy(const Tensor& x, int D, const PackedSequences& packed = {}) {
+  const int64_t B = packed ? packed.count() : x.extent(0), T = packed ? packed.longest : x.extent(2),
+                rows = B * x.extent(1) * T;
   const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
-  const Tensor packed_x(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
+  const Tensor rounded_x(Shape{B, x.extent(1), std::max<int64_t>(1, T), D}, dtype, x.device());
   const int64_t threads = rows * D / elements_per_piece<E>;
-  cuda::run(pack_rows<E>,
+  cuda::run(round_rows<E>,
             {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
-            HeadView<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D,
-            static_cast<E*>(packed_x.raw()));
-  return packed_x;
+            HeadView<const float>(x, data_or_null<int32_t>(packed.starts)), rows, x.extent(1), T, x.extent(3), D,
+            static_cast<E*>(rounded_x.raw()));
+  return rounded_x;
 }
 
 inline constexpr int key_tile = 64;  ///< number of columns of a tile: keys, or queries where keys are rows
@@ -81,20 +85,20 @@ inline constexpr int key_tile = 64;  ///< number of columns of a tile: keys, or 
 /// Starts to copy the rows row_at(0), ..., row_at(block_rows - 1) [D] into a tile; null rows become zeros.
 /// `valid_address` is any device address.
 template <class E, int D, int block_rows, class RowAt>
-__device__ inline void fetch_packed(E* tile, const E* valid_address, RowAt row_at) {
+__device__ inline void fetch_rounded(E* tile, const E* valid_address, RowAt row_at) {
   constexpr int pieces = D / elements_per_piece<E>;
   for (int e = static_cast<int>(threadIdx.x); e < block_rows * pieces; e += cuda::tile_threads) {
     const int row = e / pieces, c = e % pieces * elements_per_piece<E>;
     const E* source = row_at(row);
-    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, source != nullptr ? source + c : valid_address,
+    cuda::copy_async<16>(tile + row * rounded_ld<E, D> + c, source != nullptr ? source + c : valid_address,
                          source != nullptr ? 16 : 0);
   }
 }
 
 /// Starts to copy `count` consecutive rows [D] into a tile of `block_rows` rows, zeros past them.
 template <class E, int D, int block_rows>
-__device__ inline void fetch_packed(E* tile, const E* rows, int64_t count) {
-  fetch_packed<E, D, block_rows>(tile, rows, [=](int row) { return row < count ? rows + row * D : nullptr; });
+__device__ inline void fetch_rounded(E* tile, const E* rows, int64_t count) {
+  fetch_rounded<E, D, block_rows>(tile, rows, [=](int row) { return row < count ? rows + row * D : nullptr; });
 }
 
 /// A warp's sums [16 M, 8 N] as M times N accumulator fragments [16, 8]. Each lane holds four numbers
@@ -138,7 +142,7 @@ struct WarpThread {
 template <int D, int M>
 __device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const bf16* b,
                                  WarpAccumulator<M, key_tile / 8>& sums) {
-  constexpr int ld = packed_ld<bf16, D>;
+  constexpr int ld = rounded_ld<bf16, D>;
   const int matrix = thread.lane / 8, row = thread.lane % 8;
 #pragma unroll
   for (int c = 0; c < D; c += 16) {
@@ -168,7 +172,7 @@ __device__ inline void warp_dots(const WarpThread& thread, const bf16* a, const 
 template <int D, int M>
 __device__ inline void warp_dots(const WarpThread& thread, const tf32* a, const tf32* b,
                                  WarpAccumulator<M, key_tile / 8>& sums) {
-  constexpr int ld = packed_ld<tf32, D>;
+  constexpr int ld = rounded_ld<tf32, D>;
   const int g = thread.lane / 4, t = thread.lane % 4;
 #pragma unroll
   for (int c = 0; c < D; c += 8) {
@@ -195,7 +199,7 @@ __device__ inline void warp_dots(const WarpThread& thread, const tf32* a, const 
 template <int D, int M>
 __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& weights,
                                    const bf16* b, WarpAccumulator<M, D / 8>& sums) {
-  constexpr int ld = packed_ld<bf16, D>;
+  constexpr int ld = rounded_ld<bf16, D>;
   const int matrix = thread.lane / 8, row = thread.lane % 8;
 #pragma unroll
   for (int k = 0; k < key_tile / 16; ++k) {
@@ -229,7 +233,7 @@ __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulat
 template <int D, int M>
 __device__ inline void warp_gather(const WarpThread& thread, const WarpAccumulator<M, key_tile / 8>& weights,
                                    const tf32* b, WarpAccumulator<M, D / 8>& sums) {
-  constexpr int ld = packed_ld<tf32, D>;
+  constexpr int ld = rounded_ld<tf32, D>;
   const int g = thread.lane / 4, t = thread.lane % 4;
 #pragma unroll
   for (int k = 0; k < key_tile / 8; ++k) {
@@ -300,10 +304,10 @@ inline bool takes_tensor_cores(const AttentionShape& x, Rounding rounding) {
   return std::max<int64_t>({x.d, x.dv, 1}) <= max_tensor_core_width(rounding);
 }
 
-/// Calls f<E, D>() with the type and the width of packed rows.
+/// Calls f<E, D>() with the type and the width of rounded rows.
 template <class F>
-void with_packed(Rounding rounding, int64_t width, F&& f) {
-  const int D = packed_width(width);
+void with_rounded(Rounding rounding, int64_t width, F&& f) {
+  const int D = rounded_width(width);
   if (rounding == Rounding::tf32)
     return D == 32 ? f.template operator()<tf32, 32>() : f.template operator()<tf32, 64>();
   if (D == 32) return f.template operator()<bf16, 32>();

@@ -204,7 +204,7 @@ void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternPara
     Count::add(pattern_attention_flops(call, *params.pattern, Direction::backward));
     if (std::is_same_v<T, float> && takes_tensor_cores(call, params.rounding))
       return pattern_attention_rounded_back(t, params);
-    const Tensor stats = row_stats<T>(t.out, t.lse, t.dout);
+    const Tensor stats = row_stats<T>(call, t.out, t.lse, t.dout);
     call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
     call.douts = HeadView<const T>(t.dout);
     call.dqs = HeadView<T>(t.dq);

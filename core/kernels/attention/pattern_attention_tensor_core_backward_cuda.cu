@@ -9,7 +9,7 @@ namespace {
 /// Inputs and outputs of the backward kernel.
 template <class E>
 struct BackCall : DevicePatternAttentionCall<float> {
-  PackedRows<E> packed_q, packed_k, packed_v, packed_dout;
+  RoundedRows<E> rounded_q, rounded_k, rounded_v, rounded_dout;
   HeadView<float> dqs, dks, dvs;
   const RowStats<float>* stats;  ///< [B, H, Tq]
 };
@@ -19,7 +19,7 @@ struct BackCall : DevicePatternAttentionCall<float> {
 /// over its steps of up to 64 columns; a warp has 16 rows. Two buffers of columns take turns.
 template <class E, int D, bool keys_are_rows>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
-  constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
+  constexpr int ld = rounded_ld<E, D>, N = key_tile / 8;
   E* row_qk = cuda::shared<E>();                    // q, or k
   E* row_vdout = row_qk + key_tile * ld;            // dout, or v
   E* column_qk = row_vdout + key_tile * ld;         // k, or q: two buffers
@@ -42,9 +42,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     const BlockPlan::Step& step = x.plan.steps[s];
     const int32_t* column_index = x.plan.keys + step.keys;
     const int64_t buffer = (s - step_begin) % 2 * key_tile * ld;
-    fetch_rows<E, D>(column_qk + buffer, keys_are_rows ? x.packed_q : x.packed_k, block.b, block.h,
+    fetch_rows<E, D>(column_qk + buffer, keys_are_rows ? x.rounded_q : x.rounded_k, block.b, block.h,
                      column_index, step.count, column_end);
-    fetch_rows<E, D>(column_vdout + buffer, keys_are_rows ? x.packed_dout : x.packed_v, block.b, block.h,
+    fetch_rows<E, D>(column_vdout + buffer, keys_are_rows ? x.rounded_dout : x.rounded_v, block.b, block.h,
                      column_index, step.count, column_end);
     cuda::commit_copies();
   };
@@ -54,9 +54,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   dq_or_dk.clear();
   if constexpr (keys_are_rows) dv.clear();
   if (step_begin < step_end) {
-    fetch_rows<E, D>(row_qk, keys_are_rows ? x.packed_k : x.packed_q, block.b, block.h, row_index,
+    fetch_rows<E, D>(row_qk, keys_are_rows ? x.rounded_k : x.rounded_q, block.b, block.h, row_index,
                      group.count, row_end);
-    fetch_rows<E, D>(row_vdout, keys_are_rows ? x.packed_v : x.packed_dout, block.b, block.h, row_index,
+    fetch_rows<E, D>(row_vdout, keys_are_rows ? x.rounded_v : x.rounded_dout, block.b, block.h, row_index,
                      group.count, row_end);
     fetch(step_begin);
   }
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
 /// the gradients of the earlier ones.
 template <class E, int D, bool keys_are_rows>
 void launch(BackCall<E> call) {
-  constexpr int bytes = 6 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
+  constexpr int bytes = 6 * key_tile * rounded_ld<E, D> * static_cast<int>(sizeof(E)) +
                         key_tile * static_cast<int>(sizeof(RowStats<float>)) + KeepMask::bytes;
   for (; call.pass < call.plan.passes; ++call.pass) {
     cuda::run(backward<E, D, keys_are_rows>, tile_grid(call.B * call.H * call.plan.max_groups, 1, bytes),
@@ -156,16 +156,16 @@ void launch(BackCall<E> call) {
 /// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
 /// numbers, then computes dq by the groups of the plan, dk and dv by those of the transposed pattern's plan.
 void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternParams& params) {
-  const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
+  const Tensor stats = row_stats<float>(AttentionShape(t.q, t.k, t.v), t.out, t.lse, t.dout);
   const PlanOnDevice& plan = plan_on_device(*params.pattern);
-  with_packed(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = packed<E>(t.q, D), all_k = packed<E>(t.k, D), all_v = packed<E>(t.v, D),
-                 all_dout = packed<E>(t.dout, D);
+  with_rounded(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = rounded_copy<E>(t.q, D), all_k = rounded_copy<E>(t.k, D), all_v = rounded_copy<E>(t.v, D),
+                 all_dout = rounded_copy<E>(t.dout, D);
     BackCall<E> call{{t.q, t.k, t.v, params, plan.straight},
-                     {all_q, t.q},
-                     {all_k, t.k},
-                     {all_v, t.v},
-                     {all_dout, t.dout},
+                     all_q,
+                     all_k,
+                     all_v,
+                     all_dout,
                      HeadView<float>(t.dq),
                      HeadView<float>(t.dk),
                      HeadView<float>(t.dv),

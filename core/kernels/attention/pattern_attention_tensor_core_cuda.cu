@@ -10,7 +10,7 @@ namespace {
 /// Inputs and outputs of the forward kernel.
 template <class E>
 struct ForwardCall : DevicePatternAttentionCall<float> {
-  PackedRows<E> packed_q, packed_k, packed_v;
+  RoundedRows<E> rounded_q, rounded_k, rounded_v;
   HeadView<float> outs;
   LseView<float> lse, earlier_lse;  ///< earlier_lse: merged over earlier passes; null for one pass
 };
@@ -21,7 +21,7 @@ struct ForwardCall : DevicePatternAttentionCall<float> {
 /// later pass merges its result with that of all earlier ones.
 template <class E, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
-  constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
+  constexpr int ld = rounded_ld<E, D>, N = key_tile / 8;
   E* q_tile = cuda::shared<E>();
   E* k_tiles = q_tile + key_tile * ld;       // two buffers
   E* v_tiles = k_tiles + 2 * key_tile * ld;  // two buffers
@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     const BlockPlan::Step& step = x.plan.steps[s];
     const int32_t* key_index = x.plan.keys + step.keys;
     const int64_t buffer = (s - step_begin) % 2 * key_tile * ld;
-    fetch_rows<E, D>(k_tiles + buffer, x.packed_k, block.b, block.h, key_index, step.count, key_end);
-    fetch_rows<E, D>(v_tiles + buffer, x.packed_v, block.b, block.h, key_index, step.count, key_end);
+    fetch_rows<E, D>(k_tiles + buffer, x.rounded_k, block.b, block.h, key_index, step.count, key_end);
+    fetch_rows<E, D>(v_tiles + buffer, x.rounded_v, block.b, block.h, key_index, step.count, key_end);
     cuda::commit_copies();
   };
   WarpOnlineSoftmax<1> rows;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   WarpAccumulator<1, D / 8> output_sum;
   output_sum.clear();
   if (step_begin < step_end) {
-    fetch_rows<E, D>(q_tile, x.packed_q, block.b, block.h, query_index, group.count, x.Tq);
+    fetch_rows<E, D>(q_tile, x.rounded_q, block.b, block.h, query_index, group.count, x.Tq);
     fetch_keys(step_begin);
   }
   for (int64_t s = step_begin; s < step_end; ++s) {
@@ -139,19 +139,19 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternParams& params,
                                const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
-  with_packed(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
+  with_rounded(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = rounded_copy<E>(q, D), all_k = rounded_copy<E>(k, D), all_v = rounded_copy<E>(v, D);
     ForwardCall<E> call{{q, k, v, params, plan_on_device(*params.pattern).straight},
-                        {all_q, q},
-                        {all_k, k},
-                        {all_v, v},
+                        all_q,
+                        all_k,
+                        all_v,
                         HeadView<float>(out),
                         LseView<float>(lse, rows),
                         {}};
     // earlier_lse is a copy: four lanes read each number, and one of them replaces that of lse.
     const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
     if (earlier) call.earlier_lse = LseView<float>(earlier, rows);
-    constexpr int bytes = 5 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeepMask::bytes;
+    constexpr int bytes = 5 * key_tile * rounded_ld<E, D> * static_cast<int>(sizeof(E)) + KeepMask::bytes;
     for (; call.pass < call.plan.passes; ++call.pass) {
       if (call.pass > 0) Copy::cuda(lse, earlier);
       cuda::run(forward<E, D>, tile_grid(call.B * call.H * call.plan.max_groups, 1, bytes), call);

@@ -18,13 +18,13 @@ struct PlanBlock {
         group(plan.group(h, pass, blockIdx.x % plan.max_groups)) {}
 };
 
-/// Starts to copy rows index[0], ..., index[count - 1] of a packed head into a tile of 64 rows; the rest of
+/// Starts to copy rows index[0], ..., index[count - 1] of a rounded head into a tile of 64 rows; the rest of
 /// the tile, and rows whose index is not below `end`, become zeros.
 template <class E, int D>
-__device__ inline void fetch_rows(E* tile, const PackedRows<E>& packed, int64_t b, int64_t h,
+__device__ inline void fetch_rows(E* tile, const RoundedRows<E>& heads, int64_t b, int64_t h,
                                   const int32_t* index, int count, int64_t end) {
-  const E* rows = packed.template at<D>(b, h, 0);
-  fetch_packed<E, D, key_tile>(tile, rows, [=](int r) {
+  const E* rows = heads.template at<D>(b, h, 0);
+  fetch_rounded<E, D, key_tile>(tile, rows, [=](int r) {
     return r < count && index[r] < end ? rows + int64_t{index[r]} * D : nullptr;
   });
 }

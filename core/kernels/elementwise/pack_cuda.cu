@@ -1,34 +1,89 @@
-// Copies between padded rows and packed sequences, and sums of packed sequences, on the GPU.
+// Copies between padded rows and packed sequences, by one warp per row, and sums of packed sequences, on the
+// GPU.
 #include "heed/core/kernels/elementwise/pack.h"
 
-#include "heed/core/cuda/device/grid.h"
+#include <algorithm>
+
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/pack.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-/// padded[b, t, c] = packed[starts[b] + t, c], or 0 behind the rows of sequence b, by threads in steps of the
-/// grid.
-template <class T>
-__global__ void pad(int64_t size, int64_t length, int64_t width, const int32_t* starts, const T* packed,
-                    T* padded) {
-  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
-    const int64_t row = i / width, b = row / length, packed_row = starts[b] + row % length;
-    padded[i] = packed_row < starts[b + 1] ? packed[packed_row * width + i % width] : T{};
+/// The rows of both tensors: `width` packs each. Sequence b has rows starts[b] to starts[b + 1] - 1.
+template <class Row>
+struct PackedCopy {
+  Row *packed, *padded;
+  const int32_t* starts;
+  int batch, length, width;  ///< B, T and the packs of a row
+};
+
+/// Number of this warp's row in the sequences that its block copies, and the number of such rows at a time.
+__device__ int warp_row() { return static_cast<int>(cuda::grid_warp()); }
+__device__ int warp_rows() { return static_cast<int>(cuda::grid_warps()); }
+
+/// padded[b, t, :] = packed[starts[b] + t, :], or 0 behind the rows of sequence b. Blocks (x, y): warps of x
+/// are rows t, y are sequences.
+template <class Row>
+__global__ void pad(PackedCopy<Row> x) {
+  for (int b = static_cast<int>(blockIdx.y); b < x.batch; b += static_cast<int>(gridDim.y)) {
+    const int rows = x.starts[b + 1] - x.starts[b];
+    for (int t = warp_row(); t < x.length; t += warp_rows()) {
+      const Row* from = x.packed + (int64_t{x.starts[b]} + t) * x.width;
+      Row* to = x.padded + (int64_t{b} * x.length + t) * x.width;
+      for (int c = cuda::lane(); c < x.width; c += cuda::lanes) to[c] = t < rows ? from[c] : Row{};
+    }
   }
 }
 
-/// packed[starts[b] + t, c] = padded[b, t, c], by threads in steps of the grid over the padded numbers. Rows
-/// from starts[batch] on become 0.
-template <class T>
-__global__ void pack(int64_t size, int64_t packed_size, int64_t length, int64_t width, int64_t batch,
-                     const int32_t* starts, const T* padded, T* packed) {
-  for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
-    const int64_t row = i / width, b = row / length, packed_row = starts[b] + row % length;
-    if (packed_row < starts[b + 1]) packed[packed_row * width + i % width] = padded[i];
+/// packed[starts[b] + t, :] = padded[b, t, :] for the rows of sequence b, by blocks as of pad(). Rows from
+/// starts[batch] on become 0.
+template <class Row>
+__global__ void pack(PackedCopy<Row> x, int num_packed) {
+  for (int b = static_cast<int>(blockIdx.y); b < x.batch; b += static_cast<int>(gridDim.y)) {
+    const int rows = x.starts[b + 1] - x.starts[b];
+    for (int t = warp_row(); t < rows; t += warp_rows()) {
+      const Row* from = x.padded + (int64_t{b} * x.length + t) * x.width;
+      Row* to = x.packed + (int64_t{x.starts[b]} + t) * x.width;
+      for (int c = cuda::lane(); c < x.width; c += cuda::lanes) to[c] = from[c];
+    }
   }
-  for (int64_t i = starts[batch] * width + cuda::global_thread(); i < packed_size; i += cuda::grid_size())
-    packed[i] = T{};
+  if (blockIdx.y > 0) return;
+  for (int row = x.starts[x.batch] + warp_row(); row < num_packed; row += warp_rows()) {
+    Row* to = x.packed + int64_t{row} * x.width;
+    for (int c = cuda::lane(); c < x.width; c += cuda::lanes) to[c] = Row{};
+  }
+}
+
+/// Calls f(PackedCopy) with rows of packs of 16 bytes where the width and the memory allow it, else of
+/// numbers.
+template <class F>
+void with_rows(const Tensor& packed, const PackedSequences& sequences, const Tensor& padded, F&& f) {
+  visit(packed.dtype(), [&]<class T>(Type<T>) {
+    const auto call = [&]<int P>() {
+      using Row = cuda::Pack<T, P>;
+      f(PackedCopy<Row>{.packed = reinterpret_cast<Row*>(packed.data<T>()),
+                        .padded = reinterpret_cast<Row*>(padded.data<T>()),
+                        .starts = sequences.starts.data<int32_t>(),
+                        .batch = static_cast<int>(padded.extent(0)),
+                        .length = static_cast<int>(padded.extent(1)),
+                        .width = static_cast<int>(padded.extent(2) / P)});
+    };
+    constexpr int P = 16 / sizeof(T);
+    const bool has_packs =
+        padded.extent(2) % P == 0 && cuda::packs<P>(packed.data<T>()) && cuda::packs<P>(padded.data<T>());
+    has_packs ? call.template operator()<P>() : call.template operator()<1>();
+  });
+}
+
+/// One warp for each of the longest of the rows t, and one row of blocks for each sequence.
+cuda::Grid rows_grid(int64_t rows, int64_t batch) {
+  constexpr int64_t max_sequences = 65535;  // of blocks along y
+  cuda::Grid grid = cuda::warp_per_row(rows);
+  grid.blocks.y = static_cast<unsigned>(std::min(batch, max_sequences));
+  return grid;
 }
 
 constexpr int columns = 32, row_lanes = 8;  // threads of a block of sum_sequences()
@@ -62,20 +117,21 @@ __global__ void repeat(int64_t batch, int64_t rows, int64_t width, const int32_t
 
 }  // namespace
 
-/// One thread per padded number, up to the largest grid.
+/// One warp per padded row.
 void PadPacked::cuda(const Tensor& packed, const PackedSequences& sequences, const Tensor& padded) {
-  visit(packed.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(pad<T>, cuda::grid_over(padded.size()), padded.size(), padded.extent(1), padded.extent(2),
-              sequences.starts.data<int32_t>(), packed.data<T>(), padded.data<T>());
+  if (padded.size() == 0) return;
+  with_rows(packed, sequences, padded, [&]<class Row>(const PackedCopy<Row>& call) {
+    cuda::run(pad<Row>, rows_grid(padded.extent(1), padded.extent(0)), call);
   });
 }
 
-/// One thread per padded number, up to the largest grid.
+/// One warp per padded row; those of the first sequence clear the rows of none.
 void PackPadded::cuda(const Tensor& padded, const PackedSequences& sequences, const Tensor& packed) {
-  visit(packed.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(pack<T>, cuda::grid_over(std::max(padded.size(), packed.size())), padded.size(), packed.size(),
-              padded.extent(1), padded.extent(2), padded.extent(0), sequences.starts.data<int32_t>(),
-              padded.data<T>(), packed.data<T>());
+  if (packed.size() == 0) return;
+  with_rows(packed, sequences, padded, [&]<class Row>(const PackedCopy<Row>& call) {
+    cuda::run(pack<Row>,
+              rows_grid(std::max<int64_t>(1, padded.extent(1)), std::max<int64_t>(1, padded.extent(0))), call,
+              static_cast<int>(packed.extent(1)));
   });
 }
 

@@ -65,14 +65,19 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
   std::vector<double> coefficients = params.coefficients;
   for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(linear, static_cast<double>(l));
   const PolynomialTables<T>& tables = tables_of<T>(any.extent(3), coefficients, factored);
-  PolynomialShape<T> x{.B = any.extent(0),
+  const int64_t B = params.queries ? params.queries.count()
+                    : params.keys  ? params.keys.count()
+                                   : any.extent(0);
+  PolynomialShape<T> x{.B = B,
                        .H = any.extent(1),
-                       .queries = q ? q.extent(2) : 0,
-                       .keys = k ? k.extent(2) : 0,
+                       .queries = longest_sequence(q, params.queries),
+                       .keys = longest_sequence(k, params.keys),
                        .d = any.extent(3),
                        .dv = dv,
                        .row_width = any.extent(3) / 4 * 4 + 4,
-                       .key_lengths = params.key_lengths ? params.key_lengths.data<int32_t>() : nullptr,
+                       .query_starts = data_or_null<int32_t>(params.queries.starts),
+                       .key_starts = data_or_null<int32_t>(params.keys.starts),
+                       .key_lengths = data_or_null<int32_t>(params.key_lengths),
                        .first_key = params.first_key,
                        .causal = params.causal,
                        .prepare = params.prepare,
@@ -84,7 +89,7 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .f = {},
                        .table = tables.table,
                        .draw = DeviceDraw(params.dropout, params.draw),
-                       .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
+                       .skipped_heads = static_cast<int64_t>(skipped_draws(B * any.extent(1))),
                        .draws_per_token = 0,
                        .drops = params.drops};
   const int64_t items = x.drops_monomials()                         ? x.table.num_features
@@ -132,7 +137,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
-  const int num_queries = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
+  const int num_queries =
+      static_cast<int>(min(x.num_tokens(TokenRole::query, b) - first, int64_t{tile_rows}));
+  if (num_queries <= 0) return;  // past the end of a packed sequence
   const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
   const TileTokens<T> queries = x.tokens(TokenRole::query, call.q, head, first, num_queries);
   T weighted_values[rows_per_thread][C], weight_sum[rows_per_thread] = {};
@@ -227,11 +234,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
 /// starts one block per 64 queries of a head and W columns of the values.
 template <class T>
 void run(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out, const Tensor& sums) {
-  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), params);
+  const bool dense =
+      in.k && prefers_dense_polynomial(longest_sequence(in.k, params.keys), in.q.extent(3), params);
   ForwardCall<T> call{.shape = polynomial_shape(in.q, in.k, out.extent(3), params, !dense, T()),
-                      .v = HeadView<const T>(in.v),
-                      .segment = std::max<int64_t>(1, in.q.extent(2)),
-                      .out = HeadView<T>(out),
+                      .v = HeadView<const T>(in.v, data_or_null<int32_t>(params.keys.starts)),
+                      .segment = std::max<int64_t>(1, longest_sequence(in.q, params.queries)),
+                      .out = HeadView<T>(out, data_or_null<int32_t>(params.queries.starts)),
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
   // Mapped rows of queries and keys [B H T, row_width].

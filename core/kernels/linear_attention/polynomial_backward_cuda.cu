@@ -20,6 +20,7 @@ __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, 
   if (row >= x.B * x.H * x.queries) return;
   const int lane = cuda::lane_number();
   const int64_t head = row / x.queries, t = row % x.queries;
+  if (t >= x.num_tokens(TokenRole::query, head / x.H)) return;  // past the end of a packed sequence
   const T *out = outs.at(head / x.H, head % x.H, t), *dout = douts.at(head / x.H, head % x.H, t);
   T dout_dot_out = T(0);
   for (int64_t c = lane; c < x.dv; c += cuda::lanes) dout_dot_out += out[c] * dout[c];
@@ -45,7 +46,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
-  const int num_queries = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
+  const int num_queries =
+      static_cast<int>(min(x.num_tokens(TokenRole::query, b) - first, int64_t{tile_rows}));
+  if (num_queries <= 0) return;  // past the end of a packed sequence
   const int64_t segment = first / call.segment, segments = ceil_div(x.queries, call.segment);
   const TileTokens<T> queries = x.tokens(TokenRole::query, call.q, head, first, num_queries);
   const T* g = call.g + (head * x.queries + first) * x.state_width();
@@ -145,11 +148,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
 template <class T>
 void backward(const PolynomialInputs& in, const PolynomialParams& params, const Tensor& out,
               const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx) {
-  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), params);
+  const bool dense =
+      in.k && prefers_dense_polynomial(longest_sequence(in.k, params.keys), in.q.extent(3), params);
   PolynomialBackCall<T> call{.shape = polynomial_shape(in.q, in.k, out.extent(3), params, !dense, T()),
-                             .v = HeadView<const T>(in.v),
-                             .segment = std::max<int64_t>(1, in.q.extent(2)),
-                             .dv = HeadView<T>(dx.v)};
+                             .v = HeadView<const T>(in.v, data_or_null<int32_t>(params.keys.starts)),
+                             .segment = std::max<int64_t>(1, longest_sequence(in.q, params.queries)),
+                             .dv = HeadView<T>(dx.v, data_or_null<int32_t>(params.keys.starts))};
   call.shape.variables_in_shared = variables_fit_in_shared(call.shape);
   const PolynomialShape<T>& x = call.shape;
   const auto uninitialized = [&](int64_t rows, int64_t width) {
@@ -161,8 +165,8 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
   const Tensor g = uninitialized(query_rows, x.state_width());
   call.g = g.data<T>();
-  cuda::run(make_output_grads<T>, cuda::warp_per_row(query_rows), x, HeadView<const T>(out),
-            HeadView<const T>(dout), sums.data<T>(), g.data<T>());
+  cuda::run(make_output_grads<T>, cuda::warp_per_row(query_rows), x,
+            HeadView<const T>(out, x.query_starts), HeadView<const T>(dout, x.query_starts), sums.data<T>(), g.data<T>());
   const Tensor dq_rows = uninitialized(query_rows, x.row_width);
   call.dq = dq_rows.data<T>();
   MappedRows<T> keys;

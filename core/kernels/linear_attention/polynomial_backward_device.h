@@ -295,6 +295,7 @@ __global__ void backpropagate_feature_map(PolynomialShape<T> x, const T* mapped_
   if (row >= x.B * x.H * length) return;
   const int lane = cuda::lane_number();
   const int64_t head = row / length, t = row % length;
+  if (t >= x.num_tokens(role, head / x.H)) return;  // past the end of a packed sequence
   const bool is_visible = role == TokenRole::query || t < x.visible_keys(head / x.H);
   const T *grad = mapped_grads + row * x.row_width, *y = rows + row * x.row_width;
   const T prescale = role == TokenRole::query ? x.prescale : T(1), inverse_prescale = T(1) / prescale;
@@ -330,7 +331,8 @@ void start_feature_map_gradient(const PolynomialShape<T>& x, const Tensor& mappe
                                 const MappedRows<T>& rows, TokenRole role, const Tensor& dx) {
   cuda::run(backpropagate_feature_map<T>, cuda::warp_per_row(x.B * x.H * x.length(role)), x,
             mapped_grads.data<T>(), rows.undropped.template data<T>(),
-            rows.inverse_divisors.template data<T>(), role, HeadView<T>(dx));
+            rows.inverse_divisors.template data<T>(), role,
+            HeadView<T>(dx, x.starts(role)));
 }
 
 }  // namespace heed::kernel

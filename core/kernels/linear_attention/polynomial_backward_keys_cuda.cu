@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   const cuda::TileThread thread;
   const int64_t tiles = cuda::tiles_of(x.keys), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
-  const int num_keys = static_cast<int>(min(x.keys - first, int64_t{tile_rows}));
+  const int num_keys = static_cast<int>(min(x.num_tokens(TokenRole::key, b) - first, int64_t{tile_rows}));
+  if (num_keys <= 0) return;  // past the end of a packed sequence
   const int visible = static_cast<int>(within(x.visible_keys(b) - first, 0, num_keys));
   const int64_t segment = first / call.segment, segments = ceil_div(x.keys, call.segment);
   const TileTokens<T> keys = x.tokens(TokenRole::key, call.k, head, first, visible);
@@ -60,10 +61,10 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   }
 
   // Queries of the segment, 64 at a time.
-  const int64_t begin = x.causal ? first : 0;
+  const int64_t begin = x.causal ? first : 0, num_queries_of_head = x.num_tokens(TokenRole::query, b);
   const int64_t end = call.q == nullptr || visible == 0 ? begin
-                      : x.causal                        ? min((segment + 1) * call.segment, x.queries)
-                                                        : x.queries;
+                      : x.causal ? min((segment + 1) * call.segment, num_queries_of_head)
+                                 : num_queries_of_head;
   for (int64_t i = begin; i < end; i += tile_rows) {
     const int num_queries = static_cast<int>(min(end - i, int64_t{tile_rows}));
     const TileTokens<T> queries = x.tokens(TokenRole::query, call.q, head, i, num_queries);
@@ -131,10 +132,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   }
   __syncthreads();
   store_row_grads<T, W>(thread, x, row_grads, dk, num_keys, call.dk + (head * x.keys + first) * x.row_width);
+  T* dv_rows = call.dv.at(b, h, first) + column;
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     if (thread.row(r) < num_keys)
-      cuda::put_columns(thread, dv[r], x.dv - column, call.dv.at(b, h, first + thread.row(r)) + column);
+      cuda::put_columns(thread, dv[r], x.dv - column, dv_rows + thread.row(r) * call.dv.ld);
   }
 }
 

@@ -57,11 +57,19 @@ struct TileTokens {
   uint64_t first_draw;  ///< the first random number of the first token
 };
 
+/// T of rows x [B, H, T, d], or of the longest of packed sequences [1, H, N, d]; 0 where x is empty.
+inline int64_t longest_sequence(const Tensor& x, const PackedSequences& packed) {
+  return !x ? 0 : packed ? packed.longest : x.extent(2);
+}
+
 /// Extents and settings of a call, as kernels read them.
 template <class T>
 struct PolynomialShape {
-  int64_t B, H, queries, keys, d, dv;
+  int64_t B, H;
+  int64_t queries, keys;  ///< Tq and Tk: rows of a sequence, or of the longest of packed ones
+  int64_t d, dv;
   int64_t row_width;  ///< numbers of a mapped row: d numbers, a one, and zeros
+  const int32_t *query_starts, *key_starts;  ///< [B + 1]: of packed sequences; null: padded rows
   const int32_t* key_lengths;
   int64_t first_key;
   bool causal;
@@ -76,9 +84,18 @@ struct PolynomialShape {
   bool variables_in_shared = false;  ///< backward: the mapped rows of a tile are in shared memory
 
   HEED_BOTH int64_t length(TokenRole role) const { return role == TokenRole::key ? keys : queries; }
+  HEED_BOTH const int32_t* starts(TokenRole role) const {
+    return role == TokenRole::key ? key_starts : query_starts;
+  }
+  /// Number of tokens of batch row b.
+  HEED_BOTH int64_t num_tokens(TokenRole role, int64_t b) const {
+    const int32_t* first = starts(role);
+    return first == nullptr ? length(role) : first[b + 1] - first[b];
+  }
   /// Number of visible keys of batch row b.
   HEED_BOTH int64_t visible_keys(int64_t b) const {
-    return key_lengths == nullptr ? keys : within(key_lengths[b] - first_key, 0, keys);
+    const int64_t rows = num_tokens(TokenRole::key, b);
+    return key_lengths == nullptr ? rows : within(key_lengths[b] - first_key, 0, rows);
   }
   /// True where dropout drops monomials.
   HEED_BOTH bool drops_monomials() const {
@@ -131,7 +148,7 @@ void visit_columns(const PolynomialShape<T>& x, F&& f) {
 /// Mapped rows of all heads, contiguous.
 template <class T>
 struct MappedRows {
-  Tensor rows;              ///< [B H T, row_width]
+  Tensor rows;              ///< [B H T, row_width]; rows past a packed sequence are not written
   Tensor undropped;         ///< [B H T, row_width]: before dropout; `rows` itself where rows are not dropped
   Tensor inverse_divisors;  ///< [B H T]: 1 / divisor of the feature map of each row, for the backward pass
 };
@@ -146,6 +163,7 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> tokens
   if (row >= x.B * x.H * length) return;
   const int lane = cuda::lane_number();
   const int64_t head = row / length, t = row % length;
+  if (t >= x.num_tokens(role, head / x.H)) return;  // past the end of a packed sequence
   const T* token = tokens.at(head / x.H, head % x.H, t);
   T *mapped = rows + row * x.row_width, *undropped_row = undropped + row * x.row_width;
   const T prescale = role == TokenRole::query ? x.prescale : T(1);
@@ -180,7 +198,7 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> tokens
   }
 }
 
-/// The mapped rows of tokens [B, H, T, d], by one warp per row.
+/// The mapped rows of tokens [B, H, T, d], or of packed ones [1, H, N, d], by one warp per row.
 template <class T>
 MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& tokens, TokenRole role) {
   const int64_t rows = x.B * x.H * x.length(role);
@@ -189,7 +207,8 @@ MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& tokens, TokenR
                        .undropped = Tensor(),
                        .inverse_divisors = Tensor(Shape{rows}, tokens.dtype(), tokens.device())};
   mapped.undropped = x.drops_rows() ? new_rows() : mapped.rows;
-  cuda::run(apply_feature_map<T>, cuda::warp_per_row(rows), x, HeadView<const T>(tokens), role,
+  cuda::run(apply_feature_map<T>, cuda::warp_per_row(rows), x,
+            HeadView<const T>(tokens, x.starts(role)), role,
             mapped.rows.template data<T>(), mapped.undropped.template data<T>(),
             mapped.inverse_divisors.template data<T>());
   return mapped;

@@ -15,7 +15,7 @@ template <class T>
 struct PolynomialTokens {
   TokenRole role;
   const T* rows;   ///< mapped, [B H length, row_width]
-  int64_t length;  ///< tokens of a head
+  int64_t length;  ///< tokens of a head, or of the longest sequence
   int64_t segment;
   HeadView<const T> values;
   const T* sum_factors = nullptr;  ///< number of token n of all heads at n sum_factor_ld; null: ones
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
   const cuda::TileThread thread;
   const int64_t segments = ceil_div(tokens.length, tokens.segment), item = blockIdx.x, head = item / segments;
   const int64_t b = head / x.H, h = head % x.H, begin = item % segments * tokens.segment;
-  const int64_t visible = tokens.role == TokenRole::query ? tokens.length : x.visible_keys(b);
+  const int64_t visible = tokens.role == TokenRole::query ? x.num_tokens(TokenRole::query, b) : x.visible_keys(b);
   const int64_t end = min(begin + tokens.segment, visible);
   const int64_t first_feature = int64_t{blockIdx.y} * cuda::tile_rows, column = int64_t{blockIdx.z} * W;
   // Two threads share the sum column of a feature: one adds even tokens, one odd ones.
@@ -166,7 +166,7 @@ Tensor polynomial_prefixes(const PolynomialShape<T>& x, const MappedRows<T>& key
                                    .rows = keys.rows.template data<T>(),
                                    .length = x.keys,
                                    .segment = segment,
-                                   .values = HeadView<const T>(v)};
+                                   .values = HeadView<const T>(v, x.key_starts)};
   sum_other_segments(x, tokens, start, Tensor(), states.data<T>());
   Count::add(2 * x.B * x.H * x.keys * x.table.num_features * (x.dv + 1));
   return states;

@@ -17,7 +17,7 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialParams& params, c
                                    .rows = keys.rows.template data<T>(),
                                    .length = x.keys,
                                    .segment = balanced_segment_length(x, x.keys),
-                                   .values = HeadView<const T>(v)};
+                                   .values = HeadView<const T>(v, x.key_starts)};
   const Tensor segment_states = new_states(x, ceil_div(x.keys, tokens.segment), k);
   sum_other_segments(x, tokens, Tensor(), /*total=*/state, segment_states.data<T>());
   Count::add(2 * x.B * x.H * x.keys * x.table.num_features * (x.dv + 1));
@@ -30,11 +30,11 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialParams& params, 
               const Tensor& dk, const Tensor& dv) {
   PolynomialBackCall<T> call{
       .shape = polynomial_shape(Tensor(), k, v.extent(3), params, /*factored=*/true, T()),
-      .v = HeadView<const T>(v),
+      .v = HeadView<const T>(v, data_or_null<int32_t>(params.keys.starts)),
       .query_states = dstate.data<T>(),
       .state_ld = dstate.extent(3),
-      .segment = std::max<int64_t>(1, k.extent(2)),
-      .dv = HeadView<T>(dv)};
+      .segment = std::max<int64_t>(1, longest_sequence(k, params.keys)),
+      .dv = HeadView<T>(dv, data_or_null<int32_t>(params.keys.starts))};
   call.shape.variables_in_shared = variables_fit_in_shared(call.shape);
   const PolynomialShape<T>& x = call.shape;
   const MappedRows<T> keys = map_rows(x, k, TokenRole::key);

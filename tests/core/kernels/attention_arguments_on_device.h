@@ -19,7 +19,8 @@ inline bool is_emulated() { return device_here() != Device::cpu && cuda::emulate
 namespace heed::kernel {
 
 inline AttentionParams mirrored(Mirror& mirror, AttentionParams params) {
-  for (Tensor* each : {&params.key_lengths, &params.bias, &params.relative, &params.sink})
+  for (Tensor* each : {&params.key_lengths, &params.bias, &params.relative, &params.sink,
+                       &params.queries.starts, &params.keys.starts})
     *each = mirror(*each);
   params.draw = mirror(params.draw);
   return params;
@@ -36,7 +37,8 @@ inline DecayInputs mirrored(Mirror& mirror, const DecayInputs& x) {
 }
 
 inline PolynomialParams mirrored(Mirror& mirror, PolynomialParams params) {
-  params.key_lengths = mirror(params.key_lengths);
+  for (Tensor* each : {&params.key_lengths, &params.queries.starts, &params.keys.starts})
+    *each = mirror(*each);
   params.draw = mirror(params.draw);
   return params;
 }
