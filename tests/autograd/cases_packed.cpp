@@ -69,11 +69,51 @@ std::vector<OpCase> copies_of_rows() {
              for (int64_t n = 0; n < std::min(x[0].extent(0) * T, 3 * T - 1) * W; ++n) y[n] = x[0][n];
              return y;
            }},
+      {.op = "sum_sequences(x, sequences, batch)",
+       .shapes = {{{1, 7, 3}}, {{1, 1, 1}}, {{1, 2, 40}}},
+       .large = {{1, 601, 70}},
+       .apply = [](Inputs x) { return sum_sequences(x[0], three_sequences(x[0].extent(1), x[0].device())); },
+       .reference =
+           [](const Plains& x) {
+             const int64_t N = x[0].extent(1), W = x[0].extent(2);
+             Plain y(Shape{3, W});
+             for (int64_t n = 0; n < N * W; ++n) y[(n / W < N / 2 ? 0 : 2) * W + n % W] += x[0][n];
+             return y;
+           },
+       .looser = 10},
+      {.op = "dropout(x, p, rng, places)",
+       .note = "packed: the mask of padded rows",
+       .shapes = {{{1, 5, 3}}, {{1, 1, 1}}, {{1, 2, 32}}},
+       .large = {{1, 601, 70}},
+       .apply =
+           [](Inputs x) {
+             Rng rng(3, x[0].device());
+             const int64_t rows = x[0].extent(1);
+             std::vector<int64_t> places;  // two sequences of 2 rows + 1 places, the first with one row
+             for (int64_t n = 0; n < rows; ++n) places.push_back(n == 0 ? 0 : 2 * rows + n);
+             return dropout(x[0], 0.25, &rng,
+                            {.places = whole_numbers(places, x[0].device()), .padded_rows = 4 * rows + 2});
+           },
+       .reference =
+           [](const Plains& x) {
+             const int64_t rows = x[0].extent(1), W = x[0].extent(2);
+             Rng rng(3, Device::cpu);
+             const Tensor ones = Tensor::full(Shape{2, 2 * rows + 1, W}, 1, DType::f64, Device::cpu);
+             const std::vector<double> mask = dropout(ones, 0.25, &rng).to_doubles();
+             Plain y(x[0].shape);
+             for (int64_t n = 0; n < rows; ++n) {
+               const int64_t place = n == 0 ? 0 : 2 * rows + n;
+               for (int64_t c = 0; c < W; ++c)
+                 y[n * W + c] = x[0][n * W + c] * mask[static_cast<size_t>(place * W + c)];
+             }
+             return y;
+           }},
   };
 }
 
 /// y[h, i, :] = sum_j weight_ij v_j / sum_j weight_ij over the rows j of the sequence of row i, for heads
-/// q, k, v [1, H, N, d]. `length`: no row of a sequence from this one on is a key; `weigh` makes a weight of q . k.
+/// q, k, v [1, H, N, d]. `length`: no row of a sequence from this one on is a key; `weigh` makes a weight of
+/// q . k.
 Plain averaged(const Plains& x, int64_t length, bool causal, const std::function<double(double)>& weigh) {
   const int64_t H = x[0].extent(1), N = x[0].extent(2), d = x[0].extent(3), dv = x[2].extent(3);
   Plain y(Shape{1, H, N, dv});

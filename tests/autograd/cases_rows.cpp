@@ -235,7 +235,7 @@ std::vector<OpCase> row_cases() {
              }
              return y;
            }},
-      {.op = "dropout(x, p, rng)",
+      {.op = "dropout(x, p, rng, places)",
        .shapes = {{{2, 3, 5}}, {{7}}, {{}}, {{1, 1}}, {{0, 3}}},
        .large = {{211, 353}},
        .apply =
@@ -253,7 +253,7 @@ std::vector<OpCase> row_cases() {
              }
              return y;
            }},
-      {.op = "dropout(x, p, rng)",
+      {.op = "dropout(x, p, rng, places)",
        .note = "none",
        .shapes = {{{2, 3}}},
        .large = {{211, 353}},
