@@ -266,7 +266,9 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   const int64_t start = timeline != nullptr ? Timeline::now() : 0;
   if (timeline != nullptr) timeline->mark();  // recomputed ops begin here
   const AtScopeEnd slice([&] {
-    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, start);
+    if (timeline == nullptr) return;
+    timeline->slice("gradient", node.op, node.module, start);
+    timeline->mark();  // the next op begins here, as after a module
   });
   Gradients gradients;
   try {

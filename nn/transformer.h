@@ -69,7 +69,7 @@ class Embedder final : public Module {
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   /// `first`: the position of the first token. Dropout needs `rng`; null when evaluating.
   Tensor operator()(const Tensor& ids, int64_t first, Rng* rng) const;
-  /// The same for packed ids [1, N] -> [1, N, width].
+  /// Embeds packed ids [1, N] -> [1, N, width], each sequence with positions from 0 on.
   Tensor packed(const Tensor& ids, const Packing& packing, Rng* rng) const;
   /// The embeddings without positions. Ids past the vocabulary select rows of `more` [n, width].
   Tensor vectors(const Tensor& ids, const Tensor& more = {}) const;

@@ -24,8 +24,8 @@ struct AttentionParams {
                          ///< (b, h) takes random number ((b H + h) Tq + i) Tk + j
   Draw draw = {};
   Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
-  PackedSequences queries = {};        ///< of q, out and their gradients; empty: they are padded
-  PackedSequences keys = {};           ///< of k, v and their gradients; empty: they are padded
+  PackedSequences queries = {};        ///< how q, out and their gradients are packed; empty: they are padded
+  PackedSequences keys = {};           ///< how k, v and their gradients are packed; empty: they are padded
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

@@ -68,8 +68,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
       cuda::wait_for_copies<0>();
     }
     if (has_dropout) {
-      keep_mask.draw(x.dropout, num_queries,
-                     static_cast<int>(min(key_end - j, int64_t{key_tile})),
+      keep_mask.draw(x.dropout, num_queries, static_cast<int>(min(key_end - j, int64_t{key_tile})),
                      [&](int i) { return x.dropout_index(b, h, query_begin + i, j); });
     }
     __syncthreads();
@@ -144,7 +143,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                        const Tensor& out, const Tensor& lse) {
   with_rounded(params.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(q, D, params.queries), all_k = rounded_copy<E>(k, D, params.keys), all_v = rounded_copy<E>(v, D, params.keys);
+    const Tensor all_q = rounded_copy<E>(q, D, params.queries), all_k = rounded_copy<E>(k, D, params.keys),
+                 all_v = rounded_copy<E>(v, D, params.keys);
     const AttentionScores<float> scores(q, k, v, params);
     const float scale_log2 = scores.scale_log2();
     // Only a positive scale keeps the order of the scores and can divide sinks; others scale the scores at

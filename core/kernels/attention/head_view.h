@@ -20,7 +20,7 @@ template <class T>
 struct HeadView {
   T* data = nullptr;
   int64_t batch = 0, head = 0, ld = 0;  ///< strides in elements: of batch rows, of heads, of rows
-  const int32_t* starts = nullptr;      ///< of packed sequences, heads [1, H, N, d]; null: padded rows
+  const int32_t* starts = nullptr;  ///< first rows of packed sequences in [1, H, N, d]; null: rows are padded
 
   HeadView() = default;
   /// `first_rows`: PackedSequences::starts of x, in its memory; null: x is padded.

@@ -55,8 +55,8 @@ struct PolynomialParams {
   Draw draw = {};
   PolynomialPath path = PolynomialPath::automatic;
   int64_t chunk = 0;  ///< tokens per chunk, within which the CPU computes pair by pair; 0: automatic
-  PackedSequences queries = {};  ///< of q, out and their gradients; empty: they are padded
-  PackedSequences keys = {};     ///< of k, v and their gradients; empty: they are padded
+  PackedSequences queries = {};  ///< how q, out and their gradients are packed; empty: they are padded
+  PackedSequences keys = {};     ///< how k, v and their gradients are packed; empty: they are padded
 };
 
 /// Number of features: monomials of degree 0 to p in d variables, without degree 0 where a_0 = 0 and without
