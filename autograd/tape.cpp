@@ -268,7 +268,7 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   const AtScopeEnd slice([&] {
     if (timeline == nullptr) return;
     timeline->slice("gradient", node.op, node.module, start);
-    timeline->mark();  // the next op begins here, as after a module
+    timeline->mark();  // an op that follows begins here
   });
   Gradients gradients;
   try {

@@ -36,6 +36,7 @@ void each_padded_row(const Tensor& padded, const Tensor& packed, const PackedSeq
 
 }  // namespace
 
+/// padded[b, t, :] = packed[starts[b] + t, :], or 0. One task is some padded rows.
 template <>
 void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& sequences,
                                 const Tensor& padded) {
@@ -45,6 +46,7 @@ void PadPacked::cpu<target_isa>(const Tensor& packed, const PackedSequences& seq
       [](std::byte* to, size_t bytes) { std::memset(to, 0, bytes); });
 }
 
+/// packed[starts[b] + t, :] = padded[b, t, :], and 0 behind the last sequence. One task is some padded rows.
 template <>
 void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& sequences,
                                  const Tensor& packed) {
@@ -58,7 +60,7 @@ void PackPadded::cpu<target_isa>(const Tensor& padded, const PackedSequences& se
               static_cast<size_t>(packed.extent(1) - first) * row_bytes);
 }
 
-/// One task is some sequences; the inner loop is over columns.
+/// sums[b, :] = sum of the rows of sequence b. One task is some sequences; the inner loop is over columns.
 template <>
 void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences, const Tensor& sums) {
   const int64_t batch = sums.extent(0), width = sums.extent(1);
@@ -78,7 +80,7 @@ void SumSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& seque
   Count::add(x.size());
 }
 
-/// One task is some sequences.
+/// y[row, :] = x[b, :] for the rows of sequence b, and 0 behind them. One task is some sequences.
 template <>
 void RepeatOverSequences::cpu<target_isa>(const Tensor& x, const PackedSequences& sequences,
                                           const Tensor& y) {
