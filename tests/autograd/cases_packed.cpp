@@ -73,7 +73,8 @@ std::vector<OpCase> copies_of_rows() {
 }
 
 /// y[h, i, :] = sum_j weight_ij v_j / sum_j weight_ij over the rows j of the sequence of row i, for heads
-/// q, k, v [1, H, N, d]. `length`: no row of a sequence from this one on is a key; `weigh` makes a weight of q . k.
+/// q, k, v [1, H, N, d]. `length`: no row of a sequence from this one on is a key; `weigh` makes a weight of
+/// q . k.
 Plain averaged(const Plains& x, int64_t length, bool causal, const std::function<double(double)>& weigh) {
   const int64_t H = x[0].extent(1), N = x[0].extent(2), d = x[0].extent(3), dv = x[2].extent(3);
   Plain y(Shape{1, H, N, dv});

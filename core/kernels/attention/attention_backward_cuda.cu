@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(BackCall<T> x) {
   const int64_t query_begin = x.first_query_of(key_begin) / tile_rows * tile_rows,
                 query_end = x.num_queries(b);
   const int64_t steps_per_head =
-      num_keys == 0 || query_begin >= query_end ? 0 : cuda::tiles_of(query_end - query_begin);  // of queries
+      num_keys == 0 || query_begin >= query_end ? 0 : cuda::tiles_of(query_end - query_begin);
   const bool fits_tile = x.d <= D && x.dv <= D;
   const T scale_log2 = x.scale_log2();
 

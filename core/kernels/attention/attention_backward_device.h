@@ -6,8 +6,8 @@
 
 namespace heed::kernel {
 
-/// stats[row] = {lse, out . dout, factor} of each query row (b, h, i), by one warp; lanes are columns. Rows past
-/// a packed sequence stay as they are.
+/// stats[row] = {lse, out . dout, factor} of each query row (b, h, i), by one warp; lanes are columns. Rows
+/// past a packed sequence stay as they are.
 template <class T>
 __global__ void make_row_stats(AttentionShape x, HeadView<const T> outs, HeadView<const T> douts,
                                LseView<T> lse, RowStats<T>* stats) {

@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     fetch_rounded<E, D, key_tile>(
         column_qk + buffer, (keys_are_rows ? x.qs : x.ks).template at<D>(b, column_head, n), columns_end - n);
     fetch_rounded<E, D, key_tile>(column_vdout + buffer,
-                                 (keys_are_rows ? x.douts : x.vs).template at<D>(b, column_head, n),
-                                 columns_end - n);
+                                  (keys_are_rows ? x.douts : x.vs).template at<D>(b, column_head, n),
+                                  columns_end - n);
     cuda::commit_copies();
   };
   if (!keys_are_rows && static_cast<int>(threadIdx.x) < block_rows) {
@@ -178,7 +178,8 @@ void attention_rounded_back(const AttentionBackTensors& t, const AttentionParams
   const AttentionScores<float> scores(t.q, t.k, t.v, params);
   const Tensor stats = row_stats<float>(scores, t.out, t.lse, t.dout);
   with_rounded(params.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {
-    const Tensor all_q = rounded_copy<E>(t.q, D, params.queries), all_k = rounded_copy<E>(t.k, D, params.keys), all_v = rounded_copy<E>(t.v, D, params.keys),
+    const Tensor all_q = rounded_copy<E>(t.q, D, params.queries),
+                 all_k = rounded_copy<E>(t.k, D, params.keys), all_v = rounded_copy<E>(t.v, D, params.keys),
                  all_dout = rounded_copy<E>(t.dout, D, params.queries);
     const BackCall<E> call{scores,
                            all_q,

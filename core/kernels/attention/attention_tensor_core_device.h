@@ -38,11 +38,11 @@ struct RoundedRows {
 /// Columns of rounded rows for inputs of `width`: 32, 64 or 128.
 inline int rounded_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
-/// rounded_x [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread writes
-/// 16 bytes; those of rows past a packed sequence write nothing.
+/// rounded_x [rows, D] = x [rows, width] rounded to E, padded with zeros, for rows (b, h, t). Each thread
+/// writes 16 bytes; those of rows past a packed sequence write nothing.
 template <class E>
 __global__ void round_rows(HeadView<const float> x, int64_t rows, int64_t H, int64_t length, int64_t width,
-                          int D, E* rounded_x) {
+                           int D, E* rounded_x) {
   const int64_t first_element = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * elements_per_piece<E>;
   if (first_element >= rows * D) return;
   const int64_t row = first_element / D, first_column = first_element % D;
@@ -55,8 +55,7 @@ __global__ void round_rows(HeadView<const float> x, int64_t rows, int64_t H, int
 #pragma unroll
     for (int n = 0; n < 4; ++n)
       pairs[n] = cuda::rounded_pair(number(first_column + 2 * n), number(first_column + 2 * n + 1));
-    *reinterpret_cast<uint4*>(rounded_x + first_element) =
-        make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    *reinterpret_cast<uint4*>(rounded_x + first_element) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
   } else {
     const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first_column + n)).value; };
     *reinterpret_cast<float4*>(rounded_x + first_element) =
@@ -75,8 +74,8 @@ Tensor rounded_copy(const Tensor& x, int D, const PackedSequences& packed = {}) 
   const int64_t threads = rows * D / elements_per_piece<E>;
   cuda::run(round_rows<E>,
             {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
-            HeadView<const float>(x, data_or_null<int32_t>(packed.starts)), rows, x.extent(1), T, x.extent(3), D,
-            static_cast<E*>(rounded_x.raw()));
+            HeadView<const float>(x, data_or_null<int32_t>(packed.starts)), rows, x.extent(1), T, x.extent(3),
+            D, static_cast<E*>(rounded_x.raw()));
   return rounded_x;
 }
 
@@ -98,7 +97,8 @@ __device__ inline void fetch_rounded(E* tile, const E* valid_address, RowAt row_
 /// Starts to copy `count` consecutive rows [D] into a tile of `block_rows` rows, zeros past them.
 template <class E, int D, int block_rows>
 __device__ inline void fetch_rounded(E* tile, const E* rows, int64_t count) {
-  fetch_rounded<E, D, block_rows>(tile, rows, [=](int row) { return row < count ? rows + row * D : nullptr; });
+  fetch_rounded<E, D, block_rows>(tile, rows,
+                                  [=](int row) { return row < count ? rows + row * D : nullptr; });
 }
 
 /// A warp's sums [16 M, 8 N] as M times N accumulator fragments [16, 8]. Each lane holds four numbers

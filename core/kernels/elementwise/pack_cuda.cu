@@ -21,8 +21,8 @@ struct PackedCopy {
 __device__ int warp_row() { return static_cast<int>(cuda::grid_warp()); }
 __device__ int warp_rows() { return static_cast<int>(cuda::grid_warps()); }
 
-/// padded[b, t, :] = packed[starts[b] + t, :], or 0 behind the rows of sequence b. Blocks (x, y): warps of x are
-/// rows t, y are sequences.
+/// padded[b, t, :] = packed[starts[b] + t, :], or 0 behind the rows of sequence b. Blocks (x, y): warps of x
+/// are rows t, y are sequences.
 template <class Row>
 __global__ void pad(PackedCopy<Row> x) {
   for (int b = static_cast<int>(blockIdx.y); b < x.batch; b += static_cast<int>(gridDim.y)) {
@@ -54,7 +54,8 @@ __global__ void pack(PackedCopy<Row> x, int num_packed) {
   }
 }
 
-/// Calls f(PackedCopy) with rows of packs of 16 bytes where the width and the memory allow it, else of numbers.
+/// Calls f(PackedCopy) with rows of packs of 16 bytes where the width and the memory allow it, else of
+/// numbers.
 template <class F>
 void with_rows(const Tensor& packed, const PackedSequences& sequences, const Tensor& padded, F&& f) {
   visit(packed.dtype(), [&]<class T>(Type<T>) {
@@ -68,17 +69,17 @@ void with_rows(const Tensor& packed, const PackedSequences& sequences, const Ten
                         .width = static_cast<int>(padded.extent(2) / P)});
     };
     constexpr int P = 16 / sizeof(T);
-    const bool has_packs = padded.extent(2) % P == 0 && cuda::packs<P>(packed.data<T>()) &&
-                           cuda::packs<P>(padded.data<T>());
+    const bool has_packs =
+        padded.extent(2) % P == 0 && cuda::packs<P>(packed.data<T>()) && cuda::packs<P>(padded.data<T>());
     has_packs ? call.template operator()<P>() : call.template operator()<1>();
   });
 }
 
 /// One warp for each of the longest of the rows t, and one row of blocks for each sequence.
 cuda::Grid rows_grid(int64_t rows, int64_t batch) {
-  constexpr int64_t max_sequences = 65535;  // of blocks along y
+  constexpr int64_t max_blocks_y = 65535;
   cuda::Grid grid = cuda::warp_per_row(rows);
-  grid.blocks.y = static_cast<unsigned>(std::min(batch, max_sequences));
+  grid.blocks.y = static_cast<unsigned>(std::min(batch, max_blocks_y));
   return grid;
 }
 

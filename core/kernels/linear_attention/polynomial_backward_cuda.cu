@@ -165,8 +165,8 @@ void backward(const PolynomialInputs& in, const PolynomialParams& params, const 
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
   const Tensor g = uninitialized(query_rows, x.state_width());
   call.g = g.data<T>();
-  cuda::run(make_output_grads<T>, cuda::warp_per_row(query_rows), x,
-            HeadView<const T>(out, x.query_starts), HeadView<const T>(dout, x.query_starts), sums.data<T>(), g.data<T>());
+  cuda::run(make_output_grads<T>, cuda::warp_per_row(query_rows), x, HeadView<const T>(out, x.query_starts),
+            HeadView<const T>(dout, x.query_starts), sums.data<T>(), g.data<T>());
   const Tensor dq_rows = uninitialized(query_rows, x.row_width);
   call.dq = dq_rows.data<T>();
   MappedRows<T> keys;

@@ -331,8 +331,7 @@ void start_feature_map_gradient(const PolynomialShape<T>& x, const Tensor& mappe
                                 const MappedRows<T>& rows, TokenRole role, const Tensor& dx) {
   cuda::run(backpropagate_feature_map<T>, cuda::warp_per_row(x.B * x.H * x.length(role)), x,
             mapped_grads.data<T>(), rows.undropped.template data<T>(),
-            rows.inverse_divisors.template data<T>(), role,
-            HeadView<T>(dx, x.starts(role)));
+            rows.inverse_divisors.template data<T>(), role, HeadView<T>(dx, x.starts(role)));
 }
 
 }  // namespace heed::kernel

@@ -68,7 +68,7 @@ struct PolynomialShape {
   int64_t B, H;
   int64_t queries, keys;  ///< Tq and Tk: rows of a sequence, or of the longest of packed ones
   int64_t d, dv;
-  int64_t row_width;  ///< numbers of a mapped row: d numbers, a one, and zeros
+  int64_t row_width;                         ///< numbers of a mapped row: d numbers, a one, and zeros
   const int32_t *query_starts, *key_starts;  ///< [B + 1]: of packed sequences; null: padded rows
   const int32_t* key_lengths;
   int64_t first_key;
@@ -207,9 +207,8 @@ MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& tokens, TokenR
                        .undropped = Tensor(),
                        .inverse_divisors = Tensor(Shape{rows}, tokens.dtype(), tokens.device())};
   mapped.undropped = x.drops_rows() ? new_rows() : mapped.rows;
-  cuda::run(apply_feature_map<T>, cuda::warp_per_row(rows), x,
-            HeadView<const T>(tokens, x.starts(role)), role,
-            mapped.rows.template data<T>(), mapped.undropped.template data<T>(),
+  cuda::run(apply_feature_map<T>, cuda::warp_per_row(rows), x, HeadView<const T>(tokens, x.starts(role)),
+            role, mapped.rows.template data<T>(), mapped.undropped.template data<T>(),
             mapped.inverse_divisors.template data<T>());
   return mapped;
 }

@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(cuda::tile_threads)
   const cuda::TileThread thread;
   const int64_t segments = ceil_div(tokens.length, tokens.segment), item = blockIdx.x, head = item / segments;
   const int64_t b = head / x.H, h = head % x.H, begin = item % segments * tokens.segment;
-  const int64_t visible = tokens.role == TokenRole::query ? x.num_tokens(TokenRole::query, b) : x.visible_keys(b);
+  const int64_t visible =
+      tokens.role == TokenRole::query ? x.num_tokens(TokenRole::query, b) : x.visible_keys(b);
   const int64_t end = min(begin + tokens.segment, visible);
   const int64_t first_feature = int64_t{blockIdx.y} * cuda::tile_rows, column = int64_t{blockIdx.z} * W;
   // Two threads share the sum column of a feature: one adds even tokens, one odd ones.

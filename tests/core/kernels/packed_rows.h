@@ -33,8 +33,8 @@ inline PackedSequences packed_sequences(const Lengths& lengths, int64_t longest)
   return {.starts = lengths_tensor(starts), .longest = longest};
 }
 
-/// The rows of padded heads [B, H, T, d] as packed ones [1, H, N, d], a view of memory [1, N, H, d]. Three more
-/// rows, of no sequence, are NaN. No sequences: x.
+/// The rows of padded heads [B, H, T, d] as packed ones [1, H, N, d], a view of memory [1, N, H, d]. Three
+/// more rows, of no sequence, are NaN. No sequences: x.
 inline Tensor packed_heads(const Tensor& x, const PackedSequences& sequences) {
   if (!sequences) return x;
   const int64_t B = x.extent(0), H = x.extent(1), T = x.extent(2), d = x.extent(3);
@@ -80,8 +80,8 @@ inline void clear_rows_past(const Tensor& x, const PackedSequences& sequences) {
   });
 }
 
-/// Key lengths of the padded call that computes as packed keys of these lengths and key lengths do; empty where
-/// both are.
+/// Key lengths of the padded call that computes as packed keys of these lengths and key lengths do; empty
+/// where both are.
 inline Tensor padded_key_lengths(const Lengths& keys, const Lengths& key_lengths) {
   if (keys.empty() && key_lengths.empty()) return {};
   Lengths visible = keys.empty() ? key_lengths : keys;

@@ -8,15 +8,15 @@
 
 namespace heed::test {
 
-/// Outputs [B, H, Tq, dv], log-sum-exp of rows [B, H, Tq] or as [2, B, H, Tq] with its rounding errors, gradients in the shapes of q, k and v, and that of
-/// relative biases, if any.
+/// Outputs [B, H, Tq, dv], log-sum-exp of rows [B, H, Tq] or as [2, B, H, Tq] with its rounding errors,
+/// gradients in the shapes of q, k and v, and that of relative biases, if any.
 struct HeadOutputs {
   Tensor out, lse, dq, dk, dv, drelative;
 };
 
 /// Forward, then backward with x.dout, on `device`; x has q, k, v and dout. What the kernels leave unwritten
-/// is seen: outputs begin as blank_like() makes them. `drelative` gets the gradient of relative biases. `lse`:
-/// memory for the log-sum-exps; empty: [B, H, Tq] is made.
+/// is seen: outputs begin as blank_like() makes them. `drelative` gets the gradient of relative biases.
+/// `lse`: memory for the log-sum-exps; empty: [B, H, Tq] is made.
 template <class Forward, class Backward, class Inputs, class Params>
 HeadOutputs run_attention_on(Device device, const Inputs& x, const Params& params,
                              const Tensor& drelative = {}, const Tensor& lse = {}) {

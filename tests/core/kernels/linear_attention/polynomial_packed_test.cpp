@@ -1,5 +1,5 @@
-// Fastmax kernels on packed sequences: bit for bit what they compute on padded rows, on every device, near what
-// the CPU computes, and without a touch of rows that belong to no sequence.
+// Fastmax kernels on packed sequences: bit for bit what they compute on padded rows, on every device, near
+// what the CPU computes, and without a touch of rows that belong to no sequence.
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
 #include "heed/core/kernels/linear_attention/polynomial_sums.h"
 #include "heed/tests/core/kernels/attention_arguments_on_device.h"
@@ -54,16 +54,13 @@ FastmaxResults run_fastmax(Device device, const FastmaxInputs& x, const Polynomi
   }
   const bool has_keys = dense || params.causal;
   const Tensor none;
-  launch_on<kernel::PolynomialAttention>(device,
-                                         PolynomialInputs{.q = x.q,
-                                                          .k = has_keys ? x.k : none,
-                                                          .v = has_keys ? x.v : none,
-                                                          .start = y.state},
-                                         params, y.out, y.sums);
+  launch_on<kernel::PolynomialAttention>(
+      device,
+      PolynomialInputs{.q = x.q, .k = has_keys ? x.k : none, .v = has_keys ? x.v : none, .start = y.state},
+      params, y.out, y.sums);
   launch_on<kernel::PolynomialAttentionBack>(
       device,
-      PolynomialInputs{
-          .q = x.q, .k = has_keys ? x.k : none, .v = has_keys ? x.v : none, .start = y.state},
+      PolynomialInputs{.q = x.q, .k = has_keys ? x.k : none, .v = has_keys ? x.v : none, .start = y.state},
       params, y.out, y.sums, x.dout,
       PolynomialInputs{
           .q = y.dq, .k = has_keys ? y.dk : none, .v = has_keys ? y.dv : none, .start = y.dstate});
