@@ -19,11 +19,15 @@ struct ForwardCall : AttentionScores<float> {
   float sink_factor;  ///< from a sink in log2 units to the unit of the products
 };
 
+/// Blocks that a multiprocessor shall hold, to which the compiler fits their registers; 0: as it sees fit.
+template <int D, Pairs pairs>
+inline constexpr int least_blocks = D == 32 && pairs == Pairs::plain ? 3 : 0;
+
 /// out[b, h, i, :] = sum_j softmax_j(score_ij) v_j and lse of 128 queries of a head, by one block. Each of
 /// its four warps holds 32 queries, with its output_sum [32, D] in registers, and loops over tiles of 64 keys
 /// with an online softmax. Two buffers of keys and values take turns.
 template <class E, int D, Pairs pairs>
-__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
+__global__ void __launch_bounds__(cuda::tile_threads, least_blocks<D, pairs>) forward(ForwardCall<E> x) {
   constexpr int ld = rounded_ld<E, D>, N = key_tile / 8;
   E* q_tile = cuda::shared<E>();
   E* k_tiles = q_tile + block_rows * ld;     // two buffers

@@ -80,9 +80,9 @@ void with_rows(const Tensor& packed, const PackedSequences& sequences, const Ten
 
 /// One warp for each of the longest of the rows t, and one row of blocks for each sequence.
 cuda::Grid rows_grid(int64_t rows, int64_t batch) {
-  constexpr int64_t max_sequences = 65535;  // the largest number of blocks along y
+  constexpr int64_t max_blocks_y = 65535;
   cuda::Grid grid = cuda::warp_per_row(rows);
-  grid.blocks.y = static_cast<unsigned>(std::min(batch, max_sequences));
+  grid.blocks.y = static_cast<unsigned>(std::min(batch, max_blocks_y));
   return grid;
 }
 

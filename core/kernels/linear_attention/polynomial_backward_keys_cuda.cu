@@ -8,12 +8,18 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
+/// Blocks that a multiprocessor shall hold, to which the compiler fits their registers: as many as shared
+/// memory allows; 0: as it sees fit.
+template <class T, int W>
+inline constexpr int least_blocks = std::is_same_v<T, float>&& W == 32 ? 3 : 0;
+
 /// dk and dv of 64 mapped keys of a head and W columns, by one block: through the features, from the state
 /// over queries after their segment, then pair by pair with the queries of the segment: with scores
 /// [key, query] = k q^T, dv += f(scores) g and dk += (f'(scores) ([v, 1] g^T)) q. W is also the width of a
 /// slice.
 template <class T, int W>
-__global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCall<T> call) {
+__global__ void __launch_bounds__(cuda::tile_threads, least_blocks<T, W>)
+    back_keys(PolynomialBackCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   const PolynomialShape<T>& x = call.shape;
   const BackwardTiles<T, W> tile(x, /*features_of_targets=*/true);
