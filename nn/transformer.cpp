@@ -273,9 +273,11 @@ Tensor DecoderOnly::documents(const Tensor& ids, const Tensor& lengths, const Fo
   const std::vector<double> all = lengths.to_doubles();
   const double sum = std::accumulate(all.begin(), all.end(), 0.0);
   const double longest = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
-  if (ids.rank() != 2 || ids.extent(0) != 1 || sum != static_cast<double>(ids.extent(1)) || longest < 1)
+  const bool has_empty =
+      all.empty() || std::any_of(all.begin(), all.end(), [](double length) { return length < 1; });
+  if (ids.rank() != 2 || ids.extent(0) != 1 || sum != static_cast<double>(ids.extent(1)) || has_empty)
     fail("documents: ids ", ids.shape(), " of documents with ", sum,
-         " tokens in all. Ids must be [1, N], and N ", "the sum of the lengths.");
+         " tokens in all. Ids must be [1, N], each length at least 1, and N their sum.");
   const auto packing = std::make_shared<const Packing>(
       Packing::of(lengths.to(Device::cpu), static_cast<int64_t>(longest)).to(ids.device()));
   const Tensor hidden = decoder(embedder.packed(ids, *packing, context.rng),

@@ -10,9 +10,9 @@ namespace {
 
 void check_sequences(const char* op, const Tensor& x, const PackedSequences& sequences) {
   check_not_empty(op, x);
-  if (!sequences || x.rank() != 3)
-    fail(op, ": x ", x.shape(), ", which must have rank 3, and ", sequences ? "" : "no ",
-         "packed sequences, which must be given.");
+  if (x.rank() != 3)
+    fail(op, ": x ", x.shape(), ". It must have rank 3: [1, N, W] packed, [B, T, W] padded.");
+  if (!sequences) fail(op, ": the sequences have no starts. Give those of a Packing, Packing::sequences.");
 }
 
 /// The number of sequences that an op takes: `batch`, or all of them where it is 0. Fails where there are

@@ -179,6 +179,7 @@ TEST_CASE("packed models: documents in one row are as if each were alone") {
       CHECK(apart(view::slice(logits.detach(), 1, first, first + length), alone.detach()) < 1e-11);
       first += length;
     }
+    CHECK_THROWS_WITH(model.documents(text, lengths({5, -1, 8}), {}), Catch::Contains("at least 1"));
     CHECK_THROWS_WITH(model.documents(text, lengths({5, 1}), {}),
                       Catch::Contains("[1, 12]") && Catch::Contains("6 tokens"));
   }

@@ -89,4 +89,39 @@ inline Tensor padded_key_lengths(const Lengths& keys, const Lengths& key_lengths
   return lengths_tensor(visible);
 }
 
+/// Sizes of heads; fewer heads of keys (Hk) than of queries are shared.
+struct PackedSizes {
+  int64_t H, Hk, Tq, Tk, d, dv;
+  Lengths queries, keys;     ///< rows of each sequence; empty: padded
+  Lengths key_lengths = {};  ///< empty: none
+
+  int64_t batch() const { return static_cast<int64_t>((queries.empty() ? keys : queries).size()); }
+};
+
+/// One call on padded rows, and the same on packed ones. Params has queries, keys and key_lengths.
+template <class Params>
+struct PaddedAndPacked {
+  HeadInputs padded, packed;
+  Params padded_params, packed_params;
+
+  PaddedAndPacked(const PackedSizes& s, const Params& params, DType dtype)
+      : padded({.B = s.batch(), .H = s.H, .Tq = s.Tq, .Tk = s.Tk, .d = s.d, .dv = s.dv}, dtype),
+        packed(padded),
+        padded_params(params),
+        packed_params(params) {
+    padded.k = heads(s.batch(), s.Hk, s.Tk, s.d, dtype, 2);
+    padded.v = heads(s.batch(), s.Hk, s.Tk, s.dv, dtype, 3);
+    padded_params.key_lengths = padded_key_lengths(s.keys, s.key_lengths);
+    if (!s.key_lengths.empty()) packed_params.key_lengths = lengths_tensor(s.key_lengths);
+    const PackedSequences queries = packed_sequences(s.queries, s.Tq), keys = packed_sequences(s.keys, s.Tk);
+    packed_params.queries = queries;
+    packed_params.keys = keys;
+    clear_rows_past(padded.dout, queries);
+    packed.q = packed_heads(padded.q, queries);
+    packed.k = packed_heads(padded.k, keys);
+    packed.v = packed_heads(padded.v, keys);
+    packed.dout = packed_heads(padded.dout, queries);
+  }
+};
+
 }  // namespace heed::test

@@ -9,19 +9,10 @@ namespace {
 
 using kernel::AttentionParams;
 using test::Lengths;
+using test::PackedSizes;
 
-struct PackedSizes {
-  int64_t H, Hk, Tq, Tk, d, dv;
-  Lengths queries, keys;     ///< rows of each sequence; empty: padded
-  Lengths key_lengths = {};  ///< empty: none
-};
-
-struct PackedInputs {
-  Tensor q, k, v, dout;
-};
-
-test::HeadOutputs run_packed(Device device, const PackedInputs& x, const AttentionParams& params, int64_t B,
-                             int64_t Tq) {
+test::HeadOutputs run_packed(Device device, const test::HeadInputs& x, const AttentionParams& params,
+                             int64_t B, int64_t Tq) {
   const bool trained = params.relative && params.softcap == 0;
   return test::run_attention_on<kernel::Attention, kernel::AttentionBack>(
       device, x, params, trained ? empty_like(params.relative) : Tensor(),
@@ -32,23 +23,11 @@ test::HeadOutputs run_packed(Device device, const PackedInputs& x, const Attenti
 void compare_packed(const PackedSizes& s, AttentionParams params, DType dtype, double near) {
   CAPTURE(s.Tq, s.Tk, s.d, s.dv, s.queries, s.keys, s.key_lengths, params.causal, params.dropout,
           params.softcap, static_cast<bool>(params.relative), to_string(dtype));
-  const int64_t B = static_cast<int64_t>((s.queries.empty() ? s.keys : s.queries).size());
-  const PackedInputs padded{.q = test::heads(B, s.H, s.Tq, s.d, dtype, 1),
-                            .k = test::heads(B, s.Hk, s.Tk, s.d, dtype, 2),
-                            .v = test::heads(B, s.Hk, s.Tk, s.dv, dtype, 3),
-                            .dout = test::heads(B, s.H, s.Tq, s.dv, dtype, 4)};
-  AttentionParams padded_params = params;
-  padded_params.key_lengths = test::padded_key_lengths(s.keys, s.key_lengths);
-  if (!s.key_lengths.empty()) params.key_lengths = test::lengths_tensor(s.key_lengths);
-  params.queries = test::packed_sequences(s.queries, s.Tq);
-  params.keys = test::packed_sequences(s.keys, s.Tk);
-  test::clear_rows_past(padded.dout, params.queries);
-  const PackedInputs packed{.q = test::packed_heads(padded.q, params.queries),
-                            .k = test::packed_heads(padded.k, params.keys),
-                            .v = test::packed_heads(padded.v, params.keys),
-                            .dout = test::packed_heads(padded.dout, params.queries)};
-  const test::HeadOutputs y = run_packed(device_here(), packed, params, B, s.Tq),
-                          same = run_packed(device_here(), padded, padded_params, B, s.Tq);
+  const int64_t B = s.batch();
+  const test::PaddedAndPacked call(s, params, dtype);
+  params = call.packed_params;
+  const test::HeadOutputs y = run_packed(device_here(), call.packed, params, B, s.Tq),
+                          same = run_packed(device_here(), call.padded, call.padded_params, B, s.Tq);
   CHECK(distance(y.out, test::packed_heads(same.out, params.queries)) == 0);
   CHECK(distance(y.lse, test::frame_of(same.lse, params.queries)) == 0);
   CHECK(distance(y.dq, test::packed_heads(same.dq, params.queries)) == 0);
@@ -57,7 +36,7 @@ void compare_packed(const PackedSizes& s, AttentionParams params, DType dtype, d
   if (y.drelative) CHECK(distance(y.drelative, same.drelative) == 0);
   if (device_here() == Device::cpu) return;
   params.rounding = Rounding::none;
-  const test::HeadOutputs want = run_packed(Device::cpu, packed, params, B, s.Tq);
+  const test::HeadOutputs want = run_packed(Device::cpu, call.packed, params, B, s.Tq);
   CHECK(distance(y.out, want.out) < near);
   CHECK(distance(y.dq, want.dq) < near);
   CHECK(distance(y.dk, want.dk) < near);

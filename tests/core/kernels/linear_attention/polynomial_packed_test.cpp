@@ -22,10 +22,6 @@ struct FastmaxSizes {
   Lengths key_lengths = {};  ///< empty: none
 };
 
-struct FastmaxInputs {
-  Tensor q, k, v, dout;
-};
-
 struct FastmaxResults {
   Tensor out, sums, dq, dk, dv, state, dstate;
 };
@@ -33,8 +29,8 @@ struct FastmaxResults {
 constexpr int64_t num_heads = 2;
 
 /// The dense form; the causal one, upon sums over the same keys; or sums over keys and a call upon them.
-FastmaxResults run_fastmax(Device device, const FastmaxInputs& x, const PolynomialParams& params, int64_t B,
-                           int64_t Tq) {
+FastmaxResults run_fastmax(Device device, const test::HeadInputs& x, const PolynomialParams& params,
+                           int64_t B, int64_t Tq) {
   const DType dtype = x.q.dtype();
   const auto blank = [&](const Shape& shape) { return Tensor::full(shape, std::nan(""), dtype); };
   FastmaxResults y{.out = blank_like(x.dout),
@@ -72,23 +68,13 @@ FastmaxResults run_fastmax(Device device, const FastmaxInputs& x, const Polynomi
 void compare_packed(const FastmaxSizes& s, PolynomialParams params, DType dtype) {
   CAPTURE(s.Tq, s.Tk, s.queries, s.keys, s.key_lengths, params.coefficients, params.causal, params.dropout,
           static_cast<int>(params.drops), static_cast<int>(params.path), to_string(dtype));
-  const int64_t B = static_cast<int64_t>((s.queries.empty() ? s.keys : s.queries).size());
-  const FastmaxInputs padded{.q = test::heads(B, num_heads, s.Tq, s.d, dtype, 1),
-                             .k = test::heads(B, num_heads, s.Tk, s.d, dtype, 2),
-                             .v = test::heads(B, num_heads, s.Tk, s.dv, dtype, 3),
-                             .dout = test::heads(B, num_heads, s.Tq, s.dv, dtype, 4)};
-  PolynomialParams padded_params = params;
-  padded_params.key_lengths = test::padded_key_lengths(s.keys, s.key_lengths);
-  if (!s.key_lengths.empty()) params.key_lengths = test::lengths_tensor(s.key_lengths);
-  params.queries = test::packed_sequences(s.queries, s.Tq);
-  params.keys = test::packed_sequences(s.keys, s.Tk);
-  test::clear_rows_past(padded.dout, params.queries);
-  const FastmaxInputs packed{.q = test::packed_heads(padded.q, params.queries),
-                             .k = test::packed_heads(padded.k, params.keys),
-                             .v = test::packed_heads(padded.v, params.keys),
-                             .dout = test::packed_heads(padded.dout, params.queries)};
-  const FastmaxResults y = run_fastmax(device_here(), packed, params, B, s.Tq),
-                       same = run_fastmax(device_here(), padded, padded_params, B, s.Tq);
+  const test::PackedSizes sizes{num_heads, num_heads, s.Tq,   s.Tk,         s.d,
+                                s.dv,      s.queries, s.keys, s.key_lengths};
+  const int64_t B = sizes.batch();
+  const test::PaddedAndPacked call(sizes, params, dtype);
+  params = call.packed_params;
+  const FastmaxResults y = run_fastmax(device_here(), call.packed, params, B, s.Tq),
+                       same = run_fastmax(device_here(), call.padded, call.padded_params, B, s.Tq);
   CHECK(distance(y.out, test::packed_heads(same.out, params.queries)) == 0);
   CHECK(distance(y.sums, test::frame_of(same.sums, params.queries)) == 0);
   CHECK(distance(y.dq, test::packed_heads(same.dq, params.queries)) == 0);
@@ -99,7 +85,7 @@ void compare_packed(const FastmaxSizes& s, PolynomialParams params, DType dtype)
     CHECK(distance(y.dstate, same.dstate) == 0);
   }
   if (device_here() == Device::cpu) return;
-  const FastmaxResults want = run_fastmax(Device::cpu, packed, params, B, s.Tq);
+  const FastmaxResults want = run_fastmax(Device::cpu, call.packed, params, B, s.Tq);
   const double near = 20 * tolerance(dtype);
   CHECK(distance(y.out, want.out) < near);
   CHECK(distance(y.dq, want.dq) < near);
