@@ -31,16 +31,18 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
   const int64_t b = head / x.H, h = head % x.H, kv_head = h / x.group;
   // Causal tiles with most keys run first.
   const int64_t query_begin = (num_tiles - 1 - blockIdx.x % num_tiles) * tile_rows;
-  const int64_t num_queries = min(x.num_queries(b) - query_begin, int64_t{tile_rows}),
-                column_begin = int64_t{blockIdx.y} * D;
+  const int num_queries = static_cast<int>(min(x.num_queries(b) - query_begin, int64_t{tile_rows}));
+  const int64_t column_begin = int64_t{blockIdx.y} * D;
   if (num_queries <= 0) return;  // past the end of a packed sequence
   const int64_t key_end = x.num_keys_before(b, query_begin + num_queries);
   const bool fits_tile = x.d <= D;
   const int depth = static_cast<int>((min(x.d, int64_t{D}) + 3) / 4 * 4);
   const T scale_log2 = x.scale_log2();
 
+  const T *q_rows = x.qs.at(b, h, query_begin), *k_rows = x.ks.at(b, kv_head, 0),
+          *v_rows = x.vs.at(b, kv_head, 0) + column_begin;
   const auto fetch_keys = [&](int64_t j) {
-    cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, kv_head, j), x.ks.ld, key_end - j, x.d);
+    cuda::fetch_tile<T, D>(k_tile, k_rows + j * x.ks.ld, x.ks.ld, key_end - j, x.d);
     cuda::commit_copies();
   };
   OnlineSoftmax<T> rows;
@@ -48,7 +50,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
   T output_sum[rows_per_thread][C];
   cuda::clear(output_sum);
   if (fits_tile && key_end > 0) {
-    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, query_begin), x.qs.ld, num_queries, x.d);
+    cuda::fetch_tile<T, D>(q_tile, q_rows, x.qs.ld, num_queries, x.d);
     fetch_keys(0);
   }
   for (int64_t j = 0; j < key_end; j += tile_rows) {
@@ -56,11 +58,10 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
     // scores [64 queries, 64 keys] = q . k; the values are copied meanwhile.
     T scores[rows_per_thread][4];
     cuda::clear(scores);
-    cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, kv_head, j) + column_begin, x.vs.ld, num_keys,
-                           x.dv - column_begin);
+    cuda::fetch_tile<T, D>(v_tile, v_rows + j * x.vs.ld, x.vs.ld, num_keys, x.dv - column_begin);
     cuda::commit_copies();
     if (x.has_dropout) {
-      keep_mask.draw(x.dropout, static_cast<int>(num_queries), static_cast<int>(num_keys),
+      keep_mask.draw(x.dropout, num_queries, static_cast<int>(num_keys),
                      [&](int i) { return x.dropout_index(b, h, query_begin + i, j); });
     }
     if (fits_tile) {
@@ -70,11 +71,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
     } else {
       cuda::dots_of_slices<T, D>(
           thread, q_tile, k_tile, x.d,
+          [&](int64_t c) { cuda::fetch_tile<T, D>(q_tile, q_rows + c, x.qs.ld, num_queries, x.d - c); },
           [&](int64_t c) {
-            cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, query_begin) + c, x.qs.ld, num_queries, x.d - c);
-          },
-          [&](int64_t c) {
-            cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, kv_head, j) + c, x.ks.ld, num_keys, x.d - c);
+            cuda::fetch_tile<T, D>(k_tile, k_rows + j * x.ks.ld + c, x.ks.ld, num_keys, x.d - c);
           },
           scores);
     }
@@ -100,6 +99,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
     __syncthreads();
   }
   // out = output_sum / row_sum, and lse of each row.
+  T* out_rows = x.outs.at(b, h, query_begin) + column_begin;
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     RowLse<T> lse;
@@ -107,9 +107,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(DeviceForwardCall<
 #pragma unroll
     for (int n = 0; n < C; ++n) output_sum[r][n] *= inverse;
     if (thread.row(r) >= num_queries) continue;
-    const int64_t i = query_begin + thread.row(r);
-    cuda::put_columns(thread, output_sum[r], x.dv - column_begin, x.outs.at(b, h, i) + column_begin);
-    if (thread.x == 0 && column_begin == 0) x.lse.put(head * x.Tq + i, lse);
+    cuda::put_columns(thread, output_sum[r], x.dv - column_begin, out_rows + thread.row(r) * x.outs.ld);
+    if (thread.x == 0 && column_begin == 0) x.lse.put(head * x.Tq + query_begin + thread.row(r), lse);
   }
 }
 
