@@ -5,6 +5,11 @@
 #include <cstdlib>
 #include <string>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "heed/core/error.h"
 #include "heed/core/startup_cpu_check.h"
 
@@ -106,8 +111,27 @@ bool is_supported(Isa wanted) {
 #endif
 }
 
+/// Whether the CPU multiplies bfloat16 numbers by matrix tiles, and the system lets this process use them.
+bool may_use_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (!is_supported(Isa::avx512) || !has_bf16_products() || !__builtin_cpu_supports("amx-tile") ||
+      !__builtin_cpu_supports("amx-bf16"))
+    return false;
+  constexpr int request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
+/// The sets of kernels and of matrix tiles in use.
+struct Chosen {
+  Isa isa;
+  bool amx = false;
+};
+
 /// The instruction set that HEED_ISA names, or the widest of this CPU.
-Isa choose() {
+Chosen choose() {
   const char* requested = std::getenv("HEED_ISA");
   if constexpr (!all_isas) {
     if (const char* name = missing_instruction(needed_instructions))
@@ -117,13 +141,14 @@ Isa choose() {
            ", but this build has only the instructions of the CPU it was compiled on. Unset ",
            "HEED_ISA, or build with -DHEED_NATIVE=OFF.");
     }
-    return Isa::portable;
+    return {Isa::portable};
   }
-  constexpr std::array known{Isa::avx512, Isa::avx2, Isa::portable};
+  constexpr std::array known{Chosen{Isa::avx512, true}, Chosen{Isa::avx512}, Chosen{Isa::avx2},
+                             Chosen{Isa::portable}};
   std::string supported;
-  for (const Isa candidate : known) {
-    if (!is_supported(candidate)) continue;
-    const std::string name = to_string(candidate);
+  for (const Chosen& candidate : known) {
+    if (candidate.amx ? !may_use_amx() : !is_supported(candidate.isa)) continue;
+    const std::string name = candidate.amx ? "amx" : to_string(candidate.isa);
     if (requested == nullptr || *requested == '\0' || name == requested) return candidate;
     supported += (supported.empty() ? "" : ", ") + name;
   }
@@ -131,12 +156,17 @@ Isa choose() {
        ". Unset it to use the widest.");
 }
 
+/// What this process uses; chosen once.
+const Chosen& chosen() {
+  static const Chosen once = choose();
+  return once;
+}
+
 }  // namespace
 
-Isa isa() {
-  static const Isa chosen = choose();
-  return chosen;
-}
+Isa isa() { return chosen().isa; }
+bool has_amx() { return chosen().amx; }
+const char* isa_name() { return has_amx() ? "amx" : to_string(isa()); }
 
 const char* to_string(Isa isa) {
   if constexpr (!all_isas) return "native";

@@ -75,7 +75,7 @@ void print_machine(const Json& row) {
       io::print("The CPU emulates this device: times mean nothing, some extents are smaller.\n");
   }
   io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
-             count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
+             count == 1 ? "" : "s", isa_name(), blas_core().c_str(),
              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
@@ -143,7 +143,7 @@ Json with_machine_metadata(Json row) {
   row.set("device", to_string(default_device));
   if (default_device != Device::cpu) row.set("gpu", gpu_words());
   row.set("threads", threads());
-  row.set("isa", to_string(isa()));
+  row.set("isa", isa_name());
   row.set("blas_core", blas_core());
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   row.set("blas_core_forced", forced != nullptr ? forced : "");

@@ -24,7 +24,7 @@ int run_env(const ParsedArguments& arguments) {
   metadata.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
   metadata.set("mpi", mpi_words());
   metadata.set("utf8proc", text(utf8proc_version(), ", Unicode ", utf8proc_unicode_version()));
-  metadata.set("isa", to_string(isa()));
+  metadata.set("isa", isa_name());
   std::string instructions;
   for (const char* const* name = needed_instructions; *name != nullptr; ++name)
     instructions += text(instructions.empty() ? "" : " ", *name);

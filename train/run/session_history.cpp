@@ -49,7 +49,7 @@ int64_t first_step(const Json& session) {
 
 Json session_metadata(std::span<const std::string> arguments, int64_t processes, int64_t step) {
   Json metadata = manifest_basics(arguments);
-  metadata.set("isa", to_string(isa()));
+  metadata.set("isa", isa_name());
   metadata.set("blas_core", blas_core());
   metadata.set("blas_build", blas::build());
   metadata.set("threads", threads());

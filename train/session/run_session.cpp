@@ -70,7 +70,7 @@ void print_heading(Progress& progress, Config& config, Trainer& trainer, const R
                                                    : text(train.batch_tokens, " target tokens");
     progress.say("processes", text(group.size(), ", which share each batch of ", batch));
   }
-  progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
+  progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", isa_name(),
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
   const std::string attention = describe_attention(config, trainer.model());
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),

@@ -74,11 +74,13 @@ int64_t part_size(int64_t extent, int64_t parts, int64_t unit) {
 /// Sizes of the pieces, found by halving axes until pieces are enough: columns first, because a packed strip
 /// of them serves all rows of its tile, until tiles have four times as many rows as columns. The inner extent
 /// is cut where tiles would become too small: gradients of weights have few results and long sums.
-TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
+/// Pieces of the inner extent are multiples of `inner_unit`.
+TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t inner_unit) {
   constexpr int64_t strip = tiles::columns;
   if (m <= max_reading_rows) {
     const int64_t parts = ceil_div(num_reading_pieces(n * k * batch), batch);
-    if (n >= parts * strip) return {part_size(m, 1, 12), part_size(n, parts, strip / 2), part_size(k, 1, 16)};
+    if (n >= parts * strip)
+      return {part_size(m, 1, 12), part_size(n, parts, strip / 2), part_size(k, 1, inner_unit)};
   }
   // With few rows the time is that of reading b, about that of sixteen rows.
   const int64_t min_pieces = ceil_div(num_pieces(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
@@ -97,7 +99,7 @@ TileSizes tile_sizes(int64_t m, int64_t n, int64_t k, int64_t batch) {
     else
       break;
   }
-  return {part_size(m, row_cuts, 12), part_size(n, column_cuts, strip), part_size(k, chunks, 16)};
+  return {part_size(m, row_cuts, 12), part_size(n, column_cuts, strip), part_size(k, chunks, inner_unit)};
 }
 
 /// The matrices of one product of the batch.
@@ -234,7 +236,7 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
                         : Affine::cpu<target_isa>(c, static_cast<double>(beta), 0, c);
   const StridedLoop<3> loop = batch_loop(a, b, c);
   const int64_t batch = loop.inner * loop.outer;
-  const TileSizes cut = tile_sizes(m, n, k, batch);
+  const TileSizes cut = tile_sizes(m, n, k, batch, rounded ? bf16_tiles::inner_unit : 16);
   Products<T> products{.a_layout = layout(a),
                        .b_layout = layout(b),
                        .ldc = m == 1 ? n : c.strides()[-2],
