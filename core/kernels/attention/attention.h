@@ -23,7 +23,7 @@ struct AttentionParams {
   double dropout = 0;    ///< probability of dropping a normalised weight; that of query i and key j of head
                          ///< (b, h) takes random number ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< rounds operands of matrix products on devices
+  Rounding rounding = Rounding::none;  ///< rounds factors of products on devices; bf16: on CPUs with AMX
   PackedSequences queries = {};        ///< how q, out and their gradients are packed; empty: they are padded
   PackedSequences keys = {};           ///< how k, v and their gradients are packed; empty: they are padded
 };

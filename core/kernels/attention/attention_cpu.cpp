@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "heed/core/kernels/attention/attention_amx.h"
 #include "heed/core/kernels/attention/attention_backward_loop.h"
 #include "heed/core/kernels/attention/attention_forward_loop.h"
 #include "heed/core/kernels/attention/dense_tiles.h"
@@ -13,10 +14,6 @@
 
 namespace heed::kernel {
 namespace {
-
-/// Calls with at most this many queries, such as those of decoding, compute each query by itself: vectors of
-/// queries would be mostly empty.
-constexpr int64_t few_queries = 3;
 
 /// Records the matrix products of a call tile by tile in the ProductLog. The forward pass computes scores and
 /// outputs, the backward pass scores and the gradients of weights, v, k and q.
@@ -51,6 +48,7 @@ void log_products(const DenseTiles<T>& tiles, Direction direction) {
   for (const auto& [product, count] : counts) {
     Product batched = product;
     batched.batch = count;
+    batched.rounding = call.rounds ? Rounding::bf16 : Rounding::none;
     ProductLog::note(batched);
   }
 }
@@ -64,6 +62,9 @@ void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& 
     const AttentionCall<T> call(q, k, v, params);
     if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, Direction::forward);
     PairCount::add(call.num_pairs());
+    if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
+      if (call.rounds) return amx::attention_forward(DenseTiles<T>{call}, q, k, v, out, lse);
+    }
     const bool row_by_row = call.Tq <= few_queries && !call.has_dropout;
     attention_forward<T>(DenseTiles<T>{call, row_by_row}, q, k, v, out, lse);
   });
@@ -74,6 +75,9 @@ void AttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const Attenti
   visit_float("attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const AttentionCall<T> call(t.q, t.k, t.v, params);
     if (ProductLog::wanted()) log_products(DenseTiles<T>{call}, Direction::backward);
+    if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
+      if (call.rounds) return amx::attention_backward(DenseTiles<T>{call}, t);
+    }
     attention_backward<T>(DenseTiles<T>{call}, t);
   });
 }

@@ -72,6 +72,17 @@ simd::Vector<T> fast_tanh(simd::Vector<T> x) {
   return T(1) - T(2) / (T(1) + simd::exp2<T>(x * static_cast<T>(2 * log2_e)));
 }
 
+/// Scores of key j with the queries from `query` on, after softcap, bias and mask.
+template <class T>
+simd::Vector<T> modified_score(simd::Vector<T> score, const ScoreModifiers<T>& modifiers, int64_t j,
+                               int64_t query, int64_t padded_queries) {
+  if (modifiers.softcap != 0) score = modifiers.softcap * fast_tanh<T>(score / modifiers.softcap);
+  if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries + query);
+  if (modifiers.visible != nullptr)
+    score = modifiers.visible->select(j, query, score, simd::splat(minus_infinity<T>));
+  return score;
+}
+
 /// The forward pass of one tile of queries, out_i = sum_j softmax_j(score_ij) v_j, by an online softmax over
 /// tiles of keys. Usage: start(), add_keys() for each tile of keys, finish().
 template <class T>
@@ -172,15 +183,6 @@ class ForwardTile {
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
 
-  /// Scores of key j with the queries from `query` on, after softcap, bias and mask.
-  V modified_score(V score, const ScoreModifiers<T>& modifiers, int64_t j, int64_t query) const {
-    if (modifiers.softcap != 0) score = modifiers.softcap * fast_tanh<T>(score / modifiers.softcap);
-    if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + query);
-    if (modifiers.visible != nullptr)
-      score = modifiers.visible->select(j, query, score, simd::splat(minus_infinity<T>));
-    return score;
-  }
-
   /// Replaces the scores s [keys, queries] in place by weights 2^(s - row_max) after dropout, and updates the
   /// running maximum and sum of each query (online softmax). correction_ [queries] becomes the factor of
   /// older sums. Vector lanes are queries.
@@ -195,7 +197,7 @@ class ForwardTile {
         const auto update_max = [&](int64_t j, V& max_score) {
           V score = simd::load(scores + j * padded_queries_);
           if constexpr (changes_scores) {
-            score = modified_score(score, modifiers, j, query);
+            score = modified_score<T>(score, modifiers, j, query, padded_queries_);
             simd::store(scores + j * padded_queries_, score);
           }
           max_score = score > max_score ? score : max_score;

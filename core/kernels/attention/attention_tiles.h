@@ -29,13 +29,20 @@
 
 namespace heed::kernel {
 
+/// Calls with at most this many queries, such as those of decoding, compute each query by itself, and never
+/// round: vectors of queries would be mostly empty.
+inline constexpr int64_t few_queries = 3;
+
 /// Shape, score settings and dropout of a call.
 template <class T>
 struct AttentionCall : AttentionScores<T> {
   DropoutParams dropout;
+  bool rounds;  ///< AMX computes the call in bf16
 
   AttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params)
-      : AttentionScores<T>(q, k, v, params) {
+      : AttentionScores<T>(q, k, v, params),
+        rounds(params.rounding == Rounding::bf16 && std::is_same_v<T, float> && has_amx() &&
+               this->Tq > few_queries) {
     if (this->has_dropout) dropout = DropoutParams::of(params.dropout, params.draw);
   }
   /// True for heads so short that the hardware prefetcher cannot learn their layout.

@@ -40,15 +40,13 @@ struct Packed {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__x86_64__)
 inline constexpr bool built = true;  ///< false where the compiler lacks the instructions
 
-typedef uint32_t Words __attribute__((vector_size(64)));
-typedef uint16_t Halves __attribute__((vector_size(32)));
-
 /// Rounds two rows of 16 floats and pairs them: the numbers of `low` become the lower halves of the words,
 /// those of `high` the upper halves.
 __attribute__((target("avx512bf16"))) inline __m512i paired(__m512 low, __m512 high) {
-  const Words lower = __builtin_convertvector((Halves)_mm512_cvtneps_pbh(low), Words);
-  const Words upper = __builtin_convertvector((Halves)_mm512_cvtneps_pbh(high), Words);
-  return (__m512i)(lower | upper << 16);
+  alignas(64) static constexpr uint16_t in_turns[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(in_turns), (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
 /// A mask of the first `count` of sixteen lanes.
@@ -88,14 +86,13 @@ __attribute__((target("avx512bf16"))) inline void pack_contiguous_rows(const flo
 }
 
 /// packed[i, p] = pair (x[i, 2 p], x[i, 2 p + 1]), for `count` rows of `depth` floats whose element (i, l) is
-/// at x[l step + i].
+/// at x[l step + i], with zeros up to `pairs`, a multiple of sixteen.
 __attribute__((target("avx512bf16"))) inline void pack_strided_rows(const float* x, int64_t step,
                                                                     int64_t count, int64_t depth,
-                                                                    uint32_t* packed) {
-  const int64_t pairs = pairs_of(depth);
+                                                                    int64_t pairs, uint32_t* packed) {
   for (int64_t i = 0; i < count; i += 16) {
     const __mmask16 valid = first_lanes(count - i);
-    for (int64_t l = 0; l < depth; l += 32) {
+    for (int64_t l = 0; l < 2 * pairs; l += 32) {
       __m512i words[16];
       for (int64_t p = 0; p < 16; ++p) {
         const int64_t column = l + 2 * p;
@@ -153,7 +150,7 @@ inline void pack_left(const Left& a, int64_t begin, int64_t end, int64_t k, uint
   if (a.step == 1) {
     pack_contiguous_rows(a.data + begin * a.row_stride, a.row_stride, end - begin, k, packed);
   } else {
-    pack_strided_rows(a.data + begin, a.step, end - begin, k, packed);
+    pack_strided_rows(a.data + begin, a.step, end - begin, k, pairs_of(k), packed);
   }
 }
 

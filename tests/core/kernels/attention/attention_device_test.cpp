@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heed/core/cuda/runtime/context.h"
+#include "heed/core/isa.h"
 #include "heed/core/kernels/attention/attention.h"
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
 #include "heed/core/kernels/linear_attention/polynomial_sums.h"
@@ -147,8 +148,32 @@ TEST_CASE("attention on devices: rounded products differ by their rounding") {
       params.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
       params.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
       compare(Inputs(s, DType::f32), params, near);
+      params.relative =
+          test::tensor(test::numbers(s.H * (s.Tq + s.Tk - 1), 6), {s.H, s.Tq + s.Tk - 1}, DType::f32);
+      compare(Inputs(s, DType::f32), params, 4 * near);  // its gradients sum those of up to 140 scores
     }
   }
+}
+
+TEST_CASE("attention on devices: bf16 rounds factors, neither scores nor sums") {
+  const OnEachDevice here;
+  const Sizes s{2, 4, 2, 150, 140, 40, 24};
+  Inputs x(s, DType::f32);
+  const AttentionParams exact{.scale = 0.3};
+  AttentionParams params = exact;
+  params.rounding = Rounding::bf16;
+  const bool rounds = device_here() != Device::cpu || has_amx();
+  CHECK((apart(run(device_here(), x, params).lse, run(Device::cpu, x, exact).lse) > 1e-4) == rounds);
+  // Rounded heads lose nothing, so that scores are exact; each weight is then rounded by 2^-9 of itself.
+  for (const Tensor& t : {x.q, x.k, x.v, x.dout}) {
+    float* values = t.data<float>();
+    for (int64_t i = 0; i < t.size(); ++i) values[i] = bf16(values[i]);
+  }
+  const test::HeadOutputs y = run(device_here(), x, params), want = run(Device::cpu, x, exact);
+  // Tensor cores cut off what their sums leave behind.
+  CHECK(apart(y.lse, want.lse) < (device_here() == Device::cpu || cuda::emulated ? 2e-6 : 1e-4));
+  CHECK(apart(y.out, want.out) < 1.0 / 512);
+  CHECK((apart(y.out, want.out) > 1e-6) == rounds);
 }
 
 TEST_CASE("attention on devices: the tensor cores' products are exact where rounding changes nothing") {

@@ -291,10 +291,14 @@ TEST_CASE("attention kernel: gradients agree with finite differences") {
 
 TEST_CASE("attention kernel: the same bits with any number of threads") {
   const int before = threads();
+  const Rounding rounding = GENERATE(Rounding::none, Rounding::bf16);
   for (const Sizes& s : {Sizes{1, 1, 700, 900, 32, 16}, Sizes{3, 8, 40, 40, 16, 16}}) {
     const Inputs x(s, DType::f32);
-    const kernel::AttentionParams params{
-        .causal = true, .first_query = s.Tk - s.Tq, .dropout = 0.1, .draw = some_draw()};
+    const kernel::AttentionParams params{.causal = true,
+                                         .first_query = s.Tk - s.Tq,
+                                         .dropout = 0.1,
+                                         .draw = some_draw(),
+                                         .rounding = rounding};
     set_threads(1);
     const Outputs one = run(x, params);
     for (const int count : {2, 3, 4, 8}) {
