@@ -141,7 +141,7 @@ Chosen choose() {
            ", but this build has only the instructions of the CPU it was compiled on. Unset ",
            "HEED_ISA, or build with -DHEED_NATIVE=OFF.");
     }
-    return {Isa::portable};
+    return {Isa::portable, may_use_amx()};
   }
   constexpr std::array known{Chosen{Isa::avx512, true}, Chosen{Isa::avx512}, Chosen{Isa::avx2},
                              Chosen{Isa::portable}};
@@ -166,7 +166,7 @@ const Chosen& chosen() {
 
 Isa isa() { return chosen().isa; }
 bool has_amx() { return chosen().amx; }
-const char* isa_name() { return has_amx() ? "amx" : to_string(isa()); }
+const char* isa_name() { return all_isas && has_amx() ? "amx" : to_string(isa()); }
 
 const char* to_string(Isa isa) {
   if constexpr (!all_isas) return "native";

@@ -22,7 +22,8 @@ inline constexpr bool all_isas = false;
 /// lists the supported ones, and a library compiled for one machine supports only "native". Sums run in a
 /// different order, so results differ in their last bits between instruction sets.
 Isa isa();
-/// What HEED_ISA calls the instructions in use: the name of isa(), or "amx" where has_amx().
+/// What HEED_ISA calls the instructions in use: the name of isa(), or "amx" where a library of all sets
+/// has_amx().
 const char* isa_name();
 
 /// "portable", "avx2", "avx512"; "native" where the kernels were compiled for one machine only.
