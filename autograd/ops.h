@@ -103,8 +103,6 @@ Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
 /// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
-/// gelu_tanh(linear(x, weight, bias)).
-Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases
 /// may be empty. A GPU fuses GELU, its gradient and the gradients of biases into the products.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,

@@ -112,36 +112,21 @@ struct Back {
   }
 };
 
-/// A layer, with or without GELU after it.
-Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, bool gelu) {
-  check_linear(op, x, weight, bias);
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_linear("linear", x, weight, bias);
   const Tensor given = flat(x);  // [N, in]
   const Layer layer(weight, given.extent(0), product_rounding());
   const Tensor rows = layer.factor(given);
   Shape shape = x.shape();
   shape[-1] = weight.extent(0);
   const Tensor y = empty_like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
-  const Tensor before = gelu ? empty_like(y) : Tensor();
-  forward(layer, weight, rows, bias.detach(), before, y);
+  forward(layer, weight, rows, bias.detach(), Tensor(), y);
   const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
   const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr};
-  return record(op, view::reshape(y, shape), {&x, &weight, &bias}, [back, before](const Tensor& dy) {
-    const Tensor slope = flat(dy);
-    if (!before) return back(slope);
-    const Tensor dbefore = empty_like(before);
-    launch<kernel::MapBack<GeluTanh>>(slope.device(), before, before, slope, dbefore);
-    return back(dbefore);
-  });
-}
-
-}  // namespace
-
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return layer_of("linear", x, weight, bias, false);
-}
-
-Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return layer_of("linear_gelu_tanh", x, weight, bias, true);
+  return record("linear", view::reshape(y, shape), {&x, &weight, &bias},
+                [back](const Tensor& dy) { return back(flat(dy)); });
 }
 
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
