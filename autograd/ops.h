@@ -103,8 +103,6 @@ Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
 /// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
-/// gelu_tanh(linear(x, weight, bias)).
-Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases
 /// may be empty. A GPU fuses GELU, its gradient and the gradients of biases into the products.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
@@ -162,6 +160,26 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0. `places` of packed sequences x [1, N, W]: the mask is that of the padded rows.
 Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// dropout(relu(x)) in one pass, without storing the undropped numbers; so the next three.
+Tensor relu_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// dropout(gelu(x)).
+Tensor gelu_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// dropout(gelu_tanh(x)).
+Tensor gelu_tanh_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// dropout(silu(x)).
+Tensor silu_dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places = {});
+/// x + dropout(branch) in one pass; x and branch have one shape.
+Tensor add_dropout(const Tensor& x, const Tensor& branch, double p, Rng* rng,
+                   const PaddedPlaces& places = {});
+/// A sum of the residual stream, and its layer norm.
+struct NormalisedSum {
+  Tensor sum;         ///< x + dropout(branch)
+  Tensor normalised;  ///< layer_norm(sum)
+};
+/// add_dropout() and the layer_norm() of the sum in one pass. Arguments are as there.
+NormalisedSum add_dropout_norm(const Tensor& x, const Tensor& branch, double p, Rng* rng,
+                               const PaddedPlaces& places, const Tensor& gain, const Tensor& bias,
+                               double epsilon = 1e-5, kernel::NormScale scale = kernel::NormScale::variance);
 
 /// y[b, t, c] = sum_j weight[c, j] x[b, t + j - before, c], each channel by its own k taps along the
 /// sequence: x [B, T, C], weight [C, k] -> [B, T, C]. `before` is k - 1 if `causal`, so that the last tap is

@@ -21,6 +21,7 @@ namespace {
 std::atomic<int64_t> num_alive{0};     // nodes of the program
 std::atomic<uint64_t> num_created{0};  // gives Node::order
 thread_local std::vector<Trace::Name> traces;
+thread_local const Node* running = nullptr;  // the node whose vjp runs
 
 /// The path of a module as the innermost Trace names it; empty without a Trace or a module.
 std::string module_path(const void* module) {
@@ -187,8 +188,9 @@ Tensor copy_of(const Tensor& x) {
   return out;
 }
 
-/// Adds a gradient to that of the node.
+/// Adds a gradient to that of the node, unless it was written there: see gradient_target().
 void add_to(Node& node, Tensor gradient) {
+  if (node.in_arena && gradient.raw() == node.grad.raw()) return;
   const auto is_unshared = [](const Tensor& x) { return x.storage().use_count() == 1 && x.contiguous(); };
   if (node.in_arena && node.fresh) {
     launch<kernel::Copy>(gradient.device(), gradient, node.grad);
@@ -270,6 +272,7 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
     timeline->slice("gradient", node.op, node.module, start);
     timeline->mark();  // an op that follows begins here
   });
+  const ScopedValue<const Node*> now_running(running, &node);
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
@@ -326,6 +329,13 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
 }
 
 }  // namespace
+
+Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device device) {
+  Node* input = running != nullptr && index < running->inputs.size() ? running->inputs[index].get() : nullptr;
+  if (input == nullptr || !input->in_arena || !input->fresh) return Tensor(shape, dtype, device);
+  input->fresh = false;  // another op, or another input of this one, adds to it
+  return input->grad;
+}
 
 void backward(const Tensor& y, const Tensor& dy) {
   if (!y.node()) {

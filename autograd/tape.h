@@ -27,6 +27,15 @@ Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, V
 /// record() for an op that holds parameters of its own: it is recorded even when no input needs a gradient.
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
 
+/// Where a vjp that is running writes the gradient of input `index`, which has this shape and dtype: the
+/// optimizer's buffer of a parameter that got none in this step, so that nothing is copied there, else new
+/// memory. The vjp writes all of it and returns it as that gradient.
+Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device device);
+/// gradient_target() of the shape, dtype and device of `like`.
+inline Tensor gradient_target(size_t index, const Tensor& like) {
+  return gradient_target(index, like.shape(), like.dtype(), like.device());
+}
+
 /// Adds d loss / d leaf to the gradient of every leaf that `loss` (one element) depends on, and frees each
 /// node after visiting it. Fails when nothing was recorded, when a part of the graph was visited before, and
 /// when an op's gradient fails (the error names the op; leaves keep what they got until then).

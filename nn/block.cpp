@@ -22,26 +22,32 @@ Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self_attent
 Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
                          const Mask& encoded_mask, BlockCache* cache, const ForwardContext& context) const {
   const ModuleScope within(this);
+  ResidualStream stream(input, mask, context);
+  add_to(stream, mask, encoded, encoded_mask, cache, context);
+  return stream.x();
+}
+
+void Block::add_to(ResidualStream& stream, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
+                   BlockCache* cache, const ForwardContext& context) const {
+  const ModuleScope within(this);
   const bool pre = options_.norm_place == NormPlace::pre;
-  const Packing* packing = mask.query_packing().get();
-  const PaddedPlaces places = packing != nullptr ? packing->places : PaddedPlaces{};
   // Adds one branch of the block to x: x + branch(norm(x)), or norm(x + branch(x)).
-  const auto residual = [&](const Tensor& x, const LayerNorm& norm, const auto& branch) {
-    const Tensor y = dropout(branch(pre ? norm(x) : x), options_.dropout, context.rng, places);
-    return pre ? x + y : norm(x + y);
+  const auto residual = [&](const LayerNorm& norm, const auto& branch) {
+    stream.add(branch(pre ? stream.normalised(norm) : stream.x()), options_.dropout);
+    if (!pre) stream.normalise(norm);
   };
-  Tensor x = residual(input, attention_norm, [&](const Tensor& given) {
+  residual(attention_norm, [&](const Tensor& given) {
     AttentionCache* convolution_cache = cache != nullptr ? cache->convolution.get() : nullptr;
     const Tensor h = short_convolution ? (*short_convolution)(given, mask, convolution_cache) : given;
     return attend(*attention, {h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
   });
   if (cross) {
-    x = residual(x, *cross_norm, [&](const Tensor& h) {
+    residual(*cross_norm, [&](const Tensor& h) {
       return attend(*cross,
                     {h, encoded, encoded_mask, cache != nullptr ? cache->cross.get() : nullptr, context});
     });
   }
-  return residual(x, forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng, places); });
+  residual(forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng, stream.places()); });
 }
 
 BlockCache Block::new_cache() const {

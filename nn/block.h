@@ -4,6 +4,7 @@
 #include "heed/nn/attention.h"
 #include "heed/nn/feed_forward.h"
 #include "heed/nn/norm.h"
+#include "heed/nn/residual_stream.h"
 #include "heed/nn/short_convolution.h"
 
 namespace heed {
@@ -42,6 +43,9 @@ class Block final : public Module {
   /// `encoded` may be empty once it is cached.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     BlockCache* cache, const ForwardContext& context) const;
+  /// operator() from and to a residual stream, which adds the last branch when it is read next.
+  void add_to(ResidualStream& stream, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
+              BlockCache* cache, const ForwardContext& context) const;
   /// Empty caches. Fails when an attention of this block cannot decode step by step.
   BlockCache new_cache() const;
   void fields(Fields& f) override;

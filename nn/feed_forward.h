@@ -13,8 +13,10 @@ enum class Activation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 inline bool is_gated(Activation activation) {
   return activation == Activation::swiglu || activation == Activation::geglu;
 }
-/// Applies an activation elementwise; a gated one to the gate, without the product.
-Tensor activate(Activation activation, const Tensor& x);
+/// Applies an activation elementwise, then dropout, in one pass; a gated one to the gate, without the
+/// product.
+Tensor activate(Activation activation, const Tensor& x, double dropout = 0, Rng* rng = nullptr,
+                const PaddedPlaces& places = {});
 
 /// down(dropout(activation(up(x)))): [..., width] -> [..., hidden] -> [..., width]. With a gated activation
 /// down(dropout(activation(gate(x)) up(x))), which has half as many weights again.
@@ -45,11 +47,10 @@ class FeedForward final : public Module {
       const Tensor units = activate(options_.activation, gate(x)) * up(x);
       return down(dropout(units, options_.dropout, rng, places));
     }
-    if (options_.activation != Activation::gelu_tanh)
-      return down(dropout(activate(options_.activation, up(x)), options_.dropout, rng, places));
-    if (options_.dropout == 0 || rng == nullptr)
+    const bool drops = options_.dropout > 0 && rng != nullptr;
+    if (options_.activation == Activation::gelu_tanh && !drops)
       return feed_forward(x, up.weight, up.bias, down.weight, down.bias);
-    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, rng, places));
+    return down(activate(options_.activation, up(x), options_.dropout, rng, places));
   }
   void fields(Fields& f) override {
     f("up", up);
@@ -65,20 +66,21 @@ class FeedForward final : public Module {
   Options options_;
 };
 
-inline Tensor activate(Activation activation, const Tensor& x) {
+inline Tensor activate(Activation activation, const Tensor& x, double dropout, Rng* rng,
+                       const PaddedPlaces& places) {
   switch (activation) {
     case Activation::gelu:
     case Activation::geglu:
-      return gelu(x);
+      return gelu_dropout(x, dropout, rng, places);
     case Activation::gelu_tanh:
-      return gelu_tanh(x);
+      return gelu_tanh_dropout(x, dropout, rng, places);
     case Activation::silu:
     case Activation::swiglu:
-      return silu(x);
+      return silu_dropout(x, dropout, rng, places);
     case Activation::relu:
       break;
   }
-  return relu(x);
+  return relu_dropout(x, dropout, rng, places);
 }
 
 }  // namespace heed

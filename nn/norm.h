@@ -36,6 +36,12 @@ class LayerNorm final : public Module {
     const ModuleScope within(this);
     return layer_norm(x, gain, bias, options_.epsilon, options_.scale);
   }
+  /// x + dropout(branch) and its norm in one kernel: x and branch [..., width], see add_dropout_norm().
+  NormalisedSum of_sum(const Tensor& x, const Tensor& branch, double dropout, Rng* rng,
+                       const PaddedPlaces& places) const {
+    const ModuleScope within(this);
+    return add_dropout_norm(x, branch, dropout, rng, places, gain, bias, options_.epsilon, options_.scale);
+  }
   void fields(Fields& f) override {
     f("gain", gain);
     f("bias", bias);

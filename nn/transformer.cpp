@@ -98,11 +98,12 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
   if (cache != nullptr && cache->size() != blocks.size())
     fail("decode: a state with ", cache->size(), " caches for a model of ", blocks.size(),
          " blocks. Begin with start() of the model.");
-  Tensor x = input;
+  ResidualStream stream(input, mask, context);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    x = (*blocks[i])(x, mask, encoded, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr, context);
+    blocks[i]->add_to(stream, mask, encoded, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr,
+                      context);
   }
-  return norm ? (*norm)(x) : x;
+  return norm ? stream.normalised(*norm) : stream.x();
 }
 
 std::vector<Tensor> TransformerStack::outputs(const Tensor& input, const Mask& mask, const Tensor& encoded,

@@ -1,10 +1,9 @@
-// Ops that gather and scatter rows by index, and dropout.
+// Ops that gather and scatter rows by index.
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/segment_mean.h"
-#include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/launch.h"
 
 namespace heed {
@@ -22,7 +21,8 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   launch<kernel::Gather>(weight.device(), contiguous(weight.detach()), list,
                          view::reshape(y, Shape{list.size(), weight.extent(1)}));
   return record("embedding", y, {&weight}, [list, table = weight.shape()](const Tensor& dy) -> Gradients {
-    const Tensor dtable = Tensor::zeros(table, dy.dtype(), dy.device());
+    const Tensor dtable = gradient_target(0, table, dy.dtype(), dy.device());
+    launch<kernel::Fill>(dy.device(), dtable, 0.0);
     launch<kernel::ScatterAdd>(dy.device(), list, view::reshape(contiguous(dy), Shape{list.size(), table[1]}),
                                dtable);
     return {dtable};
@@ -122,24 +122,6 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
     launch<kernel::SegmentMeanBack>(dy.device(), rows(dy), lengths, counts, dx);
     return {dx};
   });
-}
-
-Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
-  if (p < 0 || p >= 1) fail("dropout: p = ", p, ". It must be at least 0 and below 1.");
-  if (p == 0) return x;
-  if (rng == nullptr) {
-    if (recording() && x.node() && !x.node()->leaf) x.node()->omitted_dropout = p;
-    return x;
-  }
-  if (places.places && (x.rank() != 3 || x.extent(0) != 1 || x.extent(1) != places.places.extent(0)))
-    fail("dropout: x ", x.shape(), " with places ", places.places.shape(),
-         ". Places are for packed sequences [1, N, W], one for each of the N rows.");
-  const auto drop = [p, draw = rng->next(), places](const Tensor& from) {
-    const Tensor to = empty_like(from);
-    launch<kernel::Dropout>(from.device(), contiguous(from.detach()), p, draw, places, to);
-    return to;
-  };
-  return record("dropout", drop(x), {&x}, [drop](const Tensor& dy) -> Gradients { return {drop(dy)}; });
 }
 
 }  // namespace heed

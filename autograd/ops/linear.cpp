@@ -78,13 +78,15 @@ struct Wanted {
   bool weight, bias;
 };
 
-/// Writes the gradients of weight and bias to to[0] and to[1]. dy and x are as the layer's products read
-/// them, `dy_exact` is dy unrounded; both may be the same tensor.
+/// Writes the gradients of weight and bias to gradients[at] and gradients[at + 1]. dy and x are as the layer's
+/// products read them, `dy_exact` is dy unrounded; both may be the same tensor.
 void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
-                      const Tensor& x, Tensor* to) {
+                      const Tensor& x, Gradients& gradients, size_t at) {
+  Tensor* to = &gradients[at];
   if (wanted.weight) {
-    to[0] = layer.exact(layer.weight.shape());
-    if (wanted.bias) to[1] = layer.exact(Shape{layer.weight.extent(0)});
+    to[0] = gradient_target(at, layer.weight.shape(), layer.dtype, dy.device());
+    if (wanted.bias)
+      to[1] = gradient_target(at + 1, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
     launch<kernel::LinearWeightBack>(dy.device(), dy, x, to[0], to[1], layer.rounding);
   } else if (wanted.bias) {
     to[1] = sum_to(dy_exact, Shape{layer.weight.extent(0)});
@@ -107,41 +109,26 @@ struct Back {
       launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), dx, Tensor(), layer.rounding);
       gradients[0] = view::reshape(dx, from);
     }
-    weight_gradients(layer, wanted, dy, exact, rows, &gradients[1]);
+    weight_gradients(layer, wanted, dy, exact, rows, gradients, 1);
     return gradients;
   }
 };
 
-/// A layer, with or without GELU after it.
-Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, bool gelu) {
-  check_linear(op, x, weight, bias);
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_linear("linear", x, weight, bias);
   const Tensor given = flat(x);  // [N, in]
   const Layer layer(weight, given.extent(0), product_rounding());
   const Tensor rows = layer.factor(given);
   Shape shape = x.shape();
   shape[-1] = weight.extent(0);
   const Tensor y = empty_like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
-  const Tensor before = gelu ? empty_like(y) : Tensor();
-  forward(layer, weight, rows, bias.detach(), before, y);
+  forward(layer, weight, rows, bias.detach(), Tensor(), y);
   const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
   const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr};
-  return record(op, view::reshape(y, shape), {&x, &weight, &bias}, [back, before](const Tensor& dy) {
-    const Tensor slope = flat(dy);
-    if (!before) return back(slope);
-    const Tensor dbefore = empty_like(before);
-    launch<kernel::MapBack<GeluTanh>>(slope.device(), before, before, slope, dbefore);
-    return back(dbefore);
-  });
-}
-
-}  // namespace
-
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return layer_of("linear", x, weight, bias, false);
-}
-
-Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return layer_of("linear_gelu_tanh", x, weight, bias, true);
+  return record("linear", view::reshape(y, shape), {&x, &weight, &bias},
+                [back](const Tensor& dy) { return back(flat(dy)); });
 }
 
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
@@ -172,10 +159,11 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
                     inner = of_down.weight ? inner : Tensor()](const Tensor& given_dy) {
     const Tensor exact = flat(given_dy), dy = second.factor(exact);  // [N, out]
     Gradients gradients(5);
-    weight_gradients(second, of_down, dy, exact, inner, &gradients[3]);
+    weight_gradients(second, of_down, dy, exact, inner, gradients, 3);
     if (!back.of_x && !back.wanted.weight && !of_up_bias) return gradients;
     const Tensor dbefore = empty_like(before);
-    if (of_up_bias) gradients[2] = second.exact(Shape{before.extent(1)});
+    if (of_up_bias)
+      gradients[2] = gradient_target(2, Shape{before.extent(1)}, second.dtype, dy.device());
     launch<kernel::LinearBack>(dy.device(), dy, second.weight, before, dbefore, gradients[2],
                                second.rounding);
     Gradients of_first = back(dbefore);

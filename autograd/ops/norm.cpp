@@ -1,5 +1,6 @@
 // Layer normalisation and RMS norm.
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/dropout_mask.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/launch.h"
 
@@ -7,34 +8,36 @@ namespace heed {
 
 namespace {
 
-/// layer_norm(), recorded and refused under the name `op`.
-Tensor normalised_rows(const char* op, const Tensor& x, const Tensor& gain, const Tensor& bias,
-                       double epsilon, kernel::NormScale scale) {
+/// The tensors of LayerNorm for rows of x [..., d]. Fails where gain and bias do not fit.
+kernel::LayerNormTensors norm_tensors(const char* op, const Tensor& x, const Tensor& gain,
+                                      const Tensor& bias) {
   const int64_t width = x.extent(axis_of(op, x, -1));
   if (!(gain.shape() == Shape{width}) || (bias && !(bias.shape() == Shape{width}))) {
     fail(op, ": gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
          "], and so must a bias.");
   }
+  check_float(op, x);
   agree(op, x, gain);
   if (bias) agree(op, x, bias);
-  const Tensor dense_gain = contiguous(gain.detach());
   const Tensor rows =
       view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});  // [N, d]
-  const Tensor y = empty_like(rows);
   const Tensor mean = empty_like(rows, Shape{rows.extent(0)});
-  const Tensor rstd = empty_like(mean);
-  const kernel::LayerNormTensors t{.x = rows,
-                                   .gain = dense_gain,
-                                   .bias = bias ? contiguous(bias.detach()) : Tensor(),
-                                   .y = y,
-                                   .mean = mean,
-                                   .rstd = rstd};
-  launch<kernel::LayerNorm>(x.device(), t, epsilon, scale);
-  const auto vjp = [rows, gain = dense_gain, mean, rstd, epsilon, scale, from = x.shape(),
+  return {.x = rows,
+          .gain = contiguous(gain.detach()),
+          .bias = bias ? contiguous(bias.detach()) : Tensor(),
+          .y = empty_like(rows),
+          .mean = mean,
+          .rstd = empty_like(mean)};
+}
+
+/// Records t.y as the norm of x.
+Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTensors& t, const Tensor& gain,
+                   const Tensor& bias, double epsilon, kernel::NormScale scale) {
+  const auto vjp = [rows = t.x, gain = t.gain, mean = t.mean, rstd = t.rstd, epsilon, scale, from = x.shape(),
                     biased = bool(bias)](const Tensor& dy) -> Gradients {
     const Tensor dx = empty_like(rows);
-    const Tensor dgain = empty_like(gain);
-    const Tensor dbias = biased ? empty_like(gain) : Tensor();
+    const Tensor dgain = gradient_target(1, gain);
+    const Tensor dbias = biased ? gradient_target(2, gain) : Tensor();
     launch<kernel::LayerNormBack>(
         dy.device(),
         kernel::LayerNormBackTensors{.x = rows,
@@ -48,7 +51,15 @@ Tensor normalised_rows(const char* op, const Tensor& x, const Tensor& gain, cons
         epsilon, scale);
     return {view::reshape(dx, from), dgain, dbias};
   };
-  return record(op, view::reshape(y, x.shape()), {&x, &gain, &bias}, vjp);
+  return record(op, view::reshape(t.y, x.shape()), {&x, &gain, &bias}, vjp);
+}
+
+/// layer_norm(), recorded and refused under the name `op`.
+Tensor normalised_rows(const char* op, const Tensor& x, const Tensor& gain, const Tensor& bias,
+                       double epsilon, kernel::NormScale scale) {
+  const auto t = norm_tensors(op, x, gain, bias);
+  launch<kernel::LayerNorm>(x.device(), t, epsilon, scale);
+  return record_norm(op, x, t, gain, bias, epsilon, scale);
 }
 
 }  // namespace
@@ -60,6 +71,19 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon) {
   return normalised_rows("rms_norm", x, gain, {}, epsilon, kernel::NormScale::rms);
+}
+
+NormalisedSum add_dropout_norm(const Tensor& x, const Tensor& branch, double p, Rng* rng,
+                               const PaddedPlaces& places, const Tensor& gain, const Tensor& bias,
+                               double epsilon, kernel::NormScale scale) {
+  constexpr const char* op = "add_dropout_norm";
+  check_branch(op, x, branch);
+  const auto t = norm_tensors(op, empty_like(x), gain, bias);  // t.x receives the sum
+  const auto mask = draw_dropout(op, branch, p, rng, places);
+  launch<kernel::AddDropoutNorm>(x.device(), contiguous(x.detach()), contiguous(branch.detach()), mask, t,
+                                 epsilon, scale);
+  const Tensor sum = record_sum(view::reshape(t.x, x.shape()), x, branch, mask);
+  return {sum, record_norm("layer_norm", sum, t, gain, bias, epsilon, scale)};
 }
 
 }  // namespace heed

@@ -53,5 +53,6 @@ std::vector<OpCase> recurrence_cases();
 std::vector<OpCase> tree_cases();
 std::vector<OpCase> fastmax_cases();
 std::vector<OpCase> packed_cases();
+std::vector<OpCase> dropout_cases();
 
 }  // namespace heed::plain

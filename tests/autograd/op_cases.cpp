@@ -19,7 +19,7 @@ namespace {
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
   for (auto family : {arithmetic_cases, shape_cases, row_cases, attention_cases, score_cases, position_cases,
-                      scan_cases, recurrence_cases, tree_cases, fastmax_cases, packed_cases}) {
+                      scan_cases, recurrence_cases, tree_cases, fastmax_cases, packed_cases, dropout_cases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;
@@ -353,12 +353,14 @@ TEST_CASE("ops: every op declared in autograd/ops.h has a row") {
   REQUIRE(file);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   std::set<std::string> declared, tested;
-  for (size_t at = text.find("Tensor "); at != std::string::npos; at = text.find("Tensor ", at + 1)) {
-    const size_t line = text.rfind('\n', at) + 1;
-    const std::string before = text.substr(line, at - line);
-    if (!before.empty() && before != "inline ") continue;
-    const size_t open = text.find('(', at), close = text.find(')', open);
-    declared.insert(signature(text.substr(at + 7, open - at - 7), text.substr(open + 1, close - open - 1)));
+  for (const std::string result : {"Tensor ", "NormalisedSum "}) {
+    for (size_t at = text.find(result); at != std::string::npos; at = text.find(result, at + 1)) {
+      const size_t line = text.rfind('\n', at) + 1, name = at + result.size();
+      const std::string before = text.substr(line, at - line);
+      if (!before.empty() && before != "inline ") continue;
+      const size_t open = text.find('(', at), close = text.find(')', open);
+      declared.insert(signature(text.substr(name, open - name), text.substr(open + 1, close - open - 1)));
+    }
   }
   for (const OpCase& row : all_cases()) tested.insert(row.op);
   CHECK(declared.size() > 40);

@@ -79,6 +79,62 @@ TEST_CASE("block: dropout only with noise, and the same for the same seed") {
   CHECK(run(nullptr) == run(nullptr));
 }
 
+TEST_CASE("block: a stream through two blocks has the bits of dropout, sum and norm as three ops") {
+  const DefaultDevice device(any_device());
+  const NormPlace place = GENERATE(NormPlace::pre, NormPlace::post);
+  const bool noisy = GENERATE(false, true);
+  const auto activation =
+      GENERATE(Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu);
+  Rng rng(3);
+  const BlockOptions options{
+      .dropout = 0.3, .norm_place = place, .forward = {.activation = activation, .dropout = 0.2}};
+  Block first = block_of(options, false, rng), second = block_of(options, false, rng);
+  LayerNorm last(6, {});
+  const Tensor numbers = random(Shape{2, 4, 6}, 1);
+  const std::vector<Tensor*> weights{&first.forward_norm.gain, &second.attention_norm.bias,
+                                     &second.feed_forward.up.weight, &first.feed_forward.down.bias};
+  std::vector<std::vector<float>> found[2];
+  for (const bool parts : {false, true}) {
+    for (Tensor* w : weights) *w = leaf(*w);
+    Rng noise(7);
+    Rng* from = noisy ? &noise : nullptr;
+    const ForwardContext context{.rng = from};
+    const Tensor x = leaf(numbers);
+    Tensor sum, y;
+    if (parts) {
+      const auto around = [&](const Tensor& input, const LayerNorm& norm, const auto& part) {
+        return place == NormPlace::pre ? input + dropout(part(norm(input)), 0.3, from)
+                                       : norm(input + dropout(part(input), 0.3, from));
+      };
+      sum = x;
+      for (Block* block : {&first, &second}) {
+        sum = around(sum, block->attention_norm, [&](const Tensor& h) {
+          return block->attention->forward(
+              {.queries = h, .keys = h, .mask = Mask::causal(), .context = context});
+        });
+        sum = around(sum, block->forward_norm, [&](const Tensor& h) {
+          const FeedForward& network = block->feed_forward;
+          return network.down(dropout(activate(activation, network.up(h)), 0.2, from));
+        });
+      }
+      y = last(sum);
+    } else {
+      ResidualStream stream(x, Mask::causal(), context);
+      for (const Block* block : {&first, &second})
+        block->add_to(stream, Mask::causal(), {}, Mask::none(), nullptr, context);
+      y = stream.normalised(last);
+      sum = stream.x();
+    }
+    backward(mean(square(y)) + mean(sum));
+    found[parts] = {y.to_host(), sum.to_host(), grad_of(x).to_host()};
+    for (const Tensor* w : weights) found[parts].push_back(grad_of(*w).to_host());
+  }
+  for (size_t i = 0; i < found[0].size(); ++i) {
+    if (default_device == Device::cpu) CHECK(found[0][i] == found[1][i]);
+    CHECK_THAT(found[0][i], Catch::Matchers::Approx(found[1][i]).epsilon(1e-4).margin(1e-5));
+  }
+}
+
 TEST_CASE("block: a probe sees self-attention, then cross-attention") {
   const DefaultDevice device(any_device());
   Rng rng(3);

@@ -37,7 +37,7 @@ void elementwise(Ops& bench, Rng& rng) {
   const Shape shape{unless_emulated(2048, 256), 1536};
   const int64_t n = shape.size();
   const Tensor a = numbers(shape, rng), b = numbers(shape, rng), y(shape), dx(shape);
-  const Draw draw = rng.next();
+  const kernel::DropoutMask mask{.p = 0.2, .draw = rng.next()};
   bench.time("copy", n, 1, 1, [&] { launch<kernel::Affine>(default_device, a, 1, 0, y); });
   bench.time("add", n, 2, 1, [&] { launch<kernel::Zip<Add>>(default_device, a, b, y); });
   bench.time("exp", n, 1, 1, [&] { launch<kernel::Map<Exp>>(default_device, a, y); });
@@ -47,8 +47,12 @@ void elementwise(Ops& bench, Rng& rng) {
   bench.time("gelu_tanh, back", n, 2, 1,
              [&] { launch<kernel::MapBack<GeluTanh>>(default_device, a, y, b, dx); });
   bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(default_device, a, y); });
-  bench.time("dropout 0.2", n, 1, 1,
-             [&] { launch<kernel::Dropout>(default_device, a, 0.2, draw, PaddedPlaces{}, y); });
+  bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(default_device, a, mask, y); });
+  bench.time("gelu_tanh + dropout", n, 1, 1,
+             [&] { launch<kernel::ActivationDropout<GeluTanh>>(default_device, a, mask, y); });
+  bench.time("gelu_tanh + dropout, back", n, 2, 1,
+             [&] { launch<kernel::ActivationDropoutBack<GeluTanh>>(default_device, a, b, mask, dx); });
+  bench.time("add + dropout", n, 2, 1, [&] { launch<kernel::AddDropout>(default_device, a, b, mask, y); });
 }
 
 void rows(Ops& bench, Rng& rng) {
@@ -63,6 +67,13 @@ void rows(Ops& bench, Rng& rng) {
       launch<kernel::LayerNorm>(
           default_device,
           kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd},
+          1e-5, variance);
+    });
+    const kernel::DropoutMask mask{.p = 0.2, .draw = rng.next()};
+    bench.time("add + dropout + layer norm of 384", shape.size(), 2, 2, [&] {
+      launch<kernel::AddDropoutNorm>(
+          default_device, x, dy, mask,
+          kernel::LayerNormTensors{.x = dx, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd},
           1e-5, variance);
     });
     bench.time("layer norm of 384, back", shape.size(), 2, 1, [&] {

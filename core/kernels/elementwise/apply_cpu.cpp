@@ -13,14 +13,6 @@
 namespace heed::kernel {
 namespace {
 
-/// out[i] = f(in[i]...) for contiguous operands. gnu::flatten inlines every call, because a call inside the
-/// loop would keep it from becoming vector code.
-template <class F, class T, class... In>
-[[gnu::flatten]] void apply_contiguous(const F& f, int64_t count, T* out, const In*... in) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
-}
-
 /// A tensor that holds T, as an argument of apply_elementwise().
 template <class T>
 struct Operand {

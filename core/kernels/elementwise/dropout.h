@@ -1,20 +1,54 @@
-// Dropout whose mask is computed from counters and never stored.
+// Dropout whose mask is computed from counters and never stored, alone and with the work around it.
+// Activations of bf16 are computed in f32 and rounded once, when they are stored.
 #pragma once
 
 #include "heed/core/isa.h"
+#include "heed/core/kernels/elementwise/functions.h"
 #include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 
 namespace heed::kernel {
 
-/// y = x / (1 - p) where the element is kept, else 0. Element i is kept when its 16 random bits are at least
-/// p 65536, so p is rounded to a multiple of 1/65536. The gradient is this kernel applied to dy. Contiguous.
-/// With places, element (n, c) of packed x [1, N, W] has the number i = places[n] W + c.
+/// One dropout of a tensor. Element i is kept when its 16 random bits are at least p 65536, so p is rounded
+/// to a multiple of 1/65536; a kept one is multiplied by 1 / (1 - p), others become 0.
+struct DropoutMask {
+  double p = 0;              ///< probability that an element is dropped; with 0 the rest may be empty
+  Draw draw = {};            ///< its random numbers
+  PaddedPlaces places = {};  ///< with packed x [1, N, W], element (n, c) has the number places[n] W + c
+};
+
+/// y = dropout(x); contiguous. The gradient is this kernel applied to dy.
 struct Dropout {
   template <Isa>
-  static void cpu(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places, const Tensor& y);
-  static void cuda(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places, const Tensor& y);
+  static void cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y);
+  static void cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y);
 };
+
+/// y = x + dropout(branch), of one shape; contiguous. With mask.p = 0 nothing is dropped.
+struct AddDropout {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
+  static void cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
+};
+
+/// y = dropout(F(x)) for F of DropoutActivations; contiguous.
+template <class F>
+struct ActivationDropout {
+  template <Isa>
+  static void cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y);
+  static void cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y);
+};
+
+/// dx = F'(x) dropout(dy), from the x and the mask of ActivationDropout; contiguous.
+template <class F>
+struct ActivationDropoutBack {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
+  static void cuda(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
+};
+
+/// The functions that ActivationDropout and its gradient are compiled for; their derivatives need x alone.
+using DropoutActivations = FunctionList<Relu, Gelu, GeluTanh, Silu>;
 
 /// Philox block `index` with 7 rounds, for 16 elements. All other random numbers take 10 rounds, which would
 /// slow dropout down measurably.

@@ -1,83 +1,100 @@
-// Dropout on the CPU: blocks of random bits in vector lanes.
+// Dropout on the CPU, alone and with the work around it. Fused kernels go over a chunk of elements several
+// times while it is in the cache, so each has the bits of the kernels that it replaces.
 #include "heed/core/kernels/elementwise/dropout.h"
 
 #include <algorithm>
+#include <tuple>
 
-#include "heed/core/distributed/batch_shard.h"
-#include "heed/core/kernels/simd/simd.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/dropped_elements.h"
+#include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
-#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
 
-constexpr int64_t block = simd::KeepBits::block;
-static_assert(light_grain % (block * simd::KeepBits::lanes) == 0, "tasks are whole vectors of blocks");
+constexpr int64_t chunk = 2048;  ///< elements that stay in the first cache with those of two more tensors
+static_assert(light_grain % chunk == 0 && chunk % (simd::KeepBits::block * simd::KeepBits::lanes) == 0,
+              "chunks are whole vectors of blocks");
 
-/// y[e] = x[e] scale where bit e of `mask` is set, else 0, for the `count` elements of a block.
+/// Some of the elements of tensors of T.
 template <class T>
-void apply_mask(uint32_t mask, int64_t count, T scale, const T* x, T* y) {
-  constexpr int64_t n = simd::Lanes<T>::count;
-  if (count == block) {
-#pragma GCC unroll 8
-    for (int64_t e = 0; e < block; e += n)
-      simd::store(y + e, simd::where_kept<T>(mask >> e, simd::load(x + e) * scale));
-    return;
-  }
-  for (int64_t e = 0; e < count; ++e) y[e] = ((mask >> e) & 1) != 0 ? x[e] * scale : T(0);
-}
+struct Chunk {
+  int64_t first, count;
+  Computed<T> buffers[3][buffer_size<T>(chunk) + 1];
 
-/// Elements [begin, end) of x, whose numbers follow each other from `number` on.
-struct ElementRun {
-  int64_t end;
-  uint64_t number;
+  /// Its elements of x in the type of computation; n < 2 chooses a buffer, where one is needed.
+  const Computed<T>* read(const Tensor& x, int n) { return computed(x.data<T>() + first, count, buffers[n]); }
 };
 
-/// The elements of x from `begin` to at most `end` whose numbers follow each other.
-ElementRun run_from(int64_t begin, int64_t end, int64_t width, const int32_t* places) {
-  if (places == nullptr) return {end, static_cast<uint64_t>(begin)};
-  const int64_t row = begin / width;
-  int64_t next = row + 1;
-  while (next * width < end && places[next] == places[next - 1] + 1) ++next;
-  return {std::min(end, next * width), static_cast<uint64_t>(places[row] * width + begin % width)};
+/// Calls f(drop, part, to) in parallel for chunks `part` of a dropout; f writes to[0 .. part.count - 1],
+/// which go to the elements of `out`.
+template <class F>
+void drop_chunks(const Tensor& out, const DropoutMask& mask, F&& f) {
+  visit_activation("dropout", out.dtype(), [&]<class T>(Type<T>) {
+    const DroppedElements<Computed<T>> drop(out.shape(), mask);
+    parallel_rows(out.size(), light_grain, [&](int64_t begin, int64_t end) {
+      Chunk<T> part;
+      for (part.first = begin; part.first < end; part.first += chunk) {
+        part.count = std::min(chunk, end - part.first);
+        store_rounded(out.data<T>() + part.first, part.count, part.buffers[2],
+                      [&](Computed<T>* to) { f(drop, part, to); });
+      }
+    });
+  });
+  Count::add(out.size());
 }
 
 }  // namespace
 
-/// y[i] = x[i] / (1 - p) where the 16 bits of element i are at least the threshold, else 0. One task is a run
-/// of elements, drawn a vector of blocks at a time.
+/// y[i] = x[i] / (1 - p) where the 16 bits of element i are at least the threshold, else 0.
 template <>
-void Dropout::cpu<target_isa>(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places,
-                              const Tensor& y) {
-  visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    const T* inputs = x.data<T>();
-    T* outputs = y.data<T>();
-    const simd::KeepBits bits(draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()),
-                              dropout_threshold(p));
-    const T scale = static_cast<T>(dropout_scale(p));
-    const int64_t width = places.places ? x.extent(2) : 1;
-    const int32_t* row_places = places.places ? places.places.data<int32_t>() : nullptr;
-    const uint64_t elements_of_earlier_processes =
-        skipped_draws(places.places ? places.padded_rows * width : x.size());
-    simd::Counters lane = {};  // 0, 1, 2, ...
-    for (uint64_t i = 0; i < simd::KeepBits::lanes; ++i) lane[i] = i;
-    parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end;) {
-        const ElementRun run = run_from(i, end, width, row_places);
-        for (uint64_t element = run.number + elements_of_earlier_processes; i < run.end;) {
-          const simd::Counters masks = bits.keep_masks(lane + element / block);
-          auto offset = static_cast<int64_t>(element % block);  // first element in a block
-          for (int b = 0; b < simd::KeepBits::lanes && i < run.end; ++b, offset = 0) {
-            const int64_t count = std::min(block - offset, run.end - i);
-            apply_mask(static_cast<uint32_t>(masks[b]) >> offset, count, scale, inputs + i, outputs + i);
-            i += count;
-            element += static_cast<uint64_t>(count);
-          }
-        }
-      }
-    });
+void Dropout::cpu<target_isa>(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+  drop_chunks(y, mask, [&](const auto& drop, auto& part, auto* to) {
+    drop(part.first, part.count, part.read(x, 0), to);
   });
-  Count::add(x.size());
 }
+
+template <>
+void AddDropout::cpu<target_isa>(const Tensor& x, const Tensor& branch, const DropoutMask& mask,
+                                 const Tensor& y) {
+  drop_chunks(y, mask, [&](const auto& drop, auto& part, auto* to) {
+    drop(part.first, part.count, part.read(branch, 0), to);
+    apply_contiguous(elementwise::Value<Add>{}, part.count, to, part.read(x, 1), to);
+  });
+}
+
+template <class F>
+template <Isa>
+void ActivationDropout<F>::cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+  drop_chunks(y, mask, [&](const auto& drop, auto& part, auto* to) {
+    apply_contiguous(elementwise::Value<F>{}, part.count, to, part.read(x, 0));
+    drop(part.first, part.count, to, to);
+  });
+}
+
+template <class F>
+template <Isa>
+void ActivationDropoutBack<F>::cpu(const Tensor& x, const Tensor& dy, const DropoutMask& mask,
+                                   const Tensor& dx) {
+  drop_chunks(dx, mask, [&](const auto& drop, auto& part, auto* to) {
+    const auto* from = part.read(x, 0);
+    drop(part.first, part.count, part.read(dy, 1), to);
+    apply_contiguous(elementwise::Gradient<F>{}, part.count, to, from, from, to);
+  });
+}
+
+namespace {
+
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... F>
+constexpr auto all_dropouts(FunctionList<F...>) {
+  return std::tuple{&ActivationDropout<F>::template cpu<target_isa>...,
+                    &ActivationDropoutBack<F>::template cpu<target_isa>...};
+}
+[[maybe_unused, gnu::used]] const auto compiled_dropouts = all_dropouts(DropoutActivations{});
+
+}  // namespace
 
 }  // namespace heed::kernel

@@ -1,112 +1,162 @@
-// Dropout on a GPU: one thread for the 16 elements of a Philox block.
+// Dropout on a GPU, alone and with the work around it: one thread for the 16 elements of a Philox block.
 #include "heed/core/kernels/elementwise/dropout.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/pack.h"
 #include "heed/core/cuda/device/row_threads.h"
-#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
+#include "heed/core/kernels/elementwise/dropout_device.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-constexpr int block_size = 16;  ///< elements of a Philox block
+constexpr int block_size = DropoutBits::block;
 
-/// y[i] = x[i] scale where the 16 random bits of element i are at least `threshold`, else 0. A thread handles
-/// the 16 elements of a Philox block, in 16-byte loads where `aligned`. In the whole batch,
-/// `elements_of_earlier_processes` precede x[0].
-template <class T, bool aligned>
+template <class T>
+using Elements = cuda::Pack<T, block_size>;
+
+/// The first `count` of 16 elements, in 16-byte loads where they are `whole`; zeros behind them.
+template <class T>
+__device__ Elements<T> load(const T* from, bool whole, int count) {
+  if (whole) return *reinterpret_cast<const Elements<T>*>(from);
+  Elements<T> elements = {};
+  for (int e = 0; e < block_size; ++e) {
+    if (e < count) elements.x[e] = from[e];
+  }
+  return elements;
+}
+
+/// out.x[e] = f(bit e of mask, in.x[e]...) for 16 elements.
+template <class F, class T, class... In>
+__device__ Elements<T> apply_to_elements(const F& f, uint32_t mask, const Elements<In>&... in) {
+  Elements<T> out;
+  for (int e = 0; e < block_size; ++e) out.x[e] = f(((mask >> e) & 1U) != 0, in.x[e]...);
+  return out;
+}
+
+/// out[row, c] = f(kept, in[row, c]...) for `rows` rows of `width` elements; `kept` is the bit of the
+/// element. A thread handles 16 elements of a row; `aligned`: rows begin at multiples of 16 bytes.
+template <class F, class T, class... In>
 __global__ void __launch_bounds__(cuda::block)
-    drop(const T* x, int64_t count, uint64_t seed, uint64_t stream, const int64_t* tick,
-         uint64_t elements_of_earlier_processes, uint32_t threshold, T scale, T* y) {
-  using Pack = cuda::Pack<T, block_size>;
-  const uint64_t high = Draw::high(stream, *tick);
-  // Index of x[0] in its block.
-  const auto offset = static_cast<int64_t>(elements_of_earlier_processes % block_size);
-  for (int64_t block = cuda::global_thread(); block * block_size < count + offset;
-       block += cuda::grid_size()) {
-    const uint32_t mask = dropout_keep_mask(
-        dropout_block(seed, high, elements_of_earlier_processes / block_size + static_cast<uint64_t>(block)),
-        threshold);
-    const int64_t first = block * block_size - offset;
-    const auto output = [&](int e, T input) { return ((mask >> e) & 1U) != 0 ? input * scale : T(0); };
-    if (aligned && first + block_size <= count) {
-      Pack elements = *reinterpret_cast<const Pack*>(x + first);
-      for (int e = 0; e < block_size; ++e) elements.x[e] = output(e, elements.x[e]);
-      *reinterpret_cast<Pack*>(y + first) = elements;
+    drop(F f, DropoutBits bits, int64_t rows, int64_t width, bool aligned, T* out, const In*... in) {
+  const uint64_t high = bits.high();
+  const int64_t blocks_per_row = (width + block_size - 1) / block_size;
+  for (int64_t item = cuda::global_thread(); item < rows * blocks_per_row; item += cuda::grid_size()) {
+    const int64_t row = rows == 1 ? 0 : item / blocks_per_row;
+    const int64_t column = (item - row * blocks_per_row) * block_size, first = row * width + column;
+    const int count = static_cast<int>(std::min<int64_t>(width - column, block_size));
+    const bool whole = aligned && count == block_size;
+    const uint32_t mask = bits.keep_mask(high, row, width, column, count);
+    const Elements<T> elements = apply_to_elements<F, T, In...>(f, mask, load(in + first, whole, count)...);
+    if (whole) {
+      *reinterpret_cast<Elements<T>*>(out + first) = elements;
     } else {
-      for (int e = 0; e < block_size && first + e < count; ++e) {
-        if (first + e >= 0) y[first + e] = output(e, x[first + e]);
+      for (int e = 0; e < block_size; ++e) {
+        if (e < count) out[first + e] = elements.x[e];
       }
     }
   }
 }
 
-/// drop() for packed x [1, N, width], whose element (n, c) has the number places[n] width + c. A thread
-/// handles 16 elements of a row: those of a Philox block where `width` and the numbers before x are multiples
-/// of 16. Whole ones are loaded at once where `aligned`.
-template <class T, bool aligned>
-__global__ void __launch_bounds__(cuda::block)
-    drop_packed(const T* x, int64_t rows, int width, const int32_t* places, uint64_t seed, uint64_t stream,
-                const int64_t* tick, uint64_t elements_of_earlier_processes, uint32_t threshold, T scale,
-                T* y) {
-  const uint64_t high = Draw::high(stream, *tick);
-  const int blocks_per_row = (width + block_size - 1) / block_size;
-  for (int64_t item = cuda::global_thread(); item < rows * blocks_per_row; item += cuda::grid_size()) {
-    const int64_t row = item / blocks_per_row;
-    const int column = static_cast<int>(item % blocks_per_row) * block_size;
-    const uint64_t number =
-        elements_of_earlier_processes + static_cast<uint64_t>(places[row]) * width + column;
-    const int count = min(width - column, block_size), skipped = static_cast<int>(number % block_size);
-    uint32_t mask = dropout_keep_mask(dropout_block(seed, high, number / block_size), threshold) >> skipped;
-    if (skipped + count > block_size)
-      mask |= dropout_keep_mask(dropout_block(seed, high, number / block_size + 1), threshold)
-              << (block_size - skipped);
-    const T* from = x + row * width + column;
-    T* to = y + row * width + column;
-    const auto output = [&](int e, T input) { return ((mask >> e) & 1U) != 0 ? input * scale : T(0); };
-    if (aligned && count == block_size) {
-      using Pack = cuda::Pack<T, block_size>;
-      Pack elements = *reinterpret_cast<const Pack*>(from);
-      for (int e = 0; e < block_size; ++e) elements.x[e] = output(e, elements.x[e]);
-      *reinterpret_cast<Pack*>(to) = elements;
-    } else {
-      for (int e = 0; e < count; ++e) to[e] = output(e, from[e]);
-    }
+/// What drop() does with an element x, in the type T of computation: dropout itself.
+template <class T>
+struct Dropped {
+  T scale;
+  __device__ T operator()(bool kept, T x) const { return kept ? x * scale : T(0); }
+};
+
+/// x + dropout(branch).
+template <class T>
+struct Added {
+  T scale;
+  __device__ T operator()(bool kept, T x, T branch) const { return kept ? x + branch * scale : x; }
+};
+
+/// dropout(F(x)).
+template <class T, class F>
+struct DroppedValue {
+  T scale;
+  __device__ T operator()(bool kept, T x) const { return kept ? F::value(x) * scale : T(0); }
+};
+
+/// F'(x) dropout(dy).
+template <class T, class F>
+struct DroppedGradient {
+  T scale;
+  __device__ T operator()(bool kept, T x, T dy) const {
+    return kept ? F::gradient(x, x, dy * scale) : F::gradient(x, x, T(0));
   }
+};
+
+/// out = f(kept, in...), element by element of tensors of T.
+template <class T, class F, class... Tensors>
+void drop_elements(F f, const DropoutMask& mask, const Tensor& out, const Tensors&... tensors) {
+  const bool is_packed = static_cast<bool>(mask.places.places);
+  const int64_t width = is_packed ? out.extent(-1) : out.size(), rows = is_packed ? out.extent(-2) : 1;
+  const bool has_whole_rows = rows == 1 || width * static_cast<int64_t>(sizeof(T)) % 16 == 0;
+  T* const out_data = out.data<T>();
+  const auto launch_kernel = [&](const auto*... in) {
+    const bool aligned =
+        has_whole_rows && cuda::packs<block_size>(out_data) && (cuda::packs<block_size>(in) && ...);
+    cuda::run(drop<F, T, std::remove_cvref_t<decltype(*in)>...>,
+              cuda::grid_over(rows * ceil_div(width, block_size)), f, DropoutBits(out.shape(), mask), rows,
+              width, aligned, out_data, in...);
+  };
+  launch_kernel(static_cast<const T*>(tensors.template data<T>())...);
+  Count::add(out.size());
+}
+
+template <class T>
+T scale_of(const DropoutMask& mask) {
+  return static_cast<T>(dropout_scale(mask.p));
 }
 
 }  // namespace
 
-/// Computes y with one thread per 16 elements. Where this process has part of a batch, its elements follow
-/// those of other processes in the numbering of random bits.
-void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const PaddedPlaces& places, const Tensor& y) {
-  Count::add(x.size());
-  visit_float("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    const T* inputs = x.data<T>();
-    T* outputs = y.data<T>();
-    if (places.places) {
-      const int64_t rows = x.extent(1), width = x.extent(2);
-      const bool whole_packs =
-          width % block_size == 0 && cuda::packs<block_size>(inputs) && cuda::packs<block_size>(outputs);
-      cuda::run(whole_packs ? drop_packed<T, true> : drop_packed<T, false>,
-                cuda::grid_over(rows * ceil_div(width, block_size)), inputs, rows, static_cast<int>(width),
-                places.places.data<int32_t>(), draw.seed, draw.stream, draw.tick.data<int64_t>(),
-                skipped_draws(places.padded_rows * width), dropout_threshold(p),
-                static_cast<T>(dropout_scale(p)), outputs);
-      return;
-    }
-    const uint64_t elements_of_earlier_processes = skipped_draws(x.size());
-    const bool aligned = elements_of_earlier_processes % block_size == 0 && cuda::packs<block_size>(inputs) &&
-                         cuda::packs<block_size>(outputs);
-    const auto offset = x.size() > 0 ? static_cast<int64_t>(elements_of_earlier_processes % block_size) : 0;
-    cuda::run(aligned ? drop<T, true> : drop<T, false>,
-              cuda::grid_over(ceil_div(x.size() + offset, block_size)), inputs, x.size(), draw.seed,
-              draw.stream, draw.tick.data<int64_t>(), elements_of_earlier_processes, dropout_threshold(p),
-              static_cast<T>(dropout_scale(p)), outputs);
+/// y with one thread per 16 elements. Where this process has part of a batch, its elements follow those of
+/// other processes in the numbering of random bits.
+void Dropout::cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+  visit_activation("dropout", x.dtype(), [&]<class T>(Type<T>) {
+    drop_elements<T>(Dropped<Computed<T>>{scale_of<Computed<T>>(mask)}, mask, y, x);
   });
 }
+
+void AddDropout::cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y) {
+  visit_activation("add_dropout", x.dtype(), [&]<class T>(Type<T>) {
+    drop_elements<T>(Added<Computed<T>>{scale_of<Computed<T>>(mask)}, mask, y, x, branch);
+  });
+}
+
+template <class F>
+void ActivationDropout<F>::cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+  visit_activation("dropout", x.dtype(), [&]<class T>(Type<T>) {
+    drop_elements<T>(DroppedValue<Computed<T>, F>{scale_of<Computed<T>>(mask)}, mask, y, x);
+  });
+}
+
+template <class F>
+void ActivationDropoutBack<F>::cuda(const Tensor& x, const Tensor& dy, const DropoutMask& mask,
+                                    const Tensor& dx) {
+  visit_activation("dropout", x.dtype(), [&]<class T>(Type<T>) {
+    drop_elements<T>(DroppedGradient<Computed<T>, F>{scale_of<Computed<T>>(mask)}, mask, dx, x, dy);
+  });
+}
+
+namespace {
+
+/// Addresses of the kernels of all functions, which makes the compiler instantiate them.
+template <class... F>
+constexpr auto all_dropouts(FunctionList<F...>) {
+  return std::tuple{&ActivationDropout<F>::cuda..., &ActivationDropoutBack<F>::cuda...};
+}
+[[maybe_unused, gnu::used]] const auto compiled_dropouts = all_dropouts(DropoutActivations{});
+
+}  // namespace
 
 }  // namespace heed::kernel

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heed/core/isa.h"
+#include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/tensor.h"
 
 namespace heed::kernel {
@@ -12,7 +13,7 @@ namespace heed::kernel {
 /// divides by sqrt(mean of squares + epsilon).
 enum class NormScale { variance, deviation, rms };
 
-/// Tensors of LayerNorm.
+/// Tensors of LayerNorm. Activations x and y may be bf16; all others then are f32.
 struct LayerNormTensors {
   Tensor x;           ///< [N, d]
   Tensor gain, bias;  ///< [d]; the bias may be empty
@@ -27,7 +28,17 @@ struct LayerNorm {
   static void cuda(const LayerNormTensors& t, double epsilon, NormScale scale);
 };
 
-/// Tensors of LayerNormBack.
+/// LayerNorm of a sum that it computes first: t.x [N, d] = x + dropout(branch), then t.y, t.mean and t.rstd.
+/// x and branch have the shape of t.x, and with mask.p = 0 nothing is dropped.
+struct AddDropoutNorm {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const LayerNormTensors& t,
+                  double epsilon, NormScale scale);
+  static void cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const LayerNormTensors& t,
+                   double epsilon, NormScale scale);
+};
+
+/// Tensors of LayerNormBack. Activations x, dy and dx may be bf16; all others then are f32.
 struct LayerNormBackTensors {
   Tensor x, gain, mean, rstd;  ///< as LayerNorm read and wrote them
   Tensor dy;                   ///< [N, d]

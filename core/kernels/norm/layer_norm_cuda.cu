@@ -8,6 +8,8 @@
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/row_threads.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
+#include "heed/core/kernels/elementwise/dropout_device.h"
 #include "heed/core/kernels/norm/layer_norm_scaling.h"
 #include "heed/core/operation_count.h"
 
@@ -21,75 +23,149 @@ constexpr int64_t short_width = 1024;      ///< up to here a warp takes a row
 constexpr int block_warps = 4;             ///< warps of a block that sums dgain and dbias of its rows
 constexpr int64_t max_partial_sums = 528;  ///< partial sums of dgain and dbias
 
-/// y[row, :] = gain (x[row, :] - mean) rstd + bias, for rows of up to 32 per_lane numbers: one warp per row,
-/// which keeps it in registers.
-template <class T, int per_lane>
-__global__ void __launch_bounds__(cuda::block)
-    short_rows(const T* x, const T* gain, const T* bias, int64_t rows, LayerNormScaling scaling, T* y,
-               T* means, T* rstds) {
-  const int64_t row = cuda::grid_warp(), width = scaling.width;
-  if (row >= rows) return;
-  x += row * width;
-  y += row * width;
-  T value[per_lane], total = 0, squares = 0;
-  for (int j = 0; j < per_lane; ++j) {
-    const int64_t i = lane() + j * lanes;
-    value[j] = i < width ? x[i] : T(0);
-    total += value[j];
-  }
+/// What a kernel of LayerNorm reads besides x, and what it writes, for activations of type S.
+template <class S>
+struct NormalisedRows {
+  const Computed<S>*gain, *bias;  ///< [d]; the bias may be null
+  S* y;                           ///< [rows, d]
+  Computed<S>*means, *rstds;      ///< [rows]
+};
+
+/// y[row, :] = gain (x - mean) rstd + bias for a row x of up to 32 per_lane numbers that a warp has in its
+/// registers: x[j] is number lane + 32 j, and 0 behind the last one.
+template <class S, class T, int per_lane>
+__device__ void normalise_row(const T (&x)[per_lane], int64_t row, const LayerNormScaling& scaling,
+                              const NormalisedRows<S>& out) {
+  const int64_t width = scaling.width;
+  T total = 0, squares = 0;
+  for (int j = 0; j < per_lane; ++j) total += x[j];
   const T mean = scaling.centre(cuda::warp_sum(total) / static_cast<T>(width));
   for (int j = 0; j < per_lane; ++j) {
-    const T deviation = lane() + j * lanes < width ? value[j] - mean : T(0);
+    const T deviation = lane() + j * lanes < width ? x[j] - mean : T(0);
     squares += deviation * deviation;
   }
   const T rstd = scaling.rstd(cuda::warp_sum(squares));
   if (lane() == 0) {
-    means[row] = mean;
-    rstds[row] = rstd;
+    out.means[row] = mean;
+    out.rstds[row] = rstd;
   }
   for (int j = 0; j < per_lane; ++j) {
     const int64_t i = lane() + j * lanes;
-    if (i < width) y[i] = gain[i] * ((value[j] - mean) * rstd) + (bias != nullptr ? bias[i] : T(0));
+    if (i < width)
+      out.y[row * width + i] =
+          out.gain[i] * ((x[j] - mean) * rstd) + (out.bias != nullptr ? out.bias[i] : T(0));
   }
 }
 
-/// y[row, :] = gain (x[row, :] - mean) rstd + bias for rows of any width: one block per row, which reads it
-/// three times.
-template <class T>
+/// Normalises rows x[row, :] of up to 32 per_lane numbers: one warp per row.
+template <class S, int per_lane>
 __global__ void __launch_bounds__(cuda::block)
-    long_rows(const T* x, const T* gain, const T* bias, LayerNormScaling scaling, T* y, T* means, T* rstds) {
+    short_rows(const S* x, int64_t rows, LayerNormScaling scaling, NormalisedRows<S> out) {
+  using T = Computed<S>;
+  const int64_t row = cuda::grid_warp(), width = scaling.width;
+  if (row >= rows) return;
+  T value[per_lane];
+  for (int j = 0; j < per_lane; ++j) {
+    const int64_t i = lane() + j * lanes;
+    value[j] = i < width ? T(x[row * width + i]) : T(0);
+  }
+  normalise_row(value, row, scaling, out);
+}
+
+/// Inputs and sum of AddDropoutNorm.
+template <class S>
+struct AddedRows {
+  const S *x, *branch;  ///< [rows, d]
+  S* sum;               ///< [rows, d]
+  int64_t rows;
+};
+
+/// Rows that a warp of short_sums_of_rows() takes: the lanes draw their dropout masks, of 16 numbers each, at
+/// once.
+HEED_BOTH int rows_per_warp(int64_t width) {
+  const int masks_per_row = static_cast<int>(ceil_div(width, DropoutBits::block));
+  return std::max(1, std::min(4, lanes / masks_per_row));
+}
+
+/// sum = x + dropout(branch) and its normalised rows, of up to 32 per_lane numbers.
+template <class S, int per_lane>
+__global__ void __launch_bounds__(cuda::block)
+    short_sums_of_rows(AddedRows<S> in, DropoutBits bits, LayerNormScaling scaling, NormalisedRows<S> out) {
+  using T = Computed<S>;
+  constexpr int masks_per_lane = per_lane > DropoutBits::block ? 2 : 1;
+  const int width = static_cast<int>(scaling.width), blocks = ceil_div(width, DropoutBits::block);
+  const int count = rows_per_warp(width);
+  const int64_t first = cuda::grid_warp() * count;
+  if (first >= in.rows) return;
+  const uint64_t high = bits.high();
+  // Block b of row first + r has the number r blocks + b: lane n draws the masks of numbers n and n + 32.
+  uint32_t masks[masks_per_lane];
+  for (int m = 0; m < masks_per_lane; ++m) {
+    const int number = lane() + m * lanes, column = number % blocks * DropoutBits::block;
+    const int64_t row = first + number / blocks;
+    masks[m] =
+        number < count * blocks && row < in.rows
+            ? bits.keep_mask(high, row, width, column, std::min(width - column, int{DropoutBits::block}))
+            : 0;
+  }
+  const T scale = static_cast<T>(bits.scale);
+  for (int r = 0; r < count && first + r < in.rows; ++r) {
+    const int64_t row = first + r;
+    T value[per_lane];
+    for (int j = 0; j < per_lane; ++j) {
+      const int i = lane() + j * lanes, number = r * blocks + i / DropoutBits::block;
+      const uint32_t mask =
+          __shfl_sync(cuda::all_lanes, masks[masks_per_lane * j / per_lane], number % lanes);
+      value[j] = T(0);
+      if (i >= width) continue;
+      const int64_t at = row * width + i;
+      const T kept = ((mask >> (i % DropoutBits::block)) & 1U) != 0 ? T(in.branch[at]) * scale : T(0);
+      const S sum = T(in.x[at]) + kept;
+      in.sum[at] = sum;
+      value[j] = T(sum);
+    }
+    normalise_row(value, row, scaling, out);
+  }
+}
+
+/// Normalises rows x[row, :] of any width: one block per row, which reads it three times.
+template <class S>
+__global__ void __launch_bounds__(cuda::block)
+    long_rows(const S* x, LayerNormScaling scaling, NormalisedRows<S> out) {
+  using T = Computed<S>;
   __shared__ T scratch[lanes];
   const int64_t row = blockIdx.x, width = scaling.width;
   x += row * width;
-  y += row * width;
+  S* y = out.y + row * width;
   T total = 0, squares = 0;
-  for (int64_t i = threadIdx.x; i < width; i += cuda::block) total += x[i];
+  for (int64_t i = threadIdx.x; i < width; i += cuda::block) total += T(x[i]);
   const T mean = scaling.centre(cuda::block_sum(total, scratch) / static_cast<T>(width));
-  for (int64_t i = threadIdx.x; i < width; i += cuda::block) squares += (x[i] - mean) * (x[i] - mean);
+  for (int64_t i = threadIdx.x; i < width; i += cuda::block) squares += (T(x[i]) - mean) * (T(x[i]) - mean);
   const T rstd = scaling.rstd(cuda::block_sum(squares, scratch));
   if (threadIdx.x == 0) {
-    means[row] = mean;
-    rstds[row] = rstd;
+    out.means[row] = mean;
+    out.rstds[row] = rstd;
   }
   for (int64_t i = threadIdx.x; i < width; i += cuda::block)
-    y[i] = gain[i] * ((x[i] - mean) * rstd) + (bias != nullptr ? bias[i] : T(0));
+    y[i] = out.gain[i] * ((T(x[i]) - mean) * rstd) + (out.bias != nullptr ? out.bias[i] : T(0));
 }
 
-/// Inputs of the gradient.
-template <class T>
+/// Inputs of the gradient, for activations of type S.
+template <class S>
 struct BackwardInputs {
-  const T *x, *dy;         ///< [rows, d]
-  const T* gain;           ///< [d]
-  const T *means, *rstds;  ///< [rows]
+  const S *x, *dy;                  ///< [rows, d]
+  const Computed<S>* gain;          ///< [d]
+  const Computed<S>*means, *rstds;  ///< [rows]
   int64_t rows;
 };
 
 /// dx[row, :] = rstd (g - mean(g) - h k) with g = gain dy and h = (x - mean) rstd, for rows of up to 32
 /// per_lane numbers: one warp per row, in steps of the grid. partial_sums [block, 2, width] are dgain and
 /// dbias of the block's rows.
-template <class T, int per_lane>
+template <class S, int per_lane>
 __global__ void __launch_bounds__(block_warps* lanes)
-    short_gradients(BackwardInputs<T> in, LayerNormScaling scaling, T* dx, T* partial_sums) {
+    short_gradients(BackwardInputs<S> in, LayerNormScaling scaling, S* dx, Computed<S>* partial_sums) {
+  using T = Computed<S>;
   __shared__ T shared_sums[2][block_warps][lanes];
   const int64_t width = scaling.width;
   T dgain[per_lane], dbias[per_lane];
@@ -99,8 +175,8 @@ __global__ void __launch_bounds__(block_warps* lanes)
     T h[per_lane], g[per_lane], sum_g = 0, sum_gh = 0;
     for (int j = 0; j < per_lane; ++j) {
       const int64_t i = lane() + j * lanes;
-      const T dy = i < width ? in.dy[row * width + i] : T(0);
-      h[j] = i < width ? (in.x[row * width + i] - mean) * rstd : T(0);
+      const T dy = i < width ? T(in.dy[row * width + i]) : T(0);
+      h[j] = i < width ? (T(in.x[row * width + i]) - mean) * rstd : T(0);
       g[j] = i < width ? dy * in.gain[i] : T(0);
       sum_g += g[j];
       sum_gh += g[j] * h[j];
@@ -131,35 +207,38 @@ __global__ void __launch_bounds__(block_warps* lanes)
 
 /// dx[row, :] = rstd (g - mean(g) - h k) with g = gain dy and h = (x - mean) rstd: one block per row, which
 /// reads it twice.
-template <class T>
+template <class S>
 __global__ void __launch_bounds__(cuda::block)
-    long_gradients(BackwardInputs<T> in, LayerNormScaling scaling, T* dx) {
+    long_gradients(BackwardInputs<S> in, LayerNormScaling scaling, S* dx) {
+  using T = Computed<S>;
   __shared__ T scratch[lanes];
   const int64_t row = blockIdx.x, width = scaling.width, first = row * width;
   const T mean = in.means[row], rstd = in.rstds[row];
   T sum_g = 0, sum_gh = 0;
   for (int64_t i = threadIdx.x; i < width; i += cuda::block) {
-    const T g = in.dy[first + i] * in.gain[i];
+    const T g = T(in.dy[first + i]) * in.gain[i];
     sum_g += g;
-    sum_gh += g * ((in.x[first + i] - mean) * rstd);
+    sum_gh += g * ((T(in.x[first + i]) - mean) * rstd);
   }
   const T mean_g = scaling.centre(cuda::block_sum(sum_g, scratch) / static_cast<T>(width));
   const T k = scaling.gradient_factor(cuda::block_sum(sum_gh, scratch), rstd);
   for (int64_t i = threadIdx.x; i < width; i += cuda::block)
-    dx[first + i] = rstd * (in.dy[first + i] * in.gain[i] - mean_g - (in.x[first + i] - mean) * rstd * k);
+    dx[first + i] =
+        rstd * (T(in.dy[first + i]) * in.gain[i] - mean_g - (T(in.x[first + i]) - mean) * rstd * k);
 }
 
 /// partial_sums [part, 2, width] = dgain and dbias of rows_per_part rows, where rows are long: one thread per
 /// column and part.
-template <class T>
+template <class S>
 __global__ void __launch_bounds__(cuda::block)
-    long_sums(BackwardInputs<T> in, int64_t rows_per_part, int64_t width, T* partial_sums) {
+    long_sums(BackwardInputs<S> in, int64_t rows_per_part, int64_t width, Computed<S>* partial_sums) {
+  using T = Computed<S>;
   const int64_t i = int64_t{blockIdx.x} * cuda::block + threadIdx.x, part = blockIdx.y;
   if (i >= width) return;
   T dgain = 0, dbias = 0;
   for (int64_t row = part * rows_per_part; row < std::min(in.rows, (part + 1) * rows_per_part); ++row) {
     const T dy = in.dy[row * width + i];
-    dgain += dy * ((in.x[row * width + i] - in.means[row]) * in.rstds[row]);
+    dgain += dy * ((T(in.x[row * width + i]) - in.means[row]) * in.rstds[row]);
     dbias += dy;
   }
   partial_sums[2 * part * width + i] = dgain;
@@ -197,6 +276,16 @@ void with_per_lane(int64_t width, F&& f) {
   f(std::integral_constant<int, short_width / lanes>{});
 }
 
+template <class S>
+NormalisedRows<S> written_rows(const LayerNormTensors& t) {
+  using T = Computed<S>;
+  return {.gain = t.gain.data<T>(),
+          .bias = cuda::pointer<T>(t.bias),
+          .y = t.y.data<S>(),
+          .means = t.mean.data<T>(),
+          .rstds = t.rstd.data<T>()};
+}
+
 }  // namespace
 
 /// y, mean and rstd: one warp per row of up to 1024 numbers, else one block per row.
@@ -204,17 +293,38 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
   if (t.x.size() == 0) return;
   const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
   const int64_t rows = t.x.size() / scaling.width;
-  visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
-    const T *x = t.x.data<T>(), *gain = t.gain.data<T>(), *bias = cuda::pointer<T>(t.bias);
-    T *y = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
+  visit_activation("layer_norm", t.x.dtype(), [&]<class S>(Type<S>) {
+    const S* x = t.x.data<S>();
     if (scaling.width > short_width)
-      return cuda::run(long_rows<T>, cuda::block_per_row(rows), x, gain, bias, scaling, y, means, rstds);
+      return cuda::run(long_rows<S>, cuda::block_per_row(rows), x, scaling, written_rows<S>(t));
     with_per_lane(scaling.width, [&](auto per_lane) {
-      cuda::run(short_rows<T, decltype(per_lane)::value>, cuda::warp_per_row(rows), x, gain, bias, rows,
-                scaling, y, means, rstds);
+      cuda::run(short_rows<S, decltype(per_lane)::value>, cuda::warp_per_row(rows), x, rows, scaling,
+                written_rows<S>(t));
     });
   });
   Count::add(t.x.size());
+}
+
+/// The sum, y, mean and rstd by one kernel for rows of up to 1024 numbers, else by one for the sum and one
+/// for the rest.
+void AddDropoutNorm::cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask,
+                          const LayerNormTensors& t, double epsilon, NormScale scale) {
+  if (t.x.size() == 0) return;
+  const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
+  if (scaling.width > short_width) {
+    AddDropout::cuda(x, branch, mask, t.x);
+    return LayerNorm::cuda(t, epsilon, scale);
+  }
+  const int64_t rows = t.x.size() / scaling.width;
+  visit_activation("add_dropout_norm", t.x.dtype(), [&]<class S>(Type<S>) {
+    const AddedRows<S> in{.x = x.data<S>(), .branch = branch.data<S>(), .sum = t.x.data<S>(), .rows = rows};
+    with_per_lane(scaling.width, [&](auto per_lane) {
+      cuda::run(short_sums_of_rows<S, decltype(per_lane)::value>,
+                cuda::warp_per_row(ceil_div(rows, rows_per_warp(scaling.width))), in,
+                DropoutBits(t.x.shape(), mask), scaling, written_rows<S>(t));
+    });
+  });
+  Count::add(2 * t.x.size());
 }
 
 /// dx, dgain and dbias. For rows of up to 1024 numbers one kernel gives dx and the partial sums of each
@@ -223,14 +333,15 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
 void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const LayerNormScaling scaling{.epsilon = epsilon, .scale = scale, .width = t.x.extent(-1)};
   const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
-  visit_float("layer_norm", t.x.dtype(), [&]<class T>(Type<T>) {
-    const BackwardInputs<T> in{.x = t.x.data<T>(),
-                               .dy = t.dy.data<T>(),
+  visit_activation("layer_norm", t.x.dtype(), [&]<class S>(Type<S>) {
+    using T = Computed<S>;
+    const BackwardInputs<S> in{.x = t.x.data<S>(),
+                               .dy = t.dy.data<S>(),
                                .gain = t.gain.data<T>(),
                                .means = t.mean.data<T>(),
                                .rstds = t.rstd.data<T>(),
                                .rows = rows};
-    T* dx = t.dx.data<T>();
+    S* dx = t.dx.data<S>();
     // `count` partial sums of dgain and dbias: one per block, or where rows are long one per rows_per_part
     // rows.
     const bool is_short = width <= short_width;
@@ -238,19 +349,19 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     const int64_t rows_per_part = ceil_div(rows, std::min(std::max<int64_t>(max_parts, 1), max_partial_sums));
     const int64_t count = is_short ? std::min(max_parts, max_partial_sums)
                                    : (rows_per_part > 0 ? ceil_div(rows, rows_per_part) : 0);
-    const Tensor parts = empty_like(t.x, Shape{std::max<int64_t>(count, 1), 2, width});
+    const Tensor parts = empty_like(t.gain, Shape{std::max<int64_t>(count, 1), 2, width});
     T* sums = parts.data<T>();
     if (is_short) {
       with_per_lane(width, [&](auto per_lane) {
-        cuda::run(short_gradients<T, decltype(per_lane)::value>,
+        cuda::run(short_gradients<S, decltype(per_lane)::value>,
                   cuda::block_per_row(count, block_warps * lanes), in, scaling, dx, sums);
       });
     } else if (rows > 0) {
-      cuda::run(long_gradients<T>, cuda::block_per_row(rows), in, scaling, dx);
+      cuda::run(long_gradients<S>, cuda::block_per_row(rows), in, scaling, dx);
       const cuda::Grid grid{
           .blocks = dim3(static_cast<unsigned>(ceil_div(width, cuda::block)), static_cast<unsigned>(count)),
           .threads = dim3(cuda::block)};
-      cuda::run(long_sums<T>, grid, in, rows_per_part, width, sums);
+      cuda::run(long_sums<S>, grid, in, rows_per_part, width, sums);
     }
     cuda::run(add_partial_sums<T>, cuda::block_per_row(ceil_div(2 * width, lanes)), sums, count, width,
               t.dgain.data<T>(), cuda::pointer<T>(t.dbias));

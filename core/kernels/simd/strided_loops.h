@@ -113,4 +113,12 @@ void for_runs(const StridedLoop<N>& loop, F&& f, int64_t grain = light_grain) {
   });
 }
 
+/// out[i] = f(in[i]...) for contiguous operands. gnu::flatten inlines every call, because a call inside the
+/// loop would keep it from becoming vector code.
+template <class F, class T, class... In>
+[[gnu::flatten]] void apply_contiguous(const F& f, int64_t count, T* out, const In*... in) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
+}
+
 }  // namespace heed::kernel

@@ -57,6 +57,12 @@ inline PolynomialInputs mirrored(Mirror& mirror, PolynomialInputs t) {
   return t;
 }
 
+inline DropoutMask mirrored(Mirror& mirror, DropoutMask mask) {
+  mask.draw = mirror(mask.draw);
+  mirror_all(mirror, {&mask.places.places});
+  return mask;
+}
+
 inline LayerNormTensors mirrored(Mirror& mirror, LayerNormTensors t) {
   mirror_all(mirror, {&t.x, &t.gain, &t.bias, &t.y, &t.mean, &t.rstd});
   return t;

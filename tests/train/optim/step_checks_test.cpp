@@ -139,6 +139,16 @@ TEST_CASE("step checks: dropout without random numbers is warned of once, where 
   const std::string warning = "optimizer: the forward pass of this step left out dropout = 0.1, since ";
   CHECK_THAT(words, containing(warning));
   CHECK(words.find(warning) == words.rfind(warning));
+  // Ops that are fused with dropout tell it of the same result.
+  const Tensor x = Tensor::full(Shape{3, 2}, 1);
+  const std::function<Tensor(Checked&)> fused[] = {
+      [&](Checked& m) { return mean(add_dropout(x, m.used(x), 0.1, nullptr)); },
+      [&](Checked& m) {
+        const Tensor gain = Tensor::full(Shape{2}, 1);
+        return mean(square(add_dropout_norm(x, m.used(x), 0.1, nullptr, {}, gain, {}).normalised));
+      },
+      [&](Checked& m) { return mean(silu_dropout(m.used(x), 0.1, nullptr)); }};
+  for (const auto& loss : fused) CHECK_THAT(words_of(3, loss), containing(warning));
 }
 
 TEST_CASE("step checks: parameters that no gradient reaches are warned of") {

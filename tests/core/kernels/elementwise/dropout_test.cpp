@@ -1,9 +1,11 @@
 // Dropout against the random bits that define it.
 #include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/launch.h"
 
 #include <algorithm>
 
+#include "heed/tests/core/kernels/tensors_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;
@@ -16,11 +18,80 @@ Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
 
 Tensor dropped(const Tensor& x, double p, const Draw& draw) {
   Tensor y = empty_like(x);
-  launch_here<kernel::Dropout>(x, p, draw, PaddedPlaces{}, y);
+  launch_here<kernel::Dropout>(x, kernel::DropoutMask{.p = p, .draw = draw}, y);
   return y;
 }
 
+/// Packed rows [1, 3, width] of two sequences, or rows [3, width].
+struct Rows {
+  Shape shape;
+  kernel::DropoutMask mask;
+  Rows(int64_t width, bool packed)
+      : shape(packed ? Shape{1, 3, width} : Shape{3, width}), mask{.p = 0.3, .draw = draw_of(5, 6, 7)} {
+    if (packed) mask.places = {Tensor::of<int32_t>(std::vector<int32_t>{0, 4, 5}, Shape{3}), 8};
+  }
+};
+
+/// The bits of the CPU are those of the parts; a device may fuse multiplications and additions.
+void check_parts(const Tensor& fused, const Tensor& parts) {
+  if (device_here() == Device::cpu) CHECK(same_bits(fused, parts));
+  CHECK(distance(fused, parts) < tolerance(fused.dtype()));
+}
+
+template <class F>
+void check_activation(DType dtype, const Rows& rows) {
+  const Tensor x = random_tensor(rows.shape, dtype, 1, -4, 4), dy = random_tensor(rows.shape, dtype, 2);
+  const Tensor parts = empty_like(x), whole = empty_like(x), fused = empty_like(x);
+  launch_here<kernel::Map<F>>(x, whole);
+  launch_here<kernel::Dropout>(whole, rows.mask, parts);
+  launch_here<kernel::ActivationDropout<F>>(x, rows.mask, fused);
+  check_parts(fused, parts);
+  launch_here<kernel::Dropout>(dy, rows.mask, whole);
+  launch_here<kernel::MapBack<F>>(x, x, whole, parts);
+  launch_here<kernel::ActivationDropoutBack<F>>(x, dy, rows.mask, fused);
+  check_parts(fused, parts);
+}
+
 }  // namespace
+
+TEST_CASE("dropout: fused with activations and sums, it gives what its parts give") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const int64_t width = GENERATE(1, 15, 16, 100, 4099);
+  const Rows rows(width, GENERATE(false, true));
+  check_activation<Relu>(dtype, rows);
+  check_activation<Gelu>(dtype, rows);
+  check_activation<GeluTanh>(dtype, rows);
+  check_activation<Silu>(dtype, rows);
+  const Tensor x = random_tensor(rows.shape, dtype, 1), branch = random_tensor(rows.shape, dtype, 2);
+  const Tensor parts = empty_like(x), whole = empty_like(x), fused = empty_like(x);
+  launch_here<kernel::Dropout>(branch, rows.mask, whole);
+  launch_here<kernel::Zip<Add>>(x, whole, parts);
+  launch_here<kernel::AddDropout>(x, branch, rows.mask, fused);
+  check_parts(fused, parts);
+}
+
+TEST_CASE("dropout: activations of bf16 are computed in f32 and rounded once") {
+  const OnEachDevice here;
+  const Rows rows(GENERATE(15, 100, 4099), GENERATE(false, true));
+  const Tensor x = random_tensor(rows.shape, DType::bf16, 1, -4, 4),
+               dy = random_tensor(rows.shape, DType::bf16, 2);
+  const auto as = [](DType dtype, const Tensor& from) {
+    const Tensor to(from.shape(), dtype);
+    launch<kernel::Copy>(Device::cpu, from, to);
+    return to;
+  };
+  const auto check = [&]<class K>(Type<K>, const auto&... inputs) {
+    const Tensor exact(rows.shape), rounded(rows.shape, DType::bf16);
+    launch_here<K>(as(DType::f32, inputs)..., rows.mask, exact);
+    launch_here<K>(inputs..., rows.mask, rounded);
+    CHECK(same_bits(rounded, as(DType::bf16, exact)));
+  };
+  check(Type<kernel::Dropout>{}, x);
+  check(Type<kernel::AddDropout>{}, x, dy);
+  check(Type<kernel::ActivationDropout<Gelu>>{}, x);
+  check(Type<kernel::ActivationDropoutBack<Gelu>>{}, x, dy);
+}
 
 TEST_CASE("dropout: every element follows its own bits") {
   const OnEachDevice here;
@@ -60,6 +131,11 @@ TEST_CASE("dropout: the same bits for any number of threads, NaN stays hidden wh
   const OnEachDevice here;
   const Tensor x = random_tensor(Shape{300, 333});
   CHECK(same_for_any_threads([&] { return dropped(x, 0.2, draw_of(3, 2, 1)); }));
+  CHECK(same_for_any_threads([&] {
+    const Tensor y = empty_like(x);
+    launch_here<kernel::AddDropout>(x, x, kernel::DropoutMask{.p = 0.2, .draw = draw_of(3, 2, 1)}, y);
+    return y;
+  }));
   const auto out = dropped(Tensor::full(Shape{1000}, std::nan("")), 0.5, draw_of(3, 2, 1)).to_host();
   const auto zeros = std::count(out.begin(), out.end(), 0.F);
   CHECK(zeros > 400);

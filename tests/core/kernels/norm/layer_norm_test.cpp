@@ -1,5 +1,6 @@
 // Layer norm by variance and by sample deviation, and RMS norm, against plain loops and central differences.
 #include "heed/core/kernels/norm/layer_norm.h"
+#include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/launch.h"
 
 #include "heed/tests/core/kernels/tensors_on_device.h"
@@ -153,4 +154,106 @@ TEST_CASE("layer_norm: a constant row gives the bias and no NaN") {
   bool finite = true;
   for (float slope : dx.to_host()) finite = finite && std::isfinite(slope);
   CHECK(finite);
+}
+
+TEST_CASE("layer_norm: of a sum with a dropped branch, it gives what its parts give") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation, NormScale::rms);
+  const int64_t width = GENERATE(1, 7, 16, 100, 161, 500, 1000, 1500);
+  const double p = GENERATE(0.0, 0.3);
+  const bool packed = GENERATE(false, true);
+  const int64_t rows = 11;
+  kernel::DropoutMask mask{.p = p};
+  if (p > 0) mask.draw = {5, 6, Tensor::full(Shape{1}, 7, DType::i64)};
+  if (packed) {
+    const std::vector<int32_t> places{0, 1, 2, 8, 9, 10, 11, 16, 17, 18, 24};
+    mask.places = {Tensor::of<int32_t>(places, Shape{rows}), 32};
+  }
+  const Shape shape = packed ? Shape{1, rows, width} : Shape{rows, width};
+  const Tensor x = random_tensor(shape, dtype, 1), branch = random_tensor(shape, dtype, 2),
+               gain = random_tensor(Shape{width}, dtype, 3), bias = random_tensor(Shape{width}, dtype, 4);
+  const auto tensors = [&] {
+    const Tensor mean(Shape{rows}, dtype);
+    return kernel::LayerNormTensors{.x = Tensor(Shape{rows, width}, dtype),
+                                    .gain = gain,
+                                    .bias = bias,
+                                    .y = Tensor(Shape{rows, width}, dtype),
+                                    .mean = mean,
+                                    .rstd = empty_like(mean)};
+  };
+  const kernel::LayerNormTensors parts = tensors(), fused = tensors();
+  const Tensor dropped = p > 0 ? empty_like(branch) : branch,
+               sum = parts.x.seen_as(shape, Tensor(shape, dtype).strides(), 0);
+  if (p > 0) launch_here<kernel::Dropout>(branch, mask, dropped);
+  launch_here<kernel::Zip<Add>>(x, dropped, sum);
+  launch_here<kernel::LayerNorm>(parts, 1e-3, scale);
+  const auto run = [&] { launch_here<kernel::AddDropoutNorm>(x, branch, mask, fused, 1e-3, scale); };
+  run();
+  const auto check = [&](const Tensor& a, const Tensor& b) {
+    if (device_here() == Device::cpu) CHECK(same_bits(a, b));
+    CHECK(distance(a, b) < 10 * tolerance(dtype));
+  };
+  check(fused.x, parts.x);
+  check(fused.mean, parts.mean);
+  if (width > 1) check(fused.rstd, parts.rstd);
+  check(fused.y, parts.y);
+  CHECK(same_for_any_threads([&] {
+    run();
+    return fused.y;
+  }));
+}
+
+TEST_CASE(
+    "layer_norm: activations of bf16 are computed in f32 and rounded once, gradients of gain not at all") {
+  const OnEachDevice here;
+  const int64_t width = GENERATE(7, 100, 1000, 1500), rows = 33;
+  const auto as = [](DType dtype, const Tensor& from) {
+    const Tensor to(from.shape(), dtype);
+    launch<kernel::Copy>(Device::cpu, from, to);
+    return to;
+  };
+  const Shape shape{rows, width};
+  const Tensor x = random_tensor(shape, DType::bf16, 1), branch = random_tensor(shape, DType::bf16, 2),
+               dy = random_tensor(shape, DType::bf16, 5);
+  const Tensor gain = random_tensor(Shape{width}, DType::f32, 3),
+               bias = random_tensor(Shape{width}, DType::f32, 4);
+  const kernel::DropoutMask mask{.p = 0.3, .draw = {5, 6, Tensor::full(Shape{1}, 7, DType::i64)}};
+  struct Found {
+    Tensor sum, y, dx, dgain, dbias;
+  };
+  const auto run = [&](DType dtype) {
+    const Tensor mean(Shape{rows}), rstd(Shape{rows});
+    const kernel::LayerNormTensors t{.x = Tensor(shape, dtype),
+                                     .gain = gain,
+                                     .bias = bias,
+                                     .y = Tensor(shape, dtype),
+                                     .mean = mean,
+                                     .rstd = rstd};
+    if (dtype == DType::bf16) {
+      launch_here<kernel::AddDropoutNorm>(x, branch, mask, t, 1e-3, NormScale::variance);
+    } else {  // the norm is that of the rounded sum, which the backward pass reads
+      const Tensor rounded(shape, DType::bf16);
+      launch_here<kernel::AddDropout>(x, branch, mask, rounded);
+      launch<kernel::Copy>(Device::cpu, rounded, t.x);
+      launch_here<kernel::LayerNorm>(t, 1e-3, NormScale::variance);
+    }
+    const Found found{t.x, t.y, Tensor(shape, dtype), empty_like(gain), empty_like(bias)};
+    launch_here<kernel::LayerNormBack>(kernel::LayerNormBackTensors{.x = t.x,
+                                                                    .gain = gain,
+                                                                    .mean = mean,
+                                                                    .rstd = rstd,
+                                                                    .dy = as(dtype, dy),
+                                                                    .dx = found.dx,
+                                                                    .dgain = found.dgain,
+                                                                    .dbias = found.dbias},
+                                       1e-3, NormScale::variance);
+    return found;
+  };
+  const Found narrow = run(DType::bf16), wide = run(DType::f32);
+  CHECK(same_bits(narrow.sum, as(DType::bf16, wide.sum)));
+  CHECK(same_bits(narrow.y, as(DType::bf16, wide.y)));
+  CHECK(same_bits(narrow.dx, as(DType::bf16, wide.dx)));
+  CHECK(same_bits(narrow.dgain, wide.dgain));
+  CHECK(same_bits(narrow.dbias, wide.dbias));
 }
