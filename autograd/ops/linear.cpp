@@ -78,15 +78,14 @@ struct Wanted {
   bool weight, bias;
 };
 
-/// Writes the gradients of weight and bias to gradients[at] and gradients[at + 1]. dy and x are as the layer's
-/// products read them, `dy_exact` is dy unrounded; both may be the same tensor.
+/// Writes the gradients of weight and bias to gradients[at] and gradients[at + 1]. dy and x are as the
+/// layer's products read them, `dy_exact` is dy unrounded; both may be the same tensor.
 void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
                       const Tensor& x, Gradients& gradients, size_t at) {
   Tensor* to = &gradients[at];
   if (wanted.weight) {
     to[0] = gradient_target(at, layer.weight.shape(), layer.dtype, dy.device());
-    if (wanted.bias)
-      to[1] = gradient_target(at + 1, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
+    if (wanted.bias) to[1] = gradient_target(at + 1, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
     launch<kernel::LinearWeightBack>(dy.device(), dy, x, to[0], to[1], layer.rounding);
   } else if (wanted.bias) {
     to[1] = sum_to(dy_exact, Shape{layer.weight.extent(0)});
@@ -162,8 +161,7 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
     weight_gradients(second, of_down, dy, exact, inner, gradients, 3);
     if (!back.of_x && !back.wanted.weight && !of_up_bias) return gradients;
     const Tensor dbefore = empty_like(before);
-    if (of_up_bias)
-      gradients[2] = gradient_target(2, Shape{before.extent(1)}, second.dtype, dy.device());
+    if (of_up_bias) gradients[2] = gradient_target(2, Shape{before.extent(1)}, second.dtype, dy.device());
     launch<kernel::LinearBack>(dy.device(), dy, second.weight, before, dbefore, gradients[2],
                                second.rounding);
     Gradients of_first = back(dbefore);
