@@ -3,6 +3,7 @@
 
 #include "heed/tests/any_device.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
 #include "heed/tests/train/small_run.h"
 #if HEED_CUDA_EMULATED
 #include "heed/core/cuda/emulator/cuda_runtime.h"
@@ -29,6 +30,18 @@ Config quiet(const Settings& more = {}) {
                     {"train.validate_every", "12"},   {"data.num_examples", "120"}};
   settings.insert(settings.end(), more.begin(), more.end());
   return tiny(settings);
+}
+
+/// A classifier of expressions of 5 to 89 tokens, in batches of 4.
+Config expressions(const Settings& more = {}) {
+  Config config = small_preset("lra-listops", 24, {{"model.max_length", 96}, {"lra:data.num_examples", 120}});
+  Settings settings{{"data.shortest", "4"},      {"data.below", "90"},           {"data.depth", "4"},
+                    {"model.dropout", "0"},      {"model.attention_dropout", "0"}, {"train.batch_size", "4"},
+                    {"train.validate_every", "12"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  for (const auto& [key, value] : settings) config.set(key, value, "");
+  config.check();
+  return config;
 }
 
 std::vector<double> losses_of(const Path& run) {
@@ -129,4 +142,54 @@ TEST_CASE("device run: a few batches of a step are held and replayed, many are m
   REQUIRE(one.size() == 2);
   REQUIRE(other.size() == 2);
   for (size_t i = 0; i < 2; ++i) CHECK(one[i] == Approx(other[i]).epsilon(2e-4));
+}
+
+TEST_CASE("device run: a classifier leaves padding out, with the losses of the CPU") {
+  Scratch scratch;
+  train_session(scratch / "cpu", expressions());
+  const std::vector<double> expected = losses_of(scratch / "cpu");
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  CHECK(train_session(scratch / "cuda", expressions()).replayed >= 4);
+  check_close(expected, losses_of(scratch / "cuda"));
+  // Replayed steps have the bits of steps op by op, whose mask of dropout is that of padded rows.
+  const Settings chance{{"model.dropout", "0.2"}, {"model.attention_dropout", "0.1"}};
+  CHECK(train_session(scratch / "replayed", expressions(chance)).replayed >= 4);
+  const Set replay("HEED_REPLAY", "off");
+  CHECK(train_session(scratch / "as-it-is", expressions(chance)).replayed == 0);
+  check_same(scratch / "replayed", scratch / "as-it-is", 24);
+}
+
+TEST_CASE("device run: packed batches have few shapes, and less than half of their padding") {
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  for (const char* buckets : {"true", "false"}) {
+    Config config = expressions({{"data.num_examples", "4000"}, {"data.buckets", buckets}});
+    config.task->load(config, {}, [](const std::string&) {});
+    std::set<std::string> shapes;
+    int64_t batches = 0, tokens = 0, rows = 0, padded = 0;
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      for (int64_t i = config.task->plan(epoch); i-- > 0; ++batches) {
+        const Batch batch = config.task->batch(i);
+        const int64_t inputs = batch[0].extent(0);
+        std::string shape;
+        for (const Tensor& x : batch.tensors) shape += text(x.shape());
+        shapes.insert(shape);
+        tokens += batch.tokens;
+        rows += (batch[3].size() - 5 * inputs - 2) / 2;
+        padded += batch[0].size();
+      }
+    }
+    CAPTURE(buckets, shapes.size(), batches, tokens, rows, padded);
+    CHECK(batches == 2000);
+    CHECK(shapes.size() <= 64);
+    CHECK(rows >= tokens);
+    CHECK(2 * (rows - tokens) < padded - tokens);
+  }
 }
