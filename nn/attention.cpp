@@ -16,8 +16,8 @@ std::shared_ptr<const Packing> ForwardContext::target_packing(const Tensor& plac
     const auto packing = Packing::of_places(places, batch, padded_length);
     return packing && Packing::where_padded(packing->lengths, padded_length) ? packing : nullptr;
   }
-  auto packing = std::make_shared<const Packing>(
-      Packing::of_table(target_packing_table, batch, padded_length));
+  auto packing =
+      std::make_shared<const Packing>(Packing::of_table(target_packing_table, batch, padded_length));
   if (packing->num_tokens() != places.size())
     fail(Fault::internal, "packing: ", places.size(), " places for ", packing->num_tokens(),
          " rows of targets; they must be those of the packing.");

@@ -53,8 +53,8 @@ struct ForwardContext {
   bool may_pack() const { return packs && recorder == nullptr && editor == nullptr; }
   /// The packing of packing_table, else Packing::where_padded(); null unless may_pack().
   std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length) const;
-  /// The packing of target_packing_table, else Packing::of_places() where those leave padding out; null unless
-  /// may_pack(). `places` i32 [N] are those of `batch` sequences of `padded_length` tokens.
+  /// The packing of target_packing_table, else Packing::of_places() where those leave padding out; null
+  /// unless may_pack(). `places` i32 [N] are those of `batch` sequences of `padded_length` tokens.
   std::shared_ptr<const Packing> target_packing(const Tensor& places, int64_t batch,
                                                 int64_t padded_length) const;
 };

@@ -63,14 +63,14 @@ Packing Packing::of(const Tensor& lengths, int64_t padded_length, int64_t rows) 
 Tensor Packing::table() const {
   if (!sections) fail(Fault::internal, "packing: a table needs a packing whose number of rows was given.");
   const auto flat = [](const Tensor& x) { return reshape(x, Shape{x.size()}); };
-  return concat(std::vector<Tensor>{sequences.starts, sections, lengths, last_rows, places.places,
-                                    flat(positions)},
-                0);
+  return concat(
+      std::vector<Tensor>{sequences.starts, sections, lengths, last_rows, places.places, flat(positions)}, 0);
 }
 
 Packing Packing::of_table(const Tensor& table, int64_t batch, int64_t padded_length) {
   const int64_t rows = (table.size() - 5 * batch - 2) / 2;
-  if (table.rank() != 1 || table.dtype() != DType::i32 || rows < 0 || table.size() != 5 * batch + 2 + 2 * rows)
+  if (table.rank() != 1 || table.dtype() != DType::i32 || rows < 0 ||
+      table.size() != 5 * batch + 2 + 2 * rows)
     fail(Fault::internal, "packing: a table ", table.dtype(), " ", table.shape(), " for ", batch,
          " sequences; it must be i32 [5 B + 2 + 2 N].");
   int64_t end = 0;
@@ -121,11 +121,14 @@ Packing Packing::to(Device device) const {
   return copy;
 }
 
+int64_t packed_rows(int64_t tokens, int64_t padded_rows, int64_t row_step) {
+  return std::min(ceil_div(std::max<int64_t>(tokens, 1), row_step) * row_step, padded_rows);
+}
+
 Tensor packing_table(const std::vector<int32_t>& lengths, int64_t padded_length, int64_t row_step) {
   const auto batch = static_cast<int64_t>(lengths.size());
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0}),
-                rows = std::min(ceil_div(std::max<int64_t>(tokens, 1), row_step) * row_step,
-                                batch * padded_length);
+                rows = packed_rows(tokens, batch * padded_length, row_step);
   const Tensor on_host = Tensor::of<int32_t>(lengths, Shape{batch}, Device::cpu);
   return Packing::of(on_host, padded_length, rows).table().to(default_device);
 }

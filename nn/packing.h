@@ -58,8 +58,11 @@ struct Packing {
   Tensor packed_heads(const Tensor& heads) const;
 };
 
-/// Packing::table() of sequences of these lengths, padded to T tokens, on the default device. Its rows are a
-/// multiple of `row_step`, or all B T: with few numbers of rows, steps have few shapes.
+/// The rows that sequences of so many tokens take packed, out of `padded_rows` = B T: the next multiple of
+/// `row_step`, or all B T. With few numbers of rows, steps have few shapes.
+int64_t packed_rows(int64_t tokens, int64_t padded_rows, int64_t row_step);
+/// Packing::table() of sequences of these lengths, padded to T tokens, on the default device, of as many rows
+/// as packed_rows().
 Tensor packing_table(const std::vector<int32_t>& lengths, int64_t padded_length, int64_t row_step = 1);
 
 }  // namespace heed

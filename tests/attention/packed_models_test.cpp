@@ -59,8 +59,7 @@ void check_packed(Model& model, const ForwardContext& tabled, const Run& run) {
     const std::vector<Tensor> padded = results(model, {.packs = false}, trains, run);
     for (const bool with_tables : {false, true}) {
       CAPTURE(trains, with_tables);
-      const std::vector<Tensor> packed =
-          results(model, with_tables ? tabled : ForwardContext{}, trains, run);
+      const std::vector<Tensor> packed = results(model, with_tables ? tabled : ForwardContext{}, trains, run);
       for (size_t i = 0; i < padded.size(); ++i) {
         CAPTURE(i);
         CHECK(apart(packed[i], padded[i]) < 1e-10);
@@ -92,8 +91,8 @@ void check_classifier(const TransformerConfig& config, const Classifier::Options
   Rng rng(1);
   Classifier model(config, options, attention_factory(attention), rng);
   const bool has_first = options.pool == Pool::first;
-  const std::vector<int32_t> real = has_first ? std::vector<int32_t>{longest + 1, 8, 1, 13}
-                                              : std::vector<int32_t>{longest, 7, 0, 12};
+  const std::vector<int32_t> real =
+      has_first ? std::vector<int32_t>{longest + 1, 8, 1, 13} : std::vector<int32_t>{longest, 7, 0, 12};
   check_packed(model, real, longest + (has_first ? 1 : 0),
                [&](const Classifier& classifier, const ForwardContext& context) {
                  return classifier(some_ids(), lengths(real), context);
@@ -186,8 +185,7 @@ TEST_CASE("packed models: a translator has the logits and gradients of padded se
                            {attention_factory(attention), attention_factory(attention), cross}, rng);
       for (const Packing& decoded : {exact, with_padding}) {
         ForwardContext tabled{.packing_table = packing_table(real, longest, 8)};
-        tabled.target_packing_table =
-            Packing::of(targets, length, decoded.num_tokens()).table().to(device);
+        tabled.target_packing_table = Packing::of(targets, length, decoded.num_tokens()).table().to(device);
         const Tensor places = decoded.places.places.to(device);
         // Logits of padding mean nothing.
         const Tensor kept = tokens_of(decoded).to(device);

@@ -84,9 +84,14 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const BatchRows rows = shard.of(pairs.source.rows);
     double whole_weight = 0;
     for (const int32_t length : pairs.target_out.lengths) whole_weight += length;
+    int64_t source_tokens = 0;  // of the shard that has most
+    for (int64_t part = 0; part < shard.parts; ++part) {
+      const BatchRows of_part = BatchShard{part, shard.parts}.of(pairs.source.rows);
+      source_tokens = std::max(source_tokens, tokens_of(cut(pairs.source, of_part)));
+    }
     for (Rows* side : {&pairs.source, &pairs.target_in, &pairs.target_out}) *side = cut(*side, rows);
     if (!data_.train->options().few_shapes) pairs.padded_target_tokens = 0;
-    Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
+    Batch out = rows.count > 0 ? tensors(pairs, source_tokens) : Batch{};
     out.whole_weight = whole_weight;
     out.rows = rows;
     return out;
@@ -97,8 +102,10 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
                target = static_cast<double>(frame.target),
                target_tokens = static_cast<double>(frame.padded_target_tokens);
-    return {rows * source,          rows * target,          target_tokens,
-            rows * source * source, rows * target * target, rows * source * target};
+    std::vector<double> cost{rows * source,          rows * target,          target_tokens,
+                             rows * source * source, rows * target * target, rows * source * target};
+    if (data_.carries_packing) cost.push_back(packed_source_rows(position, frame));
+    return cost;
   }
 
   std::vector<std::string> tensor_names() const override {
@@ -257,6 +264,16 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   }
 
  private:
+  /// The rows of the packed sources of batch number `position`.
+  double packed_source_rows(int64_t position, const BatchFrame& frame) const {
+    const std::vector<int64_t>& pairs = plan_.at(static_cast<size_t>(position));
+    int64_t tokens = frame.rows - static_cast<int64_t>(pairs.size());  // one for each row without a sentence
+    for (const int64_t pair : pairs)
+      tokens += static_cast<int64_t>(data_.train->pair(pair).source.size()) + 2;
+    const int64_t padded = frame.rows * frame.source;
+    return static_cast<double>(packed_rows(tokens, padded, source_row_step(padded)));
+  }
+
   /// The cost of translating so many of the pairs, as part of a validation.
   ValidationPart decoding_cost(Module& model, const std::vector<Pair>& from, DecodeOptions decode,
                                int64_t count) const {
@@ -316,7 +333,9 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
             .lengths = slice_of(all.lengths, 1)};
   }
 
-  Batch tensors(const PairBatch& pairs) const { return translation_batch(pairs, data_.carries_packing); }
+  Batch tensors(const PairBatch& pairs, int64_t min_source_tokens = 0) const {
+    return translation_batch(pairs, data_.carries_packing, min_source_tokens);
+  }
 
   /// Logits of real tokens only, [n, V]: padding costs nothing in the output layer.
   static Tensor logits(Module& module, const Batch& batch, const ForwardContext& given) {

@@ -2,6 +2,7 @@
 #include "heed/train/tasks/language/translate_batch.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "heed/core/ceil_div.h"
 #include "heed/nn/packing.h"
@@ -25,9 +26,19 @@ std::vector<int32_t> places_of_tokens(const Rows& target) {
   return places;
 }
 
+Packing packing_of(const Rows& side, int64_t rows) {
+  return Packing::of(Tensor::of<int32_t>(side.lengths, Shape{side.rows}, Device::cpu), side.columns, rows);
+}
+
 }  // namespace
 
-Batch translation_batch(const PairBatch& pairs, bool carries_packing) {
+int64_t tokens_of(const Rows& side) {
+  return std::accumulate(side.lengths.begin(), side.lengths.end(), int64_t{0});
+}
+
+int64_t source_row_step(int64_t padded_rows) { return ceil_div(padded_rows, int64_t{8}); }
+
+Batch translation_batch(const PairBatch& pairs, bool carries_packing, int64_t min_source_tokens) {
   const Rows &source = pairs.source, &target = pairs.target_out;
   std::vector<int32_t> targets, places = places_of_tokens(target);
   const auto num_targets = static_cast<int64_t>(places.size());
@@ -35,25 +46,24 @@ Batch translation_batch(const PairBatch& pairs, bool carries_packing) {
   Packing packing;
   if (carries_packing) {
     rows = std::min(std::max(rows, int64_t{1}), target.rows * target.columns);
-    packing = Packing::of(Tensor::of<int32_t>(target.lengths, Shape{target.rows}, Device::cpu),
-                          target.columns, rows);
+    packing = packing_of(target, rows);
     const int32_t* all = packing.places.places.data<int32_t>();
     places.assign(all, all + rows);
   }
   places.resize(static_cast<size_t>(rows), 0);
   for (int64_t n = 0; n < rows; ++n) {
     const int64_t place = places[static_cast<size_t>(n)], b = place / target.columns;
-    const bool is_token = carries_packing ? place % target.columns < target.lengths[static_cast<size_t>(b)]
-                                          : n < num_targets;
+    const bool is_token =
+        carries_packing ? place % target.columns < target.lengths[static_cast<size_t>(b)] : n < num_targets;
     targets.push_back(is_token ? target.ids[static_cast<size_t>(place)] : -1);
   }
   Batch batch;
   batch.tensors = {rectangle(source), list(source.lengths), rectangle(pairs.target_in), list(targets),
                    list(places)};
   if (carries_packing) {
-    // At most eight numbers of rows for each shape of the sources.
-    const int64_t row_step = ceil_div(source.rows * source.columns, int64_t{8});
-    batch.tensors.push_back(packing_table(source.lengths, source.columns, row_step));
+    const int64_t padded = source.rows * source.columns, tokens = tokens_of(source),
+                  packed = packed_rows(std::max(tokens, min_source_tokens), padded, source_row_step(padded));
+    batch.tensors.push_back(packing_of(source, packed).table().to(default_device));
     batch.tensors.push_back(packing.table().to(default_device));
   }
   batch.weight = static_cast<double>(num_targets);

@@ -14,17 +14,25 @@ namespace heed {
 /// without padding, filled up by -1, and [4] the positions of these in the padded target rows. With
 /// `carries_packing` there follow [5] and [6], the Packing::table() of sources and of targets; then targets
 /// that fill up are padding of the last sentences, in its place.
-Batch translation_batch(const PairBatch& pairs, bool carries_packing);
+/// The packed sources have room for `min_source_tokens`, which makes equal rows of all shards of a batch.
+Batch translation_batch(const PairBatch& pairs, bool carries_packing, int64_t min_source_tokens = 0);
+
+/// The sum of the lengths.
+int64_t tokens_of(const Rows& side);
+
+/// The step of packed_rows() for sources of so many padded rows: at most eight numbers of rows for a shape.
+int64_t source_row_step(int64_t padded_rows);
 
 /// `context` with the tables of a translation_batch(), if it carries them.
 ForwardContext with_packing(const ForwardContext& context, const Batch& batch);
 
-/// The targets of a translation_batch() that are tokens. The host reads them.
+/// Targets that are tokens, read by the host.
 struct RealTargets {
   Tensor rows;                        ///< i32 [n]: their indices among all targets, ascending
   Tensor targets;                     ///< i32 [n]
   std::vector<int64_t> of_sentences;  ///< how many each sentence has
 };
-RealTargets real_targets(const Batch& batch);  ///< of a translation_batch()
+/// The targets of a translation_batch() that are tokens.
+RealTargets real_targets(const Batch& batch);
 
 }  // namespace heed

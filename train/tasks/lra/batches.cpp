@@ -1,5 +1,6 @@
 // Batches of long sequences: tokens, what is asked, and how many rows they have packed.
 #include <algorithm>
+#include <cmath>
 
 #include "heed/core/ceil_div.h"
 #include "heed/nn/packing.h"
@@ -17,10 +18,19 @@ int64_t LongTask::batch_columns(const Sequences& set, std::span<const int64_t> n
 LongTask::Frame LongTask::training_frame(std::span<const int64_t> numbers) const {
   const int64_t columns = batch_columns(splits_.train, numbers);
   if (!carries_packing_) return {columns};
-  constexpr int64_t most_lengths = 16, multiple = 8;
-  const int64_t step = ceil_div(ceil_div(max_tokens_, most_lengths), multiple) * multiple;
+  constexpr int64_t max_lengths = 16, multiple = 8;
+  const int64_t step = ceil_div(ceil_div(max_tokens_, max_lengths), multiple) * multiple;
   return {.columns = std::min(ceil_div(columns, step) * step, max_tokens_),
           .row_step = ceil_div(batch_size_ * splits_.train.parts * step, int64_t{2})};
+}
+
+int64_t LongTask::training_tokens(std::span<const int64_t> numbers) const {
+  int64_t tokens = 0;
+  for (const int64_t number : numbers) {
+    for (int64_t part = 0; part < splits_.train.parts; ++part)
+      tokens += length(splits_.train, number, part) + (options_.pool == Pool::first ? 1 : 0);
+  }
+  return tokens;
 }
 
 Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) const {
@@ -92,6 +102,8 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
   Batch batch;
   batch.weight = static_cast<double>(count);
   for (const int32_t length : table.lengths) batch.tokens += length;
+  const int64_t packed =
+      packed_rows(std::max(batch.tokens, frame.min_tokens), rows * (num_columns + first), frame.row_step);
   std::vector<int32_t> labels;
   AskedTokens asked;
   if (predicts_classes()) {
@@ -103,13 +115,19 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
       inputs.names.push_back(numbers[static_cast<size_t>(row % count)] * set.parts + row / count);
     }
     const double share = options_.hidden_share > 0 ? options_.hidden_share : tokens.hidden;
-    asked = options_.predict == LongOptions::Predict::causal
-                ? next_tokens(inputs)
-                : hide_tokens(inputs, {.share = share,
-                                       .hidden = static_cast<int32_t>(tokens.vocabulary),
-                                       .seed = seed_,
-                                       .drawn = drawn});
+    const bool causal = options_.predict == LongOptions::Predict::causal;
+    asked = causal ? next_tokens(inputs)
+                   : hide_tokens(inputs, {.share = share,
+                                          .hidden = static_cast<int32_t>(tokens.vocabulary),
+                                          .seed = seed_,
+                                          .drawn = drawn});
     batch.weight = static_cast<double>(asked.rows.size());
+    if (frame.row_step > 1) {  // as many targets as packed rows can ask for; those that fill up are -1
+      const double max_asked = causal ? static_cast<double>(packed) : share * static_cast<double>(packed);
+      const size_t targets = static_cast<size_t>(std::ceil(max_asked)) + static_cast<size_t>(rows);
+      asked.rows.resize(targets, 0);
+      asked.tokens.resize(targets, -1);
+    }
   }
   const auto list = [](const std::vector<int32_t>& numbers_of) {
     return Tensor::of<int32_t>(numbers_of, Shape{static_cast<int64_t>(numbers_of.size())});
@@ -121,7 +139,10 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
     batch.tensors.push_back(Tensor::of<int32_t>(table.places, Shape{rows, num_columns + first}));
   if (!predicts_classes()) batch.tensors.push_back(list(asked.rows));
   if (carries_packing_)
-    batch.tensors.push_back(packing_table(table.lengths, num_columns + first, frame.row_step));
+    batch.tensors.push_back(
+        Packing::of(Tensor::of<int32_t>(table.lengths, Shape{rows}, Device::cpu), num_columns + first, packed)
+            .table()
+            .to(default_device));
   return batch;
 }
 

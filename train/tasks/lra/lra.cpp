@@ -193,14 +193,16 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
       attention_factory(config.attention.encoder), rng);
 }
 
+int64_t LongTask::length(const Sequences& set, int64_t example, int64_t part) const {
+  const std::string_view bytes = first_tokens(set.at(example, part), max_tokens_);
+  int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
+  if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
+  return std::max<int64_t>(count, 1);
+}
+
 int64_t LongTask::length(const Sequences& set, int64_t example) const {
   int64_t longest = 1;
-  for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = first_tokens(set.at(example, part), max_tokens_);
-    int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
-    if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
-    longest = std::max(longest, count);
-  }
+  for (int64_t part = 0; part < set.parts; ++part) longest = std::max(longest, length(set, example, part));
   return longest;
 }
 
@@ -244,8 +246,13 @@ Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
       numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
   const auto drawn = static_cast<uint64_t>(epoch_);
   Batch out;
-  if (rows.count > 0)
-    out = tensors(splits_.train, shard_numbers, drawn, training_frame(numbers));
+  Frame frame = training_frame(numbers);
+  for (int64_t part = 0; carries_packing_ && part < shard.parts; ++part) {
+    const BatchRows of_part = BatchShard{part, shard.parts}.of(static_cast<int64_t>(numbers.size()));
+    const auto first = static_cast<size_t>(of_part.first), count = static_cast<size_t>(of_part.count);
+    frame.min_tokens = std::max(frame.min_tokens, training_tokens(numbers.subspan(first, count)));
+  }
+  if (rows.count > 0) out = tensors(splits_.train, shard_numbers, drawn, frame);
   // The number of targets in a batch depends on the lengths of all its inputs.
   out.whole_weight = predicts_classes() ? static_cast<double>(numbers.size())
                                         : tensors(splits_.train, numbers, drawn).weight;
@@ -255,9 +262,16 @@ Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
 
 std::vector<double> LongTask::batch_cost(int64_t position) const {
   const std::vector<int64_t>& numbers = plan_.at(static_cast<size_t>(position));
-  const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
-  const auto longest = static_cast<double>(training_frame(numbers).columns);
-  return {rows, rows * longest, rows * longest * longest};
+  const Frame frame = training_frame(numbers);
+  const int64_t first = options_.pool == Pool::first ? 1 : 0,
+                inputs = static_cast<int64_t>(numbers.size()) * splits_.train.parts;
+  const auto rows = static_cast<double>(inputs), longest = static_cast<double>(frame.columns);
+  std::vector<double> cost{rows, rows * longest, rows * longest * longest};
+  if (!carries_packing_) return cost;
+  const int64_t packed =
+      packed_rows(training_tokens(numbers), inputs * (frame.columns + first), frame.row_step);
+  cost.push_back(static_cast<double>(packed));
+  return cost;
 }
 
 std::vector<std::string> LongTask::tensor_names() const {
@@ -282,12 +296,16 @@ Tensor LongTask::logits(Module& model, const Batch& batch, const ForwardContext&
 
 Tensor LongTask::loss(Module& model, const Batch& batch, const ForwardContext& context) const {
   const Tensor scores = logits(model, batch, context), &targets = batch.tensors[1];
-  if (predicts_classes())
+  if (predicts_classes()) {
     resolve_auxiliary_losses_of_parts(context.losses, scores, targets, splits_.train.parts);
-  else if (context.losses != nullptr && !context.losses->waiting.empty())
+  } else if (context.losses != nullptr && !context.losses->waiting.empty()) {
+    const auto without_fill = [asked = static_cast<int64_t>(batch.weight)](const Tensor& x) {
+      return view::slice(x, 0, 0, asked);
+    };
     resolve_auxiliary_losses(
-        context.losses, scores, targets,
-        asked_of_each(asked_rows(batch), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
+        context.losses, without_fill(scores.detach()), without_fill(targets),
+        asked_of_each(without_fill(asked_rows(batch)), batch[0].extent(0), batch[0].extent(1)));
+  }
   return cross_entropy(scores, targets, context.training() ? smoothing_ : 0);
 }
 

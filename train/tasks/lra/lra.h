@@ -138,6 +138,8 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   /// Number of an example's tokens that are read; of a pair, of the longer input. At least 1.
   int64_t length(const Sequences& set, int64_t example) const;
+  /// Number of tokens that are read of input number `part` of an example. At least 1.
+  int64_t length(const Sequences& set, int64_t example, int64_t part) const;
   /// True where a token is a vector of several bytes.
   bool reads_vectors() const { return tokens().bytes > 1; }
   /// The bytes of an input's first tokens, at most `max_tokens`.
@@ -159,12 +161,15 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   TokenTable token_table(const Sequences& set, std::span<const int64_t> numbers, int64_t num_columns) const;
   /// The size of a batch's tensors.
   struct Frame {
-    int64_t columns = 1;   // of the ids, padded
-    int64_t row_step = 1;  // what the number of its packed rows is a multiple of
+    int64_t columns = 1;     // padded length of the inputs
+    int64_t row_step = 1;    // the number of packed rows is a multiple of it
+    int64_t min_tokens = 0;  // packed rows have room for as many, which makes equal rows of all shards
   };
   /// The frame of a training batch of these examples. On a device it is one of few, so that steps of equal
   /// shapes are replayed: columns are at most 16 multiples of a step, and packed rows those of half of one.
   Frame training_frame(std::span<const int64_t> numbers) const;
+  /// Number of tokens of training examples, with a token put first in each input.
+  int64_t training_tokens(std::span<const int64_t> numbers) const;
   /// A batch of this frame. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
                 const Frame& frame) const;
