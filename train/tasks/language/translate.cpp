@@ -84,7 +84,7 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const BatchRows rows = shard.of(pairs.source.rows);
     double whole_weight = 0;
     for (const int32_t length : pairs.target_out.lengths) whole_weight += length;
-    int64_t source_tokens = 0;  // of the shard that has most
+    int64_t source_tokens = 0;  // the largest number of any shard
     for (int64_t part = 0; part < shard.parts; ++part) {
       const BatchRows of_part = BatchShard{part, shard.parts}.of(pairs.source.rows);
       source_tokens = std::max(source_tokens, tokens_of(cut(pairs.source, of_part)));
