@@ -3,6 +3,27 @@
 
 namespace heed {
 
+std::shared_ptr<const Packing> ForwardContext::packing(const Tensor& lengths, int64_t padded_length) const {
+  if (!may_pack()) return nullptr;
+  if (!lengths || !packing_table) return Packing::where_padded(lengths, padded_length);
+  return std::make_shared<const Packing>(Packing::of_table(packing_table, lengths.size(), padded_length));
+}
+
+std::shared_ptr<const Packing> ForwardContext::target_packing(const Tensor& places, int64_t batch,
+                                                              int64_t padded_length) const {
+  if (!may_pack()) return nullptr;
+  if (!target_packing_table) {
+    const auto packing = Packing::of_places(places, batch, padded_length);
+    return packing && Packing::where_padded(packing->lengths, padded_length) ? packing : nullptr;
+  }
+  auto packing =
+      std::make_shared<const Packing>(Packing::of_table(target_packing_table, batch, padded_length));
+  if (packing->num_tokens() != places.size())
+    fail(Fault::internal, "packing: ", places.size(), " places for ", packing->num_tokens(),
+         " rows of targets; they must be those of the packing.");
+  return packing;
+}
+
 AttentionInput with_finite_padding(const AttentionInput& input, bool cross) {
   if (!input.mask.key_lengths() || !input.keys) return input;
   const Tensor &queries = input.queries, &keys = input.keys;

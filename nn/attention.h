@@ -43,13 +43,20 @@ struct ForwardContext {
   AuxiliaryLosses* losses = nullptr;  ///< receives auxiliary losses; may be null
   HeadEditor* editor = nullptr;       ///< edits maps and outputs of heads; may be null
   bool packs = true;                  ///< models compute on packed tokens, without padding, where they can
+  /// Packing::table() of the input sequences, for lengths that are not on the CPU; may be empty.
+  Tensor packing_table = {};
+  /// Packing::table() of a translator's targets; may be empty.
+  Tensor target_packing_table = {};
   /// True in training: dropout is on and stochastic attentions sample.
   bool training() const { return rng != nullptr; }
-  /// Packing::where_padded(); null where this pass does not pack, or records or edits maps, which are padded.
-  std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length) const {
-    if (!packs || recorder != nullptr || editor != nullptr) return nullptr;
-    return Packing::where_padded(lengths, padded_length);
-  }
+  /// True unless this pass does not pack, or records or edits maps, which are padded.
+  bool may_pack() const { return packs && recorder == nullptr && editor == nullptr; }
+  /// The packing of packing_table, else Packing::where_padded(); null unless may_pack().
+  std::shared_ptr<const Packing> packing(const Tensor& lengths, int64_t padded_length) const;
+  /// The packing of target_packing_table, else Packing::of_places() where those leave padding out; null
+  /// unless may_pack(). `places` i32 [N] are those of `batch` sequences of `padded_length` tokens.
+  std::shared_ptr<const Packing> target_packing(const Tensor& places, int64_t batch,
+                                                int64_t padded_length) const;
 };
 
 /// The arguments of one call to an attention.

@@ -149,7 +149,7 @@ Tensor Classifier::pooled(const Tensor& x, const Packing& packing) const {
     return reshape(gather_rows(reshape(x, Shape{1, 1, tokens, width}), reshape(rows, Shape{1, 1, batch})),
                    shape);
   }
-  const Tensor total = reshape(sum_sequences(x, packing.sequences), shape);
+  const Tensor total = reshape(packing.sum_of_tokens(x), shape);
   if (options_.mean_over > 0) return total / static_cast<double>(options_.mean_over);
   return total / maximum(reshape(cast(packing.lengths, x.dtype()), Shape{batch, 1, 1}), 1);
 }

@@ -29,8 +29,11 @@ ShortConvolution::ShortConvolution(int64_t width, int64_t taps, bool causal, Rng
 
 Tensor ShortConvolution::operator()(const Tensor& given, const Mask& mask, AttentionCache* cache) const {
   const ModuleScope within(this);
-  if (const auto& packing = mask.query_packing())
-    return packing->packed(depthwise_convolution(packing->padded(given), weight, causal_));
+  if (const auto& packing = mask.query_packing()) {
+    const Tensor padded = packing->padded(given);
+    const Tensor x = packing->key_lengths() ? zero_padding(padded, mask.of_padded(), 0) : padded;
+    return packing->packed(depthwise_convolution(x, weight, causal_));
+  }
   const int64_t length = given.extent(1), num_earlier = weight.extent(1) - 1;
   const Tensor x = zero_padding(given, mask, cache != nullptr ? cache->length : 0);
   if (cache == nullptr) return depthwise_convolution(x, weight, causal_);

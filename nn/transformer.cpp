@@ -213,9 +213,8 @@ Tensor EncoderDecoder::decode(const Tensor& ids, const Tensor& encoded, const Te
 
 Tensor EncoderDecoder::decode_at(const Tensor& ids, const Tensor& encoded, const Tensor& lengths,
                                  const Tensor& places, const ForwardContext& context) const {
-  const auto targets = Packing::of_places(places, ids.extent(0), ids.extent(1));
-  if (!targets || !context.packing(targets->lengths, ids.extent(1)))
-    return TranslationModel::decode_at(ids, encoded, lengths, places, context);
+  const auto targets = context.target_packing(places, ids.extent(0), ids.extent(1));
+  if (!targets) return TranslationModel::decode_at(ids, encoded, lengths, places, context);
   const auto sources = context.packing(lengths, encoded.extent(1));
   const Mask cross = Mask::packed(targets, sources);
   const Tensor hidden =

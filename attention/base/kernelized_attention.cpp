@@ -54,7 +54,10 @@ Tensor KernelizedAttention::attend(Heads heads, const AttentionInput& input) {
   PolynomialParams params = params_;
   params.key_lengths = input.mask.key_lengths();
   if (input.mask.query_packing()) params.queries = input.mask.query_packing()->sequences;
-  if (input.mask.key_packing()) params.keys = input.mask.key_packing()->sequences;
+  if (const auto& packing = input.mask.key_packing()) {
+    params.keys = packing->sequences;
+    params.key_lengths = packing->key_lengths();
+  }
   if (input.context.training() && config().dropout > 0)
     phi = feature_dropout(std::move(phi), params, *input.context.rng);
   if (input.cache != nullptr) return attend_to_cache(phi, params, input);

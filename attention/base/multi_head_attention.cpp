@@ -118,7 +118,10 @@ kernel::AttentionParams MultiHeadAttention::masked_params(const AttentionInput& 
   call.key_lengths = input.mask.key_lengths();
   call.bias = input.mask.bias();
   if (input.mask.query_packing()) call.queries = input.mask.query_packing()->sequences;
-  if (input.mask.key_packing()) call.keys = input.mask.key_packing()->sequences;
+  if (const auto& packing = input.mask.key_packing()) {
+    call.keys = packing->sequences;
+    call.key_lengths = packing->key_lengths();
+  }
   return call;
 }
 

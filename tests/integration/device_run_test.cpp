@@ -3,6 +3,7 @@
 
 #include "heed/tests/any_device.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
 #include "heed/tests/train/small_run.h"
 #if HEED_CUDA_EMULATED
 #include "heed/core/cuda/emulator/cuda_runtime.h"
@@ -29,6 +30,29 @@ Config quiet(const Settings& more = {}) {
                     {"train.validate_every", "12"},   {"data.num_examples", "120"}};
   settings.insert(settings.end(), more.begin(), more.end());
   return tiny(settings);
+}
+
+/// A classifier of expressions of 5 to 89 tokens, in batches of 4.
+Config expressions(const Settings& more = {}) {
+  Config config = small_preset("lra-listops", 24, {{"model.max_length", 96}, {"lra:data.num_examples", 120}});
+  Settings settings{{"data.shortest", "4"},
+                    {"data.below", "90"},
+                    {"data.depth", "4"},
+                    {"model.dropout", "0"},
+                    {"model.attention_dropout", "0"},
+                    {"train.batch_size", "4"},
+                    {"train.validate_every", "12"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  for (const auto& [key, value] : settings) config.set(key, value, "");
+  config.check();
+  return config;
+}
+
+/// The shapes of a batch's tensors, as text.
+std::string shapes_of(const Batch& batch) {
+  std::string shapes;
+  for (const Tensor& x : batch.tensors) shapes += text(x.shape());
+  return shapes;
 }
 
 std::vector<double> losses_of(const Path& run) {
@@ -129,4 +153,65 @@ TEST_CASE("device run: a few batches of a step are held and replayed, many are m
   REQUIRE(one.size() == 2);
   REQUIRE(other.size() == 2);
   for (size_t i = 0; i < 2; ++i) CHECK(one[i] == Approx(other[i]).epsilon(2e-4));
+}
+
+TEST_CASE("device run: a classifier leaves padding out, with the losses of the CPU") {
+  Scratch scratch;
+  train_session(scratch / "cpu", expressions());
+  const std::vector<double> expected = losses_of(scratch / "cpu");
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  CHECK(train_session(scratch / "cuda", expressions()).replayed >= 4);
+  check_close(expected, losses_of(scratch / "cuda"));
+  for (const char* predict : {"masked", "causal"}) {
+    const Settings tokens{{"data.predict", predict}};
+    const std::string name = predict;
+    CHECK(train_session(scratch / ("cuda-" + name), expressions(tokens)).replayed >= 4);
+    const DefaultDevice cpu(Device::cpu);
+    train_session(scratch / ("cpu-" + name), expressions(tokens));
+    check_close(losses_of(scratch / ("cpu-" + name)), losses_of(scratch / ("cuda-" + name)));
+  }
+  // Replayed steps have the bits of steps op by op, whose mask of dropout is that of padded rows.
+  const Settings chance{{"model.dropout", "0.2"}, {"model.attention_dropout", "0.1"}};
+  CHECK(train_session(scratch / "replayed", expressions(chance)).replayed >= 4);
+  const Set replay("HEED_REPLAY", "off");
+  CHECK(train_session(scratch / "as-it-is", expressions(chance)).replayed == 0);
+  check_same(scratch / "replayed", scratch / "as-it-is", 24);
+}
+
+TEST_CASE("device run: packed batches have few shapes, and less than half of their padding") {
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  for (const auto& [buckets, predict] :
+       {std::pair{"true", "class"}, {"false", "class"}, {"true", "masked"}, {"true", "causal"}}) {
+    Config config =
+        expressions({{"data.num_examples", "4000"}, {"data.buckets", buckets}, {"data.predict", predict}});
+    config.task->load(config, {}, [](const std::string&) {});
+    std::set<std::string> shapes;
+    int64_t batches = 0, tokens = 0, rows = 0, padded = 0;
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      for (int64_t i = config.task->plan(epoch); i-- > 0; ++batches) {
+        const Batch batch = config.task->batch(i);
+        const int64_t inputs = batch[0].extent(0);
+        shapes.insert(shapes_of(batch));
+        tokens += batch.tokens;
+        rows += (batch.tensors.back().size() - 5 * inputs - 2) / 2;
+        padded += batch[0].size();
+      }
+    }
+    // Processes that share a batch have tensors of equal shapes, so that they replay equal steps.
+    if (std::string(predict) == "class")
+      CHECK(shapes_of(config.task->shard(0, {0, 2})) == shapes_of(config.task->shard(0, {1, 2})));
+    CAPTURE(buckets, predict, shapes.size(), batches, tokens, rows, padded);
+    CHECK(batches == 2000);
+    CHECK(shapes.size() <= 64);
+    CHECK(rows >= tokens);
+    CHECK(2 * (rows - tokens) < padded - tokens);
+  }
 }

@@ -4,12 +4,15 @@
 namespace heed::battery {
 namespace {
 
-/// Calls with the same numbers: padded, and packed.
+/// Calls with the same numbers: padded, and packed, with or without some of the padding.
 class TwoCalls {
  public:
-  TwoCalls(const Setting& setting, const Sizes& sizes) : setting_(setting), sizes_(sizes) {
-    keys_ = packing(sizes.keys);
-    queries_ = setting.mode == Mode::cross ? packing(sizes.queries) : keys_;
+  TwoCalls(const Setting& setting, const Sizes& sizes, bool keeps_padding)
+      : setting_(setting), sizes_(sizes), keeps_padding_(keeps_padding) {
+    const bool crosses = setting.mode == Mode::cross;
+    keys_ = packing(sizes.keys, keeps_padding);
+    queries_ = crosses ? packing(sizes.queries, keeps_padding) : keys_;
+    tokens_ = packing(crosses ? sizes.queries : sizes.keys, false);
   }
 
   /// Compares both calls with equal draws of dropout, or without one.
@@ -23,7 +26,8 @@ class TwoCalls {
       if (setting_.mode == Mode::causal) input.mask = input.mask & Mask::causal();
       return queries_->padded(attend(attention, input));
     });
-    const char* name = dropout == Dropout::on ? "with dropout " : "";
+    const std::string name = text(dropout == Dropout::on ? "with dropout " : "",
+                                  keeps_padding_ ? "with some of the padding " : "");
     const double moved = distance(packed.outputs, padded.outputs);
     const double tolerance = setting_.variant.traits.tolerance;
     if (!(moved <= 1e-11 * tolerance)) note(report, name, "packed outputs differ by ", moved);
@@ -43,14 +47,15 @@ class TwoCalls {
   };
 
   /// Sequences of the full length, of three tokens less, and of one.
-  std::shared_ptr<const Packing> packing(int64_t length) const {
+  std::shared_ptr<const Packing> packing(int64_t length, bool keeps_padding) const {
     const auto longest = static_cast<int32_t>(length);
-    const Packing on_host = Packing::of(lengths_of({longest, longest - 3, 1}, Device::cpu), length);
+    const int64_t rows = keeps_padding ? 3 * length - 1 : 0;  // all padding but one row
+    const Packing on_host = Packing::of(lengths_of({longest, longest - 3, 1}, Device::cpu), length, rows);
     return std::make_shared<const Packing>(on_host.to(setting_.device));
   }
 
   /// x with zeros in the padding of queries.
-  Tensor without_padding(const Tensor& x) const { return queries_->padded(queries_->packed(x)); }
+  Tensor without_padding(const Tensor& x) const { return tokens_->padded(tokens_->packed(x)); }
 
   template <class Attend>
   Call call(Dropout dropout, const Attend& attend_to) const {
@@ -75,7 +80,8 @@ class TwoCalls {
 
   Setting setting_;
   Sizes sizes_;
-  std::shared_ptr<const Packing> queries_, keys_;
+  bool keeps_padding_;
+  std::shared_ptr<const Packing> queries_, keys_, tokens_;  // tokens_: of the queries without any padding
 };
 
 }  // namespace
@@ -87,8 +93,10 @@ Report packed(const Setting& setting) {
     sizes = with_keys_of_mode(sizes, setting);
     sizes.batch = 3;
     sizes.dropout = 0.25;
-    const TwoCalls calls(setting, sizes);
-    for (const Dropout dropout : {Dropout::off, Dropout::on}) calls.compare(report, dropout);
+    for (const bool keeps_padding : {false, true}) {
+      const TwoCalls calls(setting, sizes, keeps_padding);
+      for (const Dropout dropout : {Dropout::off, Dropout::on}) calls.compare(report, dropout);
+    }
   }
   return report;
 }

@@ -12,6 +12,7 @@
 #include "heed/train/metrics/chrf.h"
 #include "heed/train/metrics/edit_distance.h"
 #include "heed/train/tasks/example_provider.h"
+#include "heed/train/tasks/language/translate_batch.h"
 #include "heed/train/tasks/language/translate_data.h"
 #include "heed/train/tasks/map_provider.h"
 #include "heed/train/tasks/task_declarations.h"
@@ -83,9 +84,14 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const BatchRows rows = shard.of(pairs.source.rows);
     double whole_weight = 0;
     for (const int32_t length : pairs.target_out.lengths) whole_weight += length;
+    int64_t source_tokens = 0;  // the largest number of any shard
+    for (int64_t part = 0; part < shard.parts; ++part) {
+      const BatchRows of_part = BatchShard{part, shard.parts}.of(pairs.source.rows);
+      source_tokens = std::max(source_tokens, tokens_of(cut(pairs.source, of_part)));
+    }
     for (Rows* side : {&pairs.source, &pairs.target_in, &pairs.target_out}) *side = cut(*side, rows);
     if (!data_.train->options().few_shapes) pairs.padded_target_tokens = 0;
-    Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
+    Batch out = rows.count > 0 ? tensors(pairs, source_tokens) : Batch{};
     out.whole_weight = whole_weight;
     out.rows = rows;
     return out;
@@ -96,20 +102,24 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
                target = static_cast<double>(frame.target),
                target_tokens = static_cast<double>(frame.padded_target_tokens);
-    return {rows * source,          rows * target,          target_tokens,
-            rows * source * source, rows * target * target, rows * source * target};
+    std::vector<double> cost{rows * source,          rows * target,          target_tokens,
+                             rows * source * source, rows * target * target, rows * source * target};
+    if (data_.carries_packing) cost.push_back(packed_source_rows(position, frame));
+    return cost;
   }
 
   std::vector<std::string> tensor_names() const override {
-    return {"source", "source_lengths", "target_in", "targets", "places"};
+    std::vector<std::string> names{"source", "source_lengths", "target_in", "targets", "places"};
+    if (data_.carries_packing) names.insert(names.end(), {"source_packing", "target_packing"});
+    return names;
   }
 
   Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
     const Tensor scores = logits(model, batch, context);
     if (context.losses != nullptr && !context.losses->waiting.empty()) {
-      const auto num_targets = static_cast<int64_t>(batch.weight);  // without those that fill the batch up
-      resolve_auxiliary_losses(context.losses, view::slice(scores.detach(), 0, 0, num_targets),
-                               view::slice(batch.tensors[3], 0, 0, num_targets), rows_of(batch));
+      const RealTargets real = real_targets(batch);  // without rows that fill the batch up
+      resolve_auxiliary_losses(context.losses, embedding(scores.detach(), real.rows), real.targets,
+                               real.of_sentences);
     }
     return cross_entropy(scores, batch.tensors[3], context.training() ? data_.smoothing : 0);
   }
@@ -254,6 +264,16 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
   }
 
  private:
+  /// The rows of the packed sources of batch number `position`.
+  double packed_source_rows(int64_t position, const BatchFrame& frame) const {
+    const std::vector<int64_t>& pairs = plan_.at(static_cast<size_t>(position));
+    int64_t tokens = frame.rows - static_cast<int64_t>(pairs.size());  // one for each row without a sentence
+    for (const int64_t pair : pairs)
+      tokens += static_cast<int64_t>(data_.train->pair(pair).source.size()) + 2;
+    const int64_t padded = frame.rows * frame.source;
+    return static_cast<double>(packed_rows(tokens, padded, source_row_step(padded)));
+  }
+
   /// The cost of translating so many of the pairs, as part of a validation.
   ValidationPart decoding_cost(Module& model, const std::vector<Pair>& from, DecodeOptions decode,
                                int64_t count) const {
@@ -313,46 +333,14 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
             .lengths = slice_of(all.lengths, 1)};
   }
 
-  /// A batch of [0] source ids, [1] source lengths, [2] decoder input, [3] targets, which are the target
-  /// tokens without padding, filled up by -1, and [4] the positions of these in the padded target rows.
-  Batch tensors(const PairBatch& pairs) const {
-    const auto rectangle = [](const Rows& rows) {
-      return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
-    };
-    std::vector<int32_t> targets, places;
-    for (int64_t b = 0; b < pairs.target_out.rows; ++b) {
-      for (int64_t t = 0; t < pairs.target_out.lengths[static_cast<size_t>(b)]; ++t) {
-        const int64_t place = b * pairs.target_out.columns + t;
-        targets.push_back(pairs.target_out.ids[static_cast<size_t>(place)]);
-        places.push_back(static_cast<int32_t>(place));
-      }
-    }
-    const auto num_targets = static_cast<int64_t>(targets.size());
-    targets.resize(static_cast<size_t>(std::max(num_targets, pairs.padded_target_tokens)), -1);
-    places.resize(targets.size(), 0);
-    Batch batch;
-    batch.tensors = {
-        rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
-        rectangle(pairs.target_in), Tensor::of<int32_t>(targets, Shape{static_cast<int64_t>(targets.size())}),
-        Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
-    batch.weight = static_cast<double>(num_targets);
-    batch.tokens = num_targets;
-    return batch;
-  }
-
-  /// Number of target tokens of each sentence.
-  static std::vector<int64_t> rows_of(const Batch& batch) {
-    std::vector<int64_t> rows(static_cast<size_t>(batch.tensors[2].extent(0)));
-    const double columns = static_cast<double>(batch.tensors[2].extent(1));
-    const std::vector<double> places = batch.tensors[4].to_doubles();
-    for (size_t i = 0; i < static_cast<size_t>(batch.weight); ++i)
-      ++rows.at(static_cast<size_t>(places[i] / columns));
-    return rows;
+  Batch tensors(const PairBatch& pairs, int64_t min_source_tokens = 0) const {
+    return translation_batch(pairs, data_.carries_packing, min_source_tokens);
   }
 
   /// Logits of real tokens only, [n, V]: padding costs nothing in the output layer.
-  static Tensor logits(Module& module, const Batch& batch, const ForwardContext& context) {
+  static Tensor logits(Module& module, const Batch& batch, const ForwardContext& given) {
     auto& model = dynamic_cast<TranslationModel&>(module);
+    const ForwardContext context = with_packing(given, batch);
     const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], context);
     return model.logits(
         model.decode_at(batch.tensors[2], encoded, batch.tensors[1], batch.tensors[4], context));

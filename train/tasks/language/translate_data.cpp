@@ -136,6 +136,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sa
   max_length = config.model.max_length;
   decode = config.decode;
   smoothing = config.train.label_smoothing;
+  carries_packing = default_device == Device::cuda && config.model.kind != ModelKind::seq2seq;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
   if (options.fixed_length > max_length)
     fail("data.fixed_length = ", options.fixed_length,

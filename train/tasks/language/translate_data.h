@@ -75,6 +75,7 @@ class TranslateData {
   double smoothing = 0;                     ///< train.label_smoothing of the run
   int64_t max_length = 0;                   ///< maximum tokens of a sentence
   int64_t cut = 0;                          ///< held-out pairs that were longer
+  bool carries_packing = false;             ///< batches have a Packing::table() of each side
   DecodeOptions decode;                     ///< [decode] of the run
   /// `decode` with one hypothesis: how validation translates.
   DecodeOptions greedy() const {

@@ -86,7 +86,7 @@ std::vector<ExampleScore> LongTask::example_scores(Module& model, const ExampleB
     return scores_of_examples(scores, batch.tensors[1], std::vector<int64_t>(static_cast<size_t>(count), 1));
   std::vector<ExampleScore> out(static_cast<size_t>(count));
   const std::vector<ExampleScore> of_rows = scores_of_examples(
-      scores, batch.tensors[1], asked_of_each(batch.tensors.back(), rows, batch.tensors[0].extent(1)));
+      scores, batch.tensors[1], asked_of_each(asked_rows(batch), rows, batch.tensors[0].extent(1)));
   for (size_t row = 0; row < of_rows.size(); ++row) {  // the parts of an example are not adjacent
     ExampleScore& score = out[row % out.size()];
     score.loss += of_rows[row].loss;

@@ -111,6 +111,7 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
   if (options_.max_length > 0) max_tokens_ = std::min(max_tokens_, options_.max_length);
   seed_ = static_cast<uint64_t>(config.train.seed);
   smoothing_ = config.train.label_smoothing;
+  carries_packing_ = default_device == Device::cuda && has_lengths() && !keeps_zeros();
   if (options_.path.empty()) {
     splits_ = make(log);
   } else {
@@ -192,14 +193,16 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
       attention_factory(config.attention.encoder), rng);
 }
 
+int64_t LongTask::length(const Sequences& set, int64_t example, int64_t part) const {
+  const std::string_view bytes = first_tokens(set.at(example, part), max_tokens_);
+  int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
+  if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
+  return std::max<int64_t>(count, 1);
+}
+
 int64_t LongTask::length(const Sequences& set, int64_t example) const {
   int64_t longest = 1;
-  for (int64_t part = 0; part < set.parts; ++part) {
-    const std::string_view bytes = first_tokens(set.at(example, part), max_tokens_);
-    int64_t count = static_cast<int64_t>(bytes.size()) / tokens().bytes;
-    if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
-    longest = std::max(longest, count);
-  }
+  for (int64_t part = 0; part < set.parts; ++part) longest = std::max(longest, length(set, example, part));
   return longest;
 }
 
@@ -227,7 +230,8 @@ int64_t LongTask::plan(int64_t epoch) {
 }
 
 Batch LongTask::batch(int64_t position) const {
-  return tensors(splits_.train, plan_.at(static_cast<size_t>(position)), static_cast<uint64_t>(epoch_));
+  const std::vector<int64_t>& numbers = plan_.at(static_cast<size_t>(position));
+  return tensors(splits_.train, numbers, static_cast<uint64_t>(epoch_), training_frame(numbers));
 }
 
 double LongTask::weight(int64_t position) const {
@@ -242,8 +246,13 @@ Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
       numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
   const auto drawn = static_cast<uint64_t>(epoch_);
   Batch out;
-  if (rows.count > 0)
-    out = tensors(splits_.train, shard_numbers, drawn, batch_columns(splits_.train, numbers));
+  Frame frame = training_frame(numbers);
+  for (int64_t part = 0; carries_packing_ && part < shard.parts; ++part) {
+    const BatchRows of_part = BatchShard{part, shard.parts}.of(static_cast<int64_t>(numbers.size()));
+    const auto first = static_cast<size_t>(of_part.first), count = static_cast<size_t>(of_part.count);
+    frame.min_tokens = std::max(frame.min_tokens, training_tokens(numbers.subspan(first, count)));
+  }
+  if (rows.count > 0) out = tensors(splits_.train, shard_numbers, drawn, frame);
   // The number of targets in a batch depends on the lengths of all its inputs.
   out.whole_weight = predicts_classes() ? static_cast<double>(numbers.size())
                                         : tensors(splits_.train, numbers, drawn).weight;
@@ -253,9 +262,16 @@ Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
 
 std::vector<double> LongTask::batch_cost(int64_t position) const {
   const std::vector<int64_t>& numbers = plan_.at(static_cast<size_t>(position));
-  const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
-  const auto longest = static_cast<double>(batch_columns(splits_.train, numbers));
-  return {rows, rows * longest, rows * longest * longest};
+  const Frame frame = training_frame(numbers);
+  const int64_t first = options_.pool == Pool::first ? 1 : 0,
+                inputs = static_cast<int64_t>(numbers.size()) * splits_.train.parts;
+  const auto rows = static_cast<double>(inputs), longest = static_cast<double>(frame.columns);
+  std::vector<double> cost{rows, rows * longest, rows * longest * longest};
+  if (!carries_packing_) return cost;
+  const int64_t packed =
+      packed_rows(training_tokens(numbers), inputs * (frame.columns + first), frame.row_step);
+  cost.push_back(static_cast<double>(packed));
+  return cost;
 }
 
 std::vector<std::string> LongTask::tensor_names() const {
@@ -263,131 +279,33 @@ std::vector<std::string> LongTask::tensor_names() const {
   if (has_lengths()) names.emplace_back("lengths");
   if (tokens().drop_zeros) names.emplace_back("places");
   if (!predicts_classes()) names.emplace_back("rows");
+  if (carries_packing_) names.emplace_back("packing");
   return names;
 }
 
-int64_t LongTask::batch_columns(const Sequences& set, std::span<const int64_t> numbers) const {
-  int64_t max_columns = 1;
-  for (const int64_t number : numbers) max_columns = std::max(max_columns, columns(set, number));
-  return max_columns;
-}
-
-Batch LongTask::vectors(const Sequences& set, std::span<const int64_t> numbers) const {
-  const auto count = static_cast<int64_t>(numbers.size());
-  const Tokens tokens = this->tokens();
-  const auto standardised = [&](char byte) {
-    return static_cast<float>((static_cast<uint8_t>(byte) - tokens.mean) / tokens.deviation);
-  };
-  std::vector<float> values;
-  std::vector<int32_t> labels;
-  for (const int64_t number : numbers) {
-    for (const char byte : set.at(number)) values.push_back(standardised(byte));
-    labels.push_back(set.labels[static_cast<size_t>(number)]);
-  }
-  const int64_t bytes = tokens.bytes,
-                length = static_cast<int64_t>(values.size()) / std::max<int64_t>(count * bytes, 1);
-  Batch batch;
-  batch.tensors = {Tensor::of<float>(values, Shape{count, length, bytes}),
-                   Tensor::of<int32_t>(labels, Shape{count})};
-  batch.weight = static_cast<double>(count);
-  batch.tokens = count * (length + (options_.pool == Pool::first ? 1 : 0));
-  return batch;
-}
-
-LongTask::TokenTable LongTask::token_table(const Sequences& set, std::span<const int64_t> numbers,
-                                           int64_t num_columns) const {
-  const Tokens tokens = this->tokens();
-  const int64_t first = options_.pool == Pool::first ? 1 : 0;
-  const size_t rows = numbers.size() * static_cast<size_t>(set.parts);
-  const auto id_columns = static_cast<size_t>(num_columns),
-             place_columns = static_cast<size_t>(num_columns + first);
-  TokenTable out;
-  out.ids.resize(rows * id_columns);
-  if (tokens.drop_zeros) out.places.resize(rows * place_columns);
-  for (int64_t part = 0; part < set.parts; ++part) {
-    for (const int64_t number : numbers) {
-      const std::string_view bytes = set.at(number, part).substr(0, static_cast<size_t>(max_tokens_));
-      const size_t row = out.lengths.size();
-      size_t column = 0;
-      const auto add = [&](size_t place) {
-        // A token put first has place 0 and no id, so the others move by one.
-        if (tokens.drop_zeros)
-          out.places[row * place_columns + static_cast<size_t>(first) + column] =
-              static_cast<int32_t>(place) + static_cast<int32_t>(first);
-        out.ids[row * id_columns + column++] =
-            static_cast<int32_t>(static_cast<uint8_t>(bytes[place]) + tokens.shift);
-      };
-      for (size_t place = 0; place < bytes.size(); ++place) {
-        if (!tokens.drop_zeros || bytes[place] != '\0') add(place);
-      }
-      // An input without tokens becomes one token of padding.
-      out.lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(column), 1) + first));
-      for (size_t place = 0; keeps_zeros() && place < bytes.size(); ++place) {
-        if (bytes[place] == '\0') add(place);
-      }
-    }
-  }
-  return out;
-}
-
-Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
-                        int64_t num_columns) const {
-  if (reads_vectors()) return vectors(set, numbers);
-  const Tokens tokens = this->tokens();
-  const auto count = static_cast<int64_t>(numbers.size());
-  const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
-  TokenTable table = token_table(set, numbers, num_columns);
-  Batch batch;
-  batch.weight = static_cast<double>(count);
-  for (const int32_t length : table.lengths) batch.tokens += length;
-  std::vector<int32_t> labels;
-  AskedTokens asked;
-  if (predicts_classes()) {
-    for (const int64_t number : numbers) labels.push_back(set.labels[static_cast<size_t>(number)]);
-  } else {
-    TokenRows inputs{.ids = table.ids, .columns = num_columns, .lengths = {}, .names = {}};
-    for (int64_t row = 0; row < rows; ++row) {
-      inputs.lengths.push_back(table.lengths[static_cast<size_t>(row)] - static_cast<int32_t>(first));
-      inputs.names.push_back(numbers[static_cast<size_t>(row % count)] * set.parts + row / count);
-    }
-    const double share = options_.hidden_share > 0 ? options_.hidden_share : tokens.hidden;
-    asked = options_.predict == LongOptions::Predict::causal
-                ? next_tokens(inputs)
-                : hide_tokens(inputs, {.share = share,
-                                       .hidden = static_cast<int32_t>(tokens.vocabulary),
-                                       .seed = seed_,
-                                       .drawn = drawn});
-    batch.weight = static_cast<double>(asked.rows.size());
-  }
-  const auto list = [](const std::vector<int32_t>& numbers_of) {
-    return Tensor::of<int32_t>(numbers_of, Shape{static_cast<int64_t>(numbers_of.size())});
-  };
-  batch.tensors = {Tensor::of<int32_t>(table.ids, Shape{rows, num_columns}),
-                   list(predicts_classes() ? labels : asked.tokens)};
-  if (has_lengths()) batch.tensors.push_back(list(table.lengths));
-  if (tokens.drop_zeros)
-    batch.tensors.push_back(Tensor::of<int32_t>(table.places, Shape{rows, num_columns + first}));
-  if (!predicts_classes()) batch.tensors.push_back(list(asked.rows));
-  return batch;
-}
-
-Tensor LongTask::logits(Module& model, const Batch& batch, const ForwardContext& context) const {
+Tensor LongTask::logits(Module& model, const Batch& batch, const ForwardContext& given) const {
   const std::vector<Tensor>& tensors = batch.tensors;  // see tensor_names()
+  ForwardContext context = given;
+  if (carries_packing_) context.packing_table = tensors.back();
   const Tensor lengths = has_lengths() ? tensors[2] : Tensor(),
                places = tokens().drop_zeros ? tensors[3] : Tensor();
   if (!predicts_classes())
-    return dynamic_cast<TokenPredictor&>(model)(tensors[0], lengths, tensors.back(), context, places);
+    return dynamic_cast<TokenPredictor&>(model)(tensors[0], lengths, asked_rows(batch), context, places);
   return dynamic_cast<Classifier&>(model)(tensors[0], lengths, context, places);
 }
 
 Tensor LongTask::loss(Module& model, const Batch& batch, const ForwardContext& context) const {
   const Tensor scores = logits(model, batch, context), &targets = batch.tensors[1];
-  if (predicts_classes())
+  if (predicts_classes()) {
     resolve_auxiliary_losses_of_parts(context.losses, scores, targets, splits_.train.parts);
-  else if (context.losses != nullptr && !context.losses->waiting.empty())
+  } else if (context.losses != nullptr && !context.losses->waiting.empty()) {
+    const auto without_fill = [asked = static_cast<int64_t>(batch.weight)](const Tensor& x) {
+      return view::slice(x, 0, 0, asked);
+    };
     resolve_auxiliary_losses(
-        context.losses, scores, targets,
-        asked_of_each(batch.tensors.back(), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
+        context.losses, without_fill(scores.detach()), without_fill(targets),
+        asked_of_each(without_fill(asked_rows(batch)), batch[0].extent(0), batch[0].extent(1)));
+  }
   return cross_entropy(scores, targets, context.training() ? smoothing_ : 0);
 }
 

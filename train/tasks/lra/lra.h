@@ -138,6 +138,8 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   /// Number of an example's tokens that are read; of a pair, of the longer input. At least 1.
   int64_t length(const Sequences& set, int64_t example) const;
+  /// Number of tokens that are read of input number `part` of an example. At least 1.
+  int64_t length(const Sequences& set, int64_t example, int64_t part) const;
   /// True where a token is a vector of several bytes.
   bool reads_vectors() const { return tokens().bytes > 1; }
   /// The bytes of an input's first tokens, at most `max_tokens`.
@@ -157,15 +159,30 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
     std::vector<int32_t> lengths;  // [rows], with a token put first
   };
   TokenTable token_table(const Sequences& set, std::span<const int64_t> numbers, int64_t num_columns) const;
-  /// A batch padded to `num_columns`. The hidden tokens are a pure function of (seed, drawn, example).
+  /// The size of a batch's tensors.
+  struct Frame {
+    int64_t columns = 1;     // padded length of the inputs
+    int64_t row_step = 1;    // the number of packed rows is a multiple of it
+    int64_t min_tokens = 0;  // packed rows have room for as many, which makes equal rows of all shards
+  };
+  /// The frame of a training batch of these examples. On a device it is one of few, so that steps of equal
+  /// shapes are replayed: columns are at most 16 multiples of a step, and packed rows those of half of one.
+  Frame training_frame(std::span<const int64_t> numbers) const;
+  /// Number of tokens of training examples, with a token put first in each input.
+  int64_t training_tokens(std::span<const int64_t> numbers) const;
+  /// A batch of this frame. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
-                int64_t num_columns) const;
+                const Frame& frame) const;
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn) const {
-    return tensors(set, numbers, drawn, batch_columns(set, numbers));
+    return tensors(set, numbers, drawn, Frame{.columns = batch_columns(set, numbers)});
   }
   /// A batch of inputs whose tokens are vectors, all of the same length.
   Batch vectors(const Sequences& set, std::span<const int64_t> numbers) const;
   Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
+  /// The positions to predict, AskedTokens::rows.
+  const Tensor& asked_rows(const Batch& batch) const {
+    return batch.tensors.at(batch.tensors.size() - (carries_packing_ ? 2 : 1));
+  }
   /// The places of the tokens of an input, ascending, without zero pixels where those are left out.
   std::vector<int32_t> places_of(std::string_view bytes) const;
   /// Labels of the tokens of an input on a map.
@@ -193,6 +210,7 @@ class LongTask : public Task, public MapProvider, public ExampleProvider {
   int64_t epoch_ = 0;          // planned last
   uint64_t seed_ = 1;
   double smoothing_ = 0;
+  bool carries_packing_ = false;  // batches have a Packing::table(), since lengths are in device memory
   std::vector<std::vector<int64_t>> plan_;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
