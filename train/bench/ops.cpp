@@ -48,11 +48,11 @@ void elementwise(Ops& bench, Rng& rng) {
              [&] { launch<kernel::MapBack<GeluTanh>>(default_device, a, y, b, dx); });
   bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(default_device, a, y); });
   bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(default_device, a, mask, y); });
-  bench.time("gelu_tanh + dropout", n, 1, 1,
+  bench.time("gelu_tanh, dropout", n, 1, 1,
              [&] { launch<kernel::ActivationDropout<GeluTanh>>(default_device, a, mask, y); });
-  bench.time("gelu_tanh + dropout, back", n, 2, 1,
+  bench.time("gelu_tanh, dropout, back", n, 2, 1,
              [&] { launch<kernel::ActivationDropoutBack<GeluTanh>>(default_device, a, b, mask, dx); });
-  bench.time("add + dropout", n, 2, 1, [&] { launch<kernel::AddDropout>(default_device, a, b, mask, y); });
+  bench.time("dropout, add", n, 2, 1, [&] { launch<kernel::AddDropout>(default_device, a, b, mask, y); });
 }
 
 void rows(Ops& bench, Rng& rng) {
@@ -70,7 +70,7 @@ void rows(Ops& bench, Rng& rng) {
           1e-5, variance);
     });
     const kernel::DropoutMask mask{.p = 0.2, .draw = rng.next()};
-    bench.time("add + dropout + layer norm of 384", shape.size(), 2, 2, [&] {
+    bench.time("dropout, add, norm 384", shape.size(), 2, 2, [&] {
       launch<kernel::AddDropoutNorm>(
           default_device, x, dy, mask,
           kernel::LayerNormTensors{.x = dx, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd},
