@@ -135,13 +135,15 @@ class BackwardTile {
   /// From the raw scores and the gradients of the weights [keys, queries]: weights p = 2^(s - lse) after
   /// dropout by rows, and gradients p (dp - delta) of the scores by rows and in pairs of keys.
   template <bool changes_scores, bool has_dropout>
-  void score_gradients(int64_t keys, const ScoreModifiers<float>& modifiers, float* diagonals) {
+  __attribute__((target("avx512bf16"))) void score_gradients(int64_t keys,
+                                                             const ScoreModifiers<float>& modifiers,
+                                                             float* diagonals) {
     const int64_t row_words = bf16_tiles::pairs_of(queries_), padded_queries = simd::padded<float>(queries_);
     for (int64_t query = 0; query < queries_; query += 2 * lanes) {
       const bool has_second = query + lanes < padded_queries;
       const V lse[2] = {simd::load(lse_ + query), simd::load(lse_ + query + lanes)},
               delta[2] = {simd::load(delta_ + query), simd::load(delta_ + query + lanes)};
-      const auto row = [&](int64_t j, V(&gradient)[2]) {
+      const auto row = [&](int64_t j, V(&gradient)[2]) __attribute__((target("avx512bf16"))) {
         const PairGradient first =
             pair_gradient<changes_scores, has_dropout>(j, query, lse[0], delta[0], modifiers, padded_queries);
         const PairGradient second = has_second

@@ -94,7 +94,8 @@ class ForwardTile {
   /// Replaces the raw scores [keys, queries] by weights 2^(s - row_max) after dropout, rounded and in pairs
   /// of keys, with zeros up to whole pairs; updates row_max_, row_sum_ and correction_.
   template <bool changes_scores, bool has_dropout>
-  void to_weights(int64_t keys, const ScoreModifiers<float>& modifiers) {
+  __attribute__((target("avx512bf16"))) void to_weights(int64_t keys,
+                                                        const ScoreModifiers<float>& modifiers) {
     const int64_t padded_queries = simd::padded<float>(queries_);
     for (int64_t query = 0; query < queries_; query += lanes) {
       const V old_max = simd::load(row_max_ + query);

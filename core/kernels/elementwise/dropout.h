@@ -1,9 +1,8 @@
-// Dropout whose mask is computed from counters and never stored, alone and with the work around it.
+// Dropout whose mask is computed from counters and never stored, alone and with a sum after it.
 // Activations of bf16 are computed in f32 and rounded once, when they are stored.
 #pragma once
 
 #include "heed/core/isa.h"
-#include "heed/core/kernels/elementwise/functions.h"
 #include "heed/core/packed_sequences.h"
 #include "heed/core/random.h"
 
@@ -30,25 +29,6 @@ struct AddDropout {
   static void cpu(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
 };
-
-/// y = dropout(F(x)) for F of DropoutActivations; contiguous.
-template <class F>
-struct ActivationDropout {
-  template <Isa>
-  static void cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y);
-  static void cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y);
-};
-
-/// dx = F'(x) dropout(dy), from the x and the mask of ActivationDropout; contiguous.
-template <class F>
-struct ActivationDropoutBack {
-  template <Isa>
-  static void cpu(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
-  static void cuda(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
-};
-
-/// The functions that ActivationDropout and its gradient are compiled for; their derivatives need x alone.
-using DropoutActivations = FunctionList<Relu, Gelu, GeluTanh, Silu>;
 
 /// Philox block `index` with 7 rounds, for 16 elements. All other random numbers take 10 rounds, which would
 /// slow dropout down measurably.
