@@ -330,8 +330,23 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
 
 }  // namespace
 
+namespace {
+
+/// Input `index` of the node whose vjp runs; null where it has none.
+Node* running_input(size_t index) {
+  return running != nullptr && index < running->inputs.size() ? running->inputs[index].get() : nullptr;
+}
+
+}  // namespace
+
+Tensor gradient_so_far(size_t index) {
+  Node* input = running_input(index);
+  if (input == nullptr || input->leaf || !input->grad || !input->grad.contiguous()) return {};
+  return std::exchange(input->grad, Tensor());
+}
+
 Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device device) {
-  Node* input = running != nullptr && index < running->inputs.size() ? running->inputs[index].get() : nullptr;
+  Node* input = running_input(index);
   if (input == nullptr || !input->in_arena || !input->fresh) return Tensor(shape, dtype, device);
   input->fresh = false;  // another op, or another input of this one, adds to it
   return input->grad;

@@ -36,6 +36,10 @@ inline Tensor gradient_target(size_t index, const Tensor& like) {
   return gradient_target(index, like.shape(), like.dtype(), like.device());
 }
 
+/// The dense gradient that the result of an earlier op, input `index` of the vjp that is running, has got
+/// from the ops after it; empty where there is none. The vjp must add it to its own and return the sum.
+Tensor gradient_so_far(size_t index);
+
 /// Adds d loss / d leaf to the gradient of every leaf that `loss` (one element) depends on, and frees each
 /// node after visiting it. Fails when nothing was recorded, when a part of the graph was visited before, and
 /// when an op's gradient fails (the error names the op; leaves keep what they got until then).

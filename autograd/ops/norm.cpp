@@ -35,7 +35,7 @@ Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTenso
                    const Tensor& bias, double epsilon, kernel::NormScale scale) {
   const auto vjp = [rows = t.x, gain = t.gain, mean = t.mean, rstd = t.rstd, epsilon, scale, from = x.shape(),
                     biased = bool(bias)](const Tensor& dy) -> Gradients {
-    const Tensor dx = empty_like(rows);
+    const Tensor dx = empty_like(rows), so_far = gradient_so_far(0);
     const Tensor dgain = gradient_target(1, gain);
     const Tensor dbias = biased ? gradient_target(2, gain) : Tensor();
     launch<kernel::LayerNormBack>(
@@ -47,7 +47,8 @@ Tensor record_norm(const char* op, const Tensor& x, const kernel::LayerNormTenso
                                      .dy = view::reshape(contiguous(dy), rows.shape()),
                                      .dx = dx,
                                      .dgain = dgain,
-                                     .dbias = dbias},
+                                     .dbias = dbias,
+                                     .so_far = so_far ? view::reshape(so_far, rows.shape()) : so_far},
         epsilon, scale);
     return {view::reshape(dx, from), dgain, dbias};
   };

@@ -175,6 +175,53 @@ TEST_CASE("tape: leaves in an arena are written there") {
   CHECK(arena.to_host() == Floats{99, 2, 2, 2, 99});
 }
 
+TEST_CASE("tape: a gradient function may write into an arena, once for each leaf") {
+  const Tensor arena = Tensor::full(Shape{5}, 99);
+  const Tensor p = leaf_of({1, 2, 3});
+  p.node()->grad = arena.seen_as(Shape{3}, Strides{1}, 1);
+  p.node()->in_arena = p.node()->fresh = true;
+  std::vector<bool> in_arena;
+  // y = p + 2 p, whose gradients are written in turn to where the tape says.
+  const auto tripled = [&] {
+    return record("tripled", p.detach() * 3.0, {&p, &p}, [&](const Tensor& dy) -> Gradients {
+      Gradients gradients;
+      for (const size_t i : {0, 1}) {
+        const Tensor target = gradient_target(i, dy);
+        for (int64_t n = 0; n < 3; ++n)
+          target.data<float>()[n] = dy.data<float>()[n] * (i == 0 ? 1.0F : 2.0F);
+        in_arena.push_back(target.storage() == arena.storage());
+        gradients.push_back(target);
+      }
+      return gradients;
+    });
+  };
+  backward(sum(tripled()));
+  CHECK(in_arena == std::vector{true, false});
+  CHECK(arena.to_host() == Floats{99, 3, 3, 3, 99});
+  backward(sum(tripled()));
+  CHECK(in_arena == std::vector{true, false, false, false});
+  CHECK(arena.to_host() == Floats{99, 6, 6, 6, 99});
+  CHECK(gradient_target(0, p).storage() != arena.storage());  // no gradient function runs
+}
+
+TEST_CASE("tape: a gradient function may add to what its input has so far") {
+  const Tensor p = leaf_of({1, 2, 3});
+  std::vector<bool> had_gradient;
+  const auto doubled = [&](const Tensor& x) {
+    return record("doubled", x.detach() * 2.0, {&x}, [&](const Tensor& dy) -> Gradients {
+      const Tensor so_far = gradient_so_far(0);
+      had_gradient.push_back(static_cast<bool>(so_far));
+      return {so_far ? dy * 2.0 + so_far : dy * 2.0};
+    });
+  };
+  const Tensor h = p * 5.0, y = doubled(h);
+  backward(sum(y * y + h));  // y = 2 h: the gradient of h is 8 h + 1, and that of a leaf is never handed out
+  CHECK(grad_of(p).to_host() == Floats{205, 405, 605});
+  backward(sum(doubled(p) + p));
+  CHECK(had_gradient == std::vector{true, false});
+  CHECK(grad_of(p).to_host() == Floats{208, 408, 608});
+}
+
 TEST_CASE("tape: no node is left after a loop of training steps") {
   const int64_t before = live_nodes();
   {

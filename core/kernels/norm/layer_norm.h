@@ -44,6 +44,7 @@ struct LayerNormBackTensors {
   Tensor dy;                   ///< [N, d]
   Tensor dx;                   ///< written: [N, d]
   Tensor dgain, dbias;         ///< written: [d]; dbias may be empty
+  Tensor so_far = {};          ///< [N, d], added to dx: the gradient of x from elsewhere; empty: none
 };
 
 /// Gradients of LayerNorm.

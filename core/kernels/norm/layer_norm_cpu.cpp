@@ -157,6 +157,10 @@ void LayerNormBack::cpu<target_isa>(const LayerNormBackTensors& t, double epsilo
             dbias[i] += dy[i];
             dx[i] = rstd * (dy[i] * gain[i] - mean_g - h * k);
           }
+          if (!t.so_far) return;
+          const S* so_far = t.so_far.data<S>() + row * width;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < width; ++i) dx[i] = static_cast<T>(so_far[i]) + dx[i];
         });
       }
     });

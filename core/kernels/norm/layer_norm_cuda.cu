@@ -154,9 +154,15 @@ __global__ void __launch_bounds__(cuda::block)
 template <class S>
 struct BackwardInputs {
   const S *x, *dy;                  ///< [rows, d]
+  const S* so_far;                  ///< [rows, d], added to dx; null: nothing
   const Computed<S>* gain;          ///< [d]
   const Computed<S>*means, *rstds;  ///< [rows]
   int64_t rows;
+
+  /// Element i of the gradient of x, of which this is the norm's part.
+  __device__ S gradient(int64_t i, Computed<S> part) const {
+    return so_far == nullptr ? part : Computed<S>(so_far[i]) + part;
+  }
 };
 
 /// dx[row, :] = rstd (g - mean(g) - h k) with g = gain dy and h = (x - mean) rstd, for rows of up to 32
@@ -187,7 +193,7 @@ __global__ void __launch_bounds__(block_warps* lanes)
     const T k = scaling.gradient_factor(cuda::warp_sum(sum_gh), rstd);
     for (int j = 0; j < per_lane; ++j) {
       const int64_t i = lane() + j * lanes;
-      if (i < width) dx[row * width + i] = rstd * (g[j] - mean_g - h[j] * k);
+      if (i < width) dx[row * width + i] = in.gradient(row * width + i, rstd * (g[j] - mean_g - h[j] * k));
     }
   }
   T* block_sums = partial_sums + 2 * width * blockIdx.x;
@@ -223,8 +229,8 @@ __global__ void __launch_bounds__(cuda::block)
   const T mean_g = scaling.centre(cuda::block_sum(sum_g, scratch) / static_cast<T>(width));
   const T k = scaling.gradient_factor(cuda::block_sum(sum_gh, scratch), rstd);
   for (int64_t i = threadIdx.x; i < width; i += cuda::block)
-    dx[first + i] =
-        rstd * (T(in.dy[first + i]) * in.gain[i] - mean_g - (T(in.x[first + i]) - mean) * rstd * k);
+    dx[first + i] = in.gradient(first + i, rstd * (T(in.dy[first + i]) * in.gain[i] - mean_g -
+                                                   (T(in.x[first + i]) - mean) * rstd * k));
 }
 
 /// partial_sums [part, 2, width] = dgain and dbias of rows_per_part rows, where rows are long: one thread per
@@ -337,6 +343,7 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     using T = Computed<S>;
     const BackwardInputs<S> in{.x = t.x.data<S>(),
                                .dy = t.dy.data<S>(),
+                               .so_far = cuda::pointer<S>(t.so_far),
                                .gain = t.gain.data<T>(),
                                .means = t.mean.data<T>(),
                                .rstds = t.rstd.data<T>(),

@@ -131,6 +131,37 @@ TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias get
   CHECK(same_for_any_threads([&] { return run(DType::f32, true); }));
 }
 
+TEST_CASE("layer_norm: the gradient of x from elsewhere is added") {
+  const OnEachDevice here;
+  const int64_t rows = 30, width = GENERATE(7, 200, 1500);
+  const Tensor x = random_tensor(Shape{rows, width}, DType::f32, 1),
+               gain = random_tensor(Shape{width}, DType::f32, 2),
+               dy = random_tensor(Shape{rows, width}, DType::f32, 3),
+               so_far = random_tensor(Shape{rows, width}, DType::f32, 4);
+  const Tensor y = empty_like(x), mean(Shape{rows}), rstd(Shape{rows});
+  launch_here<kernel::LayerNorm>(
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = Tensor(), .y = y, .mean = mean, .rstd = rstd},
+      1e-6, NormScale::variance);
+  const auto gradient = [&](const Tensor& earlier) {
+    const Tensor dx = empty_like(x), dgain = empty_like(gain);
+    launch_here<kernel::LayerNormBack>(kernel::LayerNormBackTensors{.x = x,
+                                                                    .gain = gain,
+                                                                    .mean = mean,
+                                                                    .rstd = rstd,
+                                                                    .dy = dy,
+                                                                    .dx = dx,
+                                                                    .dgain = dgain,
+                                                                    .dbias = Tensor(),
+                                                                    .so_far = earlier},
+                                       1e-6, NormScale::variance);
+    return dx;
+  };
+  std::vector<double> wanted = gradient({}).to_doubles();
+  const std::vector<double> addends = so_far.to_doubles();
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += addends[i];
+  CHECK(distance(gradient(so_far), wanted) < 1e-6);
+}
+
 TEST_CASE("layer_norm: a constant row gives the bias and no NaN") {
   const OnEachDevice here;
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
