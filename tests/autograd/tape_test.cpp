@@ -215,11 +215,11 @@ TEST_CASE("tape: a gradient function may add to what its input has so far") {
     });
   };
   const Tensor h = p * 5.0, y = doubled(h);
-  backward(sum(y * y + h));  // y = 2 h: the gradient of h is 8 h + 1, and that of a leaf is never handed out
-  CHECK(grad_of(p).to_host() == Floats{205, 405, 605});
-  backward(sum(doubled(p) + p));
+  backward(sum(y * y + h * 3.0));  // y = 2 h, so the gradient of h is 8 h + 3
+  CHECK(grad_of(p).to_host() == Floats{215, 415, 615});
+  backward(sum(doubled(p) + p));  // the gradient of a leaf is never handed out
   CHECK(had_gradient == std::vector{true, false});
-  CHECK(grad_of(p).to_host() == Floats{208, 408, 608});
+  CHECK(grad_of(p).to_host() == Floats{218, 418, 618});
 }
 
 TEST_CASE("tape: no node is left after a loop of training steps") {

@@ -4,6 +4,7 @@
 #include "heed/core/kernels/gemm/gemm.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/elementwise/apply.h"
@@ -11,6 +12,7 @@
 #include "heed/core/kernels/gemm/gemm_bf16.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/gemm/gemm_tiles.h"
+#include "heed/core/kernels/simd/scratch.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
@@ -110,6 +112,9 @@ struct Matrices {
   T* c;
 };
 
+/// Left rows that are rounded and packed at a time.
+constexpr int64_t rows_packed_at_once = 64;
+
 /// All matrix products of a batch.
 template <class T>
 struct Products {
@@ -120,16 +125,20 @@ struct Products {
   Matrices<T> first;
   int64_t batch;
   const uint32_t* packed = nullptr;  ///< each matrix product's packed left operand, then right one; or null
+  bool packs_rows_in_tiles = false;  ///< only right operands are packed there: each tile packs its left rows
 
   /// result = alpha a b + result_factor result for the tile that starts at (row, column), over the chunk of
   /// the inner extent that starts at `inner`.
+  /// `memory` is for packs_rows_in_tiles.
   void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const TileSizes& cut, T result_factor,
-            T* result, int64_t ld) const {
+            T* result, int64_t ld, uint32_t* memory = nullptr) const {
     const int64_t rows = std::min(cut.rows, m - row), columns = std::min(cut.columns, n - column),
                   depth = std::min(cut.inner, k - inner);
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       if (packed != nullptr) {
         const bf16_tiles::Packed shape{m, n, k};
+        if (packs_rows_in_tiles)
+          return rows_in_turn(matrix, row, rows, column, columns, {alpha, result_factor}, result, ld, memory);
         const uint32_t* left = packed + matrix * (shape.left_words() + shape.right_words());
         const uint32_t* right = left + shape.left_words();
         return bf16_tiles::multiply(shape, left + row * shape.pairs(), right + column * shape.pairs(), rows,
@@ -141,16 +150,33 @@ struct Products {
              matrices.b + b_layout.at(inner, column), result_factor, result, ld);
   }
 
+  /// tile() over the whole inner extent, which packs 64 left rows at a time into `memory`.
+  void rows_in_turn(int64_t matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                    tiles::Factors factors, float* result, int64_t ld, uint32_t* memory) const {
+    const bf16_tiles::Packed shape{m, n, k};
+    const uint32_t* right = packed + matrix * shape.right_words() + column * shape.pairs();
+    const T* a = matrices_of(matrix).a;
+    for (int64_t i = 0; i < rows; i += rows_packed_at_once) {
+      const int64_t count = std::min(rows_packed_at_once, rows - i);
+      bf16_tiles::pack_left(left_operand(a + a_layout.at(row + i, 0), a_layout), 0, count, k, memory);
+      bf16_tiles::multiply(shape, memory, right, count, columns, 0, k, factors, result + i * ld, ld);
+    }
+  }
+  /// Bytes of the memory of rows_in_turn(), with rows that bf16_tiles::multiply() may read past the last.
+  int64_t bytes_of_rows() const { return (rows_packed_at_once + 16) * bf16_tiles::pairs_of(k) * 4; }
+
   /// Rounds and packs the operands of all matrices. One task is some parts: runs of 64 left rows or right
   /// strips.
   Tensor pack() const {
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       const bf16_tiles::Packed shape{m, n, k};
-      const int64_t words_per_matrix = shape.left_words() + shape.right_words();
+      const int64_t left_words = packs_rows_in_tiles ? 0 : shape.left_words(),
+                    words_per_matrix = left_words + shape.right_words();
       const Tensor words(Shape{batch * words_per_matrix}, DType::i32);
       auto* all_packed = reinterpret_cast<uint32_t*>(words.data<int32_t>());
-      constexpr int64_t rows = 64;
-      const int64_t left_parts = ceil_div(m, rows), parts = left_parts + shape.strips();
+      constexpr int64_t rows = rows_packed_at_once;
+      const int64_t left_parts = packs_rows_in_tiles ? 0 : ceil_div(m, rows),
+                    parts = left_parts + shape.strips();
       parallel_rows(batch * parts, std::max<int64_t>(1, light_grain / (rows * k)),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
@@ -162,7 +188,7 @@ struct Products {
                                                 std::min(row + rows, m), k, left);
                         } else {
                           bf16_tiles::pack_right({matrices.b, b_layout.step, b_layout.transposed},
-                                                 part - left_parts, n, k, left + shape.left_words());
+                                                 part - left_parts, n, k, left + left_words);
                         }
                       }
                     });
@@ -185,11 +211,16 @@ struct Products {
     // Small matrices are grouped into tasks of about ten microseconds.
     const int64_t grain =
         tile_rows * tile_columns > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
+    std::optional<Scratch> scratch;
+    if (packs_rows_in_tiles) scratch.emplace(bytes_of_rows());
     parallel_rows(batch * tile_rows * tile_columns, grain, [&](int64_t begin, int64_t end) {
+      std::optional<Scratch::Part> part;
+      if (scratch) part.emplace(*scratch);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t matrix = i / (tile_rows * tile_columns);
         const int64_t row = i / tile_columns % tile_rows * cut.rows, column = i % tile_columns * cut.columns;
-        tile(matrix, row, column, 0, cut, beta, matrices_of(matrix).c + row * ldc + column, ldc);
+        tile(matrix, row, column, 0, cut, beta, matrices_of(matrix).c + row * ldc + column, ldc,
+             part ? part->template data<uint32_t>() : nullptr);
       }
     });
   }
@@ -248,7 +279,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
                        .loop = loop,
                        .first = {a.data<T>(), b.data<T>(), c.data<T>()},
                        .batch = batch};
-  // In bf16 all operands are rounded and packed first.
+  // In bf16 operands are rounded and packed first, but for left rows that one tile alone reads.
+  products.packs_rows_in_tiles = rounded && cut.columns >= n && cut.inner >= k;
   const Tensor packed = rounded ? products.pack() : Tensor();
   if (packed) products.packed = reinterpret_cast<const uint32_t*>(packed.data<int32_t>());
   if (cut.inner < k) {
