@@ -2,7 +2,7 @@
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/dropout_mask.h"
 #include "heed/autograd/ops/shape_checks.h"
-#include "heed/core/kernels/elementwise/activation_dropout.h"
+#include "heed/core/kernels/elementwise/functions.h"
 #include "heed/core/launch.h"
 
 namespace heed {

@@ -4,7 +4,6 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/core/kernels/content/gather.h"
-#include "heed/core/kernels/elementwise/activation_dropout.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 #include "heed/core/kernels/elementwise/optimizer_update.h"

@@ -55,6 +55,7 @@ void log_products(const DenseTiles<T>& tiles, Direction direction) {
 
 }  // namespace
 
+/// out and lse: the tile loops, one task being some tiles of 64 queries; by AMX where the call rounds.
 template <>
 void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& v,
                                 const AttentionParams& params, const Tensor& out, const Tensor& lse) {
@@ -70,6 +71,7 @@ void Attention::cpu<target_isa>(const Tensor& q, const Tensor& k, const Tensor& 
   });
 }
 
+/// dq, dk, dv and drelative: the tile loops, one task being some runs of keys; by AMX where the call rounds.
 template <>
 void AttentionBack::cpu<target_isa>(const AttentionBackTensors& t, const AttentionParams& params) {
   visit_float("attention", t.q.dtype(), [&]<class T>(Type<T>) {

@@ -1,4 +1,4 @@
-// Dropout whose mask is computed from counters and never stored, alone and with a sum after it.
+// Dropout whose mask is computed from counters and never stored, alone and with the work around it.
 // Activations of bf16 are computed in f32 and rounded once, when they are stored.
 #pragma once
 
@@ -28,6 +28,22 @@ struct AddDropout {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);
+};
+
+/// y = dropout(F(x)) for F of DropoutActivations (functions.h); contiguous.
+template <class F>
+struct ActivationDropout {
+  template <Isa>
+  static void cpu(const Tensor& x, const DropoutMask& mask, const Tensor& y);
+  static void cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y);
+};
+
+/// dx = F'(x) dropout(dy), from the x and the mask of ActivationDropout; contiguous.
+template <class F>
+struct ActivationDropoutBack {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
+  static void cuda(const Tensor& x, const Tensor& dy, const DropoutMask& mask, const Tensor& dx);
 };
 
 /// Philox block `index` with 7 rounds, for 16 elements. All other random numbers take 10 rounds, which would

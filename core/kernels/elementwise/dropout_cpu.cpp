@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "heed/core/kernels/elementwise/activation_dropout.h"
 #include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/dropped_elements.h"

@@ -9,9 +9,9 @@
 #include "heed/core/ceil_div.h"
 #include "heed/core/cuda/device/pack.h"
 #include "heed/core/cuda/device/row_threads.h"
-#include "heed/core/kernels/elementwise/activation_dropout.h"
 #include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/elementwise/dropout_device.h"
+#include "heed/core/kernels/elementwise/functions.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {

@@ -148,5 +148,7 @@ using UnaryFunctions = FunctionList<Exp, Log, Tanh, Sigmoid, Relu, Gelu, GeluTan
 using BinaryFunctions = FunctionList<Add, Subtract, Multiply, Divide, Maximum, Minimum, NotLess>;
 /// The functions that Compare is compiled for. Any comparison with NaN is false.
 using Comparisons = FunctionList<Equal, Less, LessEqual>;
+/// The functions that ActivationDropout and its gradient are compiled for; their derivatives need x alone.
+using DropoutActivations = FunctionList<Relu, Gelu, GeluTanh, Silu>;
 
 }  // namespace heed

@@ -1,6 +1,5 @@
 // Dropout against the random bits that define it.
 #include "heed/core/kernels/elementwise/dropout.h"
-#include "heed/core/kernels/elementwise/activation_dropout.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/launch.h"
 
