@@ -4,6 +4,7 @@
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
 
 namespace heed {
