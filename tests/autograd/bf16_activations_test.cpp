@@ -120,7 +120,7 @@ TEST_CASE("bf16 activations: results are those in f32, rounded, and gradients ar
     CAPTURE(c.name, static_cast<int>(rounding));
     const Found narrow = run(c, true, rounding), wide = run(c, false, rounding);
     CHECK(narrow.y.dtype() == DType::bf16);
-    CHECK(share_off(narrow.y, wide.y) < 0.005);
+    CHECK(share_off(narrow.y, wide.y) < 0.008);  // hidden units are rounded, too
     for (size_t i = 0; i < wide.gradients.size(); ++i) {
       CAPTURE(i);
       CHECK(share_off(narrow.gradients[i], wide.gradients[i]) < 0.02);
