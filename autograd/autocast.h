@@ -10,7 +10,8 @@ namespace heed {
 /// While one lives, matmul(), linear() and feed_forward() of this thread round the factors of their products
 /// to bf16 or tf32, in the backward pass too. On a GPU, attention() and pattern_attention() do so as well; on
 /// a CPU with AMX attention() rounds to bf16 where there are more than three queries. No other op rounds.
-/// Weights, gradients and sums stay f32. On a GPU layers keep the rounded factors for their gradients.
+/// Weights, their gradients and sums stay f32. On a GPU layers keep the rounded factors for their gradients.
+/// Transformers also pass activations on as bf16: see narrowed().
 class Autocast {
  public:
   explicit Autocast(Rounding rounding);  ///< Rounding::none makes products exact inside another Autocast

@@ -104,8 +104,7 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
   const Tensor keys = activations(encoded);
   ResidualStream stream(activations(input), mask, context);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    blocks[i]->add_to(stream, mask, keys, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr,
-                      context);
+    blocks[i]->add_to(stream, mask, keys, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr, context);
   }
   return norm ? stream.normalised(*norm) : stream.x();
 }

@@ -68,7 +68,8 @@ Tensor MultiHeadAttention::split(const Tensor& x) const {
 
 Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(widened(x));
-  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, value.weight.dtype(), x.device());
+  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, value.weight.dtype(),
+                       x.device());
 }
 
 Tensor MultiHeadAttention::forward(const AttentionInput& given) {
@@ -77,7 +78,8 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{project_ == Project::v ? ignored_queries(input.queries) : projected(query, input.queries), {}, {}};
+  Heads heads{
+      project_ == Project::v ? ignored_queries(input.queries) : projected(query, input.queries), {}, {}};
   if (input.keys) {
     heads.v = projected(value, input.keys);
     if (project_ == Project::qv || project_ == Project::v)

@@ -124,7 +124,8 @@ class Longformer final : public PatternedAttention {
     if (const Tensor k = given_tensor(global_keys_, "global_keys", heads.k, heads.k.extent(2)))
       global.k = modifiers().normalize_and_rotate_key(k, 0);
     else
-      global.k = has_input ? modifiers().normalize_and_rotate_key(projected(key_global, input.keys), 0) : heads.k;
+      global.k =
+          has_input ? modifiers().normalize_and_rotate_key(projected(key_global, input.keys), 0) : heads.k;
     global.v = given_tensor(global_values_, "global_values", heads.v, heads.v.extent(2));
     if (!global.v) global.v = has_input ? projected(value_global, input.keys) : heads.v;
     global.k = repeat_heads(global.k, global.q.extent(1));

@@ -136,8 +136,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType r
   const Tensor y = empty_as(given, Shape{given.extent(0), weight.extent(0)}, result);  // [N, out]
   forward(layer, weight, rows, bias.detach(), Tensor(), y);
   const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
-  const Back back{
-      layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.dtype(), x.node() != nullptr};
+  const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.dtype(), x.node() != nullptr};
   return record("linear", view::reshape(y, shape), {&x, &weight, &bias},
                 [back](const Tensor& dy) { return back(flat(dy)); });
 }
@@ -164,7 +163,11 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   const Wanted of_down{down.node() != nullptr, down_bias.node() != nullptr};
   const bool of_up_bias = up_bias.node() != nullptr;
   // The kernel of GELU's gradient also gives the sums for the first bias.
-  const Back back{first,     {up.node() != nullptr, false}, up.node() ? rows : Tensor(), x.shape(), x.dtype(),
+  const Back back{first,
+                  {up.node() != nullptr, false},
+                  up.node() ? rows : Tensor(),
+                  x.shape(),
+                  x.dtype(),
                   x.node() != nullptr};
   const auto vjp = [back, second, of_down, of_up_bias, before,
                     inner = of_down.weight ? inner : Tensor()](const Tensor& given_dy) {

@@ -15,8 +15,8 @@ struct Call {
   std::vector<Tensor> gradients;
 };
 
-/// A call with inputs that are rounded to bf16, and stay so with `narrow`, else become f32 again. `packs`: the
-/// sequences are packed, and have different lengths.
+/// A call with inputs that are rounded to bf16, and stay so with `narrow`, else become f32 again. `packs`:
+/// the sequences are packed, and have different lengths.
 Call call(const Setting& setting, bool narrow, bool packs) {
   Sizes sizes = with_keys_of_mode({.queries = 9, .keys = 11}, setting);
   Host host = host_of(setting, sizes);

@@ -74,18 +74,14 @@ std::vector<Case> cases() {
   };
   for (const int64_t rows : {3, 45, 700}) {
     const std::string size = " of " + std::to_string(rows) + " rows";
-    add("linear" + size, {{rows, 40}}, {{56, 40}, {56}}, [](Inputs x, Inputs p) {
-      return linear(x[0], p[0], p[1]);
-    });
-    add("linear without bias" + size, {{rows, 40}}, {{56, 40}}, [](Inputs x, Inputs p) {
-      return linear(x[0], p[0], {});
-    });
-    add("feed_forward" + size, {{rows, 40}}, {{72, 40}, {72}, {40, 72}, {40}}, [](Inputs x, Inputs p) {
-      return feed_forward(x[0], p[0], p[1], p[2], p[3]);
-    });
-    add("layer_norm" + size, {{rows, 40}}, {{40}, {40}}, [](Inputs x, Inputs p) {
-      return layer_norm(x[0], p[0], p[1]);
-    });
+    add("linear" + size, {{rows, 40}}, {{56, 40}, {56}},
+        [](Inputs x, Inputs p) { return linear(x[0], p[0], p[1]); });
+    add("linear without bias" + size, {{rows, 40}}, {{56, 40}},
+        [](Inputs x, Inputs p) { return linear(x[0], p[0], {}); });
+    add("feed_forward" + size, {{rows, 40}}, {{72, 40}, {72}, {40, 72}, {40}},
+        [](Inputs x, Inputs p) { return feed_forward(x[0], p[0], p[1], p[2], p[3]); });
+    add("layer_norm" + size, {{rows, 40}}, {{40}, {40}},
+        [](Inputs x, Inputs p) { return layer_norm(x[0], p[0], p[1]); });
     add("rms_norm" + size, {{rows, 40}}, {{40}}, [](Inputs x, Inputs p) { return rms_norm(x[0], p[0]); });
     add("product" + size, {{rows, 40}, {rows, 40}}, {}, [](Inputs x, Inputs) { return x[0] * x[1]; });
     for (const double p_drop : {0.0, 0.3}) {
@@ -167,7 +163,7 @@ TEST_CASE("bf16 activations: other ops ask for f32, parameters of another type a
   CHECK_THROWS_WITH(softmax(x), containing("softmax: computes in f32 and f64, not in bf16"));
   CHECK_THROWS_WITH(linear(x, random_tensor(Shape{3, 5}, DType::f64), {}),
                     containing("linear: bf16 [4, 5] with f64 [3, 5]"));
-  CHECK_THROWS_WITH(linear(random_tensor(Shape{4, 5}, DType::f64), random_tensor(Shape{3, 5}, DType::f64), {},
-                           DType::f32),
-                    containing("linear: a result of f32 with a weight of f64"));
+  CHECK_THROWS_WITH(
+      linear(random_tensor(Shape{4, 5}, DType::f64), random_tensor(Shape{3, 5}, DType::f64), {}, DType::f32),
+      containing("linear: a result of f32 with a weight of f64"));
 }

@@ -157,7 +157,7 @@ double product_rate(Rounding rounding) {
   const auto factor = [&] {
     const Tensor x(Shape{n, n});
     fill_normal(x, 0, 1, rng);
-    if (default_device == Device::cpu || rounding != Rounding::bf16) return x;
+    if (rounding != Rounding::bf16) return x;
     const Tensor narrow(x.shape(), DType::bf16);
     launch<kernel::Copy>(default_device, x, narrow);
     return narrow;

@@ -69,9 +69,8 @@ ProductReplay::ProductReplay(std::span<const Product> products) {
     const Split how = split(p);
     Replayed replayed{
         .pieces = {}, .beta = p.accumulates ? 1.0 : 0.0, .num_calls = how.num_calls, .rounding = p.rounding};
-    // On a GPU the factors were rounded before.
-    const bool narrow = default_device != Device::cpu && p.rounding == Rounding::bf16;
-    const DType factors = narrow ? DType::bf16 : DType::f32;
+    // Factors in bf16 need no rounding.
+    const DType factors = p.rounding == Rounding::bf16 ? DType::bf16 : DType::f32;
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
       replayed.pieces.push_back({operands.at(how.matrices, p.m, p.k, p.a_transposed, 3 * piece, factors),
                                  operands.at(how.matrices, p.k, p.n, p.b_transposed, 3 * piece + 1, factors),

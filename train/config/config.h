@@ -44,7 +44,7 @@ struct AttentionOptions {
 enum class Pretrain { none, masked, causal };
 
 /// The number format of weights, gradients and moments. With bf16 and tf32 these are f32, and the factors of
-/// matrix products are rounded.
+/// matrix products are rounded, with bf16 also activations between layers.
 enum class Precision { f32, f64, bf16, tf32 };
 
 /// The rounding of matrix products on the default device. Fails for tf32 on the CPU, which does not have it.

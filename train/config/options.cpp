@@ -33,8 +33,8 @@ void TrainOptions::fields(Fields& f) {
     "batches whose gradients are summed for one step");
   f("label_smoothing", label_smoothing, "probability mass that label smoothing spreads over all classes");
   f("precision", Choice(precision, {"f32", "f64", "bf16", "tf32"}),
-    "what weights are kept and computed in; bf16, and tf32 on GPUs: factors of products are rounded, all "
-    "else is f32");
+    "what weights are kept and computed in; bf16: f32, with rounded factors of products and activations "
+    "between layers; tf32, on GPUs: f32, with rounded factors");
   f("pretrain", Choice(pretrain, {"none", "masked", "causal"}),
     "what tasks over long sequences learn first: tokens that are hidden, or each from those before it");
   f("pretrain_steps", pretrain_steps, {0, max_integer}, "pre-training steps, before max_steps");

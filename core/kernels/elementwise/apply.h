@@ -39,7 +39,8 @@ struct Affine {
   static void cuda(const Tensor& x, double scale, double shift, const Tensor& y);
 };
 
-/// y += x, of one shape, both possibly bf16; y is contiguous. It adds up the gradients of an input that is used twice.
+/// y += x, of one shape, both possibly bf16; y is contiguous. It adds up the gradients of an input that is
+/// used twice.
 struct Accumulate {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);

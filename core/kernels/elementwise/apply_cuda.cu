@@ -114,7 +114,7 @@ void MapBack<F>::cuda(const Tensor& x, const Tensor& y, const Tensor& dy, const 
 template <class F>
 void Zip<F>::cuda(const Tensor& a, const Tensor& b, const Tensor& out) {
   visit_activation("zip", out.dtype(),
-              [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Value<F>{}, out, a, b); });
+                   [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Value<F>{}, out, a, b); });
 }
 
 void Affine::cuda(const Tensor& x, double scale, double shift, const Tensor& y) {
@@ -125,7 +125,7 @@ void Affine::cuda(const Tensor& x, double scale, double shift, const Tensor& y) 
 
 void Accumulate::cuda(const Tensor& x, const Tensor& y) {
   visit_activation("accumulate", y.dtype(),
-              [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Increment{}, y, x, y); });
+                   [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Increment{}, y, x, y); });
 }
 
 void Select::cuda(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {

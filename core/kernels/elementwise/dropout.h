@@ -1,6 +1,6 @@
 // Dropout whose mask is computed from counters and never stored, alone and with the work around it.
-// Activations of bf16 are computed in f32 and rounded once, when they are stored. With mask.p = 0 all elements
-// are kept.
+// Activations of bf16 are computed in f32 and rounded once, when they are stored. With mask.p = 0 all
+// elements are kept.
 #pragma once
 
 #include "heed/core/isa.h"

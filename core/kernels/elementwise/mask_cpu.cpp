@@ -61,7 +61,8 @@ void FinitePadding::cpu<target_isa>(const Tensor& x, const Tensor& lengths, int6
         if (row % positions < num_valid) {
           std::copy_n(x_row, width, y_row);
         } else {
-          for (int64_t i = 0; i < width; ++i) y_row[i] = std::abs(Computed<T>(x_row[i])) <= limit ? x_row[i] : T(0);
+          for (int64_t i = 0; i < width; ++i)
+            y_row[i] = std::abs(Computed<T>(x_row[i])) <= limit ? x_row[i] : T(0);
         }
       }
     });

@@ -1,5 +1,5 @@
-// Factors of matrix products in bf16, packed for CPUs with AVX512-BF16 or AMX: a 32-bit word holds a pair, two
-// numbers adjacent along the inner extent, which one instruction multiplies and adds. Factors in f32 are
+// Factors of matrix products in bf16, packed for CPUs with AVX512-BF16 or AMX: a 32-bit word holds a pair,
+// two numbers adjacent along the inner extent, which one instruction multiplies and adds. Factors in f32 are
 // rounded on the way; factors in bf16 are copied.
 #pragma once
 
@@ -42,8 +42,8 @@ inline __mmask16 first_lanes(int64_t count) {
 inline __m512 lanes_of(const float* x, __mmask16 valid) { return _mm512_maskz_loadu_ps(valid, x); }
 inline __m256i lanes_of(const bf16* x, __mmask16 valid) { return _mm256_maskz_loadu_epi16(valid, x); }
 
-/// Pairs sixteen numbers of two rows: those of `low` become the lower halves of the words, those of `high` the
-/// upper halves. Floats are rounded.
+/// Pairs sixteen numbers of two rows: those of `low` become the lower halves of the words, those of `high`
+/// the upper halves. Floats are rounded.
 __attribute__((target("avx512bf16"))) inline __m512i paired(__m512 low, __m512 high) {
   alignas(64) static constexpr uint16_t in_turns[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                         21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
@@ -87,8 +87,8 @@ __attribute__((target("avx512bf16"))) void pack_contiguous_rows(const E* x, int6
   }
 }
 
-/// packed[i, p] = pair (x[i, 2 p], x[i, 2 p + 1]), for `count` rows of `depth` numbers whose element (i, l) is
-/// at x[l step + i], with zeros up to `pairs`, a multiple of sixteen.
+/// packed[i, p] = pair (x[i, 2 p], x[i, 2 p + 1]), for `count` rows of `depth` numbers whose element (i, l)
+/// is at x[l step + i], with zeros up to `pairs`, a multiple of sixteen.
 template <class E>
 __attribute__((target("avx512bf16"))) void pack_strided_rows(const E* x, int64_t step, int64_t count,
                                                              int64_t depth, int64_t pairs, uint32_t* packed) {

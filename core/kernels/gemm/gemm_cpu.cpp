@@ -70,14 +70,13 @@ struct Products {
       return tiling.by_tiles(0, [&](const Tile& tile, char*) {
         compute(tile, beta, c_of(tile.matrix) + tile.row * ldc + tile.column, ldc);
       });
-    tiling.template by_chunks<T>(
-        [&](const Tile& tile, T* sum, int64_t ld) { compute(tile, T(0), sum, ld); },
-        [&](int64_t matrix, int64_t row, const T* sum) {
-          T* c_row = c_of(matrix) + row * ldc;
+    tiling.template by_chunks<T>([&](const Tile& tile, T* sum, int64_t ld) { compute(tile, T(0), sum, ld); },
+                                 [&](int64_t matrix, int64_t row, const T* sum) {
+                                   T* c_row = c_of(matrix) + row * ldc;
 #pragma GCC ivdep
-          for (int64_t j = 0; j < tiling.n; ++j)
-            c_row[j] = beta == T(0) ? sum[j] : sum[j] + beta * c_row[j];
-        });
+                                   for (int64_t j = 0; j < tiling.n; ++j)
+                                     c_row[j] = beta == T(0) ? sum[j] : sum[j] + beta * c_row[j];
+                                 });
   }
 };
 

@@ -1,5 +1,5 @@
-// Batches of matrix products in bf16 on the CPU: operands are rounded and packed, sums are f32, results f32 or
-// bf16.
+// Batches of matrix products in bf16 on the CPU: operands are rounded and packed, sums are f32, results f32
+// or bf16.
 #pragma once
 
 #include "heed/core/kernels/gemm/gemm_bf16.h"
@@ -47,9 +47,9 @@ class RoundedProducts {
         packed_(packed()) {}
 
   void run() const {
-    if (tiling_.chunks() == 1) return tiling_.by_tiles(bytes_of_tile(), [&](const Tile& tile, char* memory) {
-      whole_tile(tile, memory);
-    });
+    if (tiling_.chunks() == 1)
+      return tiling_.by_tiles(bytes_of_tile(),
+                              [&](const Tile& tile, char* memory) { whole_tile(tile, memory); });
     tiling_.by_chunks<float>(
         [&](const Tile& tile, float* sum, int64_t ld) {
           sum_of(tile, left_of(tile), tile.rows, tile.column, tile.columns, {factors_.alpha, 0.0F}, sum, ld);
@@ -98,8 +98,8 @@ class RoundedProducts {
     return memory;
   }
 
-  /// Bytes of working memory of a tile: left rows, with those that multiply() may read past the last, and sums
-  /// of a result in bf16.
+  /// Bytes of working memory of a tile: left rows, with those that multiply() may read past the last, and
+  /// sums of a result in bf16.
   int64_t bytes_of_tile() const {
     return (packs_left_in_tiles_ ? (rows_at_once + 16) * shape_.pairs() * 4 : 0) +
            (is_narrow() ? rows_at_once * columns_at_once * 4 : 0);
@@ -126,9 +126,8 @@ class RoundedProducts {
       const uint32_t* left = left_of(tile) + i * shape_.pairs();
       if (packs_left_in_tiles_) {
         left = own_rows;
-        a_.visit_from(offset(0, tile.matrix) + a_.layout.at(tile.row + i, 0), [&](const auto* data) {
-          pack_left(data, a_.layout, 0, rows, tiling_.k, own_rows);
-        });
+        a_.visit_from(offset(0, tile.matrix) + a_.layout.at(tile.row + i, 0),
+                      [&](const auto* data) { pack_left(data, a_.layout, 0, rows, tiling_.k, own_rows); });
       }
       if (!is_narrow()) {
         sum_of(tile, left, rows, tile.column, tile.columns, factors_, c_.data<float>() + first + i * ldc_,

@@ -89,14 +89,14 @@ struct Tiling {
         batch(num_matrices),
         cut(tile_sizes(m, n, k, batch, inner_unit)) {}
 
-  int64_t chunks() const { return ceil_div(k, cut.inner); }            ///< pieces of the inner extent
-  int64_t tile_rows() const { return ceil_div(m, cut.rows); }          ///< tiles one below the other
-  int64_t tile_columns() const { return ceil_div(n, cut.columns); }    ///< tiles side by side
-  int64_t tiles() const { return tile_rows() * tile_columns(); }       ///< tiles of a matrix
+  int64_t chunks() const { return ceil_div(k, cut.inner); }          ///< pieces of the inner extent
+  int64_t tile_rows() const { return ceil_div(m, cut.rows); }        ///< tiles one below the other
+  int64_t tile_columns() const { return ceil_div(n, cut.columns); }  ///< tiles side by side
+  int64_t tiles() const { return tile_rows() * tile_columns(); }     ///< tiles of a matrix
   /// Tile number i of a chunk of the inner extent, of all batch * tiles().
   Tile at(int64_t i, int64_t chunk = 0) const {
-    const int64_t row = i / tile_columns() % tile_rows() * cut.rows, column = i % tile_columns() * cut.columns,
-                  inner = chunk * cut.inner;
+    const int64_t row = i / tile_columns() % tile_rows() * cut.rows,
+                  column = i % tile_columns() * cut.columns, inner = chunk * cut.inner;
     return {.matrix = i / tiles(),
             .row = row,
             .column = column,
@@ -106,8 +106,8 @@ struct Tiling {
             .depth = std::min(cut.inner, k - inner)};
   }
 
-  /// Calls compute(tile, memory) for all tiles, where the inner extent is in one piece. One task is some tiles
-  /// and has `bytes` of memory.
+  /// Calls compute(tile, memory) for all tiles, where the inner extent is in one piece. One task is some
+  /// tiles and has `bytes` of memory.
   template <class Compute>
   void by_tiles(int64_t bytes, const Compute& compute) const {
     // Small matrices are grouped into tasks of about ten microseconds.
@@ -121,9 +121,9 @@ struct Tiling {
     });
   }
 
-  /// Calls compute(tile, sum, ld) for the tiles of all chunks of the inner extent, each of which is written to
-  /// `sum` with rows ld apart, then put(matrix, row, sum) with each row of the sum over all chunks. One task is
-  /// one tile of one chunk.
+  /// Calls compute(tile, sum, ld) for the tiles of all chunks of the inner extent, each of which is written
+  /// to `sum` with rows ld apart, then put(matrix, row, sum) with each row of the sum over all chunks. One
+  /// task is one tile of one chunk.
   template <class T, class Compute, class Put>
   void by_chunks(const Compute& compute, const Put& put) const {
     const Tensor partial(Shape{chunks(), batch, m, n}, dtype_of<T>);

@@ -9,9 +9,9 @@ namespace heed::kernel {
 
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where
 /// `before_gelu` [N, out] is not empty, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is
-/// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. x, weight, dy,
-/// and both `before_gelu` and y may be bf16 instead of f32, as in Gemm; biases and their gradients are f32
-/// then.
+/// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. x, weight,
+/// dy, and both `before_gelu` and y may be bf16 instead of f32, as in Gemm; biases and their gradients are
+/// f32 then.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,

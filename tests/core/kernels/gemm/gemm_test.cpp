@@ -232,7 +232,8 @@ TEST_CASE("gemm: factors in bf16 count as f32 ones, and results in bf16 are roun
     return out;
   };
   const auto of_type = [&](int64_t rows, int64_t columns, bool transposed, DType dtype, uint32_t seed) {
-    const Tensor x = random_tensor(transposed ? Shape{columns, rows} : Shape{rows, columns}, DType::bf16, seed);
+    const Tensor x =
+        random_tensor(transposed ? Shape{columns, rows} : Shape{rows, columns}, DType::bf16, seed);
     const Tensor made = copied(x, dtype);
     return transposed ? view::transpose(made, 0, 1) : made;
   };
