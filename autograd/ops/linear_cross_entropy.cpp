@@ -1,5 +1,6 @@
 // Cross entropy of an output layer, whose logits exist for some rows at a time.
 #include <algorithm>
+#include <utility>
 
 #include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
@@ -104,6 +105,13 @@ struct ChunkedLoss {
   }
 };
 
+/// The mean over all rows that count, from those of the chunks; and the number of these rows, at least 1.
+std::pair<Tensor, Tensor> mean_of(const Tensor& means, const Tensor& counts) {
+  const NoGrad no_grad;
+  const Tensor count = maximum(sum(counts), 1.0);
+  return {sum(means * counts) / count, count};
+}
+
 /// scale x [...] for a scale of rank 0, written to y.
 Tensor scaled(const Tensor& x, const Tensor& scale, const Tensor& y) {
   launch<kernel::Zip<Multiply>>(x.device(), x, view::expand(scale, x.shape()), y);
@@ -147,11 +155,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   call.x = call.factor(call.x);
   call.weight = call.factor(kernel::gemm_ready(call.weight) ? call.weight : contiguous(call.weight));
   for (int64_t i = 0; i < chunks; ++i) call.add(i, N * i / chunks, N * (i + 1) / chunks);
-  const auto [loss, count] = [&] {
-    const NoGrad no_grad;
-    const Tensor all = maximum(sum(call.counts), 1.0);
-    return std::pair(sum(call.means * call.counts) / all, all);
-  }();
+  const auto [loss, count] = mean_of(call.means, call.counts);
   const auto vjp = [dx = call.dx, dweight = call.dweight, dbias = call.dbias, count,
                     from = x.shape()](const Tensor& dy) {
     const Tensor scale = dy / count;
