@@ -3,6 +3,7 @@
 
 #include "heed/core/matmul_precision.h"
 #include "heed/core/scope.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
@@ -20,5 +21,12 @@ class Autocast {
 
 /// The rounding of this thread's innermost Autocast, or none.
 Rounding product_rounding();
+
+/// x rounded to bf16 where it is f32 and products round to bf16, else x itself: the precision in which
+/// activations pass from layer to layer. linear(), feed_forward(), norms, dropouts, and sums and products of
+/// two tensors take bf16; for other ops it is widened().
+Tensor narrowed(const Tensor& x);
+/// x in f32 where it is bf16, else x itself.
+Tensor widened(const Tensor& x);
 
 }  // namespace heed

@@ -101,8 +101,11 @@ Tensor cast(const Tensor& x, DType dtype);  ///< converted elements; the gradien
 // Products.
 Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
-/// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
+/// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out]. x and the result may be
+/// activations of bf16 where the parameters are f32: sums are f32, rounded once.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// linear() with a result of f32 or bf16, whatever x is.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType result);
 /// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases
 /// may be empty. A GPU fuses GELU, its gradient and the gradients of biases into the products.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,

@@ -1,6 +1,8 @@
 // Finite padding of inputs, and identity projections.
 #include "heed/nn/attention.h"
 
+#include "heed/autograd/autocast.h"
+
 namespace heed {
 
 std::shared_ptr<const Packing> ForwardContext::packing(const Tensor& lengths, int64_t padded_length) const {
@@ -50,6 +52,13 @@ AttentionInput padded_input(const AttentionInput& input) {
 }
 
 Tensor attend(Attention& attention, const AttentionInput& input) {
+  if (input.queries.dtype() == DType::bf16 && !attention.takes_bf16()) {
+    AttentionInput wide = input;
+    wide.queries = widened(input.queries);
+    const bool is_self_attention = input.keys && input.queries.raw() == input.keys.raw();
+    if (input.keys) wide.keys = is_self_attention ? wide.queries : widened(input.keys);
+    return cast(attend(attention, wide), DType::bf16);
+  }
   if (!input.mask.is_packed() || attention.takes_packed()) return attention.forward(input);
   const Tensor y = attention.forward(padded_input(input));
   return input.mask.query_packing() ? input.mask.query_packing()->packed(y) : y;

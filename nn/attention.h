@@ -95,10 +95,13 @@ class Attention : public Module {
   virtual std::unique_ptr<AttentionCache> new_cache() const { return nullptr; }
   /// True where forward() takes packed queries and keys; for others attend() pads them.
   virtual bool takes_packed() const { return false; }
+  /// True where forward() takes queries and keys in bf16 and returns the dtype of the queries; for others
+  /// attend() gives f32.
+  virtual bool takes_bf16() const { return false; }
 };
 
 /// attention.forward(input), with padded rows made and packed again where the input is packed and the
-/// attention does not take that. Models call attentions so.
+/// attention does not take that, and the same for inputs in bf16. Models call attentions so.
 Tensor attend(Attention& attention, const AttentionInput& input);
 
 /// Normalisation of queries and keys before their dot product. rms: by their root mean square, with a gain

@@ -1,6 +1,7 @@
 // Transformer encoders over tokens or vectors, with heads that classify or predict tokens.
 #include "heed/nn/encoder_models.h"
 
+#include "heed/autograd/autocast.h"
 #include "heed/core/io/safetensors.h"
 
 namespace heed {
@@ -53,12 +54,13 @@ Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const
   const Position& position = embedder_ ? embedder_->position : position_;
   if (!packing) {
     x = dropout(positions ? position.at(x, positions) : position(x, 0), dropout_, context.rng);
-    return encoder_(x, mask(lengths), {}, {}, nullptr, context);
+    return widened(encoder_(x, mask(lengths), {}, {}, nullptr, context));
   }
   if (first_) x = packing->packed(x);
   x = positions ? position.at(x, packing->packed_ids(positions)) : position.at(x, *packing);
   const Mask mask = causal_ ? Mask::packed(packing) & Mask::causal() : Mask::packed(packing);
-  return encoder_(dropout(x, dropout_, context.rng, packing->places), mask, {}, {}, nullptr, context);
+  x = dropout(x, dropout_, context.rng, packing->places);
+  return widened(encoder_(x, mask, {}, {}, nullptr, context));
 }
 
 void EncoderModel::fields(Fields& f) {

@@ -29,6 +29,11 @@ class Linear final : public Module {
     const ModuleScope within(this);
     return linear(x, weight, bias);
   }
+  /// The same with a result of f32 or bf16, whatever x is.
+  Tensor operator()(const Tensor& x, DType result) const {
+    const ModuleScope within(this);
+    return linear(x, weight, bias, result);
+  }
   void fields(Fields& f) override {
     f("weight", weight);
     f("bias", bias);

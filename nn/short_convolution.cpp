@@ -29,6 +29,8 @@ ShortConvolution::ShortConvolution(int64_t width, int64_t taps, bool causal, Rng
 
 Tensor ShortConvolution::operator()(const Tensor& given, const Mask& mask, AttentionCache* cache) const {
   const ModuleScope within(this);
+  if (given.dtype() == DType::bf16)
+    return cast((*this)(cast(given, weight.dtype()), mask, cache), DType::bf16);
   if (const auto& packing = mask.query_packing()) {
     const Tensor padded = packing->padded(given);
     const Tensor x = packing->key_lengths() ? zero_padding(padded, mask.of_padded(), 0) : padded;

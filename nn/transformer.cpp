@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heed/autograd/autocast.h"
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
@@ -98,9 +99,12 @@ Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const
   if (cache != nullptr && cache->size() != blocks.size())
     fail("decode: a state with ", cache->size(), " caches for a model of ", blocks.size(),
          " blocks. Begin with start() of the model.");
-  ResidualStream stream(input, mask, context);
+  // Caches of keys stay in f32.
+  const auto activations = [&](const Tensor& x) { return x && cache == nullptr ? narrowed(x) : x; };
+  const Tensor keys = activations(encoded);
+  ResidualStream stream(activations(input), mask, context);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    blocks[i]->add_to(stream, mask, encoded, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr,
+    blocks[i]->add_to(stream, mask, keys, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr,
                       context);
   }
   return norm ? stream.normalised(*norm) : stream.x();
@@ -156,7 +160,7 @@ Decoding AutoregressiveModel::start() const {
 
 Tensor TranslationModel::decode_at(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
                                    const Tensor& places, const ForwardContext& context) const {
-  const Tensor hidden = decode(target, encoded, lengths, context);
+  const Tensor hidden = widened(decode(target, encoded, lengths, context));
   return embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), places);
 }
 
@@ -183,7 +187,9 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
 
 Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden,
                      double scale) {
-  const Tensor logits = output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
+  const Tensor& table = embedder.tokens.weight;
+  const Tensor logits =
+      output ? (*output)(hidden, output->weight.dtype()) : linear(hidden, table, {}, table.dtype());
   return scale == 1 ? logits : logits * scale;
 }
 
@@ -249,7 +255,7 @@ Tensor EncoderDecoder::token_loss(const Tensor& hidden, const Tensor& targets, d
 }
 
 Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) const {
-  return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = encoded};
+  return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = widened(encoded)};
 }
 
 Tensor EncoderDecoder::next(const Tensor& ids, Decoding& state) const {

@@ -93,7 +93,7 @@ class TransformerStack final : public Module {
   TransformerStack(const TransformerConfig& config, Role role, const AttentionFactory& self,
                    const AttentionFactory& cross, Rng& rng);
   /// x [B, T, width] -> [B, T, width]. `encoded` [B, S, width] and its mask are for cross-attention; `cache`
-  /// has one entry per block, or is null.
+  /// has one entry per block, or is null. The result is narrowed() unless there is a cache.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     std::vector<BlockCache>* cache, const ForwardContext& context) const;
   /// The outputs [B, T, width] of the stack cut to 0, 1, 2, ... blocks, each with the final norm; the last
@@ -138,7 +138,7 @@ class AutoregressiveModel : public Module {
 /// The interface of models from source to target tokens, for translation.
 class TranslationModel : public AutoregressiveModel {
  public:
-  /// Encodes source i32 [B, S] with lengths i32 [B] -> [B, S, width].
+  /// Encodes source i32 [B, S] with lengths i32 [B] -> [B, S, width], which may be bf16 as that of decode().
   virtual Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const = 0;
   /// The input of the output layer: target i32 [B, T], encoded [B, S, width] -> [B, T, width].
   virtual Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,

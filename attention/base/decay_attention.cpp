@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heed/autograd/autocast.h"
 #include "heed/core/settings_in_errors.h"
 
 namespace heed {
@@ -33,13 +34,13 @@ Tensor DecayAttention::given_tensor(const Tensor& tensor, const char* name, cons
   return tensor;
 }
 
-const Tensor& DecayAttention::required_layer_input(const AttentionInput& input, const char* name) {
+Tensor DecayAttention::required_layer_input(const AttentionInput& input, const char* name) {
   if (!input.keys) {
     fail("attention: ", name, " is computed from the layer's input, which this call lacks. Give it",
          settings_source() == SettingsSource::command_line ? text(": --param ", name, "=FILE.npy.")
                                                            : std::string(" as AttentionInput::keys."));
   }
-  return input.keys;
+  return widened(input.keys);
 }
 
 Tensor DecayAttention::attend(Heads heads, const AttentionInput& input) {
@@ -80,7 +81,7 @@ Tensor DecayAttention::attend(Heads heads, const AttentionInput& input) {
   if (!gate_) return y;
   if (!input.queries)
     fail("attention: the gate is computed from the layer's input, which this call lacks. Set gate=false.");
-  return y * silu(split((*gate_)(input.queries)));
+  return y * silu(projected(*gate_, input.queries));
 }
 
 StepRates::StepRates(const AttentionConfig& config, Rng& rng)

@@ -48,7 +48,7 @@ class DecayAttention : public MultiHeadAttention {
   /// Fails on another shape.
   static Tensor given_tensor(const Tensor& tensor, const char* name, const Heads& heads);
   /// The layer's input [B, T, width]. Fails when the call has none, naming the field to give instead.
-  static const Tensor& required_layer_input(const AttentionInput& input, const char* name);
+  static Tensor required_layer_input(const AttentionInput& input, const char* name);
   /// Reshapes [B, T, H], one number per head, to [B, H, T, 1].
   static Tensor per_head(const Tensor& x) {
     return reshape(transpose(x, 1, 2), Shape{x.extent(0), x.extent(2), x.extent(1), 1});

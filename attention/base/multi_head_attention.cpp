@@ -3,6 +3,7 @@
 
 #include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
+#include "heed/autograd/autocast.h"
 #include "heed/core/constant_table.h"
 
 namespace heed {
@@ -66,8 +67,8 @@ Tensor MultiHeadAttention::split(const Tensor& x) const {
 }
 
 Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
-  if (x.extent(2) == config_.inner_width()) return split(x);
-  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
+  if (x.extent(2) == config_.inner_width()) return split(widened(x));
+  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, value.weight.dtype(), x.device());
 }
 
 Tensor MultiHeadAttention::forward(const AttentionInput& given) {
@@ -76,15 +77,15 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{project_ == Project::v ? ignored_queries(input.queries) : split(query(input.queries)), {}, {}};
+  Heads heads{project_ == Project::v ? ignored_queries(input.queries) : projected(query, input.queries), {}, {}};
   if (input.keys) {
-    heads.v = split(value(input.keys));
+    heads.v = projected(value, input.keys);
     if (project_ == Project::qv || project_ == Project::v)
       heads.k = heads.v;
     else if (project_ == Project::shared_qk && !config_.cross)
       heads.k = heads.q;
     else
-      heads.k = split(project_ == Project::qkv ? key(input.keys) : query(input.keys));
+      heads.k = projected(project_ == Project::qkv ? key : query, input.keys);
   }
   heads = normalize_and_rotate(std::move(heads), input);
   const bool keeps_packed =
@@ -103,7 +104,7 @@ Tensor MultiHeadAttention::forward(const AttentionInput& given) {
     if (queries) y = queries->packed_heads(y);
   }
   const Tensor joined = transpose(y, 1, 2);  // [B, Tq, H, d]
-  return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
+  return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}), input.queries.dtype());
 }
 
 Tensor MultiHeadAttention::on_padded_heads(const Heads& heads, const AttentionInput& input) {

@@ -33,6 +33,7 @@ class MultiHeadAttention : public Attention {
   MultiHeadAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const AttentionInput& input) final;
   bool takes_packed() const final { return true; }
+  bool takes_bf16() const final { return true; }
   /// Attends with given heads, without projections -> [B, H, Tq, dv]. input.queries and input.keys are the
   /// inputs that the heads were projected from. They may be empty; then the tensors that a variant computes
   /// from them must be given in its fields(). k and v may have fewer heads, shared by groups of query heads.
@@ -83,6 +84,10 @@ class MultiHeadAttention : public Attention {
   virtual bool shares_keys() const { return false; }
   /// [B, T, H d] -> [B, H, T, d], a view.
   Tensor split(const Tensor& x) const;
+  /// split() of a projection of inputs x [B, T, d_model], in the dtype of its weights.
+  Tensor projected(const Linear& projection, const Tensor& x) const {
+    return split(projection(x, projection.weight.dtype()));
+  }
 
   /// The configuration: width, heads, dropout, modifiers.
   const AttentionConfig& config() const { return config_; }

@@ -118,15 +118,15 @@ class Longformer final : public PatternedAttention {
       global.q = modifiers().normalize_and_rotate_query(q, 0);
     else if (has_input)
       global.q =
-          modifiers().normalize_and_rotate_query(split(query_global(slice(input.queries, 1, 0, n))), 0);
+          modifiers().normalize_and_rotate_query(projected(query_global, slice(input.queries, 1, 0, n)), 0);
     else
       global.q = slice(heads.q, 2, 0, n);
     if (const Tensor k = given_tensor(global_keys_, "global_keys", heads.k, heads.k.extent(2)))
       global.k = modifiers().normalize_and_rotate_key(k, 0);
     else
-      global.k = has_input ? modifiers().normalize_and_rotate_key(split(key_global(input.keys)), 0) : heads.k;
+      global.k = has_input ? modifiers().normalize_and_rotate_key(projected(key_global, input.keys), 0) : heads.k;
     global.v = given_tensor(global_values_, "global_values", heads.v, heads.v.extent(2));
-    if (!global.v) global.v = has_input ? split(value_global(input.keys)) : heads.v;
+    if (!global.v) global.v = has_input ? projected(value_global, input.keys) : heads.v;
     global.k = repeat_heads(global.k, global.q.extent(1));
     global.v = repeat_heads(global.v, global.q.extent(1));
     return global;

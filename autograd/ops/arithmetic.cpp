@@ -8,10 +8,11 @@
 namespace heed {
 namespace {
 
+/// F(a, b); `is_activation`: both may be bf16.
 template <class F>
-Tensor zip(const char* op, const Tensor& a, const Tensor& b) {
+Tensor zip(const char* op, const Tensor& a, const Tensor& b, bool is_activation = false) {
   agree(op, a, b);
-  check_float(op, a);
+  is_activation ? check_activation(op, a) : check_float(op, a);
   const Tensor out = empty_like(a, broadcast(op, a.shape(), b.shape()));
   launch<kernel::Zip<F>>(a.device(), view::expand(a, out.shape()), view::expand(b, out.shape()), out);
   return out;
@@ -49,7 +50,7 @@ Tensor operator-(const Tensor& a, const Tensor& b) { return sum_of<Subtract>("su
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
   // a is kept only where b needs a gradient, and b only where a does.
-  return record("multiply", zip<Multiply>("multiply", a, b), {&a, &b},
+  return record("multiply", zip<Multiply>("multiply", a, b, /*is_activation=*/true), {&a, &b},
                 [a = wants_gradient(b) ? a.detach() : Tensor(), b = wants_gradient(a) ? b.detach() : Tensor(),
                  sa = a.shape(), sb = b.shape()](const Tensor& dy) -> Gradients {
                   return {b ? sum_to(dy * b, sa) : Tensor(), a ? sum_to(dy * a, sb) : Tensor()};

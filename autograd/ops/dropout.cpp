@@ -23,7 +23,7 @@ kernel::DropoutMask draw_dropout(const char* op, const Tensor& x, double p, Rng*
 
 void check_branch(const char* op, const Tensor& x, const Tensor& branch) {
   agree(op, x, branch);
-  check_float(op, x);
+  check_activation(op, x);
   if (!(x.shape() == branch.shape()))
     fail(op, ": x ", x.shape(), " and a branch ", branch.shape(),
          "; they must have one shape. Use expand() where one of them is meant to broadcast.");
@@ -41,8 +41,8 @@ Tensor dropped(const Tensor& x, const kernel::DropoutMask& mask) {
 template <class F>
 Tensor dropped_activation(const char* op, Tensor (*activation)(const Tensor&), const Tensor& x, double p,
                           Rng* rng, const PaddedPlaces& places) {
-  if (p == 0 || rng == nullptr) return dropout(activation(x), p, rng, places);
-  check_float(op, x);
+  check_activation(op, x);
+  if (x.dtype() != DType::bf16 && (p == 0 || rng == nullptr)) return dropout(activation(x), p, rng, places);
   const auto mask = draw_dropout(op, x, p, rng, places);
   const Tensor given = contiguous(x.detach()), y = empty_like(given);
   launch<kernel::ActivationDropout<F>>(x.device(), given, mask, y);
@@ -68,7 +68,7 @@ Tensor record_sum(const Tensor& sum, const Tensor& x, const Tensor& branch, cons
 Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) {
   const auto mask = draw_dropout("dropout", x, p, rng, places);
   if (mask.p == 0) return x;
-  check_float("dropout", x);
+  check_activation("dropout", x);
   return record("dropout", dropped(x, mask), {&x},
                 [mask](const Tensor& dy) -> Gradients { return {dropped(dy, mask)}; });
 }
@@ -76,7 +76,7 @@ Tensor dropout(const Tensor& x, double p, Rng* rng, const PaddedPlaces& places) 
 Tensor add_dropout(const Tensor& x, const Tensor& branch, double p, Rng* rng, const PaddedPlaces& places) {
   check_branch("add_dropout", x, branch);
   const auto mask = draw_dropout("add_dropout", branch, p, rng, places);
-  if (mask.p == 0) return x + branch;
+  if (mask.p == 0 && x.dtype() != DType::bf16) return x + branch;
   const Tensor sum = empty_like(x);
   launch<kernel::AddDropout>(x.device(), contiguous(x.detach()), contiguous(branch.detach()), mask, sum);
   return record_sum(sum, x, branch, mask);

@@ -10,6 +10,7 @@
 #include "heed/core/kernels/gemm/bf16_weight_gemm.h"
 #include "heed/core/kernels/gemm/gemm.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
+#include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
 
 namespace heed {
@@ -25,7 +26,7 @@ void check_linear(const char* op, const Tensor& x, const Tensor& weight, const T
     fail(op, ": the bias is ", bias.shape(), " for the weight ", weight.shape(), " [out, in]; it must be [",
          out, "].");
   }
-  agree(op, x, weight);
+  agree_as_activation(op, x, weight);
   if (bias) agree(op, weight, bias);
 }
 
@@ -38,7 +39,7 @@ Tensor flat(const Tensor& x) {
 /// A layer's weight, and the precision of its three products (of y, dx and dW).
 struct Layer {
   Tensor weight;  ///< [out, in]
-  DType dtype;    ///< dtype of numbers that are not rounded
+  DType dtype;    ///< dtype of the weight and its gradient
   Rounding rounding;
   bool narrow;  ///< the products read bf16: a device rounds each factor once and keeps the copy
 
@@ -55,9 +56,10 @@ struct Layer {
     launch<kernel::Copy>(x.device(), x, rounded);
     return rounded;
   }
-  /// A new tensor of the exact type.
-  Tensor exact(const Shape& shape) const { return Tensor(shape, dtype, weight.device()); }
 };
+
+/// A new tensor on the device of x.
+Tensor empty_as(const Tensor& x, const Shape& shape, DType dtype) { return Tensor(shape, dtype, x.device()); }
 
 /// y = x W^T + bias, or with GELU `before` = x W^T + bias and y = gelu(before). Uses a bf16 copy of the
 /// weight, if there is one, for few rows without gradients.
@@ -88,7 +90,8 @@ void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy
     if (wanted.bias) to[1] = gradient_target(at + 1, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
     launch<kernel::LinearWeightBack>(dy.device(), dy, x, to[0], to[1], layer.rounding);
   } else if (wanted.bias) {
-    to[1] = sum_to(dy_exact, Shape{layer.weight.extent(0)});
+    to[1] = gradient_target(at + 1, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
+    launch<kernel::Sum>(dy.device(), dy_exact, view::reshape(to[1], Shape{1, to[1].size()}));
   }
 }
 
@@ -97,14 +100,15 @@ struct Back {
   Layer layer;
   Wanted wanted;
   Tensor rows;  ///< x as the products read it
-  Shape from;
+  Shape from;   ///< the shape of x
+  DType dtype;  ///< the dtype of x
   bool of_x;
 
   Gradients operator()(const Tensor& exact) const {  // [N, out]
     const Tensor dy = layer.factor(exact);
     Gradients gradients(3);
     if (of_x) {
-      const Tensor dx = layer.exact(Shape{exact.extent(0), layer.weight.extent(1)});
+      const Tensor dx = empty_as(dy, Shape{exact.extent(0), layer.weight.extent(1)}, dtype);
       launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), dx, Tensor(), layer.rounding);
       gradients[0] = view::reshape(dx, from);
     }
@@ -116,16 +120,24 @@ struct Back {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return linear(x, weight, bias, x.dtype());
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType result) {
   check_linear("linear", x, weight, bias);
+  if (result != weight.dtype() && (result != DType::bf16 || weight.dtype() != DType::f32))
+    fail("linear: a result of ", result, " with a weight of ", weight.dtype(),
+         ". It must be that type, or bf16 where the weight is f32.");
   const Tensor given = flat(x);  // [N, in]
   const Layer layer(weight, given.extent(0), product_rounding());
   const Tensor rows = layer.factor(given);
   Shape shape = x.shape();
   shape[-1] = weight.extent(0);
-  const Tensor y = empty_like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
+  const Tensor y = empty_as(given, Shape{given.extent(0), weight.extent(0)}, result);  // [N, out]
   forward(layer, weight, rows, bias.detach(), Tensor(), y);
   const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
-  const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr};
+  const Back back{
+      layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.dtype(), x.node() != nullptr};
   return record("linear", view::reshape(y, shape), {&x, &weight, &bias},
                 [back](const Tensor& dy) { return back(flat(dy)); });
 }
@@ -152,8 +164,8 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   const Wanted of_down{down.node() != nullptr, down_bias.node() != nullptr};
   const bool of_up_bias = up_bias.node() != nullptr;
   // The kernel of GELU's gradient also gives the sums for the first bias.
-  const Back back{
-      first, {up.node() != nullptr, false}, up.node() ? rows : Tensor(), x.shape(), x.node() != nullptr};
+  const Back back{first,     {up.node() != nullptr, false}, up.node() ? rows : Tensor(), x.shape(), x.dtype(),
+                  x.node() != nullptr};
   const auto vjp = [back, second, of_down, of_up_bias, before,
                     inner = of_down.weight ? inner : Tensor()](const Tensor& given_dy) {
     const Tensor exact = flat(given_dy), dy = second.factor(exact);  // [N, out]

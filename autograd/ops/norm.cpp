@@ -16,12 +16,11 @@ kernel::LayerNormTensors norm_tensors(const char* op, const Tensor& x, const Ten
     fail(op, ": gain ", gain.shape(), " over an input ", x.shape(), "; it must be [", width,
          "], and so must a bias.");
   }
-  check_float(op, x);
-  agree(op, x, gain);
-  if (bias) agree(op, x, bias);
+  agree_as_activation(op, x, gain);
+  if (bias) agree_as_activation(op, x, bias);
   const Tensor rows =
       view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});  // [N, d]
-  const Tensor mean = empty_like(rows, Shape{rows.extent(0)});
+  const Tensor mean = empty_like(gain, Shape{rows.extent(0)});
   return {.x = rows,
           .gain = contiguous(gain.detach()),
           .bias = bias ? contiguous(bias.detach()) : Tensor(),

@@ -49,6 +49,20 @@ inline void agree(const char* op, const Tensor& a, const Tensor& b) {
   }
 }
 
+/// Fails unless x holds activations of f32, f64 or bf16.
+inline void check_activation(const char* op, const Tensor& x) {
+  check_not_empty(op, x);
+  if (x.dtype() != DType::bf16) check_float(op, x);
+}
+
+/// agree() of activations x and a parameter: x may also be bf16 where the parameter is f32.
+inline void agree_as_activation(const char* op, const Tensor& x, const Tensor& parameter) {
+  check_activation(op, x);
+  check_not_empty(op, parameter);
+  const bool is_narrow = x.dtype() == DType::bf16 && parameter.dtype() == DType::f32;
+  if (!is_narrow || x.device() != parameter.device()) agree(op, x, parameter);
+}
+
 /// Fails unless `lengths` is empty or i32 [batch]; the error names them `what`.
 inline void check_lengths(const char* op, const Tensor& lengths, int64_t batch,
                           const char* what = "key lengths") {

@@ -24,7 +24,7 @@ struct MapBack {
 };
 
 /// out = F(a, b) for F of BinaryFunctions. a and b are expanded to the shape of out (stride 0 where they
-/// repeat); out is contiguous.
+/// repeat); out is contiguous. All three may be bf16, computed in f32.
 template <class F>
 struct Zip {
   template <Isa>
@@ -39,7 +39,7 @@ struct Affine {
   static void cuda(const Tensor& x, double scale, double shift, const Tensor& y);
 };
 
-/// y += x, of one shape; y is contiguous. It adds up the gradients of an input that is used twice.
+/// y += x, of one shape, both possibly bf16; y is contiguous. It adds up the gradients of an input that is used twice.
 struct Accumulate {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);

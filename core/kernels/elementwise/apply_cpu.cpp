@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
@@ -64,7 +65,7 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
 template <class F>
 template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
-  visit_float("zip", out.dtype(), [&]<class T>(Type<T>) {
+  visit_activation("zip", out.dtype(), [&]<class T>(Type<T>) {
     const StridedLoop<3> loop(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
     const int64_t a_step = loop.steps[0], b_step = loop.steps[1];
     const T *a_data = a.data<T>(), *b_data = b.data<T>();
@@ -96,7 +97,7 @@ void Affine::cpu<target_isa>(const Tensor& x, double scale, double shift, const 
 
 template <>
 void Accumulate::cpu<target_isa>(const Tensor& x, const Tensor& y) {
-  visit_float("accumulate", y.dtype(), [&]<class T>(Type<T>) {
+  visit_activation("accumulate", y.dtype(), [&]<class T>(Type<T>) {
     apply_elementwise<T>(elementwise::Increment{}, y, Operand<T>(x), Operand<T>(y));
   });
 }

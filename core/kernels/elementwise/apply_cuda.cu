@@ -8,6 +8,7 @@
 #include "heed/core/cuda/device/block.h"
 #include "heed/core/cuda/device/pack.h"
 #include "heed/core/cuda/device/strided_offsets.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -112,7 +113,7 @@ void MapBack<F>::cuda(const Tensor& x, const Tensor& y, const Tensor& dy, const 
 
 template <class F>
 void Zip<F>::cuda(const Tensor& a, const Tensor& b, const Tensor& out) {
-  visit_float("zip", out.dtype(),
+  visit_activation("zip", out.dtype(),
               [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Value<F>{}, out, a, b); });
 }
 
@@ -123,7 +124,7 @@ void Affine::cuda(const Tensor& x, double scale, double shift, const Tensor& y) 
 }
 
 void Accumulate::cuda(const Tensor& x, const Tensor& y) {
-  visit_float("accumulate", y.dtype(),
+  visit_activation("accumulate", y.dtype(),
               [&]<class T>(Type<T>) { apply_elementwise<T>(elementwise::Increment{}, y, x, y); });
 }
 

@@ -1,5 +1,6 @@
 // Dropout whose mask is computed from counters and never stored, alone and with the work around it.
-// Activations of bf16 are computed in f32 and rounded once, when they are stored.
+// Activations of bf16 are computed in f32 and rounded once, when they are stored. With mask.p = 0 all elements
+// are kept.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -23,7 +24,7 @@ struct Dropout {
   static void cuda(const Tensor& x, const DropoutMask& mask, const Tensor& y);
 };
 
-/// y = x + dropout(branch), of one shape; contiguous. With mask.p = 0 nothing is dropped.
+/// y = x + dropout(branch), of one shape; contiguous.
 struct AddDropout {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& branch, const DropoutMask& mask, const Tensor& y);

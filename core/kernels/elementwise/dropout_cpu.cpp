@@ -29,11 +29,15 @@ struct Chunk {
 };
 
 /// Calls f(drop, part, to) in parallel for chunks `part` of a dropout; f writes to[0 .. part.count - 1],
-/// which go to the elements of `out`.
+/// which go to the elements of `out`. drop(first, count, x, y) keeps all elements where mask.p is 0.
 template <class F>
 void drop_chunks(const Tensor& out, const DropoutMask& mask, F&& f) {
   visit_activation("dropout", out.dtype(), [&]<class T>(Type<T>) {
-    const DroppedElements<Computed<T>> drop(out.shape(), mask);
+    const DroppedElements<Computed<T>> dropped(out.shape(), mask);
+    const auto drop = [&](int64_t first, int64_t count, const Computed<T>* x, Computed<T>* y) {
+      if (mask.p > 0) return dropped(first, count, x, y);
+      if (x != y) std::copy_n(x, count, y);
+    };
     parallel_rows(out.size(), light_grain, [&](int64_t begin, int64_t end) {
       Chunk<T> part;
       for (part.first = begin; part.first < end; part.first += chunk) {

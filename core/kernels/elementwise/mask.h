@@ -22,7 +22,7 @@ struct KeptRows {
 };
 
 /// y = x, both contiguous [B, ..., T, W], except in padding, the rows t with first + t >= lengths[b]: numbers
-/// there that are NaN or beyond +-max_magnitude become 0.
+/// there that are NaN or beyond +-max_magnitude become 0. Both may be bf16.
 struct FinitePadding {
   static constexpr double max_magnitude = 1e15;  ///< dot products of such numbers stay finite in f32
   template <Isa>

@@ -1,11 +1,12 @@
 // Masks on the CPU.
+#include "heed/core/kernels/elementwise/mask.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "heed/core/kernels/elementwise/mask.h"
-#include "heed/core/parallel/thread_pool.h"
-
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/kernels/simd/simd.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 
@@ -50,8 +51,8 @@ void FinitePadding::cpu<target_isa>(const Tensor& x, const Tensor& lengths, int6
   const int64_t positions = x.extent(-2), width = x.extent(-1), rows = x.size() / width;
   const int64_t rows_of_sequence = rows / x.extent(0);
   const int32_t* length = lengths.data<int32_t>();
-  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
-    const T limit = static_cast<T>(max_magnitude);
+  visit_activation("mask", y.dtype(), [&]<class T>(Type<T>) {
+    const auto limit = static_cast<Computed<T>>(max_magnitude);
     parallel_rows(rows, light_grain / width + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t num_valid = length[row / rows_of_sequence] - first;
@@ -60,7 +61,7 @@ void FinitePadding::cpu<target_isa>(const Tensor& x, const Tensor& lengths, int6
         if (row % positions < num_valid) {
           std::copy_n(x_row, width, y_row);
         } else {
-          for (int64_t i = 0; i < width; ++i) y_row[i] = std::abs(x_row[i]) <= limit ? x_row[i] : T(0);
+          for (int64_t i = 0; i < width; ++i) y_row[i] = std::abs(Computed<T>(x_row[i])) <= limit ? x_row[i] : T(0);
         }
       }
     });

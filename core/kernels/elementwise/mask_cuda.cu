@@ -2,6 +2,7 @@
 #include "heed/core/kernels/elementwise/mask.h"
 
 #include "heed/core/cuda/device/grid.h"
+#include "heed/core/kernels/elementwise/activation_types.h"
 #include "heed/core/minus_infinity.h"
 
 namespace heed::kernel {
@@ -31,10 +32,10 @@ __global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int
 /// has `sequence_size` numbers.
 template <class T>
 __global__ void finite_padding(int64_t size, int64_t width, int64_t positions, int64_t sequence_size,
-                               const int32_t* length, int64_t first, T limit, const T* x, T* y) {
+                               const int32_t* length, int64_t first, Computed<T> limit, const T* x, T* y) {
   for (int64_t i = cuda::global_thread(); i < size; i += cuda::grid_size()) {
     const bool is_valid = first + i / width % positions < length[i / sequence_size];
-    y[i] = is_valid || fabs(x[i]) <= limit ? x[i] : T(0);
+    y[i] = is_valid || fabs(Computed<T>(x[i])) <= limit ? x[i] : T(0);
   }
 }
 
@@ -62,9 +63,9 @@ void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
 /// Computes y with one thread per number.
 void FinitePadding::cuda(const Tensor& x, const Tensor& lengths, int64_t first, const Tensor& y) {
   if (x.size() == 0) return;
-  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
+  visit_activation("mask", y.dtype(), [&]<class T>(Type<T>) {
     cuda::run(finite_padding<T>, cuda::grid_over(x.size()), x.size(), x.extent(-1), x.extent(-2),
-              x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<T>(max_magnitude),
+              x.size() / x.extent(0), lengths.data<int32_t>(), first, static_cast<Computed<T>>(max_magnitude),
               x.data<T>(), y.data<T>());
   });
 }

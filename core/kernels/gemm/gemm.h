@@ -11,8 +11,8 @@ namespace heed::kernel {
 /// (expanded views repeat by stride 0). In a and b one of the last two strides is 1, in c the last: a
 /// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Computes in f32 or f64, in tiles
 /// fixed by the shape. With Rounding::bf16, operands in f32 are rounded to bf16 unless an extent is below 32,
-/// where rounding would cost what it saves; on a device, a and b may already be bf16 where no extent is
-/// below 32. With Rounding::tf32, a device rounds operands in f32 to tf32.
+/// where rounding would cost what it saves. With Rounding::tf32, a device rounds operands in f32 to tf32. Each
+/// of a, b and c may be bf16 instead of f32: sums are f32, and c, which then needs beta = 0, is rounded once.
 struct Gemm {
   template <Isa>
   static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,

@@ -28,8 +28,6 @@ __global__ void list_matrices(StridedOffsets<3> batch, FirstMatrices first, cons
   }
 }
 
-}  // namespace
-
 /// x rounded to bf16. Where x spans at most twice its size, the result has its strides: the elements between
 /// those of x are rounded, too. Else the result is contiguous.
 Tensor to_bf16_with_strides(const Tensor& x) {
@@ -46,6 +44,17 @@ Tensor to_bf16_with_strides(const Tensor& x) {
   const Tensor narrow(x.shape(), DType::bf16, x.device());
   Copy::cuda(x, narrow);
   return narrow;
+}
+
+}  // namespace
+
+/// x as a factor of the type `dtype`, f32 or bf16; x itself where it has that.
+Tensor factor_as(DType dtype, const Tensor& x) {
+  if (x.dtype() == dtype) return x;
+  if (dtype == DType::bf16) return to_bf16_with_strides(x);
+  const Tensor wide(x.shape(), dtype, x.device());
+  Copy::cuda(x, wide);
+  return wide;
 }
 
 namespace {
@@ -87,10 +96,15 @@ Tensor aligned(const Tensor& x) {
 /// matrices where that describes all of them, else with lists of their addresses.
 void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                 Rounding rounding) {
-  const bool is_bf16 = in_bf16(a, c, rounding);
-  if (is_bf16 && a.dtype() == DType::f32)
-    return cuda(to_bf16_with_strides(a), to_bf16_with_strides(b), c, alpha, beta, rounding);
-  if (!is_bf16) visit_float("gemm", c.dtype(), [](auto) {});  // rejects other types
+  const bool is_bf16 = rounds_to_bf16(a, c, rounding);
+  const DType factors = c.dtype() == DType::f64 ? DType::f64 : is_bf16 ? DType::bf16 : DType::f32;
+  if (a.dtype() != factors || b.dtype() != factors)
+    return cuda(factor_as(factors, a), factor_as(factors, b), c, alpha, beta, rounding);
+  if (c.dtype() == DType::bf16 && !is_bf16) {
+    const Tensor wide(c.shape(), DType::f32, c.device());
+    cuda(a, b, wide, alpha, beta, rounding);
+    return Copy::cuda(wide, c);
+  }
   if (c.size() == 0) return;
   // BLAS rejects the leading dimension of a matrix without columns.
   if (a.extent(-1) == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);

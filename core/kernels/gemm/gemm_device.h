@@ -9,13 +9,9 @@
 
 namespace heed::kernel {
 
-/// x rounded to bf16, with the strides of x where gaps between its elements are small.
-Tensor to_bf16_with_strides(const Tensor& x);
-
-/// True where a device computes c = a b from operands in bf16.
-inline bool in_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
-  return rounding == Rounding::bf16 && c.dtype() != DType::f64 && is_worth_rounding(a, c);
-}
+/// x as a factor of the type `dtype`, f32 or bf16; rounded to bf16 it has the strides of x where gaps between
+/// its elements are small.
+Tensor factor_as(DType dtype, const Tensor& x);
 
 inline cudaDataType_t blas_type(DType dtype) {
   return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/matmul_precision.h"
 #include "heed/core/tensor.h"
 
 namespace heed::kernel {
@@ -36,6 +37,11 @@ inline constexpr int64_t min_rounded_extent = 32;
 /// True where the operands of c = a b are rounded to bf16 if the caller asks for it.
 inline bool is_worth_rounding(const Tensor& a, const Tensor& c) {
   return std::min({c.extent(-2), c.extent(-1), a.extent(-1)}) >= min_rounded_extent;
+}
+
+/// True where c = a b is computed from operands rounded to bf16.
+inline bool rounds_to_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
+  return rounding == Rounding::bf16 && c.dtype() != DType::f64 && is_worth_rounding(a, c);
 }
 
 /// The loop over the matrices of a batch, for the tensors a, b and c of c = a b. Their batch axes are equal.

@@ -9,9 +9,9 @@ namespace heed::kernel {
 
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where
 /// `before_gelu` [N, out] is not empty, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is
-/// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. With
-/// Rounding::bf16, a device takes x, weight and dy in f32 or bf16, and where no extent is below 32
-/// `before_gelu` and y may both be bf16.
+/// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. x, weight, dy,
+/// and both `before_gelu` and y may be bf16 instead of f32, as in Gemm; biases and their gradients are f32
+/// then.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,
@@ -22,7 +22,7 @@ struct Linear {
 
 /// dx [N, in] = dy [N, out] weight. Where `before_gelu` [N, in] is not empty, x was GELU(before_gelu): dx
 /// then is the gradient of `before_gelu`, and dbias [in] (or empty) its sum over rows. Without `before_gelu`,
-/// dbias is not written. `before_gelu` and dx may both be bf16 under the conditions of Linear.
+/// dbias is not written. dx may be bf16, as `before_gelu` is then.
 struct LinearBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before_gelu, const Tensor& dx,

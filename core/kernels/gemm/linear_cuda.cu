@@ -14,6 +14,7 @@ namespace {
 bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Epilogue finish,
                     const Tensor& bias, const Tensor& before_gelu, Rounding rounding) {
   if (c.size() == 0 || a.extent(-1) == 0) return false;
+  if (c.dtype() == DType::bf16 && a.dtype() != DType::bf16) return false;
   // The accuracy of cuBLASLt's tanh is not documented.
   if (before_gelu && rounding == Rounding::none) return false;
   const cuda::ProductWithEpilogue fused{.product = by_columns(a, b, c, 1, 0, rounding),
@@ -25,9 +26,10 @@ bool multiply_fused(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Epi
   return true;
 }
 
-/// The operand x of a matrix product c whose left operand is a: rounded to bf16 where in_bf16(a, c), else x.
+/// The operand x of a matrix product c whose left operand is a, in the type that the product takes.
 Tensor operand_of(const Tensor& x, const Tensor& a, const Tensor& c, Rounding rounding) {
-  return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? to_bf16_with_strides(x) : x;
+  if (c.dtype() == DType::f64) return x;
+  return factor_as(rounds_to_bf16(a, c, rounding) ? DType::bf16 : DType::f32, x);
 }
 
 /// row_sum [n] = sum over r of x[r, :].
@@ -60,7 +62,7 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     // cuBLASLt takes the bias in the type of the result.
     if (multiply_fused(a, b, y, finish, copy_as(y.dtype(), bias), before_gelu, rounding)) return;
   }
-  if (y.dtype() == DType::bf16) {  // there is no fused kernel: compute in f32, then round
+  if (y.dtype() == DType::bf16 && (bias || before_gelu)) {  // no fused kernel: compute in f32, then round
     const Tensor before_f32 = empty_as(DType::f32, before_gelu), y_f32 = empty_as(DType::f32, y);
     cuda(x, weight, bias, before_f32, y_f32, rounding);
     if (before_gelu) Copy::cuda(before_f32, before_gelu);

@@ -6,8 +6,8 @@
 
 namespace heed::kernel {
 
-/// y = sum of x over the axes where y has extent 1 and x has more. Added in an order fixed by the shape. On a
-/// device x may be bf16; y is f32 then.
+/// y = sum of x over the axes where y has extent 1 and x has more. Added in an order fixed by the shape. x may be
+/// bf16; y is f32 then.
 struct Sum {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);

@@ -66,23 +66,23 @@ void sum_adjacent(const ReductionAxes& axes, const T* x, T* y) {
 
 /// sums[j] = sum over rows [begin, end) of x[row, j], in T, four rows at a time where columns are adjacent.
 /// Vector lanes are columns.
-template <class T>
-void add_rows(const ReductionAxes& axes, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
+template <class T, class In>
+void add_rows(const ReductionAxes& axes, const In* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
   std::fill_n(sums, columns, T(0));
   const int64_t step = axes.kept.steps[0];
   int64_t row = begin;
   if (step == 1) {
     for (; row + 4 <= end; row += 4) {
-      const T* a = x + axes.reduced_at(row);
-      const T* b = x + axes.reduced_at(row + 1);
-      const T* c = x + axes.reduced_at(row + 2);
-      const T* d = x + axes.reduced_at(row + 3);
+      const In* a = x + axes.reduced_at(row);
+      const In* b = x + axes.reduced_at(row + 1);
+      const In* c = x + axes.reduced_at(row + 2);
+      const In* d = x + axes.reduced_at(row + 3);
 #pragma GCC ivdep
       for (int64_t j = 0; j < columns; ++j) sums[j] += (a[j] + b[j]) + (c[j] + d[j]);
     }
   }
   for (; row < end; ++row) {
-    const T* a = x + axes.reduced_at(row);
+    const In* a = x + axes.reduced_at(row);
 #pragma GCC ivdep
     for (int64_t j = 0; j < columns; ++j) sums[j] += a[j * step];
   }
@@ -91,8 +91,8 @@ void add_rows(const ReductionAxes& axes, const T* x, int64_t begin, int64_t end,
 /// y = sums of x where adjacent elements in memory belong to adjacent results: x is read as rows, whose
 /// columns are the results. Bands of up to 512 rows are added as vectors, then the sums of the bands in
 /// order. One task is some tiles of a band and up to 1024 columns.
-template <class T>
-void sum_columns(const ReductionAxes& axes, const T* x, T* y) {
+template <class T, class In>
+void sum_columns(const ReductionAxes& axes, const In* x, T* y) {
   constexpr int64_t max_columns = 1024, max_rows = 512;
   const int64_t width = axes.kept.inner, rows = axes.reduced_size();
   const int64_t columns = std::min(width, max_columns);
@@ -106,7 +106,7 @@ void sum_columns(const ReductionAxes& axes, const T* x, T* y) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t tile = i % tiles, band = i / tiles % bands, group = i / tiles / bands;
       const int64_t first = tile * columns;
-      const T* from = x + axes.kept.at(group)[0] + first * axes.kept.steps[0];
+      const In* from = x + axes.kept.at(group)[0] + first * axes.kept.steps[0];
       add_rows(axes, from, band * max_rows, std::min(rows, (band + 1) * max_rows),
                std::min(columns, width - first), sums + (group * bands + band) * width + first);
     }
@@ -157,6 +157,15 @@ template <>
 void Sum::cpu<target_isa>(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cpu<target_isa>(y, 0);
   const ReductionAxes axes = split_axes(x, y);
+  if (x.dtype() == DType::bf16) {
+    if (!axes.reduces_adjacent()) {
+      sum_columns(axes, x.data<bf16>(), y.data<float>());
+      return Count::add(x.size());
+    }
+    const Tensor wide(x.shape());
+    Copy::cpu<target_isa>(x, wide);
+    return cpu<target_isa>(wide, y);
+  }
   visit_float("sum", x.dtype(), [&]<class T>(Type<T>) {
     if (axes.reduces_adjacent()) {
       sum_adjacent(axes, x.data<T>(), y.data<T>());

@@ -223,6 +223,52 @@ TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
   }
 }
 
+TEST_CASE("gemm: factors in bf16 count as f32 ones, and results in bf16 are rounded once") {
+  const OnEachDevice here;
+  const Rounding rounding = GENERATE(Rounding::none, Rounding::bf16);
+  const auto copied = [](const Tensor& x, DType dtype) {
+    const Tensor out = Tensor(x.shape(), dtype);
+    launch<kernel::Copy>(Device::cpu, x, out);
+    return out;
+  };
+  const auto of_type = [&](int64_t rows, int64_t columns, bool transposed, DType dtype, uint32_t seed) {
+    const Tensor x = random_tensor(transposed ? Shape{columns, rows} : Shape{rows, columns}, DType::bf16, seed);
+    const Tensor made = copied(x, dtype);
+    return transposed ? view::transpose(made, 0, 1) : made;
+  };
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 32, 32},
+                                {5, 40, 36},
+                                {33, 47, 35},
+                                {70, 300, 1025},
+                                {530, 64, 64},
+                                {300, 200, 2100},
+                                {37, 40, 9000}}) {
+    for (int layout = 0; layout < 4; ++layout) {
+      const bool a_transposed = (layout & 1) != 0, b_transposed = (layout & 2) != 0;
+      const Tensor wanted(Shape{m, n});
+      gemm(of_type(m, k, a_transposed, DType::f32, 1), of_type(k, n, b_transposed, DType::f32, 2), wanted, 1,
+           0, rounding);
+      for (const auto& [a, b] : {std::pair{DType::bf16, DType::f32},
+                                 {DType::f32, DType::bf16},
+                                 {DType::bf16, DType::bf16},
+                                 {DType::f32, DType::f32}}) {
+        CAPTURE(m, n, k, layout, to_string(a), to_string(b), static_cast<int>(rounding));
+        const Tensor left = of_type(m, k, a_transposed, a, 1), right = of_type(k, n, b_transposed, b, 2);
+        const Tensor wide(Shape{m, n}), narrow(Shape{m, n}, DType::bf16);
+        gemm(left, right, wide, 1, 0, rounding);
+        gemm(left, right, narrow, 1, 0, rounding);
+        if (device_here() == Device::cpu) {
+          CHECK(same_bits(wide, wanted));
+          CHECK(same_bits(narrow, copied(wanted, DType::bf16)));
+        } else {  // cuBLAS may choose another kernel for each
+          CHECK(distance(wide, wanted) < 1e-4);
+          CHECK(distance(narrow, wanted) < 0.0042);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm: heads that begin anywhere, where factors are rounded") {
   const OnEachDevice here;
   const Rounding rounding = GENERATE(Rounding::bf16, Rounding::tf32);
