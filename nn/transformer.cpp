@@ -196,7 +196,7 @@ Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embe
 Tensor output_cross_entropy(const std::unique_ptr<Linear>& output, const Embedder& embedder,
                             const Tensor& hidden, const Tensor& targets, double smoothing, int32_t ignore,
                             double scale) {
-  const Tensor x = scale == 1 ? hidden : hidden * scale;
+  const Tensor x = scale == 1 ? hidden : widened(hidden) * scale;
   if (!output) return linear_cross_entropy(x, embedder.tokens.weight, {}, targets, smoothing, ignore);
   const ModuleScope within(output.get());
   const Tensor bias = scale == 1 || !output->bias ? output->bias : output->bias * scale;

@@ -149,8 +149,8 @@ class TranslationModel : public AutoregressiveModel {
                            const Tensor& places, const ForwardContext& context) const;
   /// [..., width] -> logits [..., V].
   virtual Tensor logits(const Tensor& hidden) const = 0;
-  /// cross_entropy(logits(hidden), targets, smoothing, ignore) at targets i32 [...]. Transformers and recurrent
-  /// models store no logits of all rows where these would be large: see linear_cross_entropy().
+  /// cross_entropy(logits(hidden), targets, smoothing, ignore) at targets i32 [...]. Transformers and
+  /// recurrent models store no logits of all rows where these would be large: see linear_cross_entropy().
   virtual Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0,
                             int32_t ignore = -1) const;
   /// The state before the first target token, for encoded [B, S, width] with source lengths i32 [B].
@@ -232,8 +232,8 @@ class DecoderOnly final : public AutoregressiveModel {
   /// max_length() tokens a document, the host reads no lengths, some of which may be 0.
   Tensor hidden_of_documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const;
   Tensor logits(const Tensor& hidden) const;  ///< [..., width] -> logits [..., V]
-  /// cross_entropy(logits(hidden), targets, smoothing) at targets i32 [...], without storing the logits of all
-  /// rows where these would be large: see linear_cross_entropy().
+  /// cross_entropy(logits(hidden), targets, smoothing) at targets i32 [...], without storing the logits of
+  /// all rows where these would be large: see linear_cross_entropy().
   Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0) const;
   Decoding start() const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;

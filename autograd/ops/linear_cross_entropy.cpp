@@ -30,8 +30,7 @@ int64_t rows_by_size(int64_t classes, Device device) {
 void check_output_layer(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
                         double smoothing, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
-  agree(op, x, weight);
-  check_float(op, x);
+  agree_as_activation(op, x, weight);
   if (bias) agree(op, weight, bias);
   if (weight.rank() != 2 || x.rank() < 1 || x.extent(-1) != weight.extent(1) ||
       (bias && !(bias.shape() == Shape{weight.extent(0)})))
@@ -57,6 +56,14 @@ void check_classes(const Tensor& targets, int64_t classes, int32_t ignore) {
   }
 }
 
+/// x converted to `dtype`.
+Tensor converted(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  const Tensor y(x.shape(), dtype, x.device());
+  launch<kernel::Copy>(x.device(), x, y);
+  return y;
+}
+
 /// One call, its results, and the buffers of a chunk. All tensors are detached.
 struct ChunkedLoss {
   Tensor x, weight, bias, targets;  ///< [N, in], [V, in], [V] or empty, i32 [N]
@@ -70,12 +77,7 @@ struct ChunkedLoss {
   Tensor logits;              ///< [rows of the largest chunk, V]
 
   /// x as the products read it.
-  Tensor factor(const Tensor& given) const {
-    if (!narrow || given.dtype() == DType::bf16) return given;
-    const Tensor rounded(given.shape(), DType::bf16, given.device());
-    launch<kernel::Copy>(given.device(), given, rounded);
-    return rounded;
-  }
+  Tensor factor(const Tensor& given) const { return narrow ? converted(given, DType::bf16) : given; }
 
   /// Costs of the rows begin <= n < end, and what they add to the gradients.
   void add(int64_t chunk, int64_t begin, int64_t end) const {
@@ -93,11 +95,11 @@ struct ChunkedLoss {
         .logits = scores, .targets = wanted, .lse = lse, .counted = one, .dloss = one, .dlogits = scores};
     launch<kernel::CrossEntropyBack>(device, t, smoothing, ignore);
     const Tensor dy = factor(scores);
-    const double kept = chunk > 0 ? 1 : 0;  // of earlier chunks
+    const double beta = chunk > 0 ? 1 : 0;  // the first chunk overwrites dweight
     if (dx)
       launch<kernel::LinearBack>(device, dy, weight, Tensor(), view::slice(dx, 0, begin, end), Tensor(),
                                  rounding);
-    if (dweight) launch<kernel::Gemm>(device, view::transpose(dy, 0, 1), rows, dweight, 1.0, kept, rounding);
+    if (dweight) launch<kernel::Gemm>(device, view::transpose(dy, 0, 1), rows, dweight, 1.0, beta, rounding);
     if (!dbias) return;
     const Tensor sums = chunk > 0 ? empty_like(dbias) : dbias;
     launch<kernel::Sum>(device, scores, view::reshape(sums, Shape{1, sums.size()}));
@@ -126,7 +128,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   const int64_t N = targets.size(), in = weight.extent(1), V = weight.extent(0);
   const int64_t max_rows = chunk_rows > 0 ? chunk_rows : rows_by_size(V, x.device());
   if (N == 0 || (chunk_rows == 0 && N <= max_rows))
-    return cross_entropy(linear(x, weight, bias), targets, smoothing, ignore);
+    return cross_entropy(linear(x, weight, bias, weight.dtype()), targets, smoothing, ignore);
   // Chunks of equal size, so that no last one is much smaller.
   const int64_t chunks = ceil_div(N, max_rows), least = N / chunks;
   const Rounding rounding = product_rounding();
@@ -149,18 +151,18 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
                    .logits = empty_like(weight, Shape{ceil_div(N, chunks), V})};
   check_classes(call.targets, V, ignore);
   const bool records = recording();
-  if (records && x.node()) call.dx = empty_like(call.x);
+  if (records && x.node()) call.dx = empty_like(weight, call.x.shape());
   if (records && weight.node()) call.dweight = empty_like(weight, weight.shape());
   if (records && bias && bias.node()) call.dbias = empty_like(weight, Shape{V});
   call.x = call.factor(call.x);
   call.weight = call.factor(kernel::gemm_ready(call.weight) ? call.weight : contiguous(call.weight));
   for (int64_t i = 0; i < chunks; ++i) call.add(i, N * i / chunks, N * (i + 1) / chunks);
   const auto [loss, count] = mean_of(call.means, call.counts);
-  const auto vjp = [dx = call.dx, dweight = call.dweight, dbias = call.dbias, count,
-                    from = x.shape()](const Tensor& dy) {
+  const auto vjp = [dx = call.dx, dweight = call.dweight, dbias = call.dbias, count, from = x.shape(),
+                    dtype = x.dtype()](const Tensor& dy) {
     const Tensor scale = dy / count;
     Gradients gradients(3);
-    if (dx) gradients[0] = view::reshape(scaled(dx, scale, empty_like(dx)), from);
+    if (dx) gradients[0] = view::reshape(converted(scaled(dx, scale, empty_like(dx)), dtype), from);
     if (dweight) gradients[1] = scaled(dweight, scale, gradient_target(1, dweight));
     if (dbias) gradients[2] = scaled(dbias, scale, gradient_target(2, dbias));
     return gradients;

@@ -32,7 +32,7 @@ TextWindows::TextWindows(std::vector<int32_t> ids, const WindowOptions& options,
     fail(Fault::data, "windows: a text of ", size(), " ids is too short for a window of ", options_.block,
          " and the id after it. Bring more text, or lower the block.");
   }
-  max_documents_ = most_documents();
+  max_documents_ = largest_number_of_documents();
 }
 
 std::vector<int32_t> TextWindows::documents_in(int64_t offset, int64_t columns) const {
@@ -47,13 +47,13 @@ std::vector<int32_t> TextWindows::documents_in(int64_t offset, int64_t columns) 
   return lengths;
 }
 
-int64_t TextWindows::most_documents() const {
-  int64_t most = 0;  // starts within a block that begins one id before the first of them
+int64_t TextWindows::largest_number_of_documents() const {
+  int64_t max_starts = 0;  // within a block that begins one id before the first of them
   for (auto first = document_starts_.begin(), last = first; last != document_starts_.end(); ++last) {
     while (*last - *first > options_.block - 2) ++first;
-    most = std::max(most, last - first + 1);
+    max_starts = std::max(max_starts, last - first + 1);
   }
-  return most + 1;
+  return max_starts + 1;
 }
 
 WindowBatch TextWindows::random(int64_t step) const {

@@ -74,7 +74,7 @@ class TextWindows {
   /// The lengths of the parts of documents in the `columns` ids from `offset` on.
   std::vector<int32_t> documents_in(int64_t offset, int64_t columns) const;
   /// The largest number of documents in any window of a block.
-  int64_t most_documents() const;
+  int64_t largest_number_of_documents() const;
 
   std::vector<int32_t> ids_;
   WindowOptions options_;

@@ -92,6 +92,24 @@ TEST_CASE("linear cross entropy: products round as those of linear()") {
   CHECK(distance(one.dweight, exact.dweight) > 1e-6);
 }
 
+TEST_CASE("linear cross entropy: activations in bf16 have logits and a loss in f32") {
+  const DefaultDevice device(any_device());
+  const Tensor targets = some_targets();
+  const auto with = [&](int64_t chunk_rows) {
+    return Result(DType::f32, true, [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+      const Tensor narrow = cast(x, DType::bf16);
+      return chunk_rows < 0 ? cross_entropy(linear(narrow, weight, bias, DType::f32), targets)
+                            : linear_cross_entropy(narrow, weight, bias, targets, 0, -1, chunk_rows);
+    });
+  };
+  const Result two = with(-1), one = with(40), by_size = with(0);
+  CHECK(one.loss.dtype() == DType::f32);
+  CHECK(distance(one.loss, two.loss) < 1e-6);
+  CHECK(distance(one.dweight, two.dweight) < 1e-6);
+  CHECK(distance(one.dx, two.dx) < 1e-3);  // bf16
+  CHECK(by_size.distance_to(two) == 0);
+}
+
 TEST_CASE("linear cross entropy: rows that do not count give a loss and gradients of zero") {
   const DefaultDevice device(any_device());
   const Tensor none = Tensor::full(Shape{7, 11}, -1, DType::i32);

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "heed/attention/variant.h"
+#include "heed/autograd/autocast.h"
 #include "heed/nn/encoder_models.h"
 
 namespace heed::bench {
@@ -141,7 +142,7 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
                                                              const ForwardContext& context) {
     const std::vector<Tensor>& x = given.tensors;
     const Tensor encoded = net->encode(x[0], x[1], context);
-    const Tensor hidden = net->decode(x[2], encoded, x[1], context);
+    const Tensor hidden = widened(net->decode(x[2], encoded, x[1], context));
     if (which == Logits::of_all) return net->token_loss(hidden, x[3], smoothing, pad);
     const Tensor kept = embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), x[4]);
     return net->token_loss(kept, x[5], smoothing);

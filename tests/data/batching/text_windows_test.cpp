@@ -101,9 +101,9 @@ TEST_CASE("windows: parts of documents, the most in any of them, and some rows o
   CHECK(windows.num_documents() == 8);
   CHECK(windows.in_order(0).documents == Parts{{2, 1, 2}, {5}, {4, 1}});
   CHECK(windows.in_order(1).documents == Parts{{1, 1, 3}});
-  CHECK(windows.in_order(2).documents == Parts{{3}});  // the rest, of three ids
-  CHECK(windows.in_order(0).max_documents == 5);       // of the window from 13 on: 13, 14, 15, 16, 17
-  size_t most = 0;
+  CHECK(windows.in_order(2).documents == Parts{{3}});  // the rest has three ids
+  CHECK(windows.in_order(0).max_documents == 5);       // the window of 13 to 17 has five
+  size_t max_parts = 0;
   for (int64_t step = 0; step < 100; ++step) {
     const WindowBatch batch = windows.random(step);
     for (size_t row = 0; row < 3; ++row) {
@@ -114,10 +114,10 @@ TEST_CASE("windows: parts of documents, the most in any of them, and some rows o
         ++expected.back();
       }
       CHECK(batch.documents[row] == expected);
-      most = std::max(most, expected.size());
+      max_parts = std::max(max_parts, expected.size());
     }
   }
-  CHECK(most == 5);
+  CHECK(max_parts == 5);
   const WindowBatch batch = windows.random(1), last = batch.some_rows(1, 2);
   check(last, 2, 5);
   CHECK(last.input.ids == Ids(batch.input.ids.begin() + 5, batch.input.ids.end()));
