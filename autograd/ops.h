@@ -138,6 +138,14 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double epsilon = 1e-5);
 /// Mean cross entropy of logits [..., V] at targets (i32, [...]) in nats, with label smoothing; targets equal
 /// to `ignore` do not count.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing = 0, int32_t ignore = -1);
+/// cross_entropy(linear(x, weight, bias), targets, smoothing, ignore) of x [..., in], weight [V, in] and bias
+/// [V] or empty, without storing the logits of all N rows: those of `chunk_rows` rows exist at a time, and
+/// the gradients are computed along with them, to be scaled by the backward pass (Hsu et al. 2024, arXiv
+/// 2410.10989). 0 rows: 4,194,304 / V and at least 512, on a GPU 16,777,216 / V and at least 1,024, and the
+/// two ops themselves, with their bits, where N is not above that. x may be bf16 as in linear(); logits, loss
+/// and sums are f32.
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
+                            double smoothing = 0, int32_t ignore = -1, int64_t chunk_rows = 0);
 /// Rows of weight [V, d] at ids (i32 [...]) -> [..., d].
 Tensor embedding(const Tensor& weight, const Tensor& ids);
 /// Rows of x [B, H, T, d] at ids (i32 [B, H, n]; B or H may be 1, then shared) -> [B, H, n, d]. An id of -1

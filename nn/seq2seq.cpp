@@ -260,6 +260,11 @@ Tensor Seq2Seq::logits(const Tensor& hidden) const {
   return output_logits(output, target, hidden, logit_scale_);
 }
 
+Tensor Seq2Seq::token_loss(const Tensor& hidden, const Tensor& targets, double smoothing,
+                           int32_t ignore) const {
+  return output_cross_entropy(output, target, hidden, targets, smoothing, ignore, logit_scale_);
+}
+
 Decoding Seq2Seq::start(const Tensor& encoded, const Tensor& lengths) const {
   Decoding state{.cache = {}, .source = Mask::lengths(lengths), .encoded = encoded};
   state.cache.push_back({decoder.start(encoder.last(encoded)), decoder.new_cache()});

@@ -81,6 +81,8 @@ class Seq2Seq final : public TranslationModel {
   Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
                 const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
+  Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0,
+                    int32_t ignore = -1) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   using TranslationModel::start;
   Tensor next(const Tensor& ids, Decoding& state) const override;

@@ -163,6 +163,11 @@ Tensor TranslationModel::decode_at(const Tensor& target, const Tensor& encoded, 
   return embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), places);
 }
 
+Tensor TranslationModel::token_loss(const Tensor& hidden, const Tensor& targets, double smoothing,
+                                    int32_t ignore) const {
+  return cross_entropy(logits(hidden), targets, smoothing, ignore);
+}
+
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng) {
   const int64_t words = target.tokens.weight.extent(0);
@@ -185,6 +190,16 @@ Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embe
   const Tensor logits =
       output ? (*output)(hidden, output->weight.dtype()) : linear(hidden, table, {}, table.dtype());
   return scale == 1 ? logits : logits * scale;
+}
+
+Tensor output_cross_entropy(const std::unique_ptr<Linear>& output, const Embedder& embedder,
+                            const Tensor& hidden, const Tensor& targets, double smoothing, int32_t ignore,
+                            double scale) {
+  const Tensor x = scale == 1 ? hidden : widened(hidden) * scale;
+  if (!output) return linear_cross_entropy(x, embedder.tokens.weight, {}, targets, smoothing, ignore);
+  const ModuleScope within(output.get());
+  const Tensor bias = scale == 1 || !output->bias ? output->bias : output->bias * scale;
+  return linear_cross_entropy(x, output->weight, bias, targets, smoothing, ignore);
 }
 
 Tensor last_position(const Tensor& hidden) {
@@ -233,6 +248,11 @@ Tensor EncoderDecoder::logits(const Tensor& hidden) const {
   return output_logits(output, target, hidden, logit_scale_);
 }
 
+Tensor EncoderDecoder::token_loss(const Tensor& hidden, const Tensor& targets, double smoothing,
+                                  int32_t ignore) const {
+  return output_cross_entropy(output, target, hidden, targets, smoothing, ignore, logit_scale_);
+}
+
 Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) const {
   return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = widened(encoded)};
 }
@@ -269,12 +289,26 @@ DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
       max_length_(config.max_length),
       logit_scale_(config.logit_scale) {}
 
-Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
-  const Tensor hidden = decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);
+Tensor DecoderOnly::hidden(const Tensor& ids, const ForwardContext& context) const {
+  return decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context);
+}
+
+Tensor DecoderOnly::logits(const Tensor& hidden) const {
   return output_logits(output, embedder, hidden, logit_scale_);
 }
 
-Tensor DecoderOnly::documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
+Tensor DecoderOnly::token_loss(const Tensor& hidden, const Tensor& targets, double smoothing) const {
+  return output_cross_entropy(output, embedder, hidden, targets, smoothing, /*ignore=*/-1, logit_scale_);
+}
+
+Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
+  return logits(hidden(ids, context));
+}
+
+namespace {
+
+/// The packing of documents in one row: ids [1, N], lengths i32 [D]. Fails unless these fit each other.
+Packing packing_of_documents(const Tensor& ids, const Tensor& lengths) {
   const std::vector<double> all = lengths.to_doubles();
   const double sum = std::accumulate(all.begin(), all.end(), 0.0);
   const double longest = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
@@ -283,11 +317,22 @@ Tensor DecoderOnly::documents(const Tensor& ids, const Tensor& lengths, const Fo
   if (ids.rank() != 2 || ids.extent(0) != 1 || sum != static_cast<double>(ids.extent(1)) || has_empty)
     fail("documents: ids ", ids.shape(), " of documents with ", sum,
          " tokens in all. Ids must be [1, N], each length at least 1, and N their sum.");
+  return Packing::of(lengths.to(Device::cpu), static_cast<int64_t>(longest)).to(ids.device());
+}
+
+}  // namespace
+
+Tensor DecoderOnly::hidden_of_documents(const Tensor& ids, const Tensor& lengths,
+                                        const ForwardContext& context) const {
   const auto packing = std::make_shared<const Packing>(
-      Packing::of(lengths.to(Device::cpu), static_cast<int64_t>(longest)).to(ids.device()));
-  const Tensor hidden = decoder(embedder.packed(ids, *packing, context.rng),
-                                Mask::packed(packing) & Mask::causal(), {}, {}, nullptr, context);
-  return output_logits(output, embedder, hidden, logit_scale_);
+      context.packing_table ? Packing::of_table(context.packing_table, lengths.size(), max_length_)
+                            : packing_of_documents(ids, lengths));
+  return decoder(embedder.packed(ids, *packing, context.rng), Mask::packed(packing) & Mask::causal(), {}, {},
+                 nullptr, context);
+}
+
+Tensor DecoderOnly::documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
+  return logits(hidden_of_documents(ids, lengths, context));
 }
 
 std::vector<Tensor> DecoderOnly::layer_logits(const Tensor& ids) const {

@@ -149,6 +149,10 @@ class TranslationModel : public AutoregressiveModel {
                            const Tensor& places, const ForwardContext& context) const;
   /// [..., width] -> logits [..., V].
   virtual Tensor logits(const Tensor& hidden) const = 0;
+  /// cross_entropy(logits(hidden), targets, smoothing, ignore) at targets i32 [...]. Transformers and
+  /// recurrent models store no logits of all rows where these would be large: see linear_cross_entropy().
+  virtual Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0,
+                            int32_t ignore = -1) const;
   /// The state before the first target token, for encoded [B, S, width] with source lengths i32 [B].
   virtual Decoding start(const Tensor& encoded, const Tensor& lengths) const = 0;
   using AutoregressiveModel::start;
@@ -162,6 +166,10 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
 /// times `scale`.
 Tensor output_logits(const std::unique_ptr<Linear>& output, const Embedder& embedder, const Tensor& hidden,
                      double scale = 1);
+/// linear_cross_entropy() of that layer: the mean cross entropy of output_logits() at targets i32 [...].
+Tensor output_cross_entropy(const std::unique_ptr<Linear>& output, const Embedder& embedder,
+                            const Tensor& hidden, const Tensor& targets, double smoothing, int32_t ignore,
+                            double scale = 1);
 /// The hidden state of the last position: [B, T, width] -> [B, width].
 Tensor last_position(const Tensor& hidden);
 
@@ -184,6 +192,8 @@ class EncoderDecoder final : public TranslationModel {
   Tensor decode_at(const Tensor& target, const Tensor& encoded, const Tensor& lengths, const Tensor& places,
                    const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
+  Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0,
+                    int32_t ignore = -1) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   using TranslationModel::start;
   Tensor next(const Tensor& ids, Decoding& state) const override;
@@ -216,6 +226,15 @@ class DecoderOnly final : public AutoregressiveModel {
   /// Documents one after the other, without padding: ids i32 [1, N], lengths i32 [D] with the sum N -> logits
   /// [1, N, V]. No token attends to another document, and positions begin at 0 in each.
   Tensor documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const;
+  /// The input of the output layer: ids i32 [B, T] -> [B, T, width].
+  Tensor hidden(const Tensor& ids, const ForwardContext& context) const;
+  /// The input of the output layer of documents(): [1, N, width]. With a packing_table of `context`, made for
+  /// max_length() tokens a document, the host reads no lengths, some of which may be 0.
+  Tensor hidden_of_documents(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const;
+  Tensor logits(const Tensor& hidden) const;  ///< [..., width] -> logits [..., V]
+  /// cross_entropy(logits(hidden), targets, smoothing) at targets i32 [...], without storing the logits of
+  /// all rows where these would be large: see linear_cross_entropy().
+  Tensor token_loss(const Tensor& hidden, const Tensor& targets, double smoothing = 0) const;
   Decoding start() const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
   int64_t max_length() const override { return max_length_; }

@@ -29,6 +29,7 @@
 #include "heed/data/batching/text_windows.h"
 #include "heed/data/formats/csv.h"
 #include "heed/data/text/held_out_end.h"
+#include "heed/data/text/split_documents.h"
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/data/tokenizers/vocabulary.h"

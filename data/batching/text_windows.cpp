@@ -8,8 +8,21 @@
 
 namespace heed {
 
-TextWindows::TextWindows(std::vector<int32_t> ids, const WindowOptions& options)
-    : ids_(std::move(ids)), options_(options) {
+WindowBatch WindowBatch::some_rows(int64_t first, int64_t count) const {
+  WindowBatch out = *this;
+  for (Rows* side : {&out.input, &out.target}) {
+    const auto begin = side->ids.begin() + first * side->columns;
+    side->ids = std::vector<int32_t>(begin, begin + count * side->columns);
+    side->lengths.resize(static_cast<size_t>(count));  // all are equal
+    side->rows = count;
+  }
+  if (!documents.empty()) out.documents.assign(documents.begin() + first, documents.begin() + first + count);
+  return out;
+}
+
+TextWindows::TextWindows(std::vector<int32_t> ids, const WindowOptions& options,
+                         std::vector<int64_t> document_starts)
+    : ids_(std::move(ids)), options_(options), document_starts_(std::move(document_starts)) {
   if (options_.block < 1 || options_.batch < 1) {
     fail("windows: block = ", options_.block, " and batch = ", options_.batch, "; both must be at least 1.");
   }
@@ -19,6 +32,28 @@ TextWindows::TextWindows(std::vector<int32_t> ids, const WindowOptions& options)
     fail(Fault::data, "windows: a text of ", size(), " ids is too short for a window of ", options_.block,
          " and the id after it. Bring more text, or lower the block.");
   }
+  max_documents_ = largest_number_of_documents();
+}
+
+std::vector<int32_t> TextWindows::documents_in(int64_t offset, int64_t columns) const {
+  std::vector<int32_t> lengths;
+  int64_t begin = offset;
+  for (auto start = std::upper_bound(document_starts_.begin(), document_starts_.end(), offset);
+       start != document_starts_.end() && *start < offset + columns; ++start) {
+    lengths.push_back(static_cast<int32_t>(*start - begin));
+    begin = *start;
+  }
+  lengths.push_back(static_cast<int32_t>(offset + columns - begin));
+  return lengths;
+}
+
+int64_t TextWindows::largest_number_of_documents() const {
+  int64_t max_starts = 0;  // within a block that begins one id before the first of them
+  for (auto first = document_starts_.begin(), last = first; last != document_starts_.end(); ++last) {
+    while (*last - *first > options_.block - 2) ++first;
+    max_starts = std::max(max_starts, last - first + 1);
+  }
+  return max_starts + 1;
 }
 
 WindowBatch TextWindows::random(int64_t step) const {
@@ -80,6 +115,10 @@ WindowBatch TextWindows::windows(std::span<const int64_t> indices, int64_t colum
 
 WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t columns) const {
   WindowBatch out;
+  out.max_documents = max_documents_;
+  if (!document_starts_.empty()) {
+    for (const int64_t offset : offsets) out.documents.push_back(documents_in(offset, columns));
+  }
   for (Rows* rows : {&out.input, &out.target}) {
     rows->rows = static_cast<int64_t>(offsets.size());
     rows->columns = columns;

@@ -14,6 +14,11 @@ struct WindowBatch {
   Rows input;                ///< ids at positions t
   Rows target;               ///< ids at positions t + 1
   int64_t first_scored = 0;  ///< first column that is scored: earlier ones are context
+  /// The lengths of the parts of documents in each row of `input`; empty where the text is one document.
+  std::vector<std::vector<int32_t>> documents = {};
+  int64_t max_documents = 1;  ///< no window of a block has more parts of documents
+  /// The rows first <= row < first + count as a batch of their own.
+  WindowBatch some_rows(int64_t first, int64_t count) const;
 };
 
 /// How to cut windows.
@@ -29,8 +34,11 @@ struct WindowOptions {
 /// Windows of a text. The step number alone determines the windows of a training step.
 class TextWindows {
  public:
-  /// Fault::data when the text has fewer than block + 1 ids; Fault::usage for a stride longer than a block.
-  TextWindows(std::vector<int32_t> ids, const WindowOptions& options = {});
+  /// `document_starts`: the places in `ids`, ascending, at which a document begins, without 0; empty where
+  /// the text is one document. Fault::data when the text has fewer than block + 1 ids; Fault::usage for a
+  /// stride longer than a block.
+  TextWindows(std::vector<int32_t> ids, const WindowOptions& options = {},
+              std::vector<int64_t> document_starts = {});
 
   /// A batch of windows with random starts: a pure function of (seed, step).
   WindowBatch random(int64_t step) const;
@@ -48,6 +56,8 @@ class TextWindows {
 
   /// Number of ids.
   int64_t size() const { return static_cast<int64_t>(ids_.size()); }
+  /// Number of documents.
+  int64_t num_documents() const { return static_cast<int64_t>(document_starts_.size()) + 1; }
 
  private:
   /// The windows of `columns` ids that begin at these offsets in the text.
@@ -61,8 +71,15 @@ class TextWindows {
   };
   Cover cover() const;
 
+  /// The lengths of the parts of documents in the `columns` ids from `offset` on.
+  std::vector<int32_t> documents_in(int64_t offset, int64_t columns) const;
+  /// The largest number of documents in any window of a block.
+  int64_t largest_number_of_documents() const;
+
   std::vector<int32_t> ids_;
   WindowOptions options_;
+  std::vector<int64_t> document_starts_;
+  int64_t max_documents_ = 1;
 };
 
 }  // namespace heed

@@ -3,6 +3,7 @@
 #include "heed/autograd/node.h"
 #include "heed/core/operation_count.h"
 #include "heed/nn/encoder_models.h"
+#include "heed/nn/packing.h"
 #include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/nn/sequences.h"
@@ -211,6 +212,10 @@ TEST_CASE("packed models: documents in one row are as if each were alone") {
     convert(model, DType::f64);
     const Tensor text = ids({1, 4, 2, 7, 5, 3, 3, 1, 8, 0, 6, 2}, 1);
     const Tensor logits = model.documents(text, lengths({5, 1, 6}), {});
+    // A table for documents of up to max_length tokens, some of them empty, gives the same.
+    const std::vector<int32_t> with_empty = {5, 0, 1, 6, 0};
+    const ForwardContext tabled{.packing_table = packing_table(with_empty, config.max_length)};
+    CHECK(apart(model.documents(text, lengths(with_empty), tabled).detach(), logits.detach()) < 1e-11);
     int64_t first = 0;
     for (const int64_t length : {5, 1, 6}) {
       const Tensor alone = model(view::slice(text, 1, first, first + length), {});

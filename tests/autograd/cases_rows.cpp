@@ -53,6 +53,21 @@ Plain entropy(const Plains& x, double smoothing, int64_t ignore) {
   return Plain(Shape{}, counted > 0 ? total / counted : 0);
 }
 
+/// Logits of x [..., in] by weight [V, in] and bias [V], if there is one; then the targets: what entropy()
+/// takes.
+Plains with_logits(const Plains& x, bool has_bias) {
+  const int64_t in = width(x[0]), classes = x[1].extent(0);
+  Shape shape = x[0].shape;
+  shape[-1] = classes;
+  Plain logits(shape);
+  for (int64_t i = 0; i < logits.size(); ++i) {
+    const int64_t row = i / classes, c = i % classes;
+    if (has_bias) logits[i] = x[2][c];
+    for (int64_t j = 0; j < in; ++j) logits[i] += x[0][row * in + j] * x[1][c * in + j];
+  }
+  return {logits, x.back()};
+}
+
 /// Where row i of head h goes or comes from, among `length`; every fifth goes nowhere.
 int32_t id_of(int64_t h, int64_t i, int64_t length) {
   const int64_t mixed = i * 7 + h * 3 + i / 4;
@@ -159,6 +174,36 @@ std::vector<OpCase> row_cases() {
        .kinds = {between(-4, 4), ids_below(4)},
        .apply = [](Inputs x) { return cross_entropy(x[0], x[1], 0.1, 1); },
        .reference = [](const Plains& x) { return entropy(x, 0.1, 1); },
+       .looser_gradient = 10},
+      {.op = "linear_cross_entropy(x, weight, bias, targets, smoothing, ignore, chunk_rows)",
+       .note = "chunks that do not divide the rows",
+       .shapes = {{{7, 3}, {5, 3}, {5}, {7}}, {{2, 3, 2}, {4, 2}, {4}, {2, 3}}, {{3}, {4, 3}, {4}, {}}},
+       .large = {{301, 35}, {401, 35}, {401}, {301}},
+       .kinds = {between(-1, 1), between(-1, 1), {}, ids_below(3)},
+       .apply =
+           [](Inputs x) {
+             return linear_cross_entropy(x[0], x[1], x[2], x[3], 0, -1, 2 + x[1].extent(0) / 4);
+           },
+       .reference = [](const Plains& x) { return entropy(with_logits(x, true), 0, -1); },
+       .looser = 10,
+       .looser_gradient = 10},
+      {.op = "linear_cross_entropy(x, weight, bias, targets, smoothing, ignore, chunk_rows)",
+       .note = "without bias, smoothed, some ignored, a row at a time",
+       .shapes = {{{7, 3}, {5, 3}, {7}}, {{1, 1}, {3, 1}, {1}}, {{0, 3}, {4, 3}, {0}}},
+       .large = {{31, 35}, {1101, 35}, {31}},
+       .kinds = {between(-1, 1), between(-1, 1), ids_below(3)},
+       .apply = [](Inputs x) { return linear_cross_entropy(x[0], x[1], {}, x[2], 0.1, 1, 1); },
+       .reference = [](const Plains& x) { return entropy(with_logits(x, false), 0.1, 1); },
+       .looser = 10,
+       .looser_gradient = 10},
+      {.op = "linear_cross_entropy(x, weight, bias, targets, smoothing, ignore, chunk_rows)",
+       .note = "by size",
+       .shapes = {{{4, 3}, {5, 3}, {5}, {4}}},
+       .large = {{517, 9}, {8201, 9}, {8201}, {517}},
+       .kinds = {between(-1, 1), between(-1, 1), {}, ids_below(3)},
+       .apply = [](Inputs x) { return linear_cross_entropy(x[0], x[1], x[2], x[3]); },
+       .reference = [](const Plains& x) { return entropy(with_logits(x, true), 0, -1); },
+       .looser = 10,
        .looser_gradient = 10},
       {.op = "embedding(weight, ids)",
        .shapes = {{{5, 3}, {2, 4}}, {{5, 1}, {6}}, {{5, 3}, {}}, {{5, 3}, {1, 1}}, {{5, 3}, {0}}},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heed/autograd/gradcheck.h"
+#include "heed/autograd/in_place.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/nn/seq2seq.h"
 #include "heed/nn/set_option.h"
@@ -165,6 +166,28 @@ TEST_CASE("settings of blocks: the scale of logits acts in every model and way t
   config.logit_scale = 1;
   config.short_convolution = 17;
   CHECK_THROWS_WITH(config.check(), containing("model.short_convolution = 17. It must be 0 to 16"));
+}
+
+TEST_CASE("settings of blocks: the loss of tokens is the cross entropy of logits of any scale") {
+  const DefaultDevice device(any_device());
+  const NoGrad quiet;
+  TransformerConfig config = tiny_config();
+  config.tie_embeddings = GENERATE(Tie::none, Tie::output);
+  config.logit_scale = GENERATE(1.0, 0.25);
+  Rng rng(1);
+  const Tensor text_ids = ids({1, 2, 3, 4, 5, 6}, 2), targets = ids({2, 3, 8, -1, 6, 0}, 2);
+  const auto agrees = [&](auto& model, const Tensor& hidden) {
+    if (model.output) copy_(model.output->bias, Tensor::from({0, 1, 2, 3, 4, 5, 6, 7, 8}));
+    const double expected = cross_entropy(model.logits(hidden), targets, 0.1).item();
+    CHECK(model.token_loss(hidden, targets, 0.1).item() == Approx(expected).epsilon(1e-6));
+  };
+  DecoderOnly model(config, 9, plain_attention, rng);
+  const Tensor hidden = model.hidden(text_ids, {});
+  agrees(model, hidden);
+  CHECK(apart(model.logits(hidden), model(text_ids, {})) == 0);
+  EncoderDecoder translator(config, 9, 9, plain_attentions, rng);
+  const Tensor long_as = lengths({3, 2});
+  agrees(translator, translator.decode(text_ids, translator.encode(text_ids, long_as, {}), long_as, {}));
 }
 
 TEST_CASE("settings of blocks: all of them together decode step by step as all at once") {

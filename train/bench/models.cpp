@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "heed/attention/variant.h"
+#include "heed/autograd/autocast.h"
 #include "heed/nn/encoder_models.h"
 
 namespace heed::bench {
@@ -47,7 +48,7 @@ Workload language_model(std::shared_ptr<Config> config, int64_t vocabulary) {
     return Batch{{Tensor::of<int32_t>(in, shape), Tensor::of<int32_t>(out, shape)}};
   };
   work.loss = [=](const Batch& given, const ForwardContext& context) {
-    return cross_entropy((*net)(given.tensors[0], context), given.tensors[1]);
+    return net->token_loss(net->hidden(given.tensors[0], context), given.tensors[1]);
   };
   work.tokens = [=](int64_t) { return static_cast<double>(batch * length); };
   work.model = std::move(model);
@@ -141,10 +142,10 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
                                                              const ForwardContext& context) {
     const std::vector<Tensor>& x = given.tensors;
     const Tensor encoded = net->encode(x[0], x[1], context);
-    const Tensor hidden = net->decode(x[2], encoded, x[1], context);
-    if (which == Logits::of_all) return cross_entropy(net->logits(hidden), x[3], smoothing, pad);
+    const Tensor hidden = widened(net->decode(x[2], encoded, x[1], context));
+    if (which == Logits::of_all) return net->token_loss(hidden, x[3], smoothing, pad);
     const Tensor kept = embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), x[4]);
-    return cross_entropy(net->logits(kept), x[5], smoothing);
+    return net->token_loss(kept, x[5], smoothing);
   };
   work.tokens = [=](int64_t step) {
     const auto at = static_cast<size_t>(step % static_cast<int64_t>(data->size()));

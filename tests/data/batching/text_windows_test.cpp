@@ -94,3 +94,35 @@ TEST_CASE("characters: blocks of any size and stride score every id but the firs
   }
   refusal(Fault::usage, [] { TextWindows(counting(20), {.block = 5, .stride = 6}); });
 }
+
+TEST_CASE("windows: parts of documents, the most in any of them, and some rows of a batch") {
+  using Parts = std::vector<Ids>;
+  const TextWindows windows(counting(24), {.block = 5, .batch = 3, .seed = 2}, {2, 3, 10, 14, 15, 16, 17});
+  CHECK(windows.num_documents() == 8);
+  CHECK(windows.in_order(0).documents == Parts{{2, 1, 2}, {5}, {4, 1}});
+  CHECK(windows.in_order(1).documents == Parts{{1, 1, 3}});
+  CHECK(windows.in_order(2).documents == Parts{{3}});  // the rest has three ids
+  CHECK(windows.in_order(0).max_documents == 5);       // the window of 13 to 17 has five
+  size_t max_parts = 0;
+  for (int64_t step = 0; step < 100; ++step) {
+    const WindowBatch batch = windows.random(step);
+    for (size_t row = 0; row < 3; ++row) {
+      Ids expected;  // lengths by the definition
+      for (int32_t id = batch.input.ids[row * 5], end = id + 5; id < end; ++id) {
+        const bool starts = id == 2 || id == 3 || id == 10 || (id >= 14 && id <= 17);
+        if (expected.empty() || starts) expected.push_back(0);
+        ++expected.back();
+      }
+      CHECK(batch.documents[row] == expected);
+      max_parts = std::max(max_parts, expected.size());
+    }
+  }
+  CHECK(max_parts == 5);
+  const WindowBatch batch = windows.random(1), last = batch.some_rows(1, 2);
+  check(last, 2, 5);
+  CHECK(last.input.ids == Ids(batch.input.ids.begin() + 5, batch.input.ids.end()));
+  CHECK(last.documents == Parts(batch.documents.begin() + 1, batch.documents.end()));
+  const WindowBatch undivided = TextWindows(counting(24), {.block = 5, .batch = 3}).in_order(0);
+  CHECK(undivided.documents.empty());
+  CHECK(undivided.some_rows(0, 1).documents.empty());
+}

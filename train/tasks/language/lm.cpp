@@ -6,6 +6,7 @@
 #include "heed/core/counted_work.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
+#include "heed/nn/packing.h"
 #include "heed/train/config/config.h"
 #include "heed/train/decode/logit_lens.h"
 #include "heed/train/decode/sampling.h"
@@ -56,16 +57,31 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
     return data_.train->batches();
   }
 
-  Batch batch(int64_t position) const override {
-    return tensors(data_.train->random(epoch_ * data_.train->batches() + position));
+  Batch batch(int64_t position) const override { return tensors(windows_at(position)); }
+
+  Batch shard(int64_t position, const BatchShard& shard) const override {
+    const WindowBatch whole = windows_at(position);
+    const BatchRows rows = shard.of(whole.input.rows);
+    Batch out = rows.count > 0 ? tensors(whole.some_rows(rows.first, rows.count)) : Batch{};
+    out.whole_weight = static_cast<double>(whole.input.rows * whole.input.columns);
+    out.rows = rows;
+    return out;
   }
 
-  std::vector<std::string> tensor_names() const override { return {"input", "targets"}; }
+  std::vector<std::string> tensor_names() const override {
+    return {"input", "targets", "document_lengths", "packing"};
+  }
 
-  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
-    const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], context);
-    resolve_auxiliary_losses(context.losses, logits, batch.tensors[1]);
-    return cross_entropy(logits, batch.tensors[1], context.training() ? smoothing_ : 0);
+  Tensor loss(Module& module, const Batch& batch, const ForwardContext& context) const override {
+    const auto& model = dynamic_cast<DecoderOnly&>(module);
+    const Tensor hidden = hidden_of(model, batch, context), &targets = batch.tensors[1];
+    const double smoothing = context.training() ? smoothing_ : 0;
+    if (context.losses == nullptr || context.losses->waiting.empty())
+      return model.token_loss(hidden, targets, smoothing);
+    const Tensor logits = model.logits(hidden);
+    resolve_auxiliary_losses(context.losses, reshape(logits.detach(), Shape{-1, logits.extent(-1)}),
+                             reshape(targets, Shape{-1}), lengths_of_sequences(batch));
+    return cross_entropy(logits, targets, smoothing);
   }
 
   Scores validate(Module& model) const override {
@@ -235,14 +251,49 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
     return static_cast<double>(((scored - max_length_) / stride + 1) * max_length_);
   }
 
-  static Batch tensors(const WindowBatch& windows) {
+  WindowBatch windows_at(int64_t position) const {
+    return data_.train->random(epoch_ * data_.train->batches() + position);
+  }
+
+  /// Ids and targets [B, T]. Where windows consist of documents, these have one row, and their lengths
+  /// follow; on a GPU also the Packing::table(), for a number of documents that is the same for all batches.
+  Batch tensors(const WindowBatch& windows) const {
     const Shape shape{windows.input.rows, windows.input.columns};
     Batch batch;
     batch.tensors = {Tensor::of<int32_t>(windows.input.ids, shape),
                      Tensor::of<int32_t>(windows.target.ids, shape)};
     batch.tokens = shape.size();
     batch.weight = static_cast<double>(batch.tokens);
+    if (windows.documents.empty()) return batch;
+    const bool carries_packing = default_device == Device::cuda;
+    std::vector<int32_t> lengths;
+    for (std::vector<int32_t> of_row : windows.documents) {
+      if (carries_packing) of_row.resize(static_cast<size_t>(windows.max_documents), 0);
+      lengths.insert(lengths.end(), of_row.begin(), of_row.end());
+    }
+    batch.tensors.push_back(Tensor::of<int32_t>(lengths, Shape{static_cast<int64_t>(lengths.size())}));
+    if (carries_packing) batch.tensors.push_back(packing_table(lengths, max_length_));
     return batch;
+  }
+
+  /// The input of the output layer for a batch of tensors(): [B, T, width].
+  static Tensor hidden_of(const DecoderOnly& model, const Batch& batch, const ForwardContext& given) {
+    const Tensor& ids = batch.tensors[0];
+    if (batch.tensors.size() < 3) return model.hidden(ids, given);
+    ForwardContext context = given;
+    if (batch.tensors.size() > 3) context.packing_table = batch.tensors[3];
+    const Tensor rows =
+        model.hidden_of_documents(reshape(ids, Shape{1, ids.size()}), batch.tensors[2], context);
+    return reshape(rows, Shape{ids.extent(0), ids.extent(1), -1});
+  }
+
+  /// The lengths of the sequences that attentions see: of documents, or of whole windows.
+  static std::vector<int64_t> lengths_of_sequences(const Batch& batch) {
+    const Shape shape = batch.tensors[0].shape();
+    if (batch.tensors.size() < 3) return std::vector<int64_t>(static_cast<size_t>(shape[0]), shape[1]);
+    std::vector<int64_t> out;
+    for (const double length : batch.tensors[2].to_doubles()) out.push_back(static_cast<int64_t>(length));
+    return out;
   }
 
   /// Mean loss over a text in nats per token, and its number of tokens.
@@ -254,10 +305,11 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
       const WindowBatch window = windows.in_order(i);
       const Batch batch = tensors(window);
       const int64_t first = window.first_scored, columns = window.input.columns;
-      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], {});
+      const auto& net = dynamic_cast<DecoderOnly&>(model);
+      const Tensor hidden = hidden_of(net, batch, {});
       const double num_scored = static_cast<double>(window.input.rows * (columns - first));
-      const Tensor loss = cross_entropy(slice(logits, 1, first, columns),
-                                        contiguous(slice(batch.tensors[1], 1, first, columns)));
+      const Tensor loss = net.token_loss(slice(hidden, 1, first, columns),
+                                         contiguous(slice(batch.tensors[1], 1, first, columns)));
       total_loss += loss.item() * num_scored;
       num_tokens += num_scored;
       work.add();

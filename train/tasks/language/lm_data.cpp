@@ -43,16 +43,6 @@ void check_lengths(std::initializer_list<MeasuredText> texts, int64_t block, boo
        ".");
 }
 
-/// The ids of a text. The error for what the tokenizer lacks names its file, if it is of one.
-std::vector<int32_t> ids_in(const Tokenizer& tokenizer, std::string_view content, const std::string& path) {
-  try {
-    return encode_lines(tokenizer, content);
-  } catch (const Error& error) {
-    if (path.empty()) throw;
-    throw Error(error.fault(), text(path, ": ", error.what()));
-  }
-}
-
 }  // namespace
 
 void LanguageOptions::fields(Fields& f) {
@@ -65,6 +55,8 @@ void LanguageOptions::fields(Fields& f) {
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
+  f("document_end", Choice(document_end, {"none", "blank_line", "end_of_text"}),
+    "ends a document, whose tokens later ones do not see; end_of_text: <|endoftext|>, none: the text is one");
   f("stride", stride, {0, max_integer},
     "new tokens that each window of the final score reads after its context; 0: all of them");
   f("eval_batches", eval_batches, {0, max_integer},
@@ -102,15 +94,32 @@ void LanguageData::make_tokenizer(std::string_view all, std::string_view trainin
   tokenizer_ = train_sentencepiece(lines, {.model = model, .size = options.vocabulary});
 }
 
-HeldOutText LanguageData::held_out(const std::vector<int32_t>& ids, std::string_view text,
+EncodedText LanguageData::encoded(std::string_view content, const std::string& path) const {
+  EncodedText out;
+  try {
+    for (const std::string_view document : split_documents(content, options.document_end)) {
+      const std::vector<int32_t> ids = encode_lines(*tokenizer_, document);
+      if (!out.ids.empty() && !ids.empty())
+        out.document_starts.push_back(static_cast<int64_t>(out.ids.size()));
+      out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    }
+  } catch (const Error& error) {
+    if (path.empty()) throw;
+    throw Error(error.fault(), text(path, ": ", error.what()));
+  }
+  return out;
+}
+
+HeldOutText LanguageData::held_out(const EncodedText& encoded, std::string_view text,
                                    const WindowOptions& windows) const {
+  const std::vector<int32_t>& ids = encoded.ids;
   HeldOutText out;
   const std::string first = ids.empty() ? std::string() : decode_lines(*tokenizer_, std::span(ids).first(1));
   const std::string_view predicted = text.substr(std::min(first.size(), text.size()));
   out.bytes = static_cast<double>(predicted.size());
   out.words = static_cast<double>(blank_separated_words(predicted) +
                                   std::count(predicted.begin(), predicted.end(), '\n'));
-  out.windows = std::make_unique<TextWindows>(ids, windows);
+  out.windows = std::make_unique<TextWindows>(ids, windows, encoded.document_starts);
   return out;
 }
 
@@ -169,26 +178,28 @@ void LanguageData::make_windows(const Texts& texts, const TextSplit& split, cons
   const bool same_test = texts.test.empty() || options.test_path == options.validation_path;
   const std::string& validation_file =
       options.validation_path.empty() ? options.path : options.validation_path;
-  std::vector<int32_t> training = ids_in(*tokenizer_, split.train, options.path);
-  const std::vector<int32_t> ids = same ? training : ids_in(*tokenizer_, split.validation, validation_file);
-  const std::vector<int32_t> test_ids = same_test ? ids : ids_in(*tokenizer_, texts.test, options.test_path);
+  EncodedText training = encoded(split.train, options.path);
+  const EncodedText held = same ? training : encoded(split.validation, validation_file);
+  const EncodedText tested = same_test ? held : encoded(texts.test, options.test_path);
+  const std::vector<int32_t>& ids = held.ids;
   const bool has_test = !options.test_path.empty();
   check_lengths(
-      {{has_test ? "test" : "validation", has_test ? options.test_path : validation_file, test_ids.size()},
+      {{has_test ? "test" : "validation", has_test ? options.test_path : validation_file, tested.ids.size()},
        {"validation", validation_file, ids.size()},
-       {"training", options.path, training.size()}},
+       {"training", options.path, training.ids.size()}},
       block, is_trained);
   WindowOptions windows{
       .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
-  train = std::make_unique<TextWindows>(std::move(training), windows);
+  train =
+      std::make_unique<TextWindows>(std::move(training.ids), windows, std::move(training.document_starts));
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;
-  if (options.eval_batches > 0) estimate = std::make_unique<TextWindows>(ids, windows);
+  if (options.eval_batches > 0) estimate = std::make_unique<TextWindows>(ids, windows, held.document_starts);
   // Scores do not depend on the batch size; large batches use all cores.
   windows.batch = std::max<int64_t>(4096 / block, 1);
-  validation = held_out(ids, split.validation, windows);
+  validation = held_out(held, split.validation, windows);
   windows.stride = options.stride;
-  test = held_out(test_ids, texts.test.empty() ? split.validation : texts.test, windows);
+  test = held_out(tested, texts.test.empty() ? split.validation : texts.test, windows);
 }
 
 void LanguageData::load(const Config& config, const std::vector<NamedBytes>& artifacts,
@@ -222,7 +233,10 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& art
   metadata_.emplace_back("tokenizer sha256", sha256_hex(tokenizer_->save()));
   log(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
            texts.test.empty() ? std::string() : text(", ", test.windows->size(), " test"), "; ",
-           tokenizer_->size(), unit));
+           tokenizer_->size(), unit,
+           options.document_end == DocumentEnd::none
+               ? std::string()
+               : text("; ", train->num_documents() + validation.windows->num_documents(), " documents")));
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 
 #include "heed/data/batching/text_windows.h"
 #include "heed/data/text/held_out_end.h"
+#include "heed/data/text/split_documents.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/tasks/task.h"
@@ -27,9 +28,10 @@ struct LanguageOptions {
   TextUnit tokenizer = TextUnit::character;  ///< the unit of a token
   std::string merges;                        ///< folder of a byte-pair tokenizer; empty: train one
   int64_t vocabulary = 8192;                 ///< tokens, where the tokenizer is trained
-  int64_t stride = 0;                        ///< new tokens of each window in the test score; 0: no overlap
-  int64_t eval_batches = 20;                 ///< random batches of the estimated validation loss; 0: none
-  void fields(Fields& f);                    ///< names every setting of [data] with its help
+  DocumentEnd document_end = DocumentEnd::none;  ///< where attention and positions begin anew
+  int64_t stride = 0;         ///< new tokens of each window in the test score; 0: no overlap
+  int64_t eval_batches = 20;  ///< random batches of the estimated validation loss; 0: none
+  void fields(Fields& f);     ///< names every setting of [data] with its help
 };
 
 /// Held-out text and the units of its scores.
@@ -37,6 +39,12 @@ struct HeldOutText {
   std::unique_ptr<TextWindows> windows;  ///< windows in order, for scores
   double bytes = 0;                      ///< bytes that are predicted: of all tokens but the first
   double words = 0;                      ///< words between blanks, and line ends, among these bytes
+};
+
+/// A text as ids of tokens, and the places in them at which documents begin, without 0.
+struct EncodedText {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> document_starts;
 };
 
 /// Loads, splits and tokenizes text, and cuts it into windows.
@@ -76,9 +84,10 @@ class LanguageData {
   void make_windows(const Texts& texts, const TextSplit& split, const Config& config, bool is_trained);
   /// Makes the tokenizer of data.tokenizer: from the characters of `all` texts, or learned from `training`.
   void make_tokenizer(std::string_view all, std::string_view training);
-  /// Windows of a held-out text with these ids, and the units of its scores.
-  HeldOutText held_out(const std::vector<int32_t>& ids, std::string_view text,
-                       const WindowOptions& windows) const;
+  /// The ids of a text. The error for what the tokenizer lacks names the file `path`, if there is one.
+  EncodedText encoded(std::string_view content, const std::string& path) const;
+  /// Windows of a held-out text, which was encoded, and the units of its scores.
+  HeldOutText held_out(const EncodedText& encoded, std::string_view text, const WindowOptions& windows) const;
 
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::pair<std::string, std::string>> metadata_;

@@ -114,14 +114,17 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     return names;
   }
 
-  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
-    const Tensor scores = logits(model, batch, context);
-    if (context.losses != nullptr && !context.losses->waiting.empty()) {
-      const RealTargets real = real_targets(batch);  // without rows that fill the batch up
-      resolve_auxiliary_losses(context.losses, embedding(scores.detach(), real.rows), real.targets,
-                               real.of_sentences);
-    }
-    return cross_entropy(scores, batch.tensors[3], context.training() ? data_.smoothing : 0);
+  Tensor loss(Module& module, const Batch& batch, const ForwardContext& context) const override {
+    const auto& model = dynamic_cast<TranslationModel&>(module);
+    const Tensor hidden = hidden_rows(model, batch, context), &targets = batch.tensors[3];
+    const double smoothing = context.training() ? data_.smoothing : 0;
+    if (context.losses == nullptr || context.losses->waiting.empty())
+      return model.token_loss(hidden, targets, smoothing);
+    const Tensor scores = model.logits(hidden);
+    const RealTargets real = real_targets(batch);  // without rows that fill the batch up
+    resolve_auxiliary_losses(context.losses, embedding(scores.detach(), real.rows), real.targets,
+                             real.of_sentences);
+    return cross_entropy(scores, targets, smoothing);
   }
 
   Scores validate(Module& model) const override {
@@ -240,7 +243,9 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     std::vector<int64_t> counts;
     for (const ExampleTokens& row : examples.rows)
       counts.push_back(static_cast<int64_t>(row.target_out.size()));
-    return scores_of_examples(logits(model, examples.batch, context), examples.batch.tensors[3], counts);
+    const auto& translator = dynamic_cast<TranslationModel&>(model);
+    return scores_of_examples(translator.logits(hidden_rows(translator, examples.batch, context)),
+                              examples.batch.tensors[3], counts);
   }
 
   std::vector<ReportSample> test_outputs(Module& model, std::span<const int64_t> numbers,
@@ -337,13 +342,11 @@ class Translate final : public Task, public MapProvider, public ExampleProvider 
     return translation_batch(pairs, data_.carries_packing, min_source_tokens);
   }
 
-  /// Logits of real tokens only, [n, V]: padding costs nothing in the output layer.
-  static Tensor logits(Module& module, const Batch& batch, const ForwardContext& given) {
-    auto& model = dynamic_cast<TranslationModel&>(module);
+  /// Inputs of the output layer for real tokens only, [n, width]: padding costs nothing in that layer.
+  static Tensor hidden_rows(const TranslationModel& model, const Batch& batch, const ForwardContext& given) {
     const ForwardContext context = with_packing(given, batch);
     const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], context);
-    return model.logits(
-        model.decode_at(batch.tensors[2], encoded, batch.tensors[1], batch.tensors[4], context));
+    return model.decode_at(batch.tensors[2], encoded, batch.tensors[1], batch.tensors[4], context);
   }
 
   /// Mean loss in nats per token, without label smoothing.

@@ -5,6 +5,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/data/synthetic/language_model_text.h"
+#include "heed/nn/transformer.h"
+#include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/train/config/config.h"
@@ -162,6 +164,57 @@ TEST_CASE("language data: validation and test texts of their own are not cut fro
   CHECK(named(scored.scores, "loss") != named(config.task->validate(*model), "loss"));
   Config pieces = lm({files[0], files[1], files[2], {"data.tokenizer", "byte_pair"}});
   CHECK_THAT(said_by_load(pieces), containing("300 pieces"));
+}
+
+TEST_CASE("language data: documents are read as if each were alone") {
+  const DefaultDevice device(any_device());
+  const Scratch scratch;
+  std::string text;
+  for (int i = 0; i < 120; ++i) text += verse(20 + 7 * i % 31, static_cast<uint64_t>(i)) + "\n\n";
+  io::write(scratch / "a.txt", text);
+  Config config = lm({{"data.path", (scratch / "a.txt").string()},
+                      {"data.document_end", "blank_line"},
+                      {"model.position", "learned"},
+                      {"model.max_length", "48"},
+                      {"model.dropout", "0.0"},
+                      {"train.label_smoothing", "0.1"}});
+  const auto module = loaded_model(config);
+  auto& model = dynamic_cast<DecoderOnly&>(*module);
+  convert(model, DType::f64);
+  Rng rng(1);
+  const ForwardContext training{.rng = &rng};
+  const NoGrad no_grad;
+  const Task& task = *config.task;
+  const Batch batch = task.batch(3);
+  REQUIRE(batch.tensors.size() == (default_device == Device::cuda ? 4 : 3));
+  const auto ids = batch[0].to_doubles(), targets = batch[1].to_doubles(), lengths = batch[2].to_doubles();
+  double total = 0, all_tokens = 0;
+  int64_t num_documents = 0;
+  for (size_t at = 0, next = 0; next < lengths.size(); ++next) {
+    const auto length = static_cast<size_t>(lengths[next]);
+    const std::vector<int32_t> own(ids.begin() + at, ids.begin() + at + length),
+        wanted(targets.begin() + at, targets.begin() + at + length);
+    at += length;
+    if (length == 0) continue;  // a GPU gets the same number of them in each batch
+    ++num_documents;
+    const Shape shape{1, static_cast<int64_t>(length)};
+    const Tensor alone = model(Tensor::of<int32_t>(own, shape), {});
+    total += cross_entropy(alone, Tensor::of<int32_t>(wanted, shape), 0.1).item() * lengths[next];
+    all_tokens += lengths[next];
+  }
+  CHECK(num_documents > 8);
+  CHECK(all_tokens == 4 * 48);
+  CHECK(task.loss(model, batch, training).item() == Approx(total / all_tokens).epsilon(1e-10));
+  CHECK(cross_entropy(model(batch[0], {}), batch[1], 0.1).item() != Approx(total / all_tokens).epsilon(1e-4));
+  // Two processes share the windows, and what ends them.
+  double shared = 0;
+  for (const int64_t part : {0, 1}) {
+    const Batch shard = task.shard(3, {part, 2});
+    CHECK(shard.whole_weight == batch.weight);
+    shared += task.loss(model, shard, training).item() * shard.weight;
+  }
+  CHECK(shared / batch.weight == Approx(total / all_tokens).epsilon(1e-10));
+  CHECK(named(task.validate(model), "loss") > 0);
 }
 
 TEST_CASE("language data: what cannot be is refused with the key") {
