@@ -103,6 +103,12 @@ Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
 /// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// linear(x, weights[i], biases[i]) for every i, in one product: weights [out_i, in], biases [out_i] or all
+/// empty. The results [..., out_i] are views of one tensor [..., sum of out_i], and so are their gradients
+/// where an op writes them so. Weights that lie one behind the other, as an optimizer puts them, are read in
+/// place.
+std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights,
+                                std::span<const Tensor> biases);
 /// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases
 /// may be empty. A GPU fuses GELU, its gradient and the gradients of biases into the products.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
