@@ -6,6 +6,7 @@
 
 #include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
+#include "heed/autograd/node.h"
 #include "heed/core/constant_table.h"
 
 namespace heed {
@@ -84,8 +85,14 @@ std::vector<Tensor> results_of(std::span<const Linear* const> layers, const Tens
   }
   const auto num_biases = std::ranges::count_if(biases, [](const Tensor& bias) { return bool(bias); });
   const bool are_alike = num_biases == 0 || num_biases == std::ssize(layers);
-  if (layers.size() > 1 && are_alike) return linear_each(x, weights, biases);
-  for (const Linear* layer : layers) results.push_back((*layer)(x));
+  if (layers.size() == 1 || !are_alike) {
+    for (const Linear* layer : layers) results.push_back((*layer)(x));
+    return results;
+  }
+  results = linear_each(x, weights, biases);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (results[i].node()) results[i].node()->module = layers[i];  // as if each had computed its own
+  }
   return results;
 }
 

@@ -140,11 +140,12 @@ bool any_recorded(std::span<const Tensor> tensors) {
 struct BackOfEach {
   Back back;                   ///< of the layers as one
   std::vector<int64_t> parts;  ///< outputs of each layer
+  DType dtype;                 ///< of the results
 
   Gradients operator()(const PartGradients& dys) const {
     const Layer& layer = back.layer;
     const bool reads_narrow = layer.narrow && back.wanted.weight;
-    const Tensor exact = dys.joined(reads_narrow ? DType::bf16 : layer.dtype), dy = layer.factor(exact);
+    const Tensor exact = dys.joined(reads_narrow ? DType::bf16 : dtype), dy = layer.factor(exact);
     const size_t count = parts.size();
     Gradients gradients(1 + 2 * count);
     if (back.of_x) gradients[0] = back.dx(dy);
@@ -217,8 +218,8 @@ std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights
   launch<kernel::Linear>(y.device(), rows, layer.weight, joined(biases), Tensor(), y, layer.rounding);
   const Wanted wanted{any_recorded(weights), any_recorded(biases)};
   const auto dys = std::make_shared<PartGradients>(shape, columns);
-  const BackOfEach back{{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr},
-                        columns};
+  const BackOfEach back{
+      {layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr}, columns, y.dtype()};
   const Tensor whole = record("linear_each", view::reshape(y, shape), inputs,
                               [back, dys](const Tensor&) { return back(*dys); });
   return column_parts("linear_each", whole, dys);
