@@ -9,6 +9,7 @@
 
 #include "heed/autograd/backward_findings.h"
 #include "heed/autograd/gradient_hooks.h"
+#include "heed/autograd/joint_gradient.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
@@ -350,6 +351,22 @@ Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device dev
   if (input == nullptr || !input->in_arena || !input->fresh) return Tensor(shape, dtype, device);
   input->fresh = false;  // another op, or another input of this one, adds to it
   return input->grad;
+}
+
+Tensor joint_gradient_target(size_t first, size_t count, const Shape& shape, DType dtype, Device device) {
+  Tensor whole;
+  int64_t end = 0;  // of the buffers so far
+  for (size_t i = first; i < first + count; ++i) {
+    const Node* input = running_input(i);
+    const bool follows =
+        input != nullptr && input->in_arena && input->fresh &&
+        (!whole || (input->grad.storage() == whole.storage() && input->grad.offset() == end));
+    if (!follows) return Tensor(shape, dtype, device);
+    if (!whole) whole = input->grad;
+    end = input->grad.offset() + input->grad.size();
+  }
+  for (size_t i = first; i < first + count; ++i) running_input(i)->fresh = false;
+  return whole.seen_as(shape, Strides::contiguous(shape), whole.offset());
 }
 
 void backward(const Tensor& y, const Tensor& dy) {

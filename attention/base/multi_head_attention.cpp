@@ -1,9 +1,13 @@
 // Projections of heads, and helpers that attentions with heads share.
 #include "heed/attention/base/multi_head_attention.h"
 
+#include <algorithm>
+#include <span>
+
 #include "heed/attention/base/grouped_query.h"
 #include "heed/attention/base/head_edits.h"
 #include "heed/autograd/autocast.h"
+#include "heed/autograd/node.h"
 #include "heed/core/constant_table.h"
 
 namespace heed {
@@ -72,24 +76,68 @@ Tensor MultiHeadAttention::ignored_queries(const Tensor& x) const {
                        x.device());
 }
 
+namespace {
+
+/// The results of the layers, which read the same x, in the dtype of their weights: by one product where all
+/// of them have a bias, or none.
+std::vector<Tensor> results_of(std::span<const Linear* const> layers, const Tensor& x) {
+  std::vector<Tensor> weights, biases, results;
+  for (const Linear* layer : layers) {
+    weights.push_back(layer->weight);
+    biases.push_back(layer->bias);
+  }
+  const auto num_biases = std::ranges::count_if(biases, [](const Tensor& bias) { return bool(bias); });
+  const bool are_alike = num_biases == 0 || num_biases == std::ssize(layers);
+  if (layers.size() == 1 || !are_alike) {
+    for (const Linear* layer : layers) results.push_back((*layer)(x, layer->weight.dtype()));
+    return results;
+  }
+  results = linear_each(x, weights, biases, weights[0].dtype());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (results[i].node()) results[i].node()->module = layers[i];  // as if each had computed its own
+  }
+  return results;
+}
+
+bool is_self_attention(const AttentionInput& input) {
+  const Tensor &queries = input.queries, &keys = input.keys;
+  return keys && queries.raw() == keys.raw() && queries.shape() == keys.shape() &&
+         queries.strides() == keys.strides() && queries.node() == keys.node();
+}
+
+}  // namespace
+
+Heads MultiHeadAttention::project(const AttentionInput& input) const {
+  const bool is_joint = project_ != Project::v && is_self_attention(input);
+  const bool are_keys_queries = project_ == Project::shared_qk && !config_.cross;
+  const bool reads_query_layer = is_joint || (project_ == Project::shared_qk && config_.cross);
+  Heads heads;
+  if (project_ == Project::v)
+    heads.q = ignored_queries(input.queries);
+  else if (!is_joint)
+    heads.q = projected(query, input.queries);
+  if (!input.keys) return heads;
+  std::vector<const Linear*> layers;  // of input.keys
+  if (reads_query_layer) layers.push_back(&query);
+  if (project_ == Project::qkv) layers.push_back(&key);
+  layers.push_back(&value);
+  const std::vector<Tensor> results = results_of(layers, input.keys);
+  heads.v = split(results.back());
+  if (is_joint) heads.q = split(results.front());
+  if (project_ == Project::qv || project_ == Project::v)
+    heads.k = heads.v;
+  else
+    heads.k = are_keys_queries ? heads.q : split(results[results.size() - 2]);
+  return heads;
+}
+
 Tensor MultiHeadAttention::forward(const AttentionInput& given) {
   const ModuleScope within(this);
   check_call(given, config_);
   const AttentionInput input = with_finite_padding(given, config_.cross);
   if (!input.keys && input.cache == nullptr)
     fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
-  Heads heads{
-      project_ == Project::v ? ignored_queries(input.queries) : projected(query, input.queries), {}, {}};
-  if (input.keys) {
-    heads.v = projected(value, input.keys);
-    if (project_ == Project::qv || project_ == Project::v)
-      heads.k = heads.v;
-    else if (project_ == Project::shared_qk && !config_.cross)
-      heads.k = heads.q;
-    else
-      heads.k = projected(project_ == Project::qkv ? key : query, input.keys);
-  }
-  heads = normalize_and_rotate(std::move(heads), input);
+  Heads heads = normalize_and_rotate(project(input), input);
   const bool keeps_packed =
       attends_packed(input) && input.context.recorder == nullptr && input.context.editor == nullptr;
   Tensor y;

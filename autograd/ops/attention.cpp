@@ -3,6 +3,7 @@
 
 #include "heed/autograd/autocast.h"
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/column_parts.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/content/tree_node.h"
@@ -124,10 +125,17 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
   }
   const auto vjp = [rq, rk, rv, params, out, lse, has_relative_gradient,
                     has_sink_gradient](const Tensor& dy) -> Gradients {
-    const Tensor dout = rows(dy), dq = gradient_like(rq), dk = gradient_like(rk), dv = gradient_like(rv);
-    kernel::AttentionBackTensors t{
-        .q = rq, .k = rk, .v = rv, .out = out, .lse = lse, .dout = dout, .dq = dq, .dk = dk, .dv = dv};
-    Gradients gradients{dq, dk, dv};
+    const Tensor dout = rows(dy);
+    Gradients gradients = gradients_like({{rq, rk, rv}});
+    kernel::AttentionBackTensors t{.q = rq,
+                                   .k = rk,
+                                   .v = rv,
+                                   .out = out,
+                                   .lse = lse,
+                                   .dout = dout,
+                                   .dq = gradients[0],
+                                   .dk = gradients[1],
+                                   .dv = gradients[2]};
     if constexpr (is_dense) {
       if (has_relative_gradient) t.drelative = empty_like(params.relative);
     }

@@ -1,9 +1,15 @@
 // Linear layers, and two of them with GELU between.
 #include "heed/core/kernels/gemm/linear.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "heed/autograd/autocast.h"
+#include "heed/autograd/bf16_shadow.h"
 #include "heed/autograd/bf16_weights.h"
+#include "heed/autograd/joint_gradient.h"
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/column_parts.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
@@ -30,6 +36,12 @@ void check_linear(const char* op, const Tensor& x, const Tensor& weight, const T
   if (bias) agree(op, weight, bias);
 }
 
+void check_result(const char* op, const Tensor& weight, DType result) {
+  if (result != weight.dtype() && (result != DType::bf16 || weight.dtype() != DType::f32))
+    fail(op, ": a result of ", result, " with a weight of ", weight.dtype(),
+         ". It must be that type, or bf16 where the weight is f32.");
+}
+
 /// x [..., width] as [N, width], detached from the graph.
 Tensor flat(const Tensor& x) {
   const int64_t width = x.extent(-1);
@@ -47,6 +59,8 @@ struct Layer {
     constexpr int64_t min_extent = kernel::min_rounded_extent;
     narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu &&
              rows >= min_extent && w.extent(0) >= min_extent && w.extent(1) >= min_extent;
+    const Tensor rounded = narrow ? Bf16Shadow::of(weight) : Tensor();
+    if (rounded) weight = rounded;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
   }
   /// x as the products read it: rounded to bf16 where `narrow`.
@@ -107,12 +121,63 @@ struct Back {
   Gradients operator()(const Tensor& exact) const {  // [N, out]
     const Tensor dy = layer.factor(exact);
     Gradients gradients(3);
-    if (of_x) {
-      const Tensor dx = empty_as(dy, Shape{exact.extent(0), layer.weight.extent(1)}, dtype);
-      launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), dx, Tensor(), layer.rounding);
-      gradients[0] = view::reshape(dx, from);
-    }
+    if (of_x) gradients[0] = dx(dy);
     weight_gradients(layer, wanted, dy, exact, rows, gradients, 1);
+    return gradients;
+  }
+  /// The gradient of x from dy as the products read it.
+  Tensor dx(const Tensor& dy) const {
+    const Tensor to = empty_as(dy, Shape{dy.extent(0), layer.weight.extent(1)}, dtype);
+    launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), to, Tensor(), layer.rounding);
+    return view::reshape(to, from);
+  }
+};
+
+/// The parts along axis 0 as one tensor: in place where they are adjacent(), else copied; empty where the
+/// first one is.
+Tensor joined(std::span<const Tensor> parts) {
+  if (!parts.front()) return {};
+  if (const Tensor whole = adjacent(parts)) return whole;
+  std::vector<Tensor> constants;
+  for (const Tensor& part : parts) constants.push_back(part.detach());
+  return concat(constants, 0);
+}
+
+bool any_recorded(std::span<const Tensor> tensors) {
+  return std::ranges::any_of(tensors, [](const Tensor& x) { return x.node() != nullptr; });
+}
+
+/// Back of several layers in one product. The vjp's inputs are x, all weights and all biases.
+struct BackOfEach {
+  Back back;                   ///< of the layers as one
+  std::vector<int64_t> parts;  ///< outputs of each layer
+  DType dtype;                 ///< of the results
+
+  Gradients operator()(const PartGradients& dys) const {
+    const Layer& layer = back.layer;
+    const bool reads_narrow = layer.narrow && back.wanted.weight;
+    const Tensor exact = dys.joined(reads_narrow ? DType::bf16 : dtype), dy = layer.factor(exact);
+    const size_t count = parts.size();
+    Gradients gradients(1 + 2 * count);
+    if (back.of_x) gradients[0] = back.dx(dy);
+    Tensor dweight, dbias;
+    if (back.wanted.weight) {
+      dweight = joint_gradient_target(1, count, layer.weight.shape(), layer.dtype, dy.device());
+      if (back.wanted.bias)
+        dbias = joint_gradient_target(1 + count, count, Shape{dweight.extent(0)}, layer.dtype, dy.device());
+      launch<kernel::LinearWeightBack>(dy.device(), dy, back.rows, dweight, dbias, layer.rounding);
+    } else if (back.wanted.bias) {
+      dbias =
+          joint_gradient_target(1 + count, count, Shape{layer.weight.extent(0)}, layer.dtype, dy.device());
+      launch<kernel::Sum>(dy.device(), exact, view::reshape(dbias, Shape{1, dbias.size()}));
+    }
+    int64_t begin = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t end = begin + parts[i];
+      if (dweight) gradients[1 + i] = view::slice(dweight, 0, begin, end);
+      if (dbias) gradients[1 + count + i] = view::slice(dbias, 0, begin, end);
+      begin = end;
+    }
     return gradients;
   }
 };
@@ -125,9 +190,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType result) {
   check_linear("linear", x, weight, bias);
-  if (result != weight.dtype() && (result != DType::bf16 || weight.dtype() != DType::f32))
-    fail("linear: a result of ", result, " with a weight of ", weight.dtype(),
-         ". It must be that type, or bf16 where the weight is f32.");
+  check_result("linear", weight, result);
   const Tensor given = flat(x);  // [N, in]
   const Layer layer(weight, given.extent(0), product_rounding());
   const Tensor rows = layer.factor(given);
@@ -139,6 +202,48 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType r
   const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.dtype(), x.node() != nullptr};
   return record("linear", view::reshape(y, shape), {&x, &weight, &bias},
                 [back](const Tensor& dy) { return back(flat(dy)); });
+}
+
+std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights,
+                                std::span<const Tensor> biases, DType result) {
+  if (weights.empty() || weights.size() != biases.size())
+    fail("linear_each: ", weights.size(), " weights and ", biases.size(),
+         " biases. Give at least one weight, and a bias for each; all biases may be empty.");
+  std::vector<Tensor> inputs{x};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  inputs.insert(inputs.end(), biases.begin(), biases.end());
+  std::vector<int64_t> columns;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    check_linear("linear_each", x, weights[i], biases[i]);
+    if (bool(biases[i]) != bool(biases[0]))
+      fail("linear_each: weight ", i, " has ", biases[i] ? "a" : "no", " bias, weight 0 has ",
+           biases[0] ? "one" : "none", ". Give all of them one, or none.");
+    columns.push_back(weights[i].extent(0));
+  }
+  check_result("linear_each", weights[0], result);
+  // Without gradients, copying weights that lie apart is not worth it, and layers may have copies in bf16.
+  const bool is_recorded = recording() && any_recorded(inputs);
+  if (!is_recorded && (bf16_copy(weights[0]) != nullptr || !adjacent(weights))) {
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < weights.size(); ++i) parts.push_back(linear(x, weights[i], biases[i], result));
+    return parts;
+  }
+  const Tensor given = flat(x), weight = joined(weights);
+  const Layer layer(weight, given.extent(0), product_rounding());
+  const Tensor rows = layer.factor(given);
+  Shape shape = x.shape();
+  shape[-1] = weight.extent(0);
+  const Tensor y = empty_as(given, Shape{given.extent(0), weight.extent(0)}, result);  // [N, sum of out]
+  launch<kernel::Linear>(y.device(), rows, layer.weight, joined(biases), Tensor(), y, layer.rounding);
+  const Wanted wanted{any_recorded(weights), any_recorded(biases)};
+  const auto dys = std::make_shared<PartGradients>(shape, columns);
+  const BackOfEach back{
+      {layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.dtype(), x.node() != nullptr},
+      columns,
+      result};
+  const Tensor whole = record("linear_each", view::reshape(y, shape), inputs,
+                              [back, dys](const Tensor&) { return back(*dys); });
+  return column_parts("linear_each", whole, dys);
 }
 
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,

@@ -3,6 +3,7 @@
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/column_parts.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
@@ -48,6 +49,28 @@ Shape state_shape(const char* op, int64_t batch, const Tensor& x, int64_t dv,
   return Shape{batch, x.extent(1), features, dv + 1};
 }
 
+/// polynomial_attention() of the sums over all keys, for queries that see all of them. One op, so that the
+/// gradients of q, k and v are written where linear_each() reads them.
+Tensor attention_by_sums(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialParams& params) {
+  constexpr const char* op = "polynomial_attention";
+  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
+  const int64_t batch = batch_of(op, q, params.queries),
+                longest = params.queries ? params.queries.longest : q.extent(2);
+  const Tensor state = empty_like(k, state_shape(op, batch, k, v.extent(3), params));
+  launch<kernel::PolynomialSums>(k.device(), rk, rv, params, state);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  const Tensor sums = empty_like(q, Shape{batch, q.extent(1), longest});
+  const kernel::PolynomialInputs x{.q = rq, .k = {}, .v = {}, .start = state};
+  launch<kernel::PolynomialAttention>(q.device(), x, params, out, sums);
+  return record(op, out, {&q, &k, &v}, [x, rk, rv, params, out, sums](const Tensor& dout) -> Gradients {
+    Gradients d = gradients_like({{x.q, rk, rv}});
+    const kernel::PolynomialInputs dx{.q = d[0], .k = {}, .v = {}, .start = empty_like(x.start)};
+    launch<kernel::PolynomialAttentionBack>(rk.device(), x, params, out, sums, rows(dout), dx);
+    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, params, dx.start, d[1], d[2]);
+    return d;
+  });
+}
+
 }  // namespace
 
 Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams& given) {
@@ -58,9 +81,9 @@ Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialParams&
   const Tensor state = empty_like(k, state_shape("polynomial_sums", batch, k, v.extent(3), params));
   launch<kernel::PolynomialSums>(k.device(), rk, rv, params, state);
   return record("polynomial_sums", state, {&k, &v}, [rk, rv, params](const Tensor& dstate) -> Gradients {
-    const Tensor dk = heads_like(rk), dv = heads_like(rv);
-    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, params, contiguous(dstate.detach()), dk, dv);
-    return {dk, dv};
+    Gradients d = gradients_like({{rk, rv}});
+    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, params, contiguous(dstate.detach()), d[0], d[1]);
+    return d;
   });
 }
 
@@ -83,10 +106,9 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
     const int64_t longest = params.keys ? params.keys.longest : k.extent(2);
     const bool dense = !start && kernel::prefers_dense_polynomial(longest, k.extent(3), params);
     params.path = dense ? PolynomialPath::dense : PolynomialPath::factored;
-    if (!dense && !params.causal) {
-      const Tensor sums = polynomial_sums(k, v, params);
-      return polynomial_attention(q, Tensor(), Tensor(), params, start ? start + sums : sums);
-    }
+    if (!dense && !params.causal && !start) return attention_by_sums(q, k, v, params);
+    if (!dense && !params.causal)
+      return polynomial_attention(q, Tensor(), Tensor(), params, start + polynomial_sums(k, v, params));
   } else if (!start) {
     fail("polynomial_attention: neither keys nor sums over keys. Give one of them.");
   }
@@ -110,10 +132,9 @@ Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   if (k) inputs.insert(inputs.end(), {k, v});
   if (start) inputs.push_back(start);
   return record("polynomial_attention", out, inputs, [x, params, out, sums](const Tensor& dout) -> Gradients {
-    const kernel::PolynomialInputs dx{.q = heads_like(x.q),
-                                      .k = heads_like(x.k),
-                                      .v = heads_like(x.v),
-                                      .start = x.start ? empty_like(x.start) : x.start};
+    const std::vector<Tensor> d = gradients_like({{x.q, x.k, x.v}});
+    const kernel::PolynomialInputs dx{
+        .q = d[0], .k = d[1], .v = d[2], .start = x.start ? empty_like(x.start) : x.start};
     launch<kernel::PolynomialAttentionBack>(x.q.device(), x, params, out, sums, rows(dout), dx);
     Gradients gradients{dx.q};
     if (dx.k) gradients.insert(gradients.end(), {dx.k, dx.v});

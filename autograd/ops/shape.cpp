@@ -13,8 +13,35 @@ Tensor contiguous(const Tensor& x) {
   return record("contiguous", y, {&x}, [](const Tensor& dy) -> Gradients { return {dy}; });
 }
 
-Tensor reshape(const Tensor& x, const Shape& shape) {
+namespace {
+
+/// x [..., n m] with gaps between rows as [..., n, m], or the reverse: a view; empty for other shapes.
+Tensor with_last_axis_cut(const Tensor& x, const Shape& shape) {
+  const bool cuts = shape.rank() == x.rank() + 1;
+  const Shape &longer = cuts ? shape : x.shape(), &shorter = cuts ? x.shape() : shape;
+  if (longer.rank() != shorter.rank() + 1 || x.rank() < 1 || x.strides()[-1] != 1) return {};
+  const int64_t kept = shorter.rank() - 1, width = longer[-1];
+  for (int64_t axis = 0; axis < kept; ++axis) {
+    if (longer[axis] != shorter[axis]) return {};
+  }
+  if (!cuts && longer[kept] > 1 && x.strides()[kept] != width) return {};
+  Strides strides;
+  for (int64_t axis = 0; axis < kept; ++axis) strides.push_back(x.strides()[axis]);
+  if (cuts) strides.push_back(width);
+  strides.push_back(1);
+  return x.seen_as(shape, strides, x.offset());
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& given) {
   check_not_empty("reshape", x);
+  const Shape shape = resolved(given, x.size());
+  const Tensor viewed = x.contiguous() ? Tensor() : with_last_axis_cut(x, shape);
+  if (viewed) {
+    return record("reshape", viewed, {&x},
+                  [from = x.shape()](const Tensor& dy) -> Gradients { return {reshape(dy, from)}; });
+  }
   const Tensor dense = contiguous(x);
   return record("reshape", view::reshape(dense, shape), {&dense},
                 [from = x.shape()](const Tensor& dy) -> Gradients { return {reshape(dy, from)}; });

@@ -71,6 +71,18 @@ Plain transformed(const Plains& x) {  // x W^T + bias
   return y;
 }
 
+Plain beside(const Plain& a, const Plain& b) {  // along the last axis
+  const int64_t left = a.extent(-1), right = b.extent(-1);
+  Shape shape = a.shape;
+  shape[-1] = left + right;
+  Plain y(shape);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t row = i / (left + right), column = i % (left + right);
+    y[i] = column < left ? a[row * left + column] : b[row * right + column - left];
+  }
+  return y;
+}
+
 Plain bent(Plain x) {  // GELU by tanh
   for (int64_t i = 0; i < x.size(); ++i) {
     const double at = x[i];
@@ -334,6 +346,28 @@ std::vector<OpCase> products() {
        .large = {{305, 96}, {130, 96}},
        .apply = [](Inputs x) { return linear(x[0], x[1], Tensor()); },
        .reference = transformed,
+       .looser = 4,
+       .looser_gradient = 20},
+      {.op = "unstack(x)",
+       .shapes = {{{3, 4}}, {{1, 2, 3}}, {{2, 1}}},
+       .large = {{23, 61, 17}},
+       .apply = [](Inputs x) { return stack(unstack(x[0]), 0); },
+       .reference = [](const Plains& x) { return x[0]; }},
+      {.op = "linear_each(x, weights, biases, result)",
+       .shapes = {{{3, 4}, {5, 4}, {2, 4}, {5}, {2}},
+                  {{2, 3, 4}, {2, 4}, {3, 4}, {2}, {3}},
+                  {{4}, {3, 4}, {1, 4}, {3}, {1}},
+                  {{0, 3}, {2, 3}, {2, 3}, {2}, {2}}},
+       .large = {{5, 61, 96}, {130, 96}, {64, 96}, {130}, {64}},
+       .apply =
+           [](Inputs x) {
+             return concat(linear_each(x[0], std::vector{x[1], x[2]}, std::vector{x[3], x[4]}, x[1].dtype()),
+                           -1);
+           },
+       .reference =
+           [](const Plains& x) {
+             return beside(transformed({x[0], x[1], x[3]}), transformed({x[0], x[2], x[4]}));
+           },
        .looser = 4,
        .looser_gradient = 20},
       {.op = "feed_forward(x, up, up_bias, down, down_bias)",

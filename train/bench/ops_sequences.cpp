@@ -29,7 +29,7 @@ void reductions(Ops& ops, Rng& rng) {
            [&] { launch<kernel::MaxBack>(default_device, places, rows, dx); });
   ops.time("cumulative sum", n, 1, 1,
            [&] { launch<kernel::CumulativeSum>(default_device, x, 1, false, dx); });
-  ops.time("sum of squares", n, 1, 0, [&] { launch<kernel::SquareSum>(default_device, x, total); });
+  ops.time("sum of squares", n, 1, 0, [&] { launch<kernel::SquareSum>(default_device, x, Tensor(), total); });
 }
 
 /// Four heads of 64 over a long sequence, as in attention with hashing, segments and trees.

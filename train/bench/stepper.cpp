@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "heed/autograd/bf16_shadow.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/distributed/single_process.h"
 
@@ -43,6 +44,7 @@ void Stepper::run_eagerly(int64_t step) {
 void Stepper::begin() { optimizer_.begin_step(work_.config->train.schedule.learning_rate); }
 
 void Stepper::forward_backward(const Batch& batch) {
+  const Bf16Shadow weights(optimizer_.values());
   const Tensor loss = work_.loss(batch, {.rng = &rng_});
   backward(loss);
   const Tensor losses[] = {loss.detach()};

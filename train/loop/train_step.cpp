@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "heed/autograd/bf16_shadow.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
@@ -83,7 +84,11 @@ void TrainStep::compute(StepBatches& batches, double rate, std::optional<double>
 }
 
 void TrainStep::forward_backward_update(StepBatches& batches) {
-  const std::vector<Tensor> losses = passes_->run(context(), batches, is_first_);
+  std::vector<Tensor> losses;
+  {
+    const Bf16Shadow weights(optimizer_.values());
+    losses = passes_->run(context(), batches, is_first_);
+  }
   optimizer_.update(losses);
   // Losses and norm go into one tensor, so that one copy to the host reads them.
   int64_t count = 0;

@@ -10,7 +10,6 @@
 #include "heed/autograd/backward_findings.h"
 #include "heed/core/io/hash.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/kernels/elementwise/moving_average.h"
 #include "heed/core/kernels/elementwise/optimizer_update.h"
@@ -20,13 +19,21 @@
 namespace heed {
 namespace {
 
-/// x = min(max(x, -bound), bound).
-void clamp(const Tensor& x, double bound) {
-  const Tensor least = view::expand(Tensor::full(Shape{1}, -bound, x.dtype(), x.device()), x.shape());
-  launch<kernel::Zip<Maximum>>(x.device(), x, least, x);
-  launch<kernel::Affine>(x.device(), x, -1.0, 0.0, x);
-  launch<kernel::Zip<Maximum>>(x.device(), x, least, x);
-  launch<kernel::Affine>(x.device(), x, -1.0, 0.0, x);
+/// The losses of a step as one contiguous tensor of this dtype; empty where there are none.
+Tensor joined(std::span<const Tensor> losses, DType dtype) {
+  if (losses.empty()) return {};
+  int64_t size = 0;
+  for (const Tensor& loss : losses) size += loss.size();
+  const Tensor& first = losses.front();
+  if (losses.size() == 1 && first.dtype() == dtype && first.contiguous()) return first;
+  const Tensor all(Shape{size}, dtype, first.device());
+  int64_t at = 0;
+  for (const Tensor& loss : losses) {
+    launch<kernel::Copy>(all.device(), loss,
+                         all.seen_as(loss.shape(), Strides::contiguous(loss.shape()), at));
+    at += loss.size();
+  }
+  return all;
 }
 
 // Every parameter starts on a cache line, so that rows stay aligned.
@@ -217,14 +224,9 @@ void Optimizer::check_finite(double rate) {
 void Optimizer::begin_step(double rate, std::optional<double> momentum) {
   const Device device = values_.device();
   const double default_momentum = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const auto write = [&](int64_t place, double value) {
-      launch<kernel::Fill>(device, view::slice(states_[i], 0, place, place + 1), value);
-    };
-    write(0, rate * rates_[i]);
-    write(1, static_cast<double>(steps_));
-    write(3, momentum.value_or(default_momentum));
-  }
+  for (size_t i = 0; i < states_.size(); ++i)
+    launch<kernel::BeginOptimizerStep>(device, states_[i], rate * rates_[i], steps_,
+                                       momentum.value_or(default_momentum));
 }
 
 void Optimizer::end_step() {
@@ -245,21 +247,13 @@ void Optimizer::measure(std::span<const Tensor> losses) {
     if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
   }
   const Tensor squares = squared_norm();
-  launch<kernel::SquareSum>(device, gradients_, squares);
-  for (const Tensor& loss : losses) {  // adds 0, or NaN
-    const Tensor zero(Shape{1}, DType::f64, device);
-    launch<kernel::SquareSum>(device, loss, zero);
-    launch<kernel::Affine>(device, zero, 0.0, 0.0, zero);
-    launch<kernel::Accumulate>(device, zero, squares);
-  }
+  launch<kernel::SquareSum>(device, gradients_, joined(losses, gradients_.dtype()), squares);
   for (size_t i = 1; i < states_.size(); ++i)
     launch<kernel::Copy>(device, squares, view::slice(states_[i], 0, 2, 3));
 }
 
 void Optimizer::apply() {
   const NoGrad no_grad;
-  // Non-finite elements are already in the sum of squares, so they may be clipped now.
-  if (options_.grad_clip_value > 0) clamp(gradients_, options_.grad_clip_value);
   for (const Range& range : ranges_) update(range);
   if (average_) launch<kernel::MovingAverage>(values_.device(), values_, states_[0], options_.ema, average_);
 }
@@ -270,13 +264,14 @@ void Optimizer::update(const Range& range) {
   const auto part = [&](const Tensor& x) { return view::slice(x, 0, range.begin, range.end); };
   if (options_.kind == OptimizerKind::sgd) {
     launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state, range.decay,
-                        options_.grad_clip);
+                        options_.grad_clip_value, options_.grad_clip);
   } else {
     launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state,
                           kernel::AdamWConstants{.beta2 = options_.beta2,
                                                  .epsilon = options_.epsilon,
                                                  .decay = range.decay,
                                                  .decoupled = options_.kind == OptimizerKind::adamw,
+                                                 .clip_value = options_.grad_clip_value,
                                                  .clip = options_.grad_clip});
   }
 }
@@ -324,7 +319,7 @@ double Optimizer::gradient_norm() const { return std::sqrt(squared_norm().item()
 
 double Optimizer::value_norm() const {
   const Tensor sum(Shape{1}, DType::f64, values_.device());
-  launch<kernel::SquareSum>(values_.device(), values_, sum);
+  launch<kernel::SquareSum>(values_.device(), values_, Tensor(), sum);
   return std::sqrt(sum.item());
 }
 

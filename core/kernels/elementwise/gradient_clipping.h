@@ -1,4 +1,4 @@
-// Clipping of the gradient by its norm over all parameters, for the CPU and the device.
+// Clipping of the gradient, by its norm over all parameters and of each element, for the CPU and the device.
 #pragma once
 
 #include <cmath>
@@ -17,6 +17,18 @@ struct GradientNorm {
     const double norm = std::sqrt(square_sum);
     return max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
   }
+};
+
+/// Cuts elements of the gradient to +-bound; NaN stays.
+template <class T>
+struct CutElement {
+  T bound;
+
+  /// `clip_value`: the bound, or 0 for none.
+  HEED_BOTH static CutElement to(double clip_value) {
+    return {clip_value > 0 ? static_cast<T>(clip_value) : static_cast<T>(HUGE_VAL)};
+  }
+  HEED_BOTH T operator()(T x) const { return x > bound ? bound : x < -bound ? -bound : x; }
 };
 
 }  // namespace heed::kernel

@@ -8,6 +8,13 @@
 
 namespace heed::kernel {
 
+/// Writes three of the four numbers.
+template <>
+void BeginOptimizerStep::cpu<target_isa>(const Tensor& state, double rate, int64_t steps_done,
+                                         double momentum) {
+  OptimizerState::of(state)->begin(rate, steps_done, momentum);
+}
+
 /// Applies AdamWUpdate to every element. One task is a run of elements.
 template <>
 void AdamW::cpu<target_isa>(const Tensor& values, const Tensor& gradient, const Tensor& first,
@@ -29,11 +36,11 @@ void AdamW::cpu<target_isa>(const Tensor& values, const Tensor& gradient, const 
 /// Applies SgdUpdate to every element. One task is a run of elements.
 template <>
 void Sgd::cpu<target_isa>(const Tensor& values, const Tensor& gradient, const Tensor& velocity,
-                          const Tensor& state, double decay, double clip) {
+                          const Tensor& state, double decay, double clip_value, double clip) {
   const OptimizerState& optimizer = *OptimizerState::of(state);
   if (!optimizer.gradient_norm.is_finite()) return;
   visit_float("sgd", values.dtype(), [&]<class T>(Type<T>) {
-    const SgdUpdate<T> update(optimizer, decay, clip);
+    const SgdUpdate<T> update(optimizer, decay, clip_value, clip);
     T *value = values.data<T>(), *v = velocity.data<T>();
     const T* grad = gradient.data<T>();
     parallel_rows(values.size(), light_grain, [&](int64_t begin, int64_t end) {

@@ -60,12 +60,23 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     sgd_step(T* value, const T* gradient, T* velocity, int64_t count, const OptimizerState* state,
-             double decay, double clip, bool aligned) {
+             double decay, double clip_value, double clip, bool aligned) {
   if (!state->gradient_norm.is_finite()) return;
-  update_elements(count, aligned, SgdUpdate<T>(*state, decay, clip), value, gradient, velocity);
+  update_elements(count, aligned, SgdUpdate<T>(*state, decay, clip_value, clip), value, gradient, velocity);
+}
+
+/// OptimizerState::begin(), by one thread.
+__global__ void begin_optimizer_step(OptimizerState* state, double rate, int64_t steps_done,
+                                     double momentum) {
+  state->begin(rate, steps_done, momentum);
 }
 
 }  // namespace
+
+/// Writes three of the four numbers.
+void BeginOptimizerStep::cuda(const Tensor& state, double rate, int64_t steps_done, double momentum) {
+  cuda::run(begin_optimizer_step, {dim3(1), dim3(1)}, OptimizerState::of(state), rate, steps_done, momentum);
+}
 
 /// Applies AdamWUpdate to every element.
 void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -83,14 +94,14 @@ void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& fir
 
 /// Applies SgdUpdate to every element.
 void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-               double decay, double clip) {
+               double decay, double clip_value, double clip) {
   visit_float("sgd", values.dtype(), [&]<class T>(Type<T>) {
     T *value = values.data<T>(), *v = velocity.data<T>();
     const T* grad = gradient.data<T>();
     const bool aligned =
         cuda::packs<pack_size>(value) && cuda::packs<pack_size>(grad) && cuda::packs<pack_size>(v);
     cuda::run(sgd_step<T>, cuda::grid_over(ceil_div(values.size(), pack_size)), value, grad, v, values.size(),
-              OptimizerState::of(state), decay, clip, aligned);
+              OptimizerState::of(state), decay, clip_value, clip, aligned);
   });
   Count::add(values.size());
 }

@@ -16,8 +16,14 @@ struct OptimizerState {
   GradientNorm gradient_norm;
   double beta1_or_momentum;
 
-  static const OptimizerState* of(const Tensor& state) {
-    return reinterpret_cast<const OptimizerState*>(state.data<double>());
+  static OptimizerState* of(const Tensor& state) {
+    return reinterpret_cast<OptimizerState*>(state.data<double>());
+  }
+  /// Writes what BeginOptimizerStep writes.
+  HEED_BOTH void begin(double rate, int64_t steps, double momentum) {
+    learning_rate = rate;
+    steps_done = static_cast<double>(steps);
+    beta1_or_momentum = momentum;
   }
 };
 
@@ -26,6 +32,7 @@ struct OptimizerState {
 /// v_hat = v / (1 - beta2^t) and g is the clipped gradient. Adam adds decay value to g instead.
 template <class T>
 struct AdamWUpdate {
+  CutElement<T> cut;
   T clip_scale, beta1, beta2, one_minus_beta1, one_minus_beta2;
   T step_size;                 ///< learning_rate / (1 - beta1^t)
   T second_moment_correction;  ///< 1 / sqrt(1 - beta2^t)
@@ -34,6 +41,7 @@ struct AdamWUpdate {
   AdamWUpdate() = default;
   HEED_BOTH AdamWUpdate(const OptimizerState& state, const AdamWConstants& constants) {
     const double t = state.steps_done + 1, beta1_f64 = state.beta1_or_momentum;
+    cut = CutElement<T>::to(constants.clip_value);
     clip_scale = static_cast<T>(state.gradient_norm.clip_scale(constants.clip));
     beta1 = static_cast<T>(beta1_f64);
     beta2 = static_cast<T>(constants.beta2);
@@ -46,7 +54,7 @@ struct AdamWUpdate {
     gradient_decay = static_cast<T>(constants.decoupled ? 0 : constants.decay);
   }
   HEED_BOTH void operator()(T& value, T gradient, T& m, T& v) const {
-    const T g = clip_scale * gradient + gradient_decay * value;
+    const T g = clip_scale * cut(gradient) + gradient_decay * value;
     m = beta1 * m + one_minus_beta1 * g;
     v = beta2 * v + one_minus_beta2 * g * g;
     value =
@@ -58,15 +66,17 @@ struct AdamWUpdate {
 /// gradient.
 template <class T>
 struct SgdUpdate {
+  CutElement<T> cut;
   T learning_rate, clip_scale, momentum, decay;
 
-  HEED_BOTH SgdUpdate(const OptimizerState& state, double weight_decay, double max_norm)
-      : learning_rate(static_cast<T>(state.learning_rate)),
+  HEED_BOTH SgdUpdate(const OptimizerState& state, double weight_decay, double clip_value, double max_norm)
+      : cut(CutElement<T>::to(clip_value)),
+        learning_rate(static_cast<T>(state.learning_rate)),
         clip_scale(static_cast<T>(state.gradient_norm.clip_scale(max_norm))),
         momentum(static_cast<T>(state.beta1_or_momentum)),
         decay(static_cast<T>(weight_decay)) {}
   HEED_BOTH void operator()(T& value, T gradient, T& velocity) const {
-    velocity = momentum * velocity + clip_scale * gradient + decay * value;
+    velocity = momentum * velocity + clip_scale * cut(gradient) + decay * value;
     value -= learning_rate * velocity;
   }
 };

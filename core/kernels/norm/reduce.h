@@ -36,11 +36,12 @@ struct CumulativeSum {
   static void cuda(const Tensor& x, int64_t axis, bool reverse, const Tensor& y);
 };
 
-/// total (f64 [1]) = sum of squares of x, contiguous.
+/// total (f64 [1]) = sum of squares of x, contiguous; NaN where a number of `checked` is not finite.
+/// `checked` has the dtype of x and is contiguous, or empty.
 struct SquareSum {
   template <Isa>
-  static void cpu(const Tensor& x, const Tensor& total);
-  static void cuda(const Tensor& x, const Tensor& total);
+  static void cpu(const Tensor& x, const Tensor& checked, const Tensor& total);
+  static void cuda(const Tensor& x, const Tensor& checked, const Tensor& total);
 };
 
 }  // namespace heed::kernel

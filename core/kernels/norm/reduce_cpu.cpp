@@ -277,7 +277,7 @@ void CumulativeSum::cpu<target_isa>(const Tensor& x, int64_t axis, bool reverse,
 
 /// total = sum of x^2, in double. One task is a run of elements; its sums are added in order.
 template <>
-void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& total) {
+void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& checked, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
     const T* xs = x.data<T>();
     constexpr int64_t grain = 4 * light_grain;
@@ -296,7 +296,10 @@ void SquareSum::cpu<target_isa>(const Tensor& x, const Tensor& total) {
       for (; i < end; ++i) sum += static_cast<double>(xs[i]) * static_cast<double>(xs[i]);
       sums[begin / grain] = sum;
     });
-    *total.data<double>() = lanes::long_sum(sums, tasks);
+    double sum = lanes::long_sum(sums, tasks);
+    for (int64_t i = 0; checked && i < checked.size(); ++i)
+      sum += 0 * static_cast<double>(checked.data<T>()[i]);  // 0, or NaN
+    *total.data<double>() = sum;
   });
   Count::add(x.size());
 }

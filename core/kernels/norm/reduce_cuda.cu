@@ -263,11 +263,14 @@ __global__ void square_sum(int64_t size, int64_t elements_per_block, const T* x,
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-/// total = sum of `count` sums, by one block.
-__global__ void add_block_sums(int64_t count, const double* sums, double* total) {
+/// total = sum of `count` sums, or NaN where one of the numbers `checked` is not finite; by one block.
+template <class T>
+__global__ void add_block_sums(int64_t count, const double* sums, int64_t num_checked, const T* checked,
+                               double* total) {
   __shared__ double scratch[lanes];
   double sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
+  for (int64_t i = threadIdx.x; i < num_checked; i += blockDim.x) sum += 0 * static_cast<double>(checked[i]);
   sum = cuda::block_sum(sum, scratch);
   if (threadIdx.x == 0) *total = sum;
 }
@@ -340,13 +343,14 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
 }
 
 /// total = sum of x^2: one block per run of at least 8192 elements, then one block adds their sums.
-void SquareSum::cuda(const Tensor& x, const Tensor& total) {
+void SquareSum::cuda(const Tensor& x, const Tensor& checked, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&]<class T>(Type<T>) {
     const int64_t size = x.size(), blocks = std::clamp<int64_t>(ceil_div(size, 8192), 1, 1024);
     const Tensor sums(Shape{blocks}, DType::f64, Device::cuda);
     cuda::run(square_sum<T>, {dim3(static_cast<unsigned>(blocks)), dim3(256)}, size, ceil_div(size, blocks),
               x.data<T>(), sums.data<double>());
-    cuda::run(add_block_sums, {dim3(1), dim3(256)}, blocks, sums.data<double>(), total.data<double>());
+    cuda::run(add_block_sums<T>, {dim3(1), dim3(256)}, blocks, sums.data<double>(),
+              checked ? checked.size() : 0, checked ? checked.data<T>() : nullptr, total.data<double>());
   });
   Count::add(x.size());
 }

@@ -5,6 +5,7 @@
 
 #include "heed/attention/variant.h"
 #include "heed/autograd/node.h"
+#include "heed/autograd/tape.h"
 #include "heed/tests/catch.h"
 
 namespace heed {
@@ -53,6 +54,42 @@ TEST_CASE("layer: initial weights as the host wants them") {
   CHECK(deviation(multi_head(*attention).output.weight) == Approx(0.005).epsilon(0.03));
   const auto xavier = made({.d_model = 128, .heads = 4});
   CHECK(deviation(multi_head(*xavier).value.weight) == Approx(std::sqrt(2.0 / 256)).epsilon(0.03));
+}
+
+TEST_CASE("layer: projections in one product are those of each") {
+  for (const AttentionConfig& config :
+       {AttentionConfig{.d_model = 8, .heads = 4}, AttentionConfig{.d_model = 8, .heads = 4, .kv_heads = 2},
+        AttentionConfig{.d_model = 8, .heads = 2, .query_bias = true, .key_bias = true, .value_bias = true},
+        AttentionConfig{.d_model = 8, .heads = 2, .query_bias = true},
+        AttentionConfig{.d_model = 8, .heads = 2, .cross = true}}) {
+    const auto attention = made(config);
+    MultiHeadAttention& layer = multi_head(*attention);
+    const Tensor x = leaf(random(Shape{2, 5, 8}, 2)), memory = leaf(random(Shape{2, 7, 8}, 3));
+    const Tensor& keys = config.cross ? memory : x;
+    const AttentionInput input{.queries = x, .keys = keys};
+    const auto run = [&](const auto& forward) {
+      for (const Named& one : parameters(layer)) one.tensor->node()->grad = Tensor();
+      x.node()->grad = memory.node()->grad = Tensor();
+      const Tensor y = forward();
+      backward(sum(square(y)));
+      std::vector<std::vector<double>> out{y.to_doubles(), grad_of(x).to_doubles()};
+      for (const Named& one : parameters(layer)) out.push_back(grad_of(*one.tensor).to_doubles());
+      return out;
+    };
+    const auto found = run([&] { return layer.forward(input); });
+    const auto expected = run([&] {
+      const auto heads = [&](const Tensor& y) {
+        return transpose(reshape(y, Shape{2, y.extent(1), -1, 8 / config.heads}), 1, 2);
+      };
+      const Tensor y =
+          layer.on_heads({heads(layer.query(x)), heads(layer.key(keys)), heads(layer.value(keys))}, input);
+      return layer.output(reshape(transpose(y, 1, 2), Shape{2, 5, 8}));
+    });
+    for (size_t i = 0; i < expected.size(); ++i) {
+      for (size_t j = 0; j < expected[i].size(); ++j)
+        CHECK(found[i][j] == Approx(expected[i][j]).epsilon(1e-5).margin(1e-6));
+    }
+  }
 }
 
 TEST_CASE("layer: a memory grows in place without a tape, and keeps history with one") {

@@ -2,6 +2,8 @@
 #include "heed/core/kernels/elementwise/optimizer_update.h"
 #include "heed/core/launch.h"
 
+#include <algorithm>
+
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/tests/core/numbers.h"
 
@@ -12,7 +14,7 @@ namespace {
 /// The state tensor of AdamW and Sgd.
 Tensor state_of(double rate, double steps, const Tensor& gradient, double momentum) {
   Tensor total(Shape{1}, DType::f64);
-  launch<kernel::SquareSum>(Device::cpu, gradient, total);
+  launch<kernel::SquareSum>(Device::cpu, gradient, Tensor(), total);
   const std::vector<double> values = {rate, steps, total.item(), momentum};
   return Tensor::of<double>(values, Shape{4});
 }
@@ -23,7 +25,16 @@ double clip_factor(const std::vector<double>& gradient, double clip) {
   return clip > 0 && std::sqrt(total) > clip ? clip / std::sqrt(total) : 1;
 }
 
+double cut(double x, double bound) { return bound > 0 ? std::clamp(x, -bound, bound) : x; }
+
 }  // namespace
+
+TEST_CASE("optimizer step: rate, steps and momentum are written, the sum of squares stays") {
+  const OnEachDevice here;
+  const Tensor state = Tensor::of<double>(std::vector<double>{9, 9, 7.5, 9}, Shape{4});
+  launch_here<kernel::BeginOptimizerStep>(state, 0.125, int64_t{41}, 0.75);
+  CHECK(state.to_doubles() == std::vector<double>{0.125, 41, 7.5, 0.75});
+}
 
 TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   const OnEachDevice here;
@@ -31,6 +42,7 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   kernel::AdamWConstants constants;
   constants.decoupled = GENERATE(true, false);
   constants.clip = GENERATE(0.0, 1.0, 1e6);
+  constants.clip_value = GENERATE(0.0, 0.3);
   constants.decay = GENERATE(0.0, 0.1);
   constants.beta2 = 0.95;
   const int64_t size = 20011;
@@ -47,7 +59,8 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, constants.clip);
     for (size_t i = 0; i < w.size(); ++i) {
-      const double g = factor * slopes[i] + (constants.decoupled ? 0 : constants.decay * w[i]);
+      const double g =
+          factor * cut(slopes[i], constants.clip_value) + (constants.decoupled ? 0 : constants.decay * w[i]);
       m[i] = beta1 * m[i] + (1 - beta1) * g;
       v[i] = constants.beta2 * v[i] + (1 - constants.beta2) * g * g;
       const double mean = m[i] / (1 - std::pow(beta1, step + 1));
@@ -76,7 +89,7 @@ TEST_CASE("adamw: the first step is the learning rate against the sign of the gr
 TEST_CASE("sgd: momentum, decay and clipping") {
   const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
-  const double clip = GENERATE(0.0, 2.0);
+  const double clip_value = GENERATE(0.0, 0.3), clip = GENERATE(0.0, 2.0);
   const int64_t size = 1003;
   Tensor values = random_tensor(Shape{size}, dtype, 1), velocity = Tensor::zeros(Shape{size}, dtype);
   auto w = values.to_doubles();
@@ -84,11 +97,12 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   for (int step = 0; step < 3; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
     const double momentum = step == 1 ? 0.8 : 0.9;
-    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient, momentum), 0.01, clip);
+    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient, momentum), 0.01,
+                             clip_value, clip);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, clip);
     for (size_t i = 0; i < w.size(); ++i) {
-      speed[i] = momentum * speed[i] + factor * slopes[i] + 0.01 * w[i];
+      speed[i] = momentum * speed[i] + factor * cut(slopes[i], clip_value) + 0.01 * w[i];
       w[i] -= 0.1 * speed[i];
     }
   }
@@ -111,7 +125,7 @@ TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
   CHECK(second.to_doubles() == v);
-  launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient, 0.9), 0.1, 1);
+  launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient, 0.9), 0.1, 0, 1);
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
 }

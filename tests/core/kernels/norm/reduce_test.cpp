@@ -221,14 +221,31 @@ TEST_CASE("square_sum: in double, beyond float's range, the same for any threads
   for (double value : x.to_doubles()) wanted += value * value;
   const auto total = [&] {
     Tensor out(Shape{1}, DType::f64);
-    launch_here<kernel::SquareSum>(x, out);
+    launch_here<kernel::SquareSum>(x, Tensor(), out);
     return out;
   };
   CHECK(total().item() == Approx(wanted).epsilon(1e-12));
   CHECK(same_for_any_threads(total));
   Tensor out(Shape{1}, DType::f64);
-  launch_here<kernel::SquareSum>(Tensor::full(Shape{3}, 1e30), out);
+  launch_here<kernel::SquareSum>(Tensor::full(Shape{3}, 1e30), Tensor(), out);
   CHECK(out.item() == Approx(3e60));
-  launch_here<kernel::SquareSum>(Tensor(Shape{0}), out);
+  launch_here<kernel::SquareSum>(Tensor(Shape{0}), Tensor(), out);
   CHECK(out.item() == 0);
+}
+
+TEST_CASE("square_sum: NaN where a checked number is not finite, else as without them") {
+  const OnEachDevice here;
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Tensor x = random_tensor(Shape{50021}, dtype);
+  Tensor expected(Shape{1}, DType::f64), out(Shape{1}, DType::f64);
+  launch_here<kernel::SquareSum>(x, Tensor(), expected);
+  const Tensor checked = random_tensor(Shape{700}, dtype, 2);
+  launch_here<kernel::SquareSum>(x, checked, out);
+  CHECK(out.item() == expected.item());
+  for (const double bad : {double(NAN), HUGE_VAL, -HUGE_VAL}) {
+    const Tensor broken = random_tensor(Shape{700}, dtype, 2);
+    launch<kernel::Fill>(Device::cpu, view::slice(broken, 0, 690, 691), bad);
+    launch_here<kernel::SquareSum>(x, broken, out);
+    CHECK(std::isnan(out.item()));
+  }
 }
