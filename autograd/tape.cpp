@@ -329,10 +329,6 @@ void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Input `index` of the node whose vjp runs; null where it has none.
 Node* running_input(size_t index) {
   return running != nullptr && index < running->inputs.size() ? running->inputs[index].get() : nullptr;
@@ -355,7 +351,7 @@ Tensor gradient_target(size_t index, const Shape& shape, DType dtype, Device dev
 
 Tensor joint_gradient_target(size_t first, size_t count, const Shape& shape, DType dtype, Device device) {
   Tensor whole;
-  int64_t end = 0;  // of the buffers so far
+  int64_t end = 0;  // the place behind the last buffer
   for (size_t i = first; i < first + count; ++i) {
     const Node* input = running_input(i);
     const bool follows =

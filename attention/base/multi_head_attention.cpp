@@ -117,7 +117,7 @@ Heads MultiHeadAttention::project(const AttentionInput& input) const {
   else if (!is_joint)
     heads.q = projected(query, input.queries);
   if (!input.keys) return heads;
-  std::vector<const Linear*> layers;  // of input.keys
+  std::vector<const Linear*> layers;  // those that read input.keys
   if (reads_query_layer) layers.push_back(&query);
   if (project_ == Project::qkv) layers.push_back(&key);
   layers.push_back(&value);

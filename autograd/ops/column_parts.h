@@ -23,8 +23,8 @@ class PartGradients {
 
  private:
   Shape shape_;
-  std::vector<int64_t> first_columns_ = {0};  // of each part, and W
-  std::vector<Tensor> gradients_;             // of each part; empty where none came
+  std::vector<int64_t> first_columns_ = {0};  // the column at which each part begins, and W as the last
+  std::vector<Tensor> gradients_;             // empty where a part has none
   bool has_any_ = false;
 };
 

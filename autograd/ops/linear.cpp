@@ -149,9 +149,9 @@ bool any_recorded(std::span<const Tensor> tensors) {
 
 /// Back of several layers in one product. The vjp's inputs are x, all weights and all biases.
 struct BackOfEach {
-  Back back;                   ///< of the layers as one
+  Back back;                   ///< treats the layers as one
   std::vector<int64_t> parts;  ///< outputs of each layer
-  DType dtype;                 ///< of the results
+  DType dtype;                 ///< type of the results
 
   Gradients operator()(const PartGradients& dys) const {
     const Layer& layer = back.layer;
