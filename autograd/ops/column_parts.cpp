@@ -51,7 +51,7 @@ Tensor PartGradients::add(size_t i, const Tensor& dy) {
   return view::expand(dy.seen_as(Shape{}, Strides{}, dy.offset()), shape_);
 }
 
-Tensor PartGradients::joined(DType dtype) const {
+Tensor PartGradients::joined(DType dtype) {
   const int64_t width = first_columns_.back();
   const Shape rows{width > 0 ? shape_.size() / width : 0, width};
   const Tensor& first = gradients_.front();
@@ -69,7 +69,7 @@ Tensor PartGradients::joined(DType dtype) const {
   const Tensor whole(shape_, dtype, device);
   for (size_t i = 0; i < count(); ++i) {
     if (gradients_[i])
-      launch<kernel::Copy>(device, gradients_[i], part(whole, i));
+      launch<kernel::Copy>(device, std::exchange(gradients_[i], Tensor()), part(whole, i));
     else
       launch<kernel::Fill>(device, part(whole, i), 0.0);
   }

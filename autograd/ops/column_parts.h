@@ -12,8 +12,8 @@ class PartGradients {
   PartGradients(const Shape& shape, std::span<const int64_t> columns);
   /// The gradient of the whole tensor as rows [N, W], for its vjp. Where the parts have been computed as the
   /// columns of one tensor it is that one; else they are copied into a new one of this dtype, with zeros for
-  /// parts without a gradient.
-  Tensor joined(DType dtype) const;
+  /// parts without a gradient, and each part is given free. To be called once.
+  Tensor joined(DType dtype);
   /// The columns of part i of a tensor [..., W]: a view.
   Tensor part(const Tensor& whole, size_t i) const;
   size_t count() const { return gradients_.size(); }  ///< number of parts

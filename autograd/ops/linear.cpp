@@ -153,7 +153,7 @@ struct BackOfEach {
   std::vector<int64_t> parts;  ///< outputs of each layer
   DType dtype;                 ///< type of the results
 
-  Gradients operator()(const PartGradients& dys) const {
+  Gradients operator()(PartGradients& dys) const {
     const Layer& layer = back.layer;
     const bool reads_narrow = layer.narrow && back.wanted.weight;
     const Tensor exact = dys.joined(reads_narrow ? DType::bf16 : dtype), dy = layer.factor(exact);
