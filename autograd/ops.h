@@ -108,8 +108,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, DType result);
 /// linear(x, weights[i], biases[i]) for every i, in one product: weights [out_i, in], biases [out_i] or all
 /// empty. The results [..., out_i] are views of one tensor [..., sum of out_i], and so are their gradients
-/// where an op writes them so; `result` is their dtype, as in linear(). Weights that lie one behind the other,
-/// as an optimizer puts them, are read in place.
+/// where an op writes them so; `result` is their dtype, as in linear(). Weights that lie one behind the
+/// other, as an optimizer puts them, are read in place.
 std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights,
                                 std::span<const Tensor> biases, DType result);
 /// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases

@@ -29,7 +29,7 @@ class Linear final : public Module {
     const ModuleScope within(this);
     return linear(x, weight, bias);
   }
-  /// The same with a result of f32 or bf16, whatever x is.
+  /// x [..., in] -> [..., out] of the dtype `result`, f32 or bf16, whatever that of x is.
   Tensor operator()(const Tensor& x, DType result) const {
     const ModuleScope within(this);
     return linear(x, weight, bias, result);

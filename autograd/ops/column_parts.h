@@ -18,7 +18,7 @@ class PartGradients {
   Tensor part(const Tensor& whole, size_t i) const;
   size_t count() const { return gradients_.size(); }  ///< number of parts
   /// Takes the gradient of part i. Returns, with the first one that comes, a tensor of the shape of the whole
-  /// for the tape to hand on; its numbers say nothing.
+  /// for the tape to hand on, whose numbers nobody reads.
   Tensor add(size_t i, const Tensor& dy);
 
  private:
