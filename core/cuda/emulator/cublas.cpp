@@ -48,14 +48,24 @@ void multiply_rounded(const MatrixProduct& call, const void* a, const void* b, v
       call.transposed_a ? rounded<T>(a, call.k, call.m, call.lda) : rounded<T>(a, call.m, call.k, call.lda);
   const auto rounded_b =
       call.transposed_b ? rounded<T>(b, call.n, call.k, call.ldb) : rounded<T>(b, call.k, call.n, call.ldb);
-  multiply_exact(call, rounded_a.data(), rounded_b.data(), static_cast<float*>(c));
+  if (call.result == CUDA_R_32F)
+    return multiply_exact(call, rounded_a.data(), rounded_b.data(), static_cast<float*>(c));
+  // A result in bf16 is rounded once; beta is 0.
+  MatrixProduct in_f32 = call;
+  in_f32.ldc = std::max<int64_t>(1, call.m);
+  std::vector<float> sums(static_cast<size_t>(in_f32.ldc * call.n));
+  multiply_exact(in_f32, rounded_a.data(), rounded_b.data(), sums.data());
+  for (int64_t j = 0; j < call.n; ++j)
+    std::copy_n(sums.begin() + j * in_f32.ldc, call.m, static_cast<bf16*>(c) + j * call.ldc);
 }
 
 }  // namespace
 
 bool MatrixProduct::is_valid() const {
-  const bool has_valid_types = factors == CUDA_R_64F ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
-                                                     : result == CUDA_R_32F && compute != CUBLAS_COMPUTE_64F;
+  const bool is_rounded = result == CUDA_R_16BF && factors == CUDA_R_16BF && beta == 0;
+  const bool has_valid_types = factors == CUDA_R_64F
+                                   ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
+                                   : (result == CUDA_R_32F || is_rounded) && compute != CUBLAS_COMPUTE_64F;
   return has_valid_types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, transposed_a ? k : m) &&
          ldb >= std::max<int64_t>(1, transposed_b ? n : k) && ldc >= std::max<int64_t>(1, m);
 }
