@@ -63,6 +63,12 @@ struct Layer {
     if (rounded) weight = rounded;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
   }
+  /// A bias for a result of this dtype: on a device, which adds it in the type of the result, rounded.
+  Tensor bias_for(const Tensor& bias, DType result) const {
+    if (!bias || !narrow || result != DType::bf16) return bias.detach();
+    const Tensor rounded = Bf16Shadow::of(bias);
+    return rounded ? rounded : bias.detach();
+  }
   /// x as the products read it: rounded to bf16 where `narrow`.
   Tensor factor(const Tensor& x) const {
     if (!narrow || x.dtype() == DType::bf16) return x;
@@ -82,7 +88,8 @@ void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const
   const bool few = !recording() && rows.extent(0) <= kernel::Bf16WeightGemm::max_rows;
   const Tensor* narrow = few ? bf16_copy(weight) : nullptr;
   if (narrow == nullptr)
-    return launch<kernel::Linear>(y.device(), rows, layer.weight, bias, before, y, layer.rounding);
+    return launch<kernel::Linear>(y.device(), rows, layer.weight, layer.bias_for(bias, y.dtype()), before, y,
+                                  layer.rounding);
   const Tensor& to = before ? before : y;
   if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, to.shape()), to);
   launch<kernel::Bf16WeightGemm>(y.device(), rows, *narrow, to, bias ? 1.0 : 0.0);
@@ -234,7 +241,8 @@ std::vector<Tensor> linear_each(const Tensor& x, std::span<const Tensor> weights
   Shape shape = x.shape();
   shape[-1] = weight.extent(0);
   const Tensor y = empty_as(given, Shape{given.extent(0), weight.extent(0)}, result);  // [N, sum of out]
-  launch<kernel::Linear>(y.device(), rows, layer.weight, joined(biases), Tensor(), y, layer.rounding);
+  launch<kernel::Linear>(y.device(), rows, layer.weight, layer.bias_for(joined(biases), result), Tensor(), y,
+                         layer.rounding);
   const Wanted wanted{any_recorded(weights), any_recorded(biases)};
   const auto dys = std::make_shared<PartGradients>(shape, columns);
   const BackOfEach back{
