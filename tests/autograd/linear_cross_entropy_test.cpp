@@ -11,16 +11,27 @@ namespace {
 
 constexpr int64_t rows = 77, in = 40, classes = 65;
 
+/// random_tensor() and random_ids() on the CPU, whatever the default device is.
+template <class... Arguments>
+Tensor numbers_of(const Arguments&... arguments) {
+  const DefaultDevice host(Device::cpu);
+  return random_tensor(arguments...);
+}
+template <class... Arguments>
+Tensor ids_of(const Arguments&... arguments) {
+  const DefaultDevice host(Device::cpu);
+  return random_ids(arguments...);
+}
+
 /// The inputs of a loss as leaves, and the loss times 3 with its gradients.
 struct Result {
   Tensor loss, dx, dweight, dbias;
 
   template <class F>
   Result(DType dtype, bool has_bias, const F& f) {
-    const Tensor x = leaf(random_tensor(Shape{7, 11, in}, dtype, 1, -2, 2).to(default_device)),
-                 weight = leaf(random_tensor(Shape{classes, in}, dtype, 2).to(default_device)),
-                 bias =
-                     has_bias ? leaf(random_tensor(Shape{classes}, dtype, 3).to(default_device)) : Tensor();
+    const Tensor x = leaf(numbers_of(Shape{7, 11, in}, dtype, 1, -2, 2).to(default_device)),
+                 weight = leaf(numbers_of(Shape{classes, in}, dtype, 2).to(default_device)),
+                 bias = has_bias ? leaf(numbers_of(Shape{classes}, dtype, 3).to(default_device)) : Tensor();
     const Tensor y = f(x, weight, bias);
     backward(y * 3.0);
     loss = y.detach();
@@ -38,7 +49,7 @@ struct Result {
 };
 
 /// Targets [7, 11], of which those equal to 5 may be ignored.
-Tensor some_targets() { return random_ids(Shape{7, 11}, 9, 4).to(default_device); }
+Tensor some_targets() { return ids_of(Shape{7, 11}, 9, 4).to(default_device); }
 
 }  // namespace
 
@@ -123,7 +134,7 @@ TEST_CASE("linear cross entropy: rows that do not count give a loss and gradient
 }
 
 TEST_CASE("linear cross entropy: only gradients that are wanted are computed") {
-  const Tensor x = random_tensor(Shape{rows, in}), weight = random_tensor(Shape{classes, in}, DType::f32, 2);
+  const Tensor x = numbers_of(Shape{rows, in}), weight = numbers_of(Shape{classes, in}, DType::f32, 2);
   const Tensor targets = reshape(some_targets(), Shape{rows});
   const Tensor input = leaf(x), table = leaf(weight);
   CHECK_FALSE(linear_cross_entropy(x, weight, {}, targets, 0, -1, 10).node());
@@ -134,9 +145,9 @@ TEST_CASE("linear cross entropy: only gradients that are wanted are computed") {
   CHECK(distance(grad_of(input), grad_of(both)) < 1e-6);
   CHECK(distance(grad_of(table), grad_of(all)) < 1e-6);
   // A frozen table of 640 KiB keeps no gradient of that size until the backward pass.
-  const Tensor large = random_tensor(Shape{4096, in}), few = leaf(random_tensor(Shape{4, in}));
+  const Tensor large = numbers_of(Shape{4096, in}), few = leaf(numbers_of(Shape{4, in}));
   const int64_t before = memory_use().live;
-  const Tensor loss = linear_cross_entropy(few, large, {}, random_ids(Shape{4}, 9), 0, -1, 2);
+  const Tensor loss = linear_cross_entropy(few, large, {}, ids_of(Shape{4}, 9), 0, -1, 2);
   CHECK(memory_use().live - before < large.bytes() / 2);
   const NoGrad no_grad;
   CHECK_FALSE(linear_cross_entropy(both, all, {}, targets, 0, -1, 10).node());
@@ -144,8 +155,8 @@ TEST_CASE("linear cross entropy: only gradients that are wanted are computed") {
 
 TEST_CASE("linear cross entropy: a table that is the embedding too gets both gradients, in the arena") {
   const Tensor arena = Tensor::full(Shape{classes * in + 1}, 99);
-  const Tensor ids = random_ids(Shape{rows}, classes, 6), targets = random_ids(Shape{rows}, classes, 7);
-  const Tensor table = leaf(random_tensor(Shape{classes, in}, DType::f32, 2)), other = leaf(table);
+  const Tensor ids = ids_of(Shape{rows}, classes, 6), targets = ids_of(Shape{rows}, classes, 7);
+  const Tensor table = leaf(numbers_of(Shape{classes, in}, DType::f32, 2)), other = leaf(table);
   table.node()->grad = arena.seen_as(Shape{classes, in}, Strides::contiguous(Shape{classes, in}), 1);
   table.node()->in_arena = table.node()->fresh = true;
   backward(linear_cross_entropy(embedding(table, ids), table, {}, targets, 0, -1, 10));
@@ -157,8 +168,8 @@ TEST_CASE("linear cross entropy: a table that is the embedding too gets both gra
 
 TEST_CASE("linear cross entropy: the logits of all rows never exist") {
   const int64_t N = 4096, V = 2048;  // 32 MiB of logits; by size 2,048 rows at a time
-  const Tensor x = leaf(random_tensor(Shape{N, 8})), weight = leaf(random_tensor(Shape{V, 8}, DType::f32, 2));
-  const Tensor targets = random_ids(Shape{N}, V);
+  const Tensor x = leaf(numbers_of(Shape{N, 8})), weight = leaf(numbers_of(Shape{V, 8}, DType::f32, 2));
+  const Tensor targets = ids_of(Shape{N}, V);
   const auto peak_of = [&](const auto& loss) {
     reset_peak();
     const int64_t before = memory_use().live;
@@ -171,16 +182,16 @@ TEST_CASE("linear cross entropy: the logits of all rows never exist") {
 }
 
 TEST_CASE("linear cross entropy: what does not fit together is refused") {
-  const Tensor x = random_tensor(Shape{3, 2}), weight = random_tensor(Shape{4, 2});
+  const Tensor x = numbers_of(Shape{3, 2}), weight = numbers_of(Shape{4, 2});
   const std::vector<int32_t> three = {0, 1, 5};
   const Tensor targets = Tensor::of<int32_t>(three, Shape{3});
   CHECK_THROWS_WITH(linear_cross_entropy(x, weight, {}, targets, 0, -1, 1),
                     containing("target 5 of row 2 is none of the 4 classes"));
-  CHECK_THROWS_WITH(linear_cross_entropy(x, random_tensor(Shape{4, 3}), {}, targets),
+  CHECK_THROWS_WITH(linear_cross_entropy(x, numbers_of(Shape{4, 3}), {}, targets),
                     containing("x [3, 2], weight [4, 3] and bias none"));
-  CHECK_THROWS_WITH(linear_cross_entropy(x, weight, random_tensor(Shape{3}), targets),
+  CHECK_THROWS_WITH(linear_cross_entropy(x, weight, numbers_of(Shape{3}), targets),
                     containing("bias [3]. They must be [..., in], [V, in] and [V] or none."));
-  CHECK_THROWS_WITH(linear_cross_entropy(random_tensor(Shape{2, 2}), weight, {}, targets),
+  CHECK_THROWS_WITH(linear_cross_entropy(numbers_of(Shape{2, 2}), weight, {}, targets),
                     containing("targets i32 [3] for x [2, 2]"));
   CHECK_THROWS_WITH(linear_cross_entropy(x, weight, {}, x),
                     containing("Convert with cast(targets, DType::i32)"));

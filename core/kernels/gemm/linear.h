@@ -10,8 +10,8 @@ namespace heed::kernel {
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where
 /// `before_gelu` [N, out] is not empty, it receives x weight^T + bias, and y is its GELU by tanh. Rounding is
 /// that of Gemm; x and weight have strides that Gemm accepts, all other tensors are contiguous. x, weight,
-/// dy, and both `before_gelu` and y may be bf16 instead of f32, as in Gemm; biases and their gradients are
-/// f32 then.
+/// dy, and both `before_gelu` and y may be bf16 instead of f32, as in Gemm; gradients of biases are f32 then,
+/// and so are biases, which a device takes in bf16, too, where y is.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before_gelu,
