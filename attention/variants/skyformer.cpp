@@ -157,7 +157,7 @@ Variant variant::skyformer() {
        .paper = "Chen et al. 2021",
        .summary = "Kernelized attention from sampled queries and keys, whose kernel is inverted.",
        .time = {.length = 1, .width = 1},
-       .memory = {.length = 1, .width = 0.3},  // of the width only heads depend, not the kernels
+       .memory = {.length = 1, .width = 0.3},  // kernels of all tokens and samples, whatever the width
        .cross = true,
        .map = MapKind::signed_,
        .min_cost_length = 32768});
