@@ -69,7 +69,11 @@ class LanguageModel final : public Task, public MapProvider, public ExampleProvi
   }
 
   std::vector<std::string> tensor_names() const override {
-    return {"input", "targets", "document_lengths", "packing"};
+    std::vector<std::string> names{"input", "targets"};
+    if (!data_.train || data_.train->num_documents() == 1) return names;
+    names.emplace_back("document_lengths");
+    if (default_device == Device::cuda) names.emplace_back("packing");
+    return names;
   }
 
   Tensor loss(Module& module, const Batch& batch, const ForwardContext& context) const override {
