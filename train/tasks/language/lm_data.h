@@ -41,10 +41,10 @@ struct HeldOutText {
   double words = 0;                      ///< words between blanks, and line ends, among these bytes
 };
 
-/// A text as ids of tokens, and the places in them at which documents begin, without 0.
+/// A text in tokens.
 struct EncodedText {
-  std::vector<int32_t> ids;
-  std::vector<int64_t> document_starts;
+  std::vector<int32_t> ids;              ///< its tokens
+  std::vector<int64_t> document_starts;  ///< the places in `ids` at which documents begin, without 0
 };
 
 /// Loads, splits and tokenizes text, and cuts it into windows.
