@@ -98,7 +98,7 @@ class MultiHeadAttention : public Attention {
   int64_t kv_heads() const { return config_.kv_heads > 0 ? config_.kv_heads : config_.heads; }
 
  private:
-  /// The projected heads of a call. Projections of the same input are one product: linear_each().
+  /// The projected heads of a call. On a GPU, projections of the same input are one product: linear_each().
   Heads project(const AttentionInput& input) const;
   /// Queries [B, H, Tq, d] for Project::v, whose scores do not depend on them: x split into heads where it is
   /// as wide as they are, zeros otherwise.
