@@ -24,8 +24,8 @@ class Autocast {
 Rounding product_rounding();
 
 /// x rounded to bf16 where it is f32 and products round to bf16, else x itself: the precision in which
-/// activations pass from layer to layer. linear(), feed_forward(), norms, dropouts, add_dropout() and products
-/// of two tensors take bf16; for other ops it is widened().
+/// activations pass from layer to layer. linear(), feed_forward(), norms, dropouts, add_dropout() and
+/// products of two tensors take bf16; for other ops it is widened().
 Tensor narrowed(const Tensor& x);
 /// x in f32 where it is bf16, else x itself.
 Tensor widened(const Tensor& x);
