@@ -26,6 +26,11 @@ std::shared_ptr<const Packing> ForwardContext::target_packing(const Tensor& plac
   return packing;
 }
 
+bool AttentionInput::keys_are_queries() const {
+  return keys && queries.raw() == keys.raw() && queries.shape() == keys.shape() &&
+         queries.strides() == keys.strides() && queries.node() == keys.node();
+}
+
 AttentionInput with_finite_padding(const AttentionInput& input, bool cross) {
   if (!input.mask.key_lengths() || !input.keys) return input;
   const Tensor &queries = input.queries, &keys = input.keys;
@@ -33,11 +38,10 @@ AttentionInput with_finite_padding(const AttentionInput& input, bool cross) {
   AttentionInput out = input;
   out.keys = input.mask.finite_padding(keys, first);
   if (cross) return out;
-  const bool same = queries.raw() == keys.raw() && queries.shape() == keys.shape() &&
-                    queries.strides() == keys.strides() && queries.node() == keys.node();
   // The last query belongs to the last key.
-  out.queries =
-      same ? out.keys : input.mask.finite_padding(queries, first + keys.extent(1) - queries.extent(1));
+  out.queries = input.keys_are_queries()
+                    ? out.keys
+                    : input.mask.finite_padding(queries, first + keys.extent(1) - queries.extent(1));
   return out;
 }
 
@@ -46,8 +50,8 @@ AttentionInput padded_input(const AttentionInput& input) {
   AttentionInput out = input;
   out.mask = input.mask.of_padded();
   if (queries && input.queries) out.queries = queries->padded(input.queries);
-  const bool is_self_attention = queries == keys && input.queries.raw() == input.keys.raw();
-  if (keys && input.keys) out.keys = is_self_attention ? out.queries : keys->padded(input.keys);
+  if (keys && input.keys)
+    out.keys = queries == keys && input.keys_are_queries() ? out.queries : keys->padded(input.keys);
   return out;
 }
 
@@ -55,8 +59,7 @@ Tensor attend(Attention& attention, const AttentionInput& input) {
   if (input.queries.dtype() == DType::bf16 && !attention.takes_bf16()) {
     AttentionInput wide = input;
     wide.queries = widened(input.queries);
-    const bool is_self_attention = input.keys && input.queries.raw() == input.keys.raw();
-    if (input.keys) wide.keys = is_self_attention ? wide.queries : widened(input.keys);
+    if (input.keys) wide.keys = input.keys_are_queries() ? wide.queries : widened(input.keys);
     return cast(attend(attention, wide), DType::bf16);
   }
   if (!input.mask.is_packed() || attention.takes_packed()) return attention.forward(input);

@@ -66,6 +66,8 @@ struct AttentionInput {
   Mask mask = {};       ///< which query may attend to which key
   AttentionCache* cache = nullptr;  ///< keys of earlier calls; `keys` are appended to it
   ForwardContext context = {};      ///< random numbers, recorder and losses of this forward pass
+  /// True for self-attention: `keys` are the tensor `queries`.
+  bool keys_are_queries() const;
 };
 
 /// Replaces the keys of a call by Mask::finite_padding() of them and, unless `cross` (keys are another

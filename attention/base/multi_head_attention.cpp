@@ -100,16 +100,10 @@ std::vector<Tensor> results_of(std::span<const Linear* const> layers, const Tens
   return results;
 }
 
-bool is_self_attention(const AttentionInput& input) {
-  const Tensor &queries = input.queries, &keys = input.keys;
-  return keys && queries.raw() == keys.raw() && queries.shape() == keys.shape() &&
-         queries.strides() == keys.strides() && queries.node() == keys.node();
-}
-
 }  // namespace
 
 Heads MultiHeadAttention::project(const AttentionInput& input) const {
-  const bool is_joint = project_ != Project::v && is_self_attention(input);
+  const bool is_joint = project_ != Project::v && input.keys_are_queries();
   const bool are_keys_queries = project_ == Project::shared_qk && !config_.cross;
   const bool reads_query_layer = is_joint || (project_ == Project::shared_qk && config_.cross);
   Heads heads;

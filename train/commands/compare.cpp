@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <set>
 
+#include "heed/attention/state_size.h"
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/experiments/comparison_sweep.h"
 #include "heed/train/experiments/parallel_jobs.h"
 #include "heed/train/progress/progress.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/session/arguments.h"
+#include "heed/train/session/setting_options.h"
 #include "heed/train/session/side_by_side_runs.h"
 
 namespace heed {
@@ -24,21 +27,18 @@ std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   return specs;
 }
 
-std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
-  const int64_t seeds = arguments.integer("seeds", 1, 1, 100);
-  std::vector<PlannedRun> plans;
-  for (const std::string& spec : specs_of(arguments)) {
-    for (int64_t i = 0; i < seeds; ++i) {
-      ParsedArguments one = arguments;
-      one.options["attention"] = {spec};
-      Config config = make_config(named_preset(arguments));
-      apply_settings(config, one);
-      config.train.seed += i;
-      config.check();
-      plans.push_back(plan_run(std::move(config), spec));
-    }
-  }
-  return plans;
+/// The run of an attention with the settings of a point; `seed` is added to train.seed.
+PlannedRun plan_of(const ParsedArguments& arguments, const std::string& spec, const GridPoint& point,
+                   int64_t seed) {
+  ParsedArguments one = with_point(arguments, point);
+  one.options["attention"] = {spec};
+  Config config = make_config(named_preset(arguments));
+  apply_settings(config, one);
+  config.train.seed += seed;
+  config.check();
+  PlannedRun plan = plan_run(std::move(config), spec);
+  plan.point = point;
+  return plan;
 }
 
 TimeBudget budget_of(const ParsedArguments& arguments) {
@@ -66,6 +66,56 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   return compare_runs("Runs side by side", std::move(runs));
 }
 
+/// The state of each row's attention after the longest input, or 4,096 tokens of it.
+void set_states(Comparison& comparison, const ParsedArguments& arguments) {
+  constexpr int64_t max_state_length = 4096;  // the state of longer inputs costs a long forward pass
+  Config config = make_config(named_preset(arguments));
+  apply_settings(config, arguments);
+  AttentionConfig attention = config.model.attention_config();
+  attention.layers = std::max<int64_t>(config.model.layers, 1);
+  comparison.state_length = std::min(config.model.max_length, max_state_length);
+  for (ComparedRow& row : comparison.rows) {
+    try {
+      row.state = state_size(row.label, attention, comparison.state_length);
+    } catch (const Error&) {
+      // An attention that this model cannot have has no state, and its row says why it failed.
+    }
+  }
+}
+
+/// Trains a preset with each attention, at each point of the grid, and the best points with more seeds.
+Comparison trained(const ParsedArguments& arguments, const std::string& title,
+                   const ComparisonOptions& options) {
+  const bool has_grid = arguments.has("grid");
+  if (!has_grid && arguments.has("grid-seeds"))
+    fail("compare: --grid-seeds goes with --grid. Without a grid --seeds alone gives the number of seeds.");
+  const int64_t seeds = arguments.integer("seeds", 1, 1, 100);
+  const int64_t seeds_each = has_grid ? arguments.integer("grid-seeds", 1, 1, seeds) : seeds;
+  std::vector<PlannedRun> plans;
+  for (const std::string& spec : specs_of(arguments)) {
+    for (const GridPoint& point : has_grid ? parse_grid(arguments.get("grid")) : std::vector<GridPoint>(1)) {
+      for (int64_t seed = 0; seed < seeds_each; ++seed)
+        plans.push_back(plan_of(arguments, spec, point, seed));
+    }
+  }
+  check_models(plans, options);
+  std::vector<ComparedRun> runs = make_runs(plans, options);
+  std::string selection;
+  if (has_grid) {
+    selection = choose_points(runs);
+    std::vector<PlannedRun> more;
+    for (size_t i = 0; i < plans.size(); i += static_cast<size_t>(seeds_each)) {
+      for (int64_t seed = seeds_each; runs[i].chosen && seed < seeds; ++seed)
+        more.push_back(plan_of(arguments, plans[i].label, plans[i].point, seed));
+    }
+    if (!more.empty()) std::ranges::move(make_runs(more, options), std::back_inserter(runs));
+  }
+  Comparison out = compare_runs(title, std::move(runs));
+  out.selection = selection;
+  out.command = arguments.command_line();
+  return out;
+}
+
 int run_compare(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const bool of_preset = arguments.has("attention");
@@ -85,17 +135,15 @@ int run_compare(const ParsedArguments& arguments) {
   Comparison comparison;
   if (of_preset) {
     const std::string base = Path(named_preset(arguments)).stem().string();
-    const std::vector<PlannedRun> plans = plans_of(arguments);
     if (!arguments.has("name")) folder = Path(arguments.get("out", "runs")) / ("compare-" + base);
-    const TimeBudget budget = budget_of(arguments);
-    const int64_t jobs = parse_jobs(arguments.get("jobs", "1"));
     try {
-      check_models(plans, {.folder = folder, .quiet = arguments.has("quiet"), .budget = budget});
-      comparison = compare_runs(base, make_runs(plans, {.folder = folder,
-                                                        .machine = machine_options(arguments),
-                                                        .quiet = arguments.has("quiet"),
-                                                        .budget = budget,
-                                                        .jobs = jobs}));
+      comparison = trained(arguments, base,
+                           {.folder = folder,
+                            .machine = machine_options(arguments),
+                            .quiet = arguments.has("quiet"),
+                            .budget = budget_of(arguments),
+                            .jobs = parse_jobs(arguments.get("jobs", "1"))});
+      set_states(comparison, arguments);
     } catch (const Stopped& stopped) {
       io::print_error(text("  ", to_string(stopped), "; run the same command again to continue\n"));
       return exit_code(stopped);
@@ -129,6 +177,11 @@ Command command::compare() {
                {"attention", "A,B,C",
                 "train the preset with each of these; may be repeated; (gla*3,softmax) is one"},
                {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
+               {"grid", "GRID",
+                "tries settings: lr=1e-4:1e-2:4,weight_decay=0,0.1 has four rates by two decays; each "
+                "attention then has its best by validation"},
+               {"grid-seeds", "N",
+                "runs of each setting of the grid (default: 1); the best has those of --seeds"},
                {"budget", "TIME",
                 "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same command "
                 "continues"},

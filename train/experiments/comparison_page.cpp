@@ -3,7 +3,7 @@
 
 #include "heed/attention/inspect/html_page.h"
 #include "heed/attention/inspect/text_escapes.h"
-#include "heed/train/experiments/comparison.h"
+#include "heed/train/experiments/comparison_sweep.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/bubble_chart.h"
 #include "heed/train/report/chart.h"
@@ -16,25 +16,14 @@ using picture::escape;
 
 /// The table of rows and the notes below it.
 std::string table(const Comparison& comparison) {
-  const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
+  const std::vector<std::vector<std::string>> lines = comparison_table(comparison);
   std::string rows;
-  for (const ComparedRow& row : comparison.rows) {
-    rows += "<tr>" + picture::row_head(row.label);
-    if (row.score.count == 0)
-      rows += text("<td colspan=\"7\">", escape(row.failure), "</td>");
-    else
-      rows += cell(to_string(row.score)) + cell(text(row.score.count)) +
-              cell(row.steps_per_second > 0 ? text(tick_text(row.steps_per_second), speed_mark(row)) : "-") +
-              cell(row.memory > 0 ? picture::fixed(row.memory / 1e6, 0) : "-") +
-              cell(picture::fixed(row.parameters, 0)) + cell(tick_text(row.flops * 1e-9)) +
-              cell(picture::fixed(row.seconds, 1));
+  for (size_t i = 1; i < lines.size(); ++i) {
+    rows += "<tr>" + picture::row_head(lines[i][0]);
+    for (size_t j = 1; j < lines[i].size(); ++j) rows += "<td>" + escape(lines[i][j]) + "</td>";
     rows += "</tr>\n";
   }
-  std::string out = picture::html_table(
-      "Comparison", "measures",
-      picture::column_heads({"variant", "test " + score_name(comparison.score), "seeds", "steps/s",
-                             "peak memory, MB", "parameters", "GFLOP a step", "training, seconds"}),
-      rows);
+  std::string out = picture::html_table("Comparison", "measures", picture::column_heads(lines[0]), rows);
   for (const std::string& line : comparison_notes(comparison))
     out += text("<p class=\"subtitle\">", escape(line), "</p>\n");
   return out;
@@ -91,6 +80,13 @@ std::string settings_of_rows(const Comparison& comparison) {
                                settings.all);
 }
 
+/// A section of charts; empty where there are none.
+std::string figures(const std::string& heading, const std::vector<std::pair<std::string, Chart>>& charts) {
+  std::string out;
+  for (const auto& [name, chart] : charts) out += chart_figure(chart);
+  return out.empty() ? "" : text("<h2>", heading, "</h2>\n<div class=\"charts\">\n", out, "</div>\n");
+}
+
 }  // namespace
 
 BubbleChart comparison_bubbles(const Comparison& comparison) {
@@ -133,9 +129,8 @@ std::string comparison_html(const Comparison& comparison) {
   if (!comparison.maps_missing.empty())
     body += text("<h2>Attention maps</h2>\n<p class=\"subtitle\">None side by side: ",
                  escape(comparison.maps_missing), "</p>\n");
-  std::string figures;
-  for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
-  if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";
+  body += figures("Scores over settings", sweep_charts(comparison)) +
+          figures("Curves", comparison_charts(comparison));
   return picture::page(comparison.title, "means over seeds; test scores of the best checkpoints", body,
                        {picture::tools_script, charts_script});
 }

@@ -10,6 +10,7 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/train/config/config.h"
+#include "heed/train/experiments/comparison_sweep.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/run_folder.h"
 
@@ -41,6 +42,12 @@ std::string file_word(const std::string& words) {
       out += '-';
   }
   return out;
+}
+
+std::string title_of(const PlannedRun& plan) {
+  std::string out = plan.label;
+  picture::append_part(out, point_text(plan.point), ", ");
+  return text(out, ", seed ", plan.seed);
 }
 
 Path folder_of(const PlannedRun& plan, const Path& folder) { return folder / "runs" / plan.name; }
@@ -92,8 +99,12 @@ PlannedRun plan_run(Config config, const std::string& label, const PlannedRun* b
 void write_comparison(const Comparison& comparison, const Path& folder) {
   io::make_directories(folder);
   io::write_own(folder / "compare.csv", comparison_csv(comparison));
-  for (const auto& [name, chart] : comparison_charts(comparison))
-    io::write_own(folder / (name + ".svg"), chart_svg(chart));
+  io::write_own(folder / "compare.md", comparison_markdown(comparison));
+  io::write_own(folder / "compare.tex", comparison_latex(comparison));
+  for (const auto& charts : {comparison_charts(comparison), sweep_charts(comparison)}) {
+    for (const auto& [name, chart] : charts)
+      io::write_own(folder / (file_word(name) + ".svg"), chart_svg(chart));
+  }
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
     io::write_own(folder / "bubbles.svg", bubbles_svg(bubbles));
   io::write_own(folder / "compare.html", comparison_html(comparison));

@@ -20,7 +20,11 @@ struct PlannedRun {
   std::string plan;                    ///< text of config.toml
   std::string from{};                  ///< name of the run whose trained weights it begins from; empty: none
   std::vector<std::string> changes{};  ///< settings that differ from those of the run `from`, as KEY=VALUE
+  GridPoint point{};                   ///< its settings of the grid; empty: no grid
 };
+
+/// The run in messages: "softmax, lr=0.001, seed 2".
+std::string title_of(const PlannedRun& plan);
 
 /// Splits "fastmax:p=1,softmax" into two specs, as split_spec_list() does. One whose layers take turns is in
 /// parentheses, "(gla*3,softmax),linear", which are taken off; fails where they are missing.
@@ -99,7 +103,7 @@ std::string to_string(const Stopped& stopped);
 /// The exit code of a stop: 128 + the signal; 0 for a spent budget, which was asked for.
 int exit_code(const Stopped& stopped);
 
-/// Writes compare.html, compare.csv and the charts as SVG.
+/// Writes compare.html, compare.csv, compare.md, compare.tex and the charts as SVG.
 void write_comparison(const Comparison& comparison, const Path& folder);
 
 }  // namespace heed

@@ -91,8 +91,7 @@ class Trainings {
   }
 
   std::string title_of(size_t index) const {
-    const PlannedRun& plan = plans_[index];
-    return text(index + 1, " of ", plans_.size(), ": ", plan.label, ", seed ", plan.seed);
+    return text(index + 1, " of ", plans_.size(), ": ", heed::title_of(plans_[index]));
   }
 
   /// Takes the scores of a run that has some, or begins its training where that is possible now.
@@ -166,8 +165,7 @@ class Trainings {
     std::vector<std::string> lines;
     for (const RunningTraining& training : running_) {
       const PlannedRun& plan = plans_[training.index];
-      const std::string name =
-          text(training.index + 1, "/", plans_.size(), " ", plan.label, ", seed ", plan.seed);
+      const std::string name = text(training.index + 1, "/", plans_.size(), " ", heed::title_of(plan));
       lines.push_back(run_line(name, training.progress, training.test_began, progress_.columns()));
     }
     progress_.together(lines);
@@ -223,6 +221,7 @@ class Trainings {
   }
 
   void end(size_t index, ComparedRun run) {
+    run.point = plans_[index].point;
     ended_[index] = std::move(run);
     options_.ended(plans_[index], *ended_[index]);
   }

@@ -74,14 +74,15 @@ int64_t num_jobs(const std::vector<const PlannedRun*>& plans, const ComparisonOp
                                        : text("there are ", threads(), " threads");
   int64_t jobs = std::max<int64_t>(wanted, 1);
   if (jobs > 1) {
-    std::map<std::string, int64_t> by_label;
+    std::map<std::pair<std::string, GridPoint>, int64_t> by_model;
     std::vector<int64_t> needs;
     for (const PlannedRun* plan : plans) {
-      if (!by_label.contains(plan->label)) {
+      const auto [need, is_new] = by_model.emplace(std::pair(plan->label, plan->point), 0);
+      if (is_new) {
         progress.work({.label = "memory of " + plan->label});
-        by_label[plan->label] = needed_bytes(*plan, options);
+        need->second = needed_bytes(*plan, options);
       }
-      needs.push_back(by_label[plan->label]);
+      needs.push_back(need->second);
     }
     progress.erase();
     const int64_t free = bytes_for_runs();

@@ -51,15 +51,6 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   }
 }
 
-/// The value of a validation metric at the step of the scored checkpoint; NaN where it was not logged.
-double validation_value(const ComparedRun& run, const std::string& metric) {
-  const MetricSeries* series = run.metric("valid_" + metric);
-  if (series == nullptr) return NAN;
-  const auto step = std::ranges::find(series->steps, run.step);
-  return step == series->steps.end() ? NAN
-                                     : series->values[static_cast<size_t>(step - series->steps.begin())];
-}
-
 /// The value of a run that is compared with the paper's: a speedup over `baseline_run`, the table's
 /// validation metric, or a test score.
 double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* baseline_run) {
@@ -68,7 +59,7 @@ double value_of(const PublishedTable& table, const ComparedRun& run, const Compa
     const double level = last_loss(*baseline_run);
     return seconds_to(*baseline_run, level) / seconds_to(run, level);
   }
-  return table.metric.empty() ? score_in(table, run) : validation_value(run, table.metric);
+  return table.metric.empty() ? score_in(table, run) : run.validation(table.metric);
 }
 
 /// The validation score of a point as text, an accuracy in percent; the loss for a curve without scores.

@@ -67,10 +67,16 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
     if (series.x.size() != series.y.size())
       fail(Fault::data, "chart '", chart.title, "': series '", series.name, "' has ", series.x.size(),
            " x but ", series.y.size(), " y. Give one y for each x.");
+    for (const std::vector<double>* edge_of_band : {&series.low, &series.high})
+      if (!edge_of_band->empty() && edge_of_band->size() != series.x.size())
+        fail(Fault::data, "chart '", chart.title, "': the band of series '", series.name, "' has ",
+             edge_of_band->size(), " points but ", series.x.size(), " x. Give one for each x, or none.");
     for (size_t i = 0; i < series.x.size(); ++i)
       if (drawn(series.x[i], chart.logarithmic_x) && drawn(series.y[i], logarithmic)) {
         frame.x.add(series.x[i]);
         frame.y.add(series.y[i]);
+        if (!series.low.empty() && drawn(series.low[i], logarithmic)) frame.y.add(series.low[i]);
+        if (!series.high.empty() && drawn(series.high[i], logarithmic)) frame.y.add(series.high[i]);
       }
   }
   if (frame.y.empty()) return frame;
@@ -133,6 +139,24 @@ Series smoothed(const Series& series) {
 /// The colour of series number `index`, as the value of an attribute.
 std::string series_colour(size_t index) { return text("\"var(--series-", index % 8, ")\""); }
 
+/// Adds the band of a series, where it has one, at no more than max_points of its points.
+void add_band(SvgCanvas& out, const Series& series, const Frame& frame, size_t index) {
+  if (series.low.empty() || series.high.empty()) return;
+  std::string there, back;  // along the highest values, and along the lowest ones to the begin
+  const size_t stride = series.x.size() / max_points + 1;
+  for (size_t i = 0; i < series.x.size(); i += stride) {
+    if (!drawn(series.x[i], frame.logarithmic_x) || !drawn(series.low[i], frame.logarithmic) ||
+        !drawn(series.high[i], frame.logarithmic))
+      continue;
+    const double x = frame.at_x(series.x[i]);
+    there += text(there.empty() ? "M" : "L", out.number(x), " ", out.number(frame.at_y(series.high[i])));
+    back = text("L", out.number(x), " ", out.number(frame.at_y(series.low[i])), back);
+  }
+  if (!there.empty())
+    out.path(there + back + "Z",
+             text("stroke=\"none\" fill=", series_colour(index), " fill-opacity=\"0.15\""));
+}
+
 /// Adds the line of a series, or a dot where it has a single point. Values that cannot be drawn leave a gap.
 void add_line(SvgCanvas& out, const Series& series, const Frame& frame, size_t index, bool is_faint) {
   std::string path;
@@ -183,6 +207,7 @@ void add_body(SvgCanvas& out, const Chart& chart, const Frame& frame) {
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series& series = chart.series[i];
     const bool is_smooth = is_smoothed(chart, series);
+    add_band(out, series, frame, i);
     add_line(out, thinned(series), frame, i, is_smooth);
     if (is_smooth) add_line(out, thinned(smoothed(series)), frame, i, false);
   }

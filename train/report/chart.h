@@ -13,6 +13,8 @@ struct Series {
   std::string name{};       ///< in the legend
   std::vector<double> x{};  ///< ascending
   std::vector<double> y{};  ///< one for each x
+  /// A band around the line: the lowest and highest of the values whose mean is y, one for each x; or empty.
+  std::vector<double> low{}, high{};
 };
 
 /// A chart of several series over a common x axis.
@@ -39,8 +41,8 @@ std::string fitting(const std::string& name, double room, double font_size);
 /// The label of a tick: 0.25, 5e-4, 12k, 1.5M.
 std::string tick_text(double value);
 
-/// A complete SVG file, light or dark by the reader's preference. Fault::data when x and y of a series differ
-/// in length, a usage error for a logarithmic chart without a value above zero.
+/// A complete SVG file, light or dark by the reader's preference. Fault::data when x, y and the band of a
+/// series differ in length, a usage error for a logarithmic chart without a value above zero.
 std::string chart_svg(const Chart& chart, bool logarithmic = false);
 
 /// A figure element for a page: title, legend, the chart on both scales where possible, and its numbers for

@@ -92,6 +92,35 @@ std::string brief_option(const std::string& key) {
   return key == "train.max_steps" ? "steps" : "";
 }
 
+/// A name with '_' for each '-': settings and their options have either.
+std::string with_underscores(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+/// The setting of this name, in which '-' and '_' are the same.
+Setting setting_named(const std::string& name) {
+  const std::string wanted = with_underscores(name);
+  std::vector<std::string> names;
+  for (const Setting& setting : settings()) {
+    for (const std::string& known : {setting.brief, setting.option, setting.key}) {
+      if (known.empty()) continue;
+      names.push_back(with_underscores(known));
+      if (names.back() == wanted) return setting;
+    }
+  }
+  known_word("--grid: the setting", wanted, names);
+  return {};
+}
+
+/// Fails for a setting that has an option of its own in a comparison.
+void refuse_own(const Setting& setting) {
+  if (setting.key.starts_with("attention."))
+    fail("--grid: ", setting.key, " is no setting of a grid. List attentions with --attention A,B.");
+  if (setting.key == "train.seed")
+    fail("--grid: seeds are no setting of a grid. Give their number with --seeds.");
+}
+
 }  // namespace
 
 std::vector<Setting> settings() {
@@ -176,6 +205,25 @@ void apply_settings(Config& config, const ParsedArguments& arguments) {
       fail("--set ", one, ": write --set key=value, as in --set train.learning_rate=1e-3.");
     config.set(one.substr(0, equals), one.substr(equals + 1), "--set ", SetBy::command_line);
   }
+}
+
+ParsedArguments with_point(ParsedArguments arguments, const GridPoint& point) {
+  for (const auto& [name, value] : point) {
+    const Setting setting = setting_named(name);
+    refuse_own(setting);
+    const auto sets = arguments.options.find("set");
+    const bool is_set =
+        sets != arguments.options.end() && std::ranges::any_of(sets->second, [&](const std::string& one) {
+          return one.starts_with(setting.key + "=");
+        });
+    for (const std::string& option : {setting.brief, setting.option, setting.key}) {
+      if (is_set || (!option.empty() && arguments.has(option)))
+        fail("--grid tries values of ", name, ", and ", is_set ? "--set" : "--" + option,
+             " sets it, too. Leave one of them out.");
+    }
+    arguments.options[setting.key] = {value};
+  }
+  return arguments;
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/train/experiments/setting_grid.h"
 #include "heed/train/program.h"
 
 namespace heed {
@@ -27,5 +28,10 @@ void set_by_option(Config& config, const std::string& key, const ParsedArguments
 /// --attention, --cross-attention and --set: options that a command with `settings` takes besides the
 /// settings and its own options.
 std::vector<CommandOption> options_beside_settings(const Command& command);
+
+/// The arguments with the values of a point as options of settings, which it names by option or dotted key.
+/// Fails for an unknown setting (naming the nearest), for the attention and the seed, which have options of
+/// their own, and where the arguments set one of these settings already.
+ParsedArguments with_point(ParsedArguments arguments, const GridPoint& point);
 
 }  // namespace heed
