@@ -18,12 +18,12 @@ using picture::fixed;
 /// A number with four significant digits.
 std::string significant(double value) { return formatted("%.4g", value); }
 
-/// "0.021 ± 0.013 below", or that the row cannot be told apart from the best.
+/// "0.021 ± 0.013 below"; "unclear" in place of the side where the interval holds 0.
 std::string difference_text(const ComparedRow& row, bool higher_is_better) {
   if (!row.to_best) return "";
-  if (!row.to_best->is_clear()) return "not told apart";
-  const std::string size = text(significant(std::fabs(row.to_best->difference)), " \u00b1 ",
+  const std::string size = text(formatted("%.2g", std::fabs(row.to_best->difference)), " \u00b1 ",
                                 formatted("%.2g", row.to_best->reach));
+  if (!row.to_best->is_clear()) return size + ", unclear";
   return size + (higher_is_better ? " below" : " above");
 }
 
